@@ -1,0 +1,52 @@
+# Every target works on a fresh clone: what it needs it makes first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SCENARIO ?= blocked-port
+
+.PHONY: demo test lint types contract bench clean lock
+
+demo: $(VENV)/.ready
+	@$(BIN)/ghost demo --lab $(SCENARIO) --workspace demo
+
+test: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.ready-dev
+	$(BIN)/mypy
+
+contract: $(VENV)/.ready-dev
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks
+
+# Both locks hold hashes and no index address; uv is a development tool only.
+lock:
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--extra fast --group build pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--extra fast --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || { echo "Making $(VENV) ..."; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Ghost needs Python 3.11 or newer; name one with: make PYTHON=python3.12 demo" >&2; exit 1; }; \
+		$(PYTHON) -m venv $(VENV); }
+	@echo "Installing what Ghost needs (one to two minutes, once) ..."
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
+	@echo "Installing what the tests need ..."
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

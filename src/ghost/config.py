@@ -1,0 +1,37 @@
+"""One settings class. Everything comes from the environment or from the command line; there is no file.
+
+Keys of the specifications keep their names (`GEMINI_API_KEY`); keys that Ghost adds begin with `GHOST_`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True, populate_by_name=True)
+
+    gemini_api_key: SecretStr | None = Field(None, alias="GEMINI_API_KEY")
+    gemini_model: str = Field("gemini-2.0-flash", alias="GEMINI_MODEL")
+    workspace: Path = Field(Path(), alias="GHOST_WORKSPACE")
+    """Where the session, the audit, captures and data of one investigation live."""
+    az: Path | None = Field(None, alias="GHOST_AZ")
+    """The Azure CLI's program, where it is not in a system directory."""
+    max_turns: int = Field(50, alias="GHOST_MAX_TURNS", ge=1)
+    max_denials_per_hypothesis: int = Field(3, alias="GHOST_MAX_DENIALS", ge=1)
+    command_timeout_seconds: float = Field(120.0, alias="GHOST_COMMAND_TIMEOUT", gt=0, le=1800)
+
+    @property
+    def audit_dir(self) -> Path:
+        return self.workspace / "audit"
+
+    @property
+    def capture_dir(self) -> Path:
+        return self.workspace / "captures"
+
+    @property
+    def session_file(self) -> Path:
+        return self.workspace / "ghost_session.json"

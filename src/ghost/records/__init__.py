@@ -1,0 +1,30 @@
+"""What Ghost writes down: append-only JSONL with a hash chain, atomic JSON files, locks, ids and time.
+
+It knows nothing of what a record means. Files are made 0600, directories 0700.
+"""
+
+from ghost.records.atomic import private_dir, read_json, write_json, write_text
+from ghost.records.chain import ChainedLog, Head, Verification, read_records, read_valid_records, verify
+from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
+from ghost.records.ids import new_session_id, valid_session_id
+from ghost.records.lock import workspace_lock
+
+__all__ = [
+    "ChainedLog",
+    "Clock",
+    "Head",
+    "SystemClock",
+    "Verification",
+    "elapsed",
+    "isoformat",
+    "new_session_id",
+    "private_dir",
+    "read_json",
+    "read_records",
+    "read_valid_records",
+    "valid_session_id",
+    "verify",
+    "workspace_lock",
+    "write_json",
+    "write_text",
+]

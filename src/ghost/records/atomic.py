@@ -1,0 +1,75 @@
+"""Files that are whole or not there: a temporary file beside the target, fsync, rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import RecordError
+
+
+def private_dir(path: Path) -> Path:
+    """Makes `path` and its missing parents, readable by their owner only, and returns it.
+
+    Raises `RecordError` where that cannot be done.
+    """
+    try:
+        missing = [d for d in (path, *path.parents) if not d.exists()]
+        for directory in reversed(missing):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        if not path.is_dir():
+            raise NotADirectoryError(f"{path} is not a directory")
+    except OSError as error:
+        raise RecordError(f"cannot make the directory {path} ({error.strerror or error}): name another") from error
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replaces `path` by a file that holds `text`; a crash leaves the old file or the new one, never a part.
+
+    Raises `RecordError` where the file cannot be written.
+    """
+    private_dir(path.parent)
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+        temporary = None
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise RecordError(
+            f"cannot write {path} ({error.strerror or error}): check the disk and the permissions"
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Like `write_text`, with `value` as indented JSON."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value in `path`. Raises `FileNotFoundError` where it is missing, `RecordError` where it is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise RecordError(f"cannot read {path} ({error}): restore it from a copy or remove it") from error
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,200 @@
+"""Append-only JSONL in which every record carries the hash of the line before it.
+
+A line is one JSON object and `\\n`, written by a single `write` to a file opened for appending. Its last field,
+`prev`, is the SHA-256 of the previous line's bytes without the line feed, in hex; the first line's is 64 zeros.
+A chain shows that no line but the last was changed; the last one is held by a *head* (count and hash) that is
+kept elsewhere, in the session or in `{file}.head`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import ChainError, RecordError
+from ghost.records.atomic import private_dir
+
+GENESIS = "0" * 64
+
+
+@dataclass(frozen=True)
+class Head:
+    """How far a chain had come: the number of its lines and the hash of the last (`GENESIS` for none)."""
+
+    count: int = 0
+    sha256: str = GENESIS
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "sha256": self.sha256}
+
+    @classmethod
+    def from_dict(cls, value: object) -> Head | None:
+        if not isinstance(value, dict):
+            return None
+        count, sha256 = value.get("count"), value.get("sha256")
+        if isinstance(count, int) and not isinstance(count, bool) and isinstance(sha256, str):
+            return cls(count, sha256)
+        return None
+
+
+class ChainedLog:
+    """The writing end of one file. Its owner is the only writer; it goes on where an existing file ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head: Head | None = None
+
+    @property
+    def head(self) -> Head:
+        if self._head is None:
+            self._head = _head_of_file(self.path)
+        return self._head
+
+    def append(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Writes `record` with its `prev` and returns what was written.
+
+        A half-written last line, as a crash leaves one, is closed first so that it stays one broken line.
+        Raises `RecordError` where the file cannot be written or the record is no JSON.
+        """
+        chained = {**record, "prev": self.head.sha256}
+        try:
+            line = json.dumps(chained, ensure_ascii=True, allow_nan=False).encode("ascii")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise RecordError(f"a record for {self.path} is no JSON: {error}") from error
+        try:
+            private_dir(self.path.parent)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                _write_whole(descriptor, _closing_line_feed(descriptor) + line + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._head = None  # what reached the disk is not known: read it again before the next record
+            raise RecordError(
+                f"cannot write {self.path} ({error.strerror or error}): check the disk and the permissions"
+            ) from error
+        self._head = Head(self.head.count + 1, hashlib.sha256(line).hexdigest())
+        return chained
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records in `path`, oldest first. Raises `ChainError` at the first line that is no JSON object."""
+    for number, line in enumerate(_lines(path), 1):
+        record = _parse(line)
+        if record is None:
+            raise ChainError(f"{path} line {number} is no JSON object: the file was changed or cut")
+        yield record
+
+
+def read_valid_records(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """The records that can be read, and the numbers of the lines that cannot (from 1)."""
+    records: list[dict[str, Any]] = []
+    broken: list[int] = []
+    for number, line in enumerate(_lines(path), 1):
+        record = _parse(line)
+        if record is None:
+            broken.append(number)
+        else:
+            records.append(record)
+    return records, broken
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What recomputing a chain showed. `errors` are in words; `notes` do not make it fail."""
+
+    path: Path
+    head: Head
+    errors: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
+
+
+def verify(path: Path, expected: Head | None) -> Verification:
+    """Recomputes the chain of `path` and compares it with the saved head.
+
+    Valid records after the saved head pass with a note (the process ended before it saved the new head);
+    a file shorter than the head, a different line at the head, or a broken link anywhere fails.
+    """
+    errors: list[str] = []
+    notes: list[str] = []
+    if not path.exists():
+        if expected is not None and expected.count == 0:
+            return Verification(path, Head(), [], ["no record was written"])
+        return Verification(path, Head(), [f"{path} does not exist"], [])
+    count, previous, at_expected = 0, GENESIS, GENESIS
+    for line in _lines(path):
+        count += 1
+        record = _parse(line)
+        if record is None:
+            errors.append(f"line {count} is no JSON object")
+        elif record.get("prev") != previous:
+            errors.append(f"line {count}: its prev is not the hash of line {count - 1}: one of the two was changed")
+        previous = hashlib.sha256(line).hexdigest()
+        if expected is not None and count == expected.count:
+            at_expected = previous
+    if count and not _ends_with_line_feed(path):
+        errors.append(f"line {count} is cut: it does not end with a line feed")
+    if expected is None:
+        errors.append("no head was saved, so a change of the last line would not show")
+    elif count < expected.count:
+        errors.append(f"{expected.count} records were written, {count} are left: the end was cut")
+    elif expected.count and at_expected != expected.sha256:
+        errors.append(f"line {expected.count} is not the record that was written there")
+    elif count > expected.count:
+        notes.append(f"{count - expected.count} valid records follow the saved head")
+    return Verification(path, Head(count, previous), errors, notes)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                yield line.removesuffix(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RecordError(f"cannot read {path} ({error.strerror or error}): check the permissions") from error
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _head_of_file(path: Path) -> Head:
+    count, last = 0, b""
+    for line in _lines(path):
+        count, last = count + 1, line
+    return Head(count, hashlib.sha256(last).hexdigest()) if count else Head()
+
+
+def _ends_with_line_feed(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _closing_line_feed(descriptor: int) -> bytes:
+    """A line feed where a crash left the last line without one."""
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return b""
+    return b"\n"
+
+
+def _write_whole(descriptor: int, content: bytes) -> None:
+    written = os.write(descriptor, content)
+    if written != len(content):
+        raise OSError(f"wrote {written} of {len(content)} bytes")

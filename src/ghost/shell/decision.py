@@ -1,0 +1,38 @@
+"""What classification says of one command: the one type that the gate, the executor and the audit read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+SAFE: Final = "SAFE"
+RISKY: Final = "RISKY"
+FORBIDDEN: Final = "FORBIDDEN"
+
+Classification = Literal["SAFE", "RISKY", "FORBIDDEN"]
+Environment = Literal["local", "azure"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on one command line, with the words that were judged: exactly those run.
+
+    `tier` is the tier that decided (0 to 3), None when SAFE. `rule` names the deciding rule for a person who
+    wants to look it up (`ping: option`, `az: not a read`, `pattern: redirection`); `explanation` says in words
+    what is wrong or, for a RISKY command, what running it may change.
+
+    `arguments` are the words to run, the program's bare name first, with the hardening options of the program
+    already in it when SAFE; None when nothing could run as written (`problem` then says why:
+    `empty_command`, `unsupported_syntax`, `command_too_long`). `program` is the program's name in the policy,
+    or the first word. `hosts` are the host names that must be resolved and judged before the run (curl).
+    """
+
+    classification: Classification
+    tier: int | None
+    rule: str
+    explanation: str
+    program: str = ""
+    arguments: tuple[str, ...] | None = None
+    problem: str | None = None
+    environment: Environment = "local"
+    hosts: tuple[str, ...] = ()

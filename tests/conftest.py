@@ -1,0 +1,54 @@
+"""Skips what needs an absent program, and fails a CI run that skipped anything without a written reason."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SHARED_CAPTURES = HERE.parent.parent / "shared" / "data" / "pcaps"
+
+
+@pytest.fixture(scope="session")
+def shared_captures() -> Path:
+    """Real captures with the totals tshark counts in them; they are not part of the product."""
+    if not SHARED_CAPTURES.is_dir():
+        pytest.skip("no shared captures beside this checkout")
+    return SHARED_CAPTURES
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in item.iter_markers("needs"):
+            absent = [program for program in marker.args if shutil.which(program) is None]
+            if absent:
+                item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(absent)}"))
+
+
+def _allowed_skips() -> set[str]:
+    """Test ids from `allowed_skips.txt`: one a line, ` # ` and the reason behind it."""
+    lines = (HERE / "allowed_skips.txt").read_text(encoding="utf-8").splitlines()
+    return {line.split(" # ")[0].strip() for line in lines if line.strip() and not line.startswith("#")}
+
+
+_forbidden_skips: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and os.environ.get("CI") and report.nodeid not in _allowed_skips():
+        _forbidden_skips.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _forbidden_skips and not hasattr(session.config, "workerinput"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    if _forbidden_skips:
+        terminalreporter.section("skipped in CI without a reason in tests/allowed_skips.txt", red=True)
+        for line in _forbidden_skips:
+            terminalreporter.write_line(line)
