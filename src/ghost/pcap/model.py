@@ -1,0 +1,570 @@
+"""What an analysis says about a capture. Plain frozen values: no reading, no judging, no prose.
+
+`analyse(path)` returns an `Analysis`. A section is None where the capture has no such traffic. Times are
+milliseconds unless a name says otherwise; timestamps are nanoseconds since 1970. Frame numbers count from 1,
+as every capture tool does. Nothing in here holds a payload byte.
+
+Directions. A TCP stream has two: `client` is what the client sent, `server` what the server sent. Whatever a
+direction carries was *sent by* that side: `stream.server.zero_window` are zero windows the server announced,
+`stream.client.duplicate_acks` are duplicate ACKs the client sent (so the server's data was missing there).
+
+Loss. `direction.lost_upstream` and `direction.lost_downstream` are segments that this side sent and that were
+lost on their way to the peer: upstream, between the sender and the capture point (a hole was seen and filled
+later); downstream, between the capture point and the receiver (the segment was captured, and sent again
+because the receiver lacked it). Repeats that the receiver did not need are `needless`, not loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Side = Literal["client", "server"]
+SAMPLE_FRAMES = 5
+"""How many frame numbers are kept as evidence for each kind of event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Nearest-rank statistics of a set of samples."""
+
+    count: int
+    min: float
+    median: float
+    p95: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """How often something happened, and the first frames that show it."""
+
+    count: int = 0
+    frames: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    file: str
+    """The file's name without its directory."""
+    sha256: str
+    """Of the file as it lies on disk (compressed, if it is)."""
+    file_bytes: int
+    format: Literal["pcap", "pcapng", "empty"]
+    compressed: bool
+    link_types: tuple[str, ...]
+    """For example `ETHERNET`, `LINUX_SLL2`, `RAW`; `LINKTYPE_n` where it is not decoded."""
+    interfaces: int
+    total_packets: int
+    wire_bytes: int
+    captured_bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    """The latest timestamp; captures need not be in order of time."""
+    protocols_present: Mapping[str, int]
+    """Protocol to number of packets, e.g. `{"ipv4": 90, "tcp": 80, "dns": 4}`; most frequent first."""
+    snap_length: int
+    """The largest announced by an interface; 0 where unknown or unlimited."""
+    cut_packets: int
+    """Packets that the snap length cut."""
+    dropped_by_capturer: int | None
+    """What pcapng interface statistics report; None where the file does not say."""
+    truncated_record: bool
+    """The file ends inside a record; everything before it was analysed."""
+    undecoded_packets: int
+    """Packets whose link type or headers could not be decoded."""
+    fragments: int
+    """IP fragments other than the first; they carry no port and are counted, not reassembled."""
+    backward_timestamps: int
+    """Packets stamped earlier than the one before them."""
+    duplicate_packets: Occurrences = field(default_factory=Occurrences)
+    """The same IP packet (addresses, IP id, sequence, length) seen again within 5 ms: captured twice or duplicated."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the report must know about the file, one sentence each."""
+
+    @property
+    def duration_seconds(self) -> float:
+        return 0.0 if self.first_ns is None or self.last_ns is None else (self.last_ns - self.first_ns) / 1e9
+
+    @property
+    def packets_per_second(self) -> float:
+        return self.total_packets / self.duration_seconds if self.duration_seconds > 0 else 0.0
+
+
+# ---------------------------------------------------------------------------------------------------------- TCP
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """What one side of a TCP stream sent."""
+
+    endpoint: Endpoint
+    packets: int
+    payload_bytes: int
+    """TCP payload, repeats included."""
+    data_segments: int
+    first_ns: int | None
+    last_ns: int | None
+    first_frame: int
+    """0 where this side sent nothing."""
+    # flags by Wireshark's rules
+    retransmissions: Occurrences
+    """All of them; `fast + spurious + rto` is its count."""
+    fast_retransmissions: Occurrences
+    spurious_retransmissions: Occurrences
+    rto_retransmissions: Occurrences
+    """Neither fast nor spurious: repeats after a timeout, and repeats inside a recovery."""
+    out_of_order: Occurrences
+    lost_segments: Occurrences
+    """Gaps: a segment began beyond the next expected sequence number."""
+    acked_unseen: Occurrences
+    """This side acknowledged data that was never captured: the capture is incomplete, not the network."""
+    duplicate_acks: Occurrences
+    zero_window: Occurrences
+    zero_window_probes: Occurrences
+    window_full: Occurrences
+    window_updates: Occurrences
+    keep_alives: Occurrences
+    keep_alive_acks: Occurrences
+    # loss of what this side sent, judged
+    lost_upstream: Occurrences
+    """Lost between this sender and the capture point: a gap was seen and filled later."""
+    lost_downstream: Occurrences
+    """Lost between the capture point and the receiver: captured, and repeated because the receiver lacked it."""
+    needless: Occurrences
+    """Repeated although the receiver had it: its ACK was lost or late."""
+    reordered: Occurrences
+    """Arrived behind a later segment within the initial RTT: reordering, not loss."""
+    # control segments
+    syn: Occurrences
+    """SYN without ACK."""
+    syn_ack: Occurrences
+    fin: Occurrences
+    rst: Occurrences
+    rst_after_fin: bool
+    """This side's first RST came after both sides' data was complete (a FIN was seen): a close, not a fault."""
+    data_after_rst: Occurrences
+    """Data this side sent after the peer's RST was seen."""
+    # header values
+    ttl: int | None
+    """TTL or hop limit of this side's first packet that is no RST (of its RST where it sent nothing else)."""
+    ttl_min: int | None
+    ttl_max: int | None
+    """Over packets without RST."""
+    rst_ttl: int | None
+    """TTL of the first RST that claims to come from this side."""
+    mss: int | None
+    window_scale: int | None
+    """The shift this side announced; None where no SYN with the option was seen."""
+    sack_permitted: bool
+    smallest_window: int | None
+    """Smallest scaled window announced after the handshake (0 included)."""
+    largest_in_flight: int
+    """Most unacknowledged bytes this side had outstanding."""
+    # times and sizes
+    ack_rtt_ms: Statistics | None
+    """From a segment of this side to the ACK of it: capture point to the peer and back, its ACK delay included."""
+    delta_ms: Statistics | None
+    """Between consecutive packets of this side."""
+    largest_segment: int
+    """Payload bytes. Above the path MTU where the capture saw segmentation offload."""
+    largest_acked_segment: int
+    largest_lost_segment: int
+    """Largest segment judged lost or never acknowledged; 0 where none."""
+    smallest_lost_segment: int
+    unacked_bytes: int
+    """Sent and not acknowledged when the stream ended or the capture stopped."""
+    longest_silence_ms: float
+    """Longest pause between two packets of this side."""
+
+    @property
+    def lost(self) -> int:
+        return self.lost_upstream.count + self.lost_downstream.count
+
+    @property
+    def loss_pct(self) -> float:
+        """Lost segments in percent of the distinct segments sent with data or SYN."""
+        sent = self.data_segments + self.syn.count + self.syn_ack.count + self.lost_upstream.count
+        return 100.0 * self.lost / sent if sent else 0.0
+
+    @property
+    def throughput_bps(self) -> float:
+        """Payload bits per second between this side's first and last packet."""
+        if self.first_ns is None or self.last_ns is None or self.last_ns <= self.first_ns:
+            return 0.0
+        return self.payload_bytes * 8e9 / (self.last_ns - self.first_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One TCP connection, numbered as Wireshark numbers streams."""
+
+    stream_id: int
+    client: Direction
+    server: Direction
+    client_known_by: Literal["syn", "syn_ack", "port", "first_packet"]
+    """What says who the client is; the last two are guesses (the capture began in mid-stream)."""
+    first_ns: int
+    last_ns: int
+    first_frame: int
+    last_frame: int
+    wire_bytes: int
+    handshake: Literal["completed", "unanswered", "refused", "reset", "incomplete", "not_seen"]
+    """completed: SYN, SYN-ACK and the client's ACK (or data) were seen. unanswered: SYN and nothing back. refused: the
+    SYN was answered by a RST. reset: SYN-ACK seen, then a RST before the handshake completed. incomplete: a part is
+    missing. not_seen: the capture has no SYN of it."""
+    syn_retransmissions: int
+    """Repeated SYNs of the client with the same sequence number."""
+    syn_ack_retransmissions: int
+    syn_to_syn_ack_ms: float | None
+    """From the last SYN before the SYN-ACK: capture point to the server and back."""
+    syn_ack_to_ack_ms: float | None
+    """Capture point to the client and back."""
+    response_ms: Statistics | None
+    """From the last byte of a request of the client to the first byte of the server's answer."""
+    request_acked_ms: Statistics | None
+    """From the last byte of a request to the server's first ACK of it: the path's share of `response_ms`."""
+    unanswered_request_ms: float | None
+    """How long the client's last request had waited without any answer data; None where it was answered."""
+    teardown: Literal["fin", "half_closed", "rst", "open"]
+    """fin: both sides closed. half_closed: one FIN only. rst: ended by a reset. open: neither was seen."""
+    rst_from: Literal["client", "server", "neither"] | None
+    """Who reset it first; `neither` where the RST's TTL is not that of the side it claims to come from."""
+    encapsulation: tuple[str, ...] = ()
+    """What carried it besides Ethernet, e.g. `vlan`, `pppoe`, `gre`, `ipip`, `vxlan`."""
+    server_name: str | None = None
+    """TLS server name or HTTP host, where one was readable."""
+
+    @property
+    def handshake_rtt_ms(self) -> float | None:
+        """From the SYN to the client's ACK: the path's round trip wherever the capture was taken."""
+        if self.syn_to_syn_ack_ms is None or self.syn_ack_to_ack_ms is None:
+            return None
+        return self.syn_to_syn_ack_ms + self.syn_ack_to_ack_ms
+
+    @property
+    def packets(self) -> int:
+        return self.client.packets + self.server.packets
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.client.payload_bytes + self.server.payload_bytes
+
+    @property
+    def duration_seconds(self) -> float:
+        return (self.last_ns - self.first_ns) / 1e9
+
+    @property
+    def one_sided(self) -> bool:
+        """Only one side's packets were captured."""
+        return self.client.packets == 0 or self.server.packets == 0
+
+    @property
+    def capture_point(self) -> Literal["client", "server", "between", "unknown"]:
+        """Where the capture was taken, by what the packets show: a host's own packets carry an initial TTL and its own
+        answers take no time."""
+        fresh = {32, 64, 128, 255}
+        client_fresh, server_fresh = self.client.ttl in fresh, self.server.ttl in fresh
+        to_server, to_client = self.syn_to_syn_ack_ms, self.syn_ack_to_ack_ms
+        if to_server is not None and to_client is not None:
+            if client_fresh and to_client < 0.5 and to_server > 4 * to_client:
+                return "client"
+            if server_fresh and to_server < 0.5 and to_client > 4 * to_server:
+                return "server"
+        if client_fresh and not server_fresh and self.server.packets:
+            return "client"
+        if server_fresh and not client_fresh and self.client.packets:
+            return "server"
+        if not client_fresh and not server_fresh and not self.one_sided:
+            return "between"
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStats:
+    syn_sent: int
+    """Packets with SYN and without ACK, repeats included."""
+    syn_ack_received: int
+    connections_attempted: int
+    """Streams with a client's SYN."""
+    handshakes_completed: int
+    syn_retransmitted: int
+    refused: int
+    unanswered_syn: int
+    """Streams whose SYN nobody answered."""
+    rst_teardowns: int
+    fin_teardowns: int
+    half_closed: int
+
+    @property
+    def handshake_success_rate_pct(self) -> float | None:
+        return 100.0 * self.handshakes_completed / self.connections_attempted if self.connections_attempted else None
+
+
+@dataclass(frozen=True, slots=True)
+class TcpTotals:
+    """Packets with each flag, over all streams, as Wireshark counts them."""
+
+    packets: int
+    payload_bytes: int
+    retransmissions: int
+    fast_retransmissions: int
+    spurious_retransmissions: int
+    rto_retransmissions: int
+    out_of_order: int
+    lost_segments: int
+    acked_unseen: int
+    duplicate_acks: int
+    zero_window: int
+    zero_window_probes: int
+    window_full: int
+    window_updates: int
+    keep_alives: int
+    keep_alive_acks: int
+    reused_ports: int
+    syn: int
+    syn_ack: int
+    fin: int
+    rst: int
+    ack_rtt_samples: int
+    lost_upstream: int
+    lost_downstream: int
+    needless: int
+    reordered: int
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSection:
+    totals: TcpTotals
+    connections: ConnectionStats
+    handshake_rtt_ms: Statistics | None
+    ack_rtt_ms: Statistics | None
+    streams: Sequence[Stream]
+    """All, by stream id. Made on access from columns: iterate once, do not sort copies of it for every question."""
+    streams_with_issues: Sequence[Stream]
+    """Worst first. A stream is here for loss, failed or reset handshakes, zero windows, resets, unanswered requests, not
+    because its timing varies."""
+    conversations: Sequence[Stream]
+    """The ten with the most bytes."""
+
+
+# ------------------------------------------------------------------------------------------------ other protocols
+
+
+@dataclass(frozen=True, slots=True)
+class UdpConversation:
+    """`client` sent the first datagram seen."""
+
+    client: Endpoint
+    server: Endpoint
+    client_packets: int
+    server_packets: int
+    client_bytes: int
+    """UDP payload."""
+    server_bytes: int
+    first_ns: int
+    last_ns: int
+    first_frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class UdpSection:
+    datagrams: int
+    payload_bytes: int
+    conversations_total: int
+    unanswered_conversations: int
+    """Unicast ones in which only one side was ever seen to send."""
+    conversations: tuple[UdpConversation, ...]
+    """The ten with the most bytes."""
+    unanswered: tuple[UdpConversation, ...]
+    """Up to twenty, most packets first."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredArp:
+    ip: str
+    count: int
+    """Requests that no reply followed."""
+    asked_by: tuple[str, ...]
+    """Up to five addresses that asked."""
+    sample_frames: tuple[int, ...]
+    ever_answered: bool
+    """Some other request for this address was answered in the capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateAddress:
+    ip: str
+    macs: tuple[str, ...]
+    sample_frames: tuple[int, ...]
+    """One frame for each hardware address, in the same order."""
+    alternations: int
+    """How often the claim changed hands: one change may be a move, many are a conflict or an attack."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArpSection:
+    total_requests: int
+    total_replies: int
+    gratuitous: Occurrences
+    probes: int
+    """Requests from 0.0.0.0 (address conflict detection); their silence is health."""
+    unanswered_requests: tuple[UnansweredArp, ...]
+    duplicate_ips: tuple[DuplicateAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IcmpError:
+    """Errors that say the same, counted. `src` sent them to `dst` about a packet for `unreachable_dst`."""
+
+    version: Literal[4, 6]
+    kind: Literal["unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench"]
+    src: str
+    dst: str
+    type: int
+    code: int
+    code_meaning: str
+    unreachable_dst: str | None
+    """Destination of the embedded packet."""
+    protocol: str | None
+    """`tcp`, `udp`, ... of the embedded packet."""
+    source_port: int | None
+    destination_port: int | None
+    next_hop_mtu: int | None
+    gateway: str | None
+    """The better next hop that a redirect names."""
+    count: int
+    sample_frames: tuple[int, ...]
+
+    @property
+    def sample_frame(self) -> int:
+        return self.sample_frames[0]
+
+
+@dataclass(frozen=True, slots=True)
+class EchoPath:
+    """Pings from one address to another."""
+
+    src: str
+    dst: str
+    requests: int
+    replies: int
+    unmatched: int
+    """Requests without a reply."""
+    rtt_ms: Statistics | None
+    largest_answered_bytes: int
+    """ICMP payload; large pings lost while small pass hint at an MTU."""
+    largest_unanswered_bytes: int
+    sample_frames: tuple[int, ...]
+    """Unanswered requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcmpSection:
+    packets: int
+    echo_pairs_matched: int
+    echo_unmatched: int
+    """Requests without a reply."""
+    replies_unmatched: int
+    """Replies to no request that was captured."""
+    duplicate_replies: int
+    rtt_ms: Statistics | None
+    type_distribution: Mapping[str, int]
+    """For example `{"echo_request": 3, "destination_unreachable/port_unreachable": 1, "v6/neighbor_solicitation": 2}`."""
+    echo_paths: tuple[EchoPath, ...]
+    """Up to fifty, unmatched first."""
+    errors: tuple[IcmpError, ...]
+    """Of every kind, most frequent first; up to 200."""
+
+    def of_kind(self, kind: str) -> tuple[IcmpError, ...]:
+        return tuple(error for error in self.errors if error.kind == kind)
+
+    @property
+    def ttl_exceeded_sources(self) -> dict[str, int]:
+        sources: dict[str, int] = {}
+        for error in self.of_kind("ttl_exceeded"):
+            sources[error.src] = sources.get(error.src, 0) + error.count
+        return sources
+
+
+@dataclass(frozen=True, slots=True)
+class DnsQuery:
+    """One query worth naming: unanswered, slow or failed."""
+
+    name: str
+    type: str
+    client: str
+    server: str
+    frame: int
+    """Of the (last) query."""
+    attempts: int
+    """Same client, server, id, name: 1 unless the client repeated it."""
+    latency_ms: float | None
+    rcode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DnsServer:
+    address: str
+    queries: int
+    responses: int
+    unanswered: int
+    latency_ms: Statistics | None
+    rcodes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSection:
+    """Unicast DNS on port 53, over UDP and TCP; mDNS and LLMNR are counted apart."""
+
+    queries_total: int
+    responses_total: int
+    unanswered_total: int
+    """Distinct queries (repeats folded) without a response."""
+    repeated_queries: int
+    responses_unmatched: int
+    query_types: Mapping[str, int]
+    rcodes: Mapping[str, int]
+    """By mnemonic: NOERROR, NXDOMAIN, SERVFAIL, REFUSED, ..."""
+    latency_ms: Statistics | None
+    servers: tuple[DnsServer, ...]
+    top_domains: tuple[tuple[str, int], ...]
+    """Asked names, most frequent first, up to twenty."""
+    unanswered: tuple[DnsQuery, ...]
+    """These four up to fifty each."""
+    slow: tuple[DnsQuery, ...]
+    """Slowest first, those above 100 ms."""
+    nxdomain: tuple[DnsQuery, ...]
+    servfail: tuple[DnsQuery, ...]
+    """SERVFAIL and REFUSED."""
+    nxdomain_total: int
+    servfail_total: int
+    distinct_names: int
+    truncated_responses: int
+    malformed: int
+    mdns_packets: int
+    llmnr_packets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    summary: CaptureSummary
+    tcp: TcpSection | None = None
+    udp: UdpSection | None = None
+    arp: ArpSection | None = None
+    icmp: IcmpSection | None = None
+    dns: DnsSection | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.summary.total_packets == 0
