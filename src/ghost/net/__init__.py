@@ -1,0 +1,38 @@
+"""How Azure decides what a packet may do and where it goes: pure functions over what the Azure API returns.
+
+This room starts nothing, reads nothing and knows no other room. `evaluate_gates` answers for network security
+groups, `select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
+"""
+
+from ghost.net.addresses import ServiceTags
+from ghost.net.parse import group_from_arm, groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.routes import Route, select_route
+from ghost.net.security import (
+    Direction,
+    Flow,
+    GateVerdict,
+    SecurityGroup,
+    SecurityRule,
+    Verdict,
+    default_rules,
+    evaluate_gates,
+    evaluate_group,
+)
+
+__all__ = [
+    "Direction",
+    "Flow",
+    "GateVerdict",
+    "Route",
+    "SecurityGroup",
+    "SecurityRule",
+    "ServiceTags",
+    "Verdict",
+    "default_rules",
+    "evaluate_gates",
+    "evaluate_group",
+    "group_from_arm",
+    "groups_from_effective_nsg",
+    "routes_from_effective_table",
+    "select_route",
+]

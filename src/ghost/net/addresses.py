@@ -1,0 +1,102 @@
+"""Whether an address prefix, a service tag or a port range of a rule covers an address or a port.
+
+Answers are True, False, or None where it cannot be known: the tag's prefixes are not at hand, or the flow does not
+say which source port it uses. A rule that cannot be decided must be reported, not guessed.
+
+https://learn.microsoft.com/azure/virtual-network/service-tags-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+HOST_ADDRESS = "168.63.129.16"
+"""The virtual public address of the Azure host, from which load balancer probes come.
+
+https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+"""
+
+
+@dataclass(frozen=True)
+class ServiceTags:
+    """What the tags stand for, seen from one network interface.
+
+    `virtual_network` holds the prefixes of the interface's network and of all networks and sites connected to it;
+    `others` further tags and application security groups (by name or id), as far as they are known.
+    """
+
+    virtual_network: tuple[str, ...] = ()
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def covers(self, tag: str, address: Address) -> bool | None:
+        name = tag.casefold()
+        if name == "virtualnetwork":
+            if str(address) == HOST_ADDRESS:
+                return True
+            return _within(self.virtual_network, address) if self.virtual_network else None
+        if name == "azureloadbalancer":
+            return str(address) == HOST_ADDRESS
+        if name == "internet":
+            outside = address.is_global and str(address) != HOST_ADDRESS
+            return outside and not _within(self.virtual_network, address)
+        for known, prefixes in self.others.items():
+            if known.casefold() == name:
+                return _within(prefixes, address)
+        return None
+
+
+def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> bool | None:
+    """Whether one of `prefixes` (`*`, an address, a prefix or a service tag) covers `address`."""
+    parsed = ip_address(address)
+    answer: bool | None = False
+    for prefix in prefixes:
+        network = parse_network(prefix)
+        covered = parsed in network if network else prefix == "*" or tags.covers(prefix, parsed)
+        if covered:
+            return True
+        if covered is None:
+            answer = None
+    return answer
+
+
+def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = True) -> bool | None:
+    """Whether one of `ranges` (`*`, `443`, `8000-8999`) covers `port`.
+
+    None is an unknown port where the protocol `has_ports`; a protocol without ports is covered by all ports only.
+    """
+    spans = [parse_ports(text) for text in ranges]
+    if any(span == (0, 65535) for span in spans):
+        return True
+    if port is None:
+        return None if has_ports and spans else False
+    return any(low <= port <= high for low, high in spans)
+
+
+@lru_cache(maxsize=4096)
+def parse_network(text: str) -> Network | None:
+    """The prefix in `text`, or None where it is a tag. Host bits are allowed, as Azure allows them."""
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def parse_ports(text: str) -> tuple[int, int]:
+    """First and last port of a range. Raises `ValueError` where it is none."""
+    if text.strip() == "*":
+        return 0, 65535
+    low, dash, high = text.partition("-")
+    first, last = int(low), int(high if dash else low)
+    if not 0 <= first <= last <= 65535:
+        raise ValueError(f"{text!r} is no range of ports: give '*', a port, or LOW-HIGH within 0-65535")
+    return first, last
+
+
+def _within(prefixes: Iterable[str], address: Address) -> bool:
+    return any(address in network for prefix in prefixes if (network := parse_network(prefix)))
