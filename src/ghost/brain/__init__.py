@@ -1,0 +1,30 @@
+"""Who decides the next step of an investigation. A brain only speaks and asks for tools; it never executes anything.
+
+`OfflineBrain` investigates without a model, `ScriptedBrain` plays what a test wrote.
+"""
+
+from ghost.brain.conversation import (
+    Brain,
+    Message,
+    ResumeNote,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    Turn,
+    Usage,
+    UserMessage,
+)
+from ghost.brain.scripted import ScriptedBrain
+
+__all__ = [
+    "Brain",
+    "Message",
+    "ResumeNote",
+    "ScriptedBrain",
+    "ToolCall",
+    "ToolResult",
+    "ToolResults",
+    "Turn",
+    "Usage",
+    "UserMessage",
+]
