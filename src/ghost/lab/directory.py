@@ -1,0 +1,94 @@
+"""A lab on disk: the world and its clock in `world.json`, what changes in `state.json`, stored blobs in `blobs/`.
+
+The programs of a lab are processes of their own, several at once; they find the directory in `GHOST_LAB_DIR`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import LabError, RecordError
+from ghost.lab.scenario import Scenario
+from ghost.lab.tree import from_dict, to_dict
+from ghost.lab.world import World
+from ghost.records import private_dir, read_json, write_json
+
+VARIABLE = "GHOST_LAB_DIR"
+
+
+@dataclass(frozen=True)
+class LabClock:
+    """Time in the lab: it passes `speed` times as fast as outside, in all processes of the lab alike.
+
+    `sleep(seconds)` returns when that many seconds have passed in the lab.
+    """
+
+    started: float
+    """When the lab was started, as a UNIX time."""
+    speed: float
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.started, UTC) + timedelta(seconds=self.monotonic())
+
+    def monotonic(self) -> float:
+        return (time.time() - self.started) * self.speed
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / self.speed)
+
+
+@dataclass(frozen=True)
+class LabDirectory:
+    path: Path
+    world: World
+    clock: LabClock
+
+    @classmethod
+    def create(cls, path: Path, scenario: Scenario, clock: LabClock) -> LabDirectory:
+        private_dir(path)
+        write_json(path / "world.json", {"world": scenario.world.to_dict(), "clock": to_dict(clock)})
+        write_json(path / "state.json", {})
+        return cls(path, scenario.world, clock)
+
+    @classmethod
+    def open(cls, path: Path) -> LabDirectory:
+        """Raises `LabError` where there is no lab, or its file is not sound."""
+        try:
+            content = read_json(path / "world.json")
+        except (FileNotFoundError, RecordError) as error:
+            raise LabError(f"there is no lab in {path} ({error}): start one first") from error
+        return cls(path, World.from_dict(content["world"]), from_dict(LabClock, content["clock"], "clock"))
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> LabDirectory:
+        """The lab of this process. Raises `LabError` where `GHOST_LAB_DIR` names none."""
+        if not environment.get(VARIABLE):
+            raise LabError(f"{VARIABLE} is not set: this program runs only inside a lab")
+        return cls.open(Path(environment[VARIABLE]))
+
+    def state(self) -> dict[str, Any]:
+        """What changes while the lab runs; to change it, see `changing`."""
+        state: dict[str, Any] = read_json(self.path / "state.json")
+        return state
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """The state for this process alone; it is written back, whole, where the block ends without an error."""
+        descriptor = os.open(self.path / "state.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            state = self.state()
+            before = repr(state)
+            yield state
+            if repr(state) != before:
+                write_json(self.path / "state.json", state)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,109 @@
+"""Scenarios: a world, the symptom a person reports of it, and what to answer where Ghost asks for approval.
+
+Each is a TOML file in `scenarios/`. `expected` is for tests alone: nothing that investigates may read it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ghost.errors import LabError
+from ghost.lab.tree import from_dict, to_dict
+from ghost.lab.world import World, check
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+
+
+@dataclass(frozen=True)
+class Approval:
+    """An answer to every command that begins with the words of `match`."""
+
+    match: str
+    answer: Literal["approve", "deny"]
+    reason: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        return self.answer == "approve"
+
+
+NO_RULE = Approval("", "deny", "no approval of this scenario covers the command")
+
+
+@dataclass(frozen=True)
+class Approvals:
+    """What a demonstration without a person answers: the first rule that matches decides, and none denies."""
+
+    rules: tuple[Approval, ...] = ()
+
+    def decide(self, command: str) -> Approval:
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return NO_RULE
+        for rule in self.rules:
+            wanted = rule.match.split()
+            if words[: len(wanted)] == wanted:
+                return rule
+        return NO_RULE
+
+
+@dataclass(frozen=True)
+class ExpectedCause:
+    kind: Literal["nsg_deny", "packet_loss", "none"]
+    source: str
+    """The machine at which the flow concerned begins."""
+    destination: str
+    port: int
+    resource: str | None = None
+    """The resource at fault, such as the network security group."""
+    rule: str | None = None
+    direction: Literal["Inbound", "Outbound"] | None = None
+    lossy_from: str | None = None
+    """For loss: the machine whose packets are lost on their way."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    symptom: str
+    """What the engineer types."""
+    world: World
+    expected: ExpectedCause
+    approvals: Approvals = Approvals()
+
+    def to_dict(self) -> dict[str, Any]:
+        return to_dict(self)  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any], place: str = "scenario") -> Scenario:
+        scenario = from_dict(cls, value, place)
+        check(scenario.world)
+        scenario.world.machine(scenario.expected.source), scenario.world.machine(scenario.expected.destination)
+        return scenario
+
+
+def scenario_names() -> list[str]:
+    return sorted(path.stem for path in SCENARIOS.glob("*.toml"))
+
+
+def load_scenario(name: str) -> Scenario:
+    """Raises `LabError` where there is no such scenario, or where its file is not sound."""
+    if name not in scenario_names():
+        raise LabError(f"there is no scenario {name!r}; there are {', '.join(scenario_names())}")
+    return read_scenario(SCENARIOS / f"{name}.toml")
+
+
+def read_scenario(path: Path) -> Scenario:
+    """The scenario in a TOML file, named after the file. Raises `LabError` where the file is not sound."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
+    return Scenario.from_dict({"name": path.stem, **content}, path.name)
