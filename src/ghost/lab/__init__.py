@@ -4,6 +4,7 @@ What investigates cannot tell it from the real thing: it only sees programs of t
 imported by what investigates.
 """
 
+from ghost.lab.running import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
     Approvals,
@@ -19,9 +20,12 @@ __all__ = [
     "Approval",
     "Approvals",
     "ExpectedCause",
+    "RunningLab",
     "Scenario",
     "World",
     "load_scenario",
     "read_scenario",
+    "reopen",
     "scenario_names",
+    "start",
 ]

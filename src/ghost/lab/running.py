@@ -1,0 +1,74 @@
+"""Starting a lab: its directory, and in `bin/` one launcher for each of its programs.
+
+The launchers run this interpreter on `ghost.lab.programs.NAME`. Beside them are links to the system's `cat` and `rm`,
+and nothing else: where this is the only program directory, no real network program can run.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ghost.errors import LabError
+from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
+from ghost.lab.scenario import Scenario
+from ghost.records import Clock, private_dir
+
+SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
+REAL = ("cat", "rm")
+DEFAULT_SPEED = 20.0
+
+
+@dataclass(frozen=True)
+class RunningLab:
+    """Nothing runs between calls; the world goes on by its clock. There is nothing to stop."""
+
+    scenario: Scenario
+    program_dir: Path
+    """The one directory in which the shell is to look for programs."""
+    environment: dict[str, str]
+    """What the programs need, beyond what any program needs."""
+    clock: Clock
+
+
+def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
+    """Makes a lab in `directory`; one that was there is replaced. `speed` lab seconds pass in each real one."""
+    if speed <= 0:
+        raise LabError(f"the speed of a lab is {speed}: give a number above 0")
+    for left_over in (directory / "blobs", directory / "bin"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    lab = LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed))
+    return _running(scenario, lab)
+
+
+def reopen(scenario: Scenario, directory: Path) -> RunningLab:
+    """The lab that was started in `directory`, as it is by now, for an investigation that is resumed."""
+    lab = LabDirectory.open(directory.absolute())
+    if lab.world != scenario.world:
+        raise LabError(f"the lab in {directory} is not that of the scenario {scenario.name!r}: start a new one")
+    return _running(scenario, lab)
+
+
+def _running(scenario: Scenario, lab: LabDirectory) -> RunningLab:
+    return RunningLab(scenario, _write_programs(lab.path / "bin"), {VARIABLE: str(lab.path)}, lab.clock)
+
+
+def _write_programs(directory: Path) -> Path:
+    private_dir(directory)
+    for name in SIMULATED:
+        launcher = directory / name
+        words = shlex.join([sys.executable, "-I", "-m", f"ghost.lab.programs.{name}"])
+        launcher.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+        launcher.chmod(0o700)
+    for name in REAL:
+        real = shutil.which(name, path="/usr/bin:/bin")
+        if real is None:
+            raise LabError(f"this machine has no {name} in /usr/bin or /bin, which the lab links to")
+        link = directory / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(real)
+    return directory
