@@ -14,15 +14,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True, populate_by_name=True)
 
-    gemini_api_key: SecretStr | None = Field(None, alias="GEMINI_API_KEY")
-    gemini_model: str = Field("gemini-2.0-flash", alias="GEMINI_MODEL")
-    workspace: Path = Field(Path(), alias="GHOST_WORKSPACE")
+    gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
+    gemini_model: str = Field(default="gemini-2.0-flash", validation_alias="GEMINI_MODEL")
+    workspace: Path = Field(default=Path(), validation_alias="GHOST_WORKSPACE")
     """Where the session, the audit, captures and data of one investigation live."""
-    az: Path | None = Field(None, alias="GHOST_AZ")
+    az: Path | None = Field(default=None, validation_alias="GHOST_AZ")
     """The Azure CLI's program, where it is not in a system directory."""
-    max_turns: int = Field(50, alias="GHOST_MAX_TURNS", ge=1)
-    max_denials_per_hypothesis: int = Field(3, alias="GHOST_MAX_DENIALS", ge=1)
-    command_timeout_seconds: float = Field(120.0, alias="GHOST_COMMAND_TIMEOUT", gt=0, le=1800)
+    max_turns: int = Field(default=50, validation_alias="GHOST_MAX_TURNS", ge=1)
+    max_denials_per_hypothesis: int = Field(default=3, validation_alias="GHOST_MAX_DENIALS", ge=1)
+    command_timeout_seconds: float = Field(default=120.0, validation_alias="GHOST_COMMAND_TIMEOUT", gt=0, le=1800)
 
     @property
     def audit_dir(self) -> Path:
