@@ -1,0 +1,45 @@
+"""From an analysis to findings: deterministic rules, one cause one finding, most important first.
+
+Rules read an `Analysis` and know neither files nor packets. Their numbers are in thresholds.toml, their words about
+cause and cure in advice.toml. A capture with nothing broken in it gets one finding of kind `none`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ghost.pcap.findings.broken import broken_findings
+from ghost.pcap.findings.capture import capture_findings, healthy
+from ghost.pcap.findings.control import control_findings
+from ghost.pcap.findings.correlate import one_cause_each
+from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
+from ghost.pcap.findings.handshake import handshake_findings
+from ghost.pcap.findings.names import dns_findings
+from ghost.pcap.findings.observed import observe
+from ghost.pcap.findings.segment import segment_findings
+from ghost.pcap.findings.transfer import transfer_findings
+from ghost.pcap.model import Analysis
+
+MOST = 20
+ABOUT_THE_CAPTURE = {"capture_incomplete", "duplicate_packets"}
+
+__all__ = ["MOST", "Finding", "Remedy", "Who", "find"]
+
+
+def find(analysis: Analysis) -> tuple[Finding, ...]:
+    """What is wrong in the capture, most important first, with ids `F1`, `F2`, ..."""
+    seen = observe(analysis)
+    found = [
+        *handshake_findings(seen),
+        *broken_findings(analysis, seen),
+        *transfer_findings(seen),
+        *segment_findings(analysis, seen),
+        *control_findings(analysis),
+        *dns_findings(analysis),
+        *capture_findings(analysis),
+    ]
+    found = one_cause_each(found)
+    if all(finding.kind in ABOUT_THE_CAPTURE for finding in found):
+        found.append(healthy(analysis))
+    ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
+    return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(ranked[:MOST], 1))

@@ -1,0 +1,112 @@
+"""What the capture itself lacks, and what a healthy one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.words import count, duration, first_frames, percent, rate
+from ghost.pcap.model import Analysis
+
+NOBODY = Who("-", "-")
+
+
+def capture_findings(analysis: Analysis) -> Iterator[Finding]:
+    yield from _incomplete(analysis)
+    yield from _duplicates(analysis)
+
+
+def _incomplete(analysis: Analysis) -> Iterator[Finding]:
+    summary, tcp = analysis.summary, analysis.tcp
+    reasons: list[str] = []
+    dropped = summary.dropped_by_capturer or 0
+    if percent(dropped, summary.total_packets + dropped) >= threshold("capture_incomplete.dropped_pct") and dropped:
+        reasons.append(f"the capturer dropped {count(dropped, 'packet')}")
+    if summary.truncated_record:
+        reasons.append("the file ends inside a packet record")
+    unseen = tcp.totals.acked_unseen if tcp else 0
+    if (
+        tcp is not None
+        and unseen >= threshold("capture_incomplete.min_acked_unseen")
+        and percent(unseen, tcp.totals.packets) >= threshold("capture_incomplete.acked_unseen_pct")
+    ):
+        reasons.append(f"{count(unseen, 'acknowledgement')} concern data that is not in the file")
+    if not reasons:
+        return
+    yield Finding(
+        kind="capture_incomplete",
+        severity="LOW",
+        blame="none",
+        protocol="capture",
+        title="The capture is incomplete",
+        detail="; ".join(reasons)[:1].upper() + "; ".join(reasons)[1:] + ".",
+        who=NOBODY,
+        evidence=(),
+        cause=cause_of("capture_incomplete"),
+        remediation=remediation_of("capture_incomplete"),
+        confidence="high",
+        weight=dropped + unseen,
+        measured={"dropped": dropped, "acked_unseen": unseen},
+    )
+
+
+def _duplicates(analysis: Analysis) -> Iterator[Finding]:
+    copies = analysis.summary.duplicate_packets
+    share = percent(copies.count, analysis.summary.total_packets)
+    if copies.count >= threshold("duplicate_packets.min_packets") and share >= threshold("duplicate_packets.min_pct"):
+        yield Finding(
+            kind="duplicate_packets",
+            severity="LOW",
+            blame="undecided",
+            protocol="IP",
+            title=f"{rate(share)} of the packets were captured twice",
+            detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen within"
+            " 5 ms; they are not counted as loss.",
+            who=NOBODY,
+            evidence=first_frames([copies.frames]),
+            cause=cause_of("duplicate_packets"),
+            remediation=remediation_of("duplicate_packets"),
+            confidence="medium",
+            weight=copies.count,
+            measured={"duplicates": copies.count, "packets": analysis.summary.total_packets},
+        )
+
+
+def healthy(analysis: Analysis) -> Finding:
+    """That nothing is broken, with the numbers that say so."""
+    summary = analysis.summary
+    empty = analysis.is_empty
+    size = f"{count(summary.total_packets, 'packet')} in {summary.duration_seconds:.1f} s."
+    return Finding(
+        kind="none",
+        severity="INFO",
+        blame="none",
+        protocol="capture" if empty else "all",
+        title="The capture holds no packets" if empty else "Nothing in this capture is broken",
+        detail="There is nothing to judge: check the interface, the filter and the time of the capture."
+        if empty
+        else " ".join([size, *_numbers(analysis)]),
+        who=NOBODY,
+        evidence=(),
+        cause=cause_of("empty" if empty else "none"),
+        remediation=remediation_of("empty" if empty else "none"),
+        confidence="high" if summary.total_packets >= threshold("none.min_packets") else "low" if empty else "medium",
+    )
+
+
+def _numbers(analysis: Analysis) -> Iterator[str]:
+    if analysis.tcp is not None:
+        tcp = analysis.tcp
+        opened, done = tcp.connections.connections_attempted, tcp.connections.handshakes_completed
+        lost = tcp.totals.lost_upstream + tcp.totals.lost_downstream
+        rtt = f", median round trip {duration(tcp.handshake_rtt_ms.median)}" if tcp.handshake_rtt_ms else ""
+        yield f"TCP: {done} of {count(opened, 'handshake')} completed, {count(lost, 'segment')} lost{rtt}."
+    if analysis.dns is not None:
+        dns = analysis.dns
+        late = f", median {duration(dns.latency_ms.median)}" if dns.latency_ms else ""
+        yield f"DNS: {dns.queries_total} queries, {dns.unanswered_total} unanswered{late}."
+    if analysis.icmp is not None:
+        yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered."
+    if analysis.arp is not None:
+        yield f"ARP: {count(analysis.arp.total_requests, 'request')}, no address conflict."

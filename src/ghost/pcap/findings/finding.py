@@ -1,0 +1,65 @@
+"""What a rule concludes: one cause, who it concerns, the frames that show it, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW", "INFO")
+"""Active threat; service down; degraded; worth knowing; healthy."""
+BLAMES = ("network", "policy", "server_application", "server_host", "client", "dns", "undecided", "none")
+CONFIDENCES = ("high", "medium", "low")
+
+
+@dataclass(frozen=True)
+class Who:
+    src: str
+    dst: str
+    port: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"src": self.src, "dst": self.dst, **({} if self.port is None else {"port": self.port})}
+
+
+@dataclass(frozen=True)
+class Remedy:
+    command: str
+    run_on: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    kind: str
+    severity: str
+    blame: str
+    protocol: str
+    title: str
+    detail: str
+    who: Who
+    evidence: tuple[int, ...]
+    """Frame numbers, at most a handful."""
+    cause: str
+    remediation: tuple[Remedy, ...]
+    confidence: str
+    weight: float = 0.0
+    """How much traffic it concerns; orders findings of one severity."""
+    measured: Mapping[str, int | float] = field(default_factory=dict)
+    id: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "severity": self.severity,
+            "blame": self.blame,
+            "protocol": self.protocol,
+            "title": self.title,
+            "detail": self.detail,
+            "who": self.who.as_dict(),
+            **({"measured": dict(self.measured)} if self.measured else {}),
+            "evidence": list(self.evidence),
+            "cause": self.cause,
+            "remediation": [{"command": remedy.command, "run_on": remedy.run_on} for remedy in self.remediation],
+            "confidence": self.confidence,
+        }

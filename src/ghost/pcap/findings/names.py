@@ -1,0 +1,164 @@
+"""Names that do not exist, servers that fail, answer late or not at all."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from ghost.pcap import text
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.words import count, duration, few, first_frames, percent, rate
+from ghost.pcap.model import Analysis, DnsQuery, DnsSection, DnsServer
+
+DNS = 53
+
+
+def dns_findings(analysis: Analysis) -> Iterator[Finding]:
+    dns = analysis.dns
+    if dns is None:
+        return
+    servers = {server.address: server for server in dns.servers}
+    yield from _timeouts(dns, servers)
+    yield from _servfail(dns, servers)
+    yield from _nxdomain(dns)
+    yield from _slow(dns, servers)
+
+
+def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
+    groups: dict[str, list[DnsQuery]] = defaultdict(list)
+    for query in queries:
+        groups[query.server].append(query)
+    return groups
+
+
+def _finding(
+    kind: str, examples: list[DnsQuery], *, severity: str, title: str, detail: str, **measured: int | float
+) -> Finding:
+    """A finding about one server."""
+    client = Counter(query.client for query in examples).most_common(1)[0][0]
+    server, example = examples[0].server, examples[0].name
+    return Finding(
+        kind=kind,
+        severity=severity,
+        blame="dns",
+        protocol="DNS",
+        title=title,
+        detail=detail,
+        who=Who(client, server, DNS),
+        evidence=first_frames([query.frame] for query in examples[:5]),
+        cause=cause_of(kind),
+        remediation=remediation_of(kind, src=client, dst=server, port=DNS, name=example.rstrip(".") or "."),
+        confidence="high",
+        weight=len(examples),
+        measured=measured,
+    )
+
+
+def _names(queries: Iterable[DnsQuery]) -> str:
+    return few(list(dict.fromkeys(f"“{text.name(query.name, 60)}”" for query in queries)))
+
+
+def _timeouts(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
+    for address, queries in _by_server(dns.unanswered).items():
+        server = servers.get(address)
+        asked = server.queries if server else len(queries)
+        lost = server.unanswered if server else len(queries)
+        silent = server is None or server.responses == 0
+        share = percent(lost, asked)
+        few_lost = not silent and share < threshold("dns_timeout.medium_pct")
+        severity = "HIGH" if silent and lost > 1 else "LOW" if few_lost else "MEDIUM"
+        title = f"The DNS server {address} " + ("answers nothing" if silent else f"leaves {rate(share)} unanswered")
+        repeats = sum(query.attempts - 1 for query in queries)
+        yield _finding(
+            "dns_timeout",
+            queries,
+            severity=severity,
+            title=title,
+            detail=f"{lost} of {count(asked, 'query', 'queries')} without an answer ({count(repeats, 'repeat')}):"
+            f" {_names(queries)}.",
+            unanswered=lost,
+            queries=asked,
+        )
+
+
+def _servfail(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
+    for address, queries in _by_server(dns.servfail).items():
+        server = servers.get(address)
+        failed = len(queries)
+        if server is not None:
+            failed = max(failed, sum(server.rcodes.get(code, 0) for code in ("SERVFAIL", "REFUSED")))
+        answered = server.responses if server else failed
+        refused = all(query.rcode == "REFUSED" for query in queries)
+        what = "refuses to answer" if refused else "fails to answer"
+        yield _finding(
+            "dns_servfail",
+            queries,
+            severity="HIGH" if failed >= answered and failed > 1 else "MEDIUM",
+            title=f"The DNS server {address} {what} {count(failed, 'query', 'queries')}",
+            detail=f"{failed} of {count(answered, 'response')} are {'REFUSED' if refused else 'SERVFAIL'}:"
+            f" {_names(queries)}.",
+            failed=failed,
+            responses=answered,
+        )
+
+
+def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
+    """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy."""
+    failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
+    resolved = {name.lower() for name, _ in dns.top_domains} - failed
+    missing = [q for q in dns.nxdomain if not _is_reverse(q.name) and not _found_elsewhere(q.name.lower(), resolved)]
+    for address, queries in _by_server(missing).items():
+        distinct = len({query.name.lower() for query in queries})
+        yield _finding(
+            "dns_nxdomain",
+            queries,
+            severity="MEDIUM",
+            title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, says the DNS server {address}",
+            detail=f"{count(len(queries), 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN.",
+            nxdomain=len(queries),
+            names=distinct,
+        )
+
+
+def _is_reverse(name: str) -> bool:
+    return name.lower().rstrip(".").endswith((".in-addr.arpa", ".ip6.arpa"))
+
+
+def _found_elsewhere(name: str, resolved: set[str]) -> bool:
+    """Whether a search list explains the failure: `db.prod.corp.example` failed, and `db.prod`, `db.prod.example` or
+    `db.corp.example` resolved."""
+    labels = name.rstrip(".").split(".")
+    for other in resolved:
+        theirs = other.rstrip(".").split(".")
+        shared = 0
+        while shared < min(len(labels), len(theirs)) and labels[shared] == theirs[shared]:
+            shared += 1
+        rest = theirs[shared:]
+        if shared and len(theirs) < len(labels) and labels[len(labels) - len(rest) :] == rest:
+            return True
+    return False
+
+
+def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
+    limit = threshold("dns_slow.slow_ms")
+    late = [query for query in dns.slow if query.latency_ms is not None and query.latency_ms >= limit]
+    for address, queries in _by_server(late).items():
+        server = servers.get(address)
+        answered = server.responses if server else len(queries)
+        share = percent(len(queries), answered)
+        if len(queries) < threshold("dns_slow.min_queries") or share < threshold("dns_slow.min_pct"):
+            continue
+        slowest = max(query.latency_ms or 0.0 for query in queries)
+        typical = server.latency_ms.median if server and server.latency_ms else slowest
+        yield _finding(
+            "dns_slow",
+            queries,
+            severity="MEDIUM",
+            title=f"The DNS server {address} is slow: {rate(share)} of its answers take over {duration(limit)}",
+            detail=f"{len(queries)} of {count(answered, 'response')}; median {duration(typical)}, slowest"
+            f" {duration(slowest)}: {_names(queries)}.",
+            slow=len(queries),
+            responses=answered,
+            slowest_ms=round(slowest, 1),
+        )

@@ -1,0 +1,43 @@
+"""How rules put numbers and addresses into a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+FRAMES = 5
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 SYN`, `2 SYNs`, `3,000 addresses`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def at(host: str, port: int | None) -> str:
+    """`10.0.0.1:80`, `[::1]:80`."""
+    if port is None:
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def few(items: Sequence[object], most: int = 3) -> str:
+    """The first of `items`, and how many more there are."""
+    shown = ", ".join(str(item) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def percent(part: float, whole: float) -> float:
+    return 100.0 * part / whole if whole else 0.0
+
+
+def rate(value: float) -> str:
+    """A percentage with as many digits as it deserves: `12%`, `1.2%`, `0.03%`."""
+    return f"{value:.0f}%" if value >= 10 else f"{value:.1f}%" if value >= 1 else f"{value:.2g}%"
+
+
+def duration(ms: float) -> str:
+    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+
+
+def first_frames(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    return tuple(sorted(set(chain.from_iterable(groups)) - {0})[:FRAMES])

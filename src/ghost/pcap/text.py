@@ -1,0 +1,44 @@
+"""Text from packets and file names, made safe for where it is shown.
+
+Names in a capture were chosen by whoever sent them: they may hold terminal escapes, Markdown, HTML or directions
+for a reader. They stay readable and lose their power.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST_NAME = 100
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]|~#!"})
+_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+def printable(text: str) -> str:
+    """`text` without control, format and surrogate characters: each is written as an escape (`\\x1b`)."""
+    return "".join(_escaped(character) if _unprintable(character) else character for character in text)
+
+
+def name(text: str, longest: int = LONGEST_NAME) -> str:
+    """A name from the wire, on one line and not longer than `longest`."""
+    clean = printable(text)
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+
+
+def markdown(text: str) -> str:
+    """`text` as Markdown that shows exactly it, also inside a table cell."""
+    return printable(text).translate(_MARKDOWN).translate(_HTML)
+
+
+def code(text: str) -> str:
+    """`text` as a Markdown code span; a backtick in it becomes an apostrophe, a bar a broken bar where it would cut
+    a table cell."""
+    return "`" + printable(text).replace("`", "'") + "`"
+
+
+def _unprintable(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def _escaped(character: str) -> str:
+    point = ord(character)
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
