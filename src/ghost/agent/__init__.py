@@ -1,0 +1,39 @@
+"""An investigation: the loop, its tools, hypotheses, denials, the session and the report.
+
+It starts no program and reads no capture: everything goes through the shell and the orchestrator it is given.
+"""
+
+from ghost.agent.evidence import Evidence, tag_of
+from ghost.agent.loop import Console, Investigation
+from ghost.agent.report import write_report
+from ghost.agent.resume import reissue
+from ghost.agent.session import Session, SessionPaths, Workspace, load_session, save_session
+from ghost.agent.startup import KINDS as ORPHAN_KINDS
+from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
+from ghost.agent.tools import Tools
+from ghost.agent.turns import TurnLog, read_conversation, without_secrets
+from ghost.agent.verify import Check, verify_session
+
+__all__ = [
+    "ORPHAN_KINDS",
+    "Check",
+    "Console",
+    "Evidence",
+    "Investigation",
+    "Orphan",
+    "Session",
+    "SessionPaths",
+    "Tools",
+    "TurnLog",
+    "Workspace",
+    "choose_and_clean",
+    "find_orphans",
+    "load_session",
+    "read_conversation",
+    "reissue",
+    "save_session",
+    "tag_of",
+    "verify_session",
+    "without_secrets",
+    "write_report",
+]

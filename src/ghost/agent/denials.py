@@ -1,0 +1,65 @@
+"""What a person's refusal means for the hypotheses that the refused call was to test.
+
+Every result passes here once. A refusal counts against the hypotheses the call names, or against all that are
+being tested; the brain reads the count, the reason and what to do in `_meta`. A call that ran clears the
+consecutive count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ghost.agent.hypotheses import DenialEvent, State
+from ghost.agent.session import Session
+from ghost.brain import ToolCall
+
+_RAN = frozenset({"completed", "task_completed", "task_pending"})
+
+
+def was_denied(result: dict[str, Any]) -> bool:
+    """Whether a person refused a command of this call (closed terminals and broken prompts included)."""
+    return result.get("status") == "denied" or result.get("user_denied") is True
+
+
+def count_denial(
+    session: Session, call: ToolCall, result: dict[str, Any], *, turn: int, limit: int, at: str
+) -> dict[str, Any]:
+    """Books the result against the hypotheses it concerns; returns what to add to its `_meta`."""
+    named = [h for h in call.arguments.get("hypothesis_ids") or [] if isinstance(h, str)]
+    known = {h.id for h in session.hypothesis_log}
+    concerned = [h for h in named if h in known] or list(session.active_hypothesis_ids)
+    if not was_denied(result):
+        if result.get("status") in _RAN:
+            for hypothesis_id in concerned:
+                session.consecutive_denial_counter[hypothesis_id] = 0
+            session.hypotheses.succeeded(concerned)
+        return {}
+
+    reason = result.get("denial_reason") or None
+    meta: dict[str, Any] = {"denial_reason": reason} if reason else {}
+    event = DenialEvent(
+        turn=turn,
+        command=str(call.arguments.get("command") or call.name),
+        denial_reason=reason,
+        audit_id=result.get("audit_id") or next(iter(reversed(result.get("shell_audit_ids") or [])), None),
+    )
+    for hypothesis_id in concerned:
+        hypothesis = session.hypotheses.denied(hypothesis_id, event, limit, at=at)
+        if hypothesis is None:
+            continue
+        count = hypothesis.denial_count
+        session.denial_tracker[hypothesis_id] = count
+        session.consecutive_denial_counter[hypothesis_id] = session.consecutive_denial_counter.get(hypothesis_id, 0) + 1
+        meta["denial_count"] = max(count, meta.get("denial_count", 0))
+        if hypothesis.state == State.UNVERIFIABLE:
+            meta["denial_threshold_reached"] = True
+            meta["instruction"] = (
+                f"Hypothesis {hypothesis_id} marked UNVERIFIABLE. Move to the next hypothesis, or call "
+                "complete_investigation if none is active."
+            )
+        elif count == limit - 1:
+            meta["approaching_threshold"] = True
+            meta["warning"] = f"Denial {count} for hypothesis {hypothesis_id}. One more denial marks it UNVERIFIABLE."
+        else:
+            meta["pivot_instruction"] = "Command denied. Consider an alternative diagnostic approach."
+    return meta

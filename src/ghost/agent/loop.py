@@ -1,0 +1,183 @@
+"""One investigation: ask the brain, call its tools, book what came back, save; until the brain concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from ghost.agent.denials import count_denial
+from ghost.agent.resume import reissue
+from ghost.agent.session import Session, save_session
+from ghost.agent.tools import Orchestrator, Tools
+from ghost.agent.turns import TurnLog
+from ghost.brain import Brain, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.records import Clock, Head, isoformat
+
+NO_ONE_CAN_ANSWER: Final = "No one can answer questions now. Conclude with what the records show."
+RESUMED: Final = (
+    "This session was interrupted and goes on now. Network state may have changed: run the most critical reads "
+    "again and compare before you rely on earlier evidence."
+)
+
+
+class Console(Protocol):
+    """The engineer's side. `ask` returns None where nobody can answer."""
+
+    def said(self, turn: Turn) -> None: ...
+
+    def calling(self, call: ToolCall) -> None: ...
+
+    def returned(self, call: ToolCall, result: dict[str, Any]) -> None: ...
+
+    def answer(self, question: str) -> str | None: ...
+
+    def choose(self, question: str, choices: dict[str, str]) -> str | None: ...
+
+
+class HasHead(Protocol):
+    @property
+    def audit_head(self) -> Head: ...
+
+
+class HasRegistryHead(Orchestrator, Protocol):
+    @property
+    def registry_head(self) -> Head: ...
+
+
+@dataclass
+class Investigation:
+    """`conversation` and `unanswered` are what a resumed session already holds; both are empty in a new one."""
+
+    brain: Brain
+    tools: Tools
+    session: Session
+    session_file: Path
+    turns: TurnLog
+    shell: HasHead
+    orchestrator: HasRegistryHead
+    console: Console
+    clock: Clock
+    conversation: list[Message]
+    unanswered: list[ToolCall]
+    max_turns: int
+    max_denials: int
+
+    def run(self) -> None:
+        """Goes on until the brain concludes, the engineer ends it, or the turn limit is reached.
+
+        Whatever ends it, the session is saved. Raises `BrainError` when the brain cannot go on and
+        `KeyboardInterrupt` when the engineer interrupts; both can be resumed.
+        """
+        try:
+            if self.unanswered:
+                made = [reissue(call, self.conversation, self.orchestrator) for call in self.unanswered]
+                self._answer(self.unanswered, made, self._answered_before())
+            while self.session.completion is None:
+                if self.session.turn_count >= self.max_turns and not self._extended():
+                    break
+                self._step()
+        finally:
+            self.save()
+
+    def begin(self, symptom: str) -> None:
+        self._hear(UserMessage(symptom))
+
+    def resume(self) -> None:
+        note = ResumeNote(RESUMED)
+        self.turns.resume(note)
+        self.conversation.append(note)
+
+    def _step(self) -> None:
+        turn = self.brain.next_turn(self.conversation)
+        self.session.turn_count += 1
+        self.turns.turn(self.session.turn_count, turn)
+        self.conversation.append(turn)
+        self.console.said(turn)
+        if turn.tool_calls:
+            self._answer(turn.tool_calls, turn.tool_calls, [])
+        else:
+            self._ask_engineer(turn)
+        self.save()
+
+    def _answer(self, calls: Sequence[ToolCall], made: Sequence[ToolCall], results: list[ToolResult]) -> None:
+        """Makes each call and records its result as the answer to what was asked.
+
+        The session is saved before the result is: a kill in between makes the call again, and loses nothing.
+        """
+        for asked, call in zip(calls, made, strict=True):
+            self.console.calling(call)
+            result = ToolResult(asked.id, asked.name, self._call(call))
+            self.save()
+            self.turns.result(result)
+            results.append(result)
+            self.console.returned(call, result.result)
+        self.conversation.append(ToolResults(tuple(results)))
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        result = self.tools.call(call)
+        meta = count_denial(
+            self.session,
+            call,
+            result,
+            turn=self.session.turn_count,
+            limit=self.max_denials,
+            at=isoformat(self.clock.now()),
+        )
+        return {**result, "_meta": {**result.get("_meta", {}), **meta}} if meta else result
+
+    def _answered_before(self) -> list[ToolResult]:
+        """The results that the last turn already has; they rejoin those of the calls still open."""
+        if self.conversation and isinstance(self.conversation[-1], ToolResults):
+            last = self.conversation.pop()
+            return list(last.results) if isinstance(last, ToolResults) else []
+        return []
+
+    def _ask_engineer(self, turn: Turn) -> None:
+        answer = self.console.answer(turn.text)
+        if answer is not None and answer.strip().lower() in {"", "d", "done"}:
+            self._conclude("The engineer ended the investigation before a conclusion was reached.")
+        elif answer is not None:
+            self._hear(UserMessage(answer))
+        elif any(isinstance(m, UserMessage) and m.text == NO_ONE_CAN_ANSWER for m in self.conversation):
+            self._conclude(f"The investigation needs an answer that no one could give: {turn.text}")
+        else:
+            self._hear(UserMessage(NO_ONE_CAN_ANSWER))
+
+    def _extended(self) -> bool:
+        choice = self.console.choose(
+            f"Maximum investigation turns ({self.max_turns}) reached.",
+            {"e": "Extend by 10 turns", "g": "Generate the report now"},
+        )
+        if choice == "e":
+            self.max_turns += 10
+            return True
+        self._conclude(f"The investigation reached its limit of {self.max_turns} turns without a conclusion.")
+        return False
+
+    def _conclude(self, why: str) -> None:
+        states = {h.id: h.state.value for h in self.session.hypothesis_log}
+        self.session.completion = {
+            "confidence": "low",
+            "root_cause_summary": why,
+            "confirmed_hypotheses": [i for i, state in states.items() if state == "CONFIRMED"],
+            "refuted_hypotheses": [i for i, state in states.items() if state == "REFUTED"],
+            "unverifiable_hypotheses": [i for i, state in states.items() if state == "UNVERIFIABLE"],
+            "contradicted_hypotheses": [i for i, state in states.items() if state == "CONTRADICTED"],
+            "recommended_actions": [],
+            "statements": [],
+            "coverage": [],
+        }
+
+    def _hear(self, message: UserMessage) -> None:
+        self.turns.user(message)
+        self.conversation.append(message)
+
+    def save(self) -> None:
+        self.session.audit_head = {
+            "shell": self.shell.audit_head.as_dict(),
+            "tasks": self.orchestrator.registry_head.as_dict(),
+            "turns": self.turns.head.as_dict(),
+        }
+        save_session(self.session_file, self.session)

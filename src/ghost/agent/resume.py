@@ -1,0 +1,36 @@
+"""Taking up an interrupted investigation: what was said, what has an answer, and what was cut off in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ghost.agent.tools import Orchestrator
+from ghost.brain import Message, ToolCall, ToolResults
+
+_ENDED = frozenset({"DONE", "CANCELLED", "ABANDONED"})
+
+
+def reissue(call: ToolCall, conversation: Sequence[Message], orchestrator: Orchestrator) -> ToolCall:
+    """The call to make for one that was cut off.
+
+    Reads, checks and clean-ups are made again. A capture that had been started is taken up instead of starting
+    a second one: its task is the one of this target that no earlier result speaks of.
+    """
+    if call.name != "capture_traffic":
+        return call
+    spoken_of = {
+        result.result.get("task_id")
+        for message in conversation
+        if isinstance(message, ToolResults)
+        for result in message.results
+    }
+    response = orchestrator.orchestrate({"intent": "list_tasks"})
+    for task in reversed(response.get("tasks") or []):
+        if task.get("task_id") not in spoken_of and _same_capture(task, call):
+            return ToolCall(call.id, "check_task", {"task_id": task["task_id"]})
+    return call
+
+
+def _same_capture(task: dict[str, Any], call: ToolCall) -> bool:
+    return task.get("target") == call.arguments.get("target") and task.get("state") not in _ENDED

@@ -1,0 +1,187 @@
+"""The session file: an index of one investigation, small, readable, whole at any moment.
+
+It holds references (audit ids, task ids, states), never output of a command. What was said and called is in
+`audit/ghost_turns_{sid}.jsonl`, what ran in `audit/shell_audit_{sid}.jsonl`. The file is replaced atomically
+and carries a checksum of itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ghost.agent.hypotheses import EvidenceConflict, Hypothesis, HypothesisLog
+from ghost.errors import RecordError, SessionError
+from ghost.records import Head, read_json, valid_session_id, write_json
+
+
+class Session(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: str
+    created_at: str
+    resumed_from: str | None = None
+    model: str
+    """The brain that investigates: `offline`, or a model's name."""
+    audit_dir: str
+    turn_count: int = 0
+    rca_report_path: str | None = None
+    hypothesis_log: list[Hypothesis] = Field(default_factory=list)
+    denial_tracker: dict[str, int] = Field(default_factory=dict)
+    consecutive_denial_counter: dict[str, int] = Field(default_factory=dict)
+    active_hypothesis_ids: list[str] = Field(default_factory=list)
+    active_task_ids: list[str] = Field(default_factory=list)
+    evidence_conflicts: list[EvidenceConflict] = Field(default_factory=list)
+    is_resume: bool = False
+    completion: dict[str, Any] | None = None
+    """The arguments of `complete_investigation`, once it was called."""
+    manual_cleanup_pending: list[str] = Field(default_factory=list)
+    integrity_warning: str | None = None
+    audit_head: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """How far each append-only file had come: `shell`, `tasks`, `turns`."""
+
+    @property
+    def hypotheses(self) -> HypothesisLog:
+        return HypothesisLog(self.hypothesis_log, self.active_hypothesis_ids, self.evidence_conflicts)
+
+    def head(self, name: str) -> Head | None:
+        return Head.from_dict(self.audit_head.get(name))
+
+    def paths(self, workspace: Path) -> SessionPaths:
+        return SessionPaths(workspace / "audit", self.session_id)
+
+
+@dataclass(frozen=True)
+class SessionPaths:
+    """Where the files of a session are."""
+
+    audit_dir: Path
+    session_id: str
+
+    @property
+    def shell_audit(self) -> Path:
+        return self.audit_dir / f"shell_audit_{self.session_id}.jsonl"
+
+    @property
+    def tasks(self) -> Path:
+        return self.audit_dir / f"orchestrator_tasks_{self.session_id}.jsonl"
+
+    @property
+    def turns(self) -> Path:
+        return self.audit_dir / f"ghost_turns_{self.session_id}.jsonl"
+
+    @property
+    def report(self) -> Path:
+        return self.audit_dir / f"ghost_rca_{self.session_id}.md"
+
+    @property
+    def report_json(self) -> Path:
+        return self.audit_dir / f"ghost_rca_{self.session_id}.json"
+
+    @property
+    def archived_session(self) -> Path:
+        return self.audit_dir / f"ghost_session_{self.session_id}.json"
+
+
+def save_session(path: Path, session: Session) -> None:
+    content = session.model_dump(mode="json")
+    write_json(path, {**content, "_checksum": checksum(content)})
+
+
+def load_session(path: Path) -> tuple[Session, bool]:
+    """The session in `path`, and whether its checksum holds.
+
+    Raises `SessionError` where the file is missing, no JSON, or no session.
+    """
+    try:
+        content = read_json(path)
+    except FileNotFoundError as missing:
+        raise SessionError(f"no session file at {path}") from missing
+    except RecordError as broken:
+        raise SessionError(f"the session file {path} is corrupted: {broken}") from broken
+    if not isinstance(content, dict):
+        raise SessionError(f"the session file {path} is corrupted: it holds no object")
+    stored = content.pop("_checksum", None)
+    try:
+        session = Session.model_validate(content)
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise SessionError(f"the session file {path} is no session: {where}: {first['msg']}") from invalid
+    if not valid_session_id(session.session_id):
+        raise SessionError(f"the session file {path} is no session: its id {session.session_id!r} is not a valid one")
+    return session, stored == checksum(content)
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """SHA-256 in hex of the content as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class Workspace:
+    """The directory in which investigations live: the current session's file, and the files of all of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def session_file(self) -> Path:
+        return self.root / "ghost_session.json"
+
+    @property
+    def audit_dir(self) -> Path:
+        return self.root / "audit"
+
+    @property
+    def capture_dir(self) -> Path:
+        return self.root / "captures"
+
+    def find(self, session_id: str) -> Path:
+        """The file of a session, current or earlier. Raises `SessionError` naming those that exist."""
+        if valid_session_id(session_id):
+            if self._current_id() == session_id:
+                return self.session_file
+            archived = SessionPaths(self.audit_dir, session_id).archived_session
+            if archived.is_file():
+                return archived
+        known = ", ".join(sorted(self.session_ids())) or "none"
+        raise SessionError(
+            f"no session {session_id!r} in the workspace {self.root}; known here: {known} (see `ghost sessions`, "
+            "or name another with --workspace DIR)"
+        )
+
+    def session_ids(self) -> Iterator[str]:
+        current = self._current_id()
+        if current is not None:
+            yield current
+        for path in sorted(self.audit_dir.glob("ghost_session_*.json")):
+            identity = path.stem.removeprefix("ghost_session_")
+            if identity != current and valid_session_id(identity):
+                yield identity
+
+    def taken(self, session_id: str) -> bool:
+        """Whether files of a session of this id exist."""
+        return session_id == self._current_id() or any(self.audit_dir.glob(f"*_{session_id}.*"))
+
+    def set_current_aside(self) -> None:
+        """Moves the current session's file to its place in `audit/`, so that another can be current."""
+        current = self._current_id()
+        if current is not None:
+            self.session_file.replace(SessionPaths(self.audit_dir, current).archived_session)
+        elif self.session_file.exists():
+            number = 1
+            while (aside := self.root / f"ghost_session.corrupt-{number}.json").exists():
+                number += 1
+            self.session_file.replace(aside)
+
+    def _current_id(self) -> str | None:
+        try:
+            return load_session(self.session_file)[0].session_id
+        except SessionError:
+            return None

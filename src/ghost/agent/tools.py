@@ -1,0 +1,220 @@
+"""The seven tools of a brain. Each is a typed call that ends at the shell, at the orchestrator or at the session.
+
+Nothing else is reachable from a brain. Arguments are validated before anything happens; a wrong call comes back
+as an error the brain can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ghost.agent.evidence import CAPTURE, Evidence, tag_of
+from ghost.agent.hypotheses import IllegalHypothesisChange, State
+from ghost.agent.preflight import preflight
+from ghost.agent.session import Session
+from ghost.brain import ToolCall
+
+
+class Shell(Protocol):
+    def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class Orchestrator(Protocol):
+    def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RunShellCmd(_Arguments):
+    """One diagnostic or Azure read command through the safe shell."""
+
+    command: str = Field(min_length=1)
+    reasoning: str = Field(min_length=1)
+    hypothesis_ids: list[str] = Field(default_factory=list)
+
+
+class CaptureTraffic(_Arguments):
+    """A packet capture with Network Watcher. Returns at once; `check_task` polls it."""
+
+    target: str
+    resource_group: str
+    storage_account: str
+    duration_seconds: int = Field(60, ge=1, le=300)
+    investigation_context: str = ""
+    storage_auth_mode: Literal["login", "key"] = "login"
+    hypothesis_ids: list[str] = Field(default_factory=list)
+
+
+class CheckTask(_Arguments):
+    """The state of a capture; polls it for up to 45 seconds."""
+
+    task_id: str
+    hypothesis_ids: list[str] = Field(default_factory=list)
+
+
+class CancelTask(_Arguments):
+    """Ends a capture early and deletes what it made."""
+
+    task_id: str
+    reason: str = ""
+
+
+class CleanupTask(_Arguments):
+    """Deletes the capture, its blob and the local copy."""
+
+    task_id: str
+
+
+class ManageHypotheses(_Arguments):
+    """States, resolves or reopens a hypothesis. It touches the session only."""
+
+    action: Literal["register", "activate", "confirm", "refute", "contradict"]
+    id: str = Field(min_length=1, max_length=40)
+    description: str = ""
+    refuted_by: str = ""
+    audit_ids: list[str] = Field(default_factory=list)
+    higher_fidelity_source: str | None = None
+    resolution: str | None = None
+
+
+class Statement(_Arguments):
+    text: str
+    audit_ids: list[str] = Field(default_factory=list)
+
+
+class Coverage(_Arguments):
+    layer: str
+    status: Literal["cleared", "at_fault", "not_verified"]
+    audit_ids: list[str] = Field(default_factory=list)
+    note: str = ""
+
+
+class CompleteInvestigation(_Arguments):
+    """Ends the investigation; the report is written from the records."""
+
+    confidence: Literal["high", "medium", "low"]
+    root_cause_summary: str
+    confirmed_hypotheses: list[str] = Field(default_factory=list)
+    refuted_hypotheses: list[str] = Field(default_factory=list)
+    unverifiable_hypotheses: list[str] = Field(default_factory=list)
+    contradicted_hypotheses: list[str] = Field(default_factory=list)
+    recommended_actions: list[str] = Field(default_factory=list)
+    statements: list[Statement] = Field(default_factory=list)
+    coverage: list[Coverage] = Field(default_factory=list)
+
+
+class Tools:
+    """The tools over one session. `call` never raises for what a brain asked wrongly."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        orchestrator: Orchestrator,
+        session: Session,
+        evidence: Callable[[], Evidence],
+        now: Callable[[], str],
+    ) -> None:
+        self._shell = shell
+        self._orchestrator = orchestrator
+        self._session = session
+        self._evidence = evidence
+        self._now = now
+        self._tools: dict[str, tuple[type[_Arguments], Callable[[Any], dict[str, Any]]]] = {
+            "run_shell_cmd": (RunShellCmd, self._run_shell_cmd),
+            "capture_traffic": (CaptureTraffic, self._capture_traffic),
+            "check_task": (CheckTask, self._check_task),
+            "cancel_task": (CancelTask, self._cancel_task),
+            "cleanup_task": (CleanupTask, self._cleanup_task),
+            "manage_hypotheses": (ManageHypotheses, self._manage_hypotheses),
+            "complete_investigation": (CompleteInvestigation, self._complete_investigation),
+        }
+
+    def call(self, call: ToolCall) -> dict[str, Any]:
+        if call.name not in self._tools:
+            return {
+                "status": "error",
+                "error": "unknown_tool",
+                "tool": call.name,
+                "message": f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}",
+            }
+        arguments, tool = self._tools[call.name]
+        try:
+            return tool(arguments.model_validate(call.arguments))
+        except ValidationError as invalid:
+            mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in invalid.errors())
+            return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
+
+    def _run_shell_cmd(self, asked: RunShellCmd) -> dict[str, Any]:
+        mistake = preflight(asked.command)
+        if mistake is not None:
+            return {"status": "error", "error": "preflight", "suggestion": mistake}
+        result = self._shell.execute({"command": asked.command, "reasoning": asked.reasoning})
+        meta = tag_of({"command": asked.command}).as_meta()
+        if result.get("error") == "timeout":
+            meta["timeout"] = True
+        return {**result, "_meta": meta}
+
+    def _capture_traffic(self, asked: CaptureTraffic) -> dict[str, Any]:
+        return self._orchestrate(
+            intent="capture_traffic",
+            target=asked.target,
+            investigation_context=asked.investigation_context,
+            parameters={
+                "resource_group": asked.resource_group,
+                "storage_account": asked.storage_account,
+                "duration_seconds": asked.duration_seconds,
+                "storage_auth_mode": asked.storage_auth_mode,
+            },
+        )
+
+    def _check_task(self, asked: CheckTask) -> dict[str, Any]:
+        return self._orchestrate(intent="check_task", task_id=asked.task_id)
+
+    def _cancel_task(self, asked: CancelTask) -> dict[str, Any]:
+        return self._orchestrate(intent="cancel_task", task_id=asked.task_id, reason=asked.reason)
+
+    def _cleanup_task(self, asked: CleanupTask) -> dict[str, Any]:
+        return self._orchestrate(intent="cleanup_task", task_id=asked.task_id)
+
+    def _orchestrate(self, **request: Any) -> dict[str, Any]:
+        result = self._orchestrator.orchestrate(request)
+        task_id = result.get("task_id")
+        if isinstance(task_id, str) and task_id and task_id not in self._session.active_task_ids:
+            self._session.active_task_ids.append(task_id)
+        return {**result, "_meta": CAPTURE.as_meta()}
+
+    def _manage_hypotheses(self, asked: ManageHypotheses) -> dict[str, Any]:
+        log = self._session.hypotheses
+        try:
+            match asked.action:
+                case "register":
+                    log.register(asked.id, asked.description, asked.refuted_by, at=self._now())
+                    self._session.denial_tracker.setdefault(asked.id, 0)
+                    self._session.consecutive_denial_counter.setdefault(asked.id, 0)
+                case "activate":
+                    log.activate(asked.id)
+                case "confirm" | "refute":
+                    self._check_evidence(asked)
+                    state = State.CONFIRMED if asked.action == "confirm" else State.REFUTED
+                    log.resolve(asked.id, state, asked.audit_ids, at=self._now())
+                case "contradict":
+                    self._check_evidence(asked)
+                    note = asked.description or asked.resolution or ""
+                    log.contradict(asked.id, asked.audit_ids, asked.higher_fidelity_source, note)
+        except IllegalHypothesisChange as refused:
+            return {"status": "error", "error": refused.error, "message": str(refused)}
+        return {"status": "ok", "hypotheses": log.summary()}
+
+    def _check_evidence(self, asked: ManageHypotheses) -> None:
+        problems = self._evidence().problems(asked.audit_ids)
+        if problems:
+            raise IllegalHypothesisChange("evidence_unusable", f"{asked.action} {asked.id!r}: {'; '.join(problems)}")
+
+    def _complete_investigation(self, asked: CompleteInvestigation) -> dict[str, Any]:
+        self._session.completion = asked.model_dump(mode="json")
+        return {"status": "ok", "message": "the report is being written from the records"}

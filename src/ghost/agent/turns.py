@@ -1,0 +1,126 @@
+"""What was said and called, one record a message, so that an interrupted investigation is resumed by replay.
+
+Output of commands is not in here: a result of the shell is kept by its audit id and read back from the audit
+record. What the orchestrator and the hypothesis log answered holds no output and is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ghost.brain import Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
+from ghost.records import ChainedLog, Head, read_valid_records
+from ghost.shell import redact
+
+_FROM_AUDIT = (
+    "status",
+    "classification",
+    "action",
+    "output",
+    "stderr",
+    "exit_code",
+    "error",
+    "denial_reason",
+    "duration_seconds",
+    "sandbox",
+    "audit_id",
+)
+
+
+class TurnLog:
+    def __init__(self, path: Path) -> None:
+        self._log = ChainedLog(path)
+
+    @property
+    def head(self) -> Head:
+        return self._log.head
+
+    def user(self, message: UserMessage) -> None:
+        self._log.append({"kind": "user", "text": message.text})
+
+    def resume(self, note: ResumeNote) -> None:
+        self._log.append({"kind": "resume", "text": note.text})
+
+    def turn(self, number: int, turn: Turn) -> None:
+        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
+        usage = {"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens}
+        self._log.append(
+            {"kind": "turn", "turn": number, "text": without_secrets(turn.text), "tool_calls": calls, "usage": usage}
+        )
+
+    def result(self, result: ToolResult) -> None:
+        record: dict[str, Any] = {"kind": "result", "call_id": result.call_id, "name": result.name}
+        audit_id = result.result.get("audit_id")
+        if result.name == "run_shell_cmd" and audit_id and result.result.get("error") != "empty_command":
+            record["audit_id"] = audit_id
+            record["kept"] = {key: result.result[key] for key in ("output_metadata", "_meta") if key in result.result}
+        else:
+            record["kept"] = result.result
+        self._log.append(record)
+
+
+def without_secrets(text: str) -> str:
+    return redact(text)[0]
+
+
+def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[list[Message], list[ToolCall], int]:
+    """The conversation in `path`, the calls of its last turn that have no result yet, and the number of turns.
+
+    `audit` maps audit ids to records of the shell. A result whose record is missing says so to the brain.
+    """
+    records, _ = read_valid_records(path)
+    messages: list[Message] = []
+    open_calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+    turns = 0
+    for message in _messages(records, audit):
+        if isinstance(message, ToolResult):
+            open_calls = [call for call in open_calls if call.id != message.call_id]
+            results.append(message)
+            continue
+        if results:
+            messages.append(ToolResults(tuple(results)))
+            results = []
+        messages.append(message)
+        if isinstance(message, Turn):
+            turns += 1
+            open_calls = list(message.tool_calls)
+    if results:
+        messages.append(ToolResults(tuple(results)))
+    return messages, open_calls, turns
+
+
+def _messages(
+    records: list[dict[str, Any]], audit: Mapping[str, dict[str, Any]]
+) -> Iterator[UserMessage | ResumeNote | Turn | ToolResult]:
+    for record in records:
+        match record.get("kind"):
+            case "user":
+                yield UserMessage(str(record.get("text", "")))
+            case "resume":
+                yield ResumeNote(str(record.get("text", "")))
+            case "turn":
+                calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
+                yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})))
+            case "result":
+                yield ToolResult(str(record["call_id"]), str(record["name"]), _result(record, audit))
+            case _:
+                continue
+
+
+def _result(record: dict[str, Any], audit: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    kept = dict(record.get("kept") or {})
+    audit_id = record.get("audit_id")
+    if audit_id is None:
+        return kept
+    evidence = audit.get(audit_id)
+    if evidence is None:
+        return {
+            "status": "error",
+            "error": "record_missing",
+            "message": f"the audit record {audit_id} is missing: run the command again",
+            **kept,
+        }
+    return {**{key: evidence.get(key) for key in _FROM_AUDIT}, **kept}

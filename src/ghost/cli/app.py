@@ -1,0 +1,141 @@
+"""The commands of `ghost`, each with one example."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ghost import __version__
+
+app = typer.Typer(
+    name="ghost",
+    help="Investigates network failures: a symptom in, a root-cause report out whose every statement cites a record.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+shell_app = typer.Typer(help="One command through the safe shell.", no_args_is_help=True)
+audit_app = typer.Typer(help="The records of a session: show them, verify them.", no_args_is_help=True)
+lab_app = typer.Typer(help="Simulated networks to practise on.", no_args_is_help=True)
+app.add_typer(shell_app, name="shell")
+app.add_typer(audit_app, name="audit")
+app.add_typer(lab_app, name="lab")
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="Where session, audit and captures live (default: this directory)."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
+SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ghost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ghost(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Nothing to set here: each command has its own options."""
+
+
+@app.command(
+    epilog='Example: ghost investigate "VMs in prod-subnet cannot reach redis on port 6379" --lab blocked-port'
+)
+def investigate(
+    symptom: Annotated[str | None, typer.Argument(help="What fails, in your words. Asked for when left out.")] = None,
+    lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Go on with a session.")] = None,
+    brain: Annotated[str, typer.Option("--brain", help="auto, offline or gemini.")] = "auto",
+    workspace: WorkspaceOption = None,
+    max_turns: Annotated[int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to go on.")] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Investigate a network failure, in Azure or in the lab."""
+    from ghost.cli.investigate import Request, investigate
+
+    request = Request(symptom=symptom, lab=lab, resume=resume, brain=brain, max_turns=max_turns, as_json=json_)
+    raise typer.Exit(investigate(request, workspace))
+
+
+@app.command(epilog="Example: ghost sessions --workspace demo")
+def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """List the investigations of a workspace."""
+    from ghost.cli.records import list_sessions
+
+    list_sessions(workspace, as_json=json_)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    epilog="Example: ghost pcap capture.pcap --report-dir reports",
+)
+def pcap(context: typer.Context) -> None:
+    """Read a packet capture: findings, report, summary. Options as in `pcap-forensics --help`."""
+    from ghost.pcap import main as forensics
+
+    raise typer.Exit(forensics(list(context.args) or ["--help"]))
+
+
+@shell_app.command("run", epilog='Example: ghost shell run "ss -tln"')
+def shell_run(
+    command: Annotated[str, typer.Argument(help="One command, quoted.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the audit.")] = "Typed by the engineer.",
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Run one command: SAFE ones at once, RISKY ones after your approval, FORBIDDEN ones never."""
+    from ghost.cli.shell import run
+
+    raise typer.Exit(run(command, reason, workspace, as_json=json_))
+
+
+@shell_app.command("explain", epilog='Example: ghost shell explain "dig example.com"')
+def shell_explain(
+    command: Annotated[str, typer.Argument(help="One command, quoted. It is not run.")],
+    json_: JsonOption = False,
+) -> None:
+    """Say how a command would be classified, and which rule decides. Runs nothing."""
+    from ghost.cli.shell import explain
+
+    explain(command, as_json=json_)
+
+
+@audit_app.command("show", epilog="Example: ghost audit show ghost_20260101_120000")
+def audit_show(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """List what a session ran, with the outcome of each command."""
+    from ghost.cli.records import show
+
+    show(session, workspace, as_json=json_)
+
+
+@audit_app.command("verify", epilog="Example: ghost audit verify ghost_20260101_120000")
+def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """Recompute the hash chains and check every citation. Exit status 1 where something does not hold."""
+    from ghost.cli.records import check
+
+    raise typer.Exit(check(session, workspace, as_json=json_))
+
+
+@lab_app.command("list", epilog="Example: ghost lab list")
+def lab_list(json_: JsonOption = False) -> None:
+    """List the scenarios."""
+    from ghost.cli.lab import list_scenarios
+
+    list_scenarios(as_json=json_)
+
+
+@lab_app.command("show", epilog="Example: ghost lab show blocked-port")
+def lab_show(scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")]) -> None:
+    """Describe a scenario's network, without its fault."""
+    from ghost.cli.lab import show_scenario
+
+    show_scenario(scenario)

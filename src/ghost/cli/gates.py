@@ -1,0 +1,121 @@
+"""Who approves a RISKY command: the engineer at a terminal, a pipe, or the answers of a lab scenario.
+
+Each gate is what the shell calls: `(command, reasoning, risk, tier) -> HitlDecision`. Whatever goes wrong in one is
+a denial; the shell sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TextIO
+
+from rich import box
+from rich.console import Console as Rich
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from ghost.cli.words import plain
+from ghost.lab import Approvals
+from ghost.shell import HitlDecision
+
+Gate = Callable[[str, str, str, int | None], HitlDecision]
+Quiet = Callable[[], AbstractContextManager[None]]
+"""Stills a running progress line while a person is asked."""
+
+
+class TerminalGate:
+    """The box of the specification, and a choice that blocks until it is made."""
+
+    def __init__(self, rich: Rich, read: Callable[[str], str] = input, quiet: Quiet = nullcontext) -> None:
+        self._rich = rich
+        self._read = read
+        self._quiet = quiet
+
+    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        with self._quiet():
+            self._rich.print(approval_box(command, reasoning, risk, tier))
+            while True:
+                choice = self._read("Your choice: ").strip().lower()
+                if choice in {"a", "approve"}:
+                    return HitlDecision("approve")
+                if choice in {"d", "deny"}:
+                    reason = self._read("Denial reason (optional, press Enter to skip): ").strip()
+                    return HitlDecision("deny", reason=reason or None)
+                if choice in {"m", "modify"}:
+                    modified = self._read("Command to run instead (empty keeps the question): ").strip()
+                    if modified:
+                        return HitlDecision("modify", modified_command=modified)
+                else:
+                    self._rich.print("Type a, d or m.")
+
+
+class PlainGate:
+    """For pipes: the same question as plain lines; the end of the input denies."""
+
+    def __init__(self, out: TextIO, lines: TextIO) -> None:
+        self._out = out
+        self._lines = lines
+
+    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        self._say("RISKY COMMAND: approval required")
+        self._say(f"  TIER:       {tier}")
+        self._say(f"  COMMAND:    {plain(command)}")
+        self._say(f"  RISK:       {plain(risk)}")
+        self._say(f"  REASONING:  {plain(reasoning)}")
+        while True:
+            choice = self._ask("[A]pprove  [D]eny  [M]odify: ").lower()
+            if choice in {"a", "approve"}:
+                return HitlDecision("approve")
+            if choice in {"d", "deny"}:
+                return HitlDecision("deny", reason=self._ask("Denial reason (optional): ") or None)
+            if choice in {"m", "modify"}:
+                modified = self._ask("Command to run instead: ")
+                if modified:
+                    return HitlDecision("modify", modified_command=modified)
+
+    def _ask(self, question: str) -> str:
+        self._out.write(question)
+        self._out.flush()
+        line = self._lines.readline()
+        self._say("" if line else "(end of input: denied)")
+        if not line:
+            raise EOFError("the input ended before the approval was answered")
+        return line.strip()
+
+    def _say(self, line: str) -> None:
+        self._out.write(f"{line}\n")
+
+
+class ScenarioGate:
+    """A demonstration without a terminal: the scenario answers, and each answer is shown."""
+
+    def __init__(self, rich: Rich, approvals: Approvals) -> None:
+        self._rich = rich
+        self._approvals = approvals
+
+    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        self._rich.print(approval_box(command, reasoning, risk, tier))
+        approval = self._approvals.decide(command)
+        self._rich.print(
+            f"Your choice (answered by the scenario): {approval.answer}"
+            + (f" - {approval.reason}" if approval.reason else ""),
+            markup=False,
+        )
+        if approval.answer == "approve":
+            return HitlDecision("approve")
+        return HitlDecision("deny", reason=approval.reason or None)
+
+
+def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> Panel:
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column(overflow="fold")
+    rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
+    rows.add_row("COMMAND:", Text(plain(command), style="bold yellow"))
+    rows.add_row("RISK:", Text(plain(risk)))
+    rows.add_row("REASONING:", Text(plain(reasoning)))
+    rows.add_row("", "")
+    rows.add_row("", Text("[A]pprove   [D]eny   [M]odify command", style="bold"))
+    return Panel(rows, title="SAFETY SHELL ALERT", box=box.SQUARE, border_style="red", width=88)

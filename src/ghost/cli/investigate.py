@@ -1,0 +1,309 @@
+"""`ghost investigate`: sets the rooms up around one session, runs the investigation, writes the report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghost.agent import (
+    ORPHAN_KINDS,
+    Evidence,
+    Investigation,
+    Session,
+    SessionPaths,
+    Tools,
+    TurnLog,
+    Workspace,
+    choose_and_clean,
+    find_orphans,
+    load_session,
+    read_conversation,
+    save_session,
+    without_secrets,
+    write_report,
+)
+from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
+from ghost.cli.gates import Gate, PlainGate, ScenarioGate, TerminalGate
+from ghost.cli.narration import NarratedShell, Narration, terminal
+from ghost.cli.wiring import load_settings, open_workspace, to_stderr, to_stdout, workspace_of
+from ghost.cloud import CloudOrchestrator
+from ghost.config import Settings
+from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
+from ghost.lab import RunningLab, Scenario, load_scenario
+from ghost.lab import resume as resume_lab
+from ghost.lab import start as start_lab
+from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
+from ghost.shell import SafeExecShell
+
+KEY_NEEDED = (
+    "the gemini brain needs a key: set GEMINI_API_KEY in the environment (a key is made in Google AI Studio), or use "
+    "--brain offline, which needs none"
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    symptom: str | None
+    lab: str | None
+    resume: str | None
+    brain: str
+    max_turns: int | None
+    as_json: bool
+
+
+def investigate(request: Request, workspace_option: Path | None) -> int:
+    """Runs one investigation; the exit status. Errors rise as `GhostError`, an interruption as KeyboardInterrupt."""
+    settings = load_settings()
+    if request.resume and (request.symptom or request.lab):
+        raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
+    brain = choose_brain(request.brain, settings)
+    if request.resume:
+        workspace, _ = workspace_of(request.resume, workspace_option, settings)
+    else:
+        workspace = open_workspace(workspace_option, settings)
+    scenario = load_scenario(request.lab) if request.lab else None
+    with workspace_lock(workspace.root):
+        private_dir(workspace.audit_dir)
+        return _Run(request, settings, workspace, brain, scenario).carry_out()
+
+
+def choose_brain(name: str, settings: Settings) -> Brain:
+    """`auto` is the offline brain where no key is set. Raises where the brain asked for cannot be had."""
+    if name not in {"auto", "offline", "gemini"}:
+        raise UsageError(f"there is no brain {name!r}: choose auto, offline or gemini")
+    if name == "gemini" and settings.gemini_api_key is None:
+        raise ConfigurationError(KEY_NEEDED)
+    if name == "gemini":
+        raise ConfigurationError("the gemini brain is not part of this version yet: use --brain offline")
+    return OfflineBrain()
+
+
+class _Run:
+    """One investigation from its set-up to its report. The workspace is locked around it."""
+
+    def __init__(
+        self, request: Request, settings: Settings, workspace: Workspace, brain: Brain, scenario: Scenario | None
+    ) -> None:
+        self.request = request
+        self.settings = settings
+        self.workspace = workspace
+        self.brain = brain
+        self.clock: Clock = SystemClock()
+        self.interactive = terminal()
+        self.narration = Narration(
+            to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
+        )
+        self.session = self._take_up() if request.resume else self._new_session()
+        self.paths = self.session.paths(workspace.root)
+        self.lab = self._lab(scenario)
+        self.scenario = self.lab.scenario if self.lab else None
+
+    def carry_out(self) -> int:
+        began = self.clock.monotonic()
+        self._banner()
+        if self.session.rca_report_path is not None:
+            self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
+            return 0
+        safe_shell = self._shell()
+        shell = NarratedShell(safe_shell, self.narration)
+        orchestrator = CloudOrchestrator(
+            shell,
+            self.session.session_id,
+            str(self.workspace.audit_dir),
+            clock=self.lab.clock if self.lab else self.clock,
+            local_capture_dir=str(self.workspace.capture_dir),
+            announce=self.narration.announce,
+        )
+        turns = TurnLog(self.paths.turns)
+        conversation, unanswered = self._conversation()
+        investigation = Investigation(
+            brain=self.brain,
+            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now),
+            session=self.session,
+            session_file=self.workspace.session_file,
+            turns=turns,
+            shell=shell,
+            orchestrator=orchestrator,
+            console=self.narration,
+            clock=self.clock,
+            conversation=conversation,
+            unanswered=unanswered,
+            max_turns=self.request.max_turns or self.settings.max_turns,
+            max_denials=self.settings.max_denials_per_hypothesis,
+        )
+        try:
+            self._report_orphans(orchestrator, shell)
+            if not conversation:
+                investigation.begin(self._symptom())
+            elif self.session.completion is None:
+                investigation.resume()
+            investigation.run()
+            report, markdown = write_report(
+                self.session, self.paths, shell, self.clock.now(), _symptom_of(investigation.conversation)
+            )
+            investigation.save()
+        except (KeyboardInterrupt, BrainError):
+            investigation.save()
+            self._say_how_to_resume()
+            raise
+        return self._show_end(report, markdown, self.clock.monotonic() - began)
+
+    # -- setting up
+
+    def _new_session(self) -> Session:
+        session_id = new_session_id(self.clock.now(), self.workspace.taken)
+        self.workspace.set_current_aside()
+        session = Session(
+            session_id=session_id,
+            created_at=self._now(),
+            model=self.brain.name,
+            audit_dir=str(self.workspace.audit_dir),
+        )
+        save_session(self.workspace.session_file, session)
+        return session
+
+    def _take_up(self) -> Session:
+        assert self.request.resume is not None
+        path = self.workspace.find(self.request.resume)
+        session, intact = load_session(path)
+        if not intact:
+            self._accept_changed_session(path, session)
+        if path != self.workspace.session_file:
+            self.workspace.set_current_aside()
+            path.replace(self.workspace.session_file)
+        session.is_resume = True
+        session.model = self.brain.name
+        save_session(self.workspace.session_file, session)
+        return session
+
+    def _accept_changed_session(self, path: Path, session: Session) -> None:
+        choice = self.narration.choose(
+            f"Warning: session file checksum mismatch: {path} may have been modified externally.",
+            {"c": "Continue anyway", "a": "Abort"},
+        )
+        if choice != "c":
+            raise SessionError(
+                f"the checksum of {path} does not match: it was changed from outside; look at it, then resume on a "
+                "terminal to continue anyway, or start anew without --resume"
+            )
+        session.integrity_warning = "the session file's checksum did not match when it was resumed"
+
+    def _lab(self, scenario: Scenario | None) -> RunningLab | None:
+        """The lab of this session: a new one, or the one an interrupted session worked in."""
+        directory = self.workspace.root / "lab" / self.session.session_id
+        if scenario is not None:
+            return start_lab(scenario, directory)
+        return resume_lab(directory) if directory.is_dir() else None
+
+    def _shell(self) -> SafeExecShell:
+        return SafeExecShell(
+            self.session.session_id,
+            hitl_callback=self._gate(),
+            audit_dir=str(self.workspace.audit_dir),
+            timeout_seconds=self.settings.command_timeout_seconds,
+            roots=[Path.cwd(), self.workspace.root, self.workspace.capture_dir],
+            program_dirs=[self.lab.program_dir] if self.lab else None,
+            environment=self.lab.environment if self.lab else None,
+        )
+
+    def _gate(self) -> Gate:
+        if self.interactive:
+            return TerminalGate(self.narration.rich, quiet=self.narration.quiet)
+        if self.scenario is not None:
+            return ScenarioGate(self.narration.rich, self.scenario.approvals)
+        return PlainGate(sys.stderr, sys.stdin)
+
+    def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
+        if not self.paths.turns.exists():
+            return [], []
+        messages, unanswered, turns = read_conversation(self.paths.turns, self._evidence())
+        self.session.turn_count = turns
+        return messages, unanswered
+
+    def _symptom(self) -> str:
+        if self.request.symptom and self.request.symptom.strip():
+            return without_secrets(self.request.symptom.strip())
+        if self.request.symptom is None and self.scenario is not None:
+            return self.scenario.symptom
+        if self.request.symptom is None and self.interactive:
+            self.narration.line("What network problem should I investigate?")
+            typed = input("> ").strip()
+            if typed:
+                return without_secrets(typed)
+        raise UsageError('no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"')
+
+    def _evidence(self) -> Evidence:
+        return Evidence(self.paths.shell_audit)
+
+    def _now(self) -> str:
+        return isoformat(self.clock.now())
+
+    # -- what a person sees
+
+    def _banner(self) -> None:
+        where = f"lab: {self.scenario.name} (SIMULATED)" if self.scenario else "Azure, through your az login"
+        self.narration.banner(
+            f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
+        )
+
+    def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
+        self.narration.line("Checking for orphaned resources from previous sessions...")
+        orphans = find_orphans(orchestrator)
+        if not orphans:
+            self.narration.line("  [OK] No orphaned resources found.")
+            return
+        for kind, words in ORPHAN_KINDS.items():
+            of_kind = [o for o in orphans if o.kind == kind]
+            if of_kind:
+                self.narration.line(f"  [{len(of_kind)}] {words}: {', '.join(o.name for o in of_kind[:5])}")
+        for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
+            self.narration.line(f"  [WARN] {warning}", style="yellow")
+
+    def _say_how_to_resume(self) -> None:
+        to_stderr().print(
+            f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
+            markup=False,
+        )
+
+    def _option(self) -> str:
+        if self.workspace.root == Path.cwd():
+            return ""
+        try:
+            return f" --workspace {self.workspace.root.relative_to(Path.cwd())}"
+        except ValueError:
+            return f" --workspace {self.workspace.root}"
+
+    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float) -> int:
+        written = self.session.rca_report_path
+        if self.request.as_json:
+            print(json.dumps(report, ensure_ascii=False, indent=2))
+        self.narration.rich.print()
+        self._conclusion(report)
+        if written is None:
+            print(markdown)
+            raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
+        self.narration.banner(
+            f"RCA REPORT WRITTEN: {_shown(self.paths.report)}",
+            f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
+        )
+        self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{self._option()}")
+        return 0
+
+    def _conclusion(self, report: dict[str, Any]) -> None:
+        self.narration.line(f"Root cause: {report['summary']['text']}", style="bold")
+        for action in report["recommended_actions"]:
+            self.narration.line(f"  - {action}")
+
+
+def _symptom_of(conversation: list[Message]) -> str:
+    return next((message.text for message in conversation if isinstance(message, UserMessage)), "")
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+__all__ = ["Request", "SessionPaths", "choose_brain", "investigate"]

@@ -1,0 +1,188 @@
+"""What an engineer sees of an investigation: the brain's words, each command with its class, what it came to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console as Rich
+from rich.status import Status
+from rich.text import Text
+
+from ghost.brain import ToolCall, Turn
+from ghost.cli.words import plain, plain_lines
+from ghost.records import Head
+from ghost.shell import SafeExecShell
+
+RULE = "═" * 70
+
+_CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
+_ACTION = {
+    "auto_approved": "auto-approved",
+    "user_approved": "approved",
+    "user_denied": "denied",
+    "user_modified": "modified",
+    "user_abandoned": "not answered, denied",
+}
+
+
+class Narration:
+    """The agent's console. `interactive` says whether someone can answer questions."""
+
+    def __init__(self, rich: Rich, *, interactive: bool, read: Callable[[str], str] = input) -> None:
+        self.rich = rich
+        self._interactive = interactive
+        self._read = read
+        self._status: Status | None = None
+
+    def banner(self, *lines: str) -> None:
+        self.rich.print(RULE, style="bold")
+        for line in lines:
+            self.rich.print(f"  {plain(line)}", style="bold", markup=False, highlight=False)
+        self.rich.print(RULE, style="bold")
+
+    def line(self, text: str, style: str | None = None) -> None:
+        self.rich.print(plain_lines(text), style=style, markup=False, highlight=False)
+
+    def announce(self, text: str) -> None:
+        """Lines of the orchestrator (`[Cloud Orchestrator] ...`)."""
+        self.line(text, style="cyan")
+
+    def said(self, turn: Turn) -> None:
+        if turn.text.strip():
+            self.rich.print()
+            self.rich.print(
+                Text.assemble(("[Ghost Agent] ", "bold magenta"), plain_lines(turn.text.strip())), highlight=False
+            )
+
+    def calling(self, call: ToolCall) -> None:
+        if call.name == "run_shell_cmd":
+            self.line(f"      why: {call.arguments.get('reasoning', '')}", style="dim")
+
+    def returned(self, call: ToolCall, result: dict[str, Any]) -> None:
+        if call.name == "manage_hypotheses":
+            self._hypothesis(call, result)
+        elif result.get("status") == "error" and call.name != "run_shell_cmd":
+            self.line(f"      {call.name}: {result.get('message') or result.get('error')}", style="red")
+        elif result.get("error") == "preflight":
+            self.line(f"      not run: {result.get('suggestion')}", style="yellow")
+        meta = result.get("_meta", {})
+        for key in ("warning", "instruction"):
+            if key in meta:
+                self.line(f"      {meta[key]}", style="yellow")
+
+    def answer(self, question: str) -> str | None:
+        del question  # it was said already
+        if not self._interactive:
+            return None
+        try:
+            return self._read("Your answer (Enter alone ends the investigation) > ")
+        except EOFError:
+            return None
+
+    def choose(self, question: str, choices: dict[str, str]) -> str | None:
+        if not self._interactive:
+            return None
+        self.line(question)
+        offered = "  ".join(f"[{key.upper()}] {words}" for key, words in choices.items())
+        try:
+            while True:
+                choice = self._read(f"{offered} > ").strip().lower()[:1]
+                if choice in choices:
+                    return choice
+        except EOFError:
+            return None
+
+    def ran(self, response: dict[str, Any], command: str) -> None:
+        """One line for one command of the shell, and a second where it did not simply succeed."""
+        classification = str(response.get("classification"))
+        action = _ACTION.get(str(response.get("action")), "not run")
+        self.rich.print(
+            Text.assemble(
+                ("[Shell] ", "bold"),
+                (classification, _CLASS_STYLE.get(classification, "")),
+                f" — {action}: ",
+                (plain(command), "bold"),
+            ),
+            highlight=False,
+        )
+        outcome = _outcome(response)
+        self.line(f"      {response.get('audit_id')}  {outcome}", style="dim")
+
+    @contextmanager
+    def running(self, command: str) -> Iterator[None]:
+        """A progress line while a command runs, on a terminal only."""
+        if not self.rich.is_terminal:
+            yield
+            return
+        self._status = self.rich.status(Text(f"running: {plain(command)[:90]}", style="dim"), spinner="dots")
+        try:
+            with self._status:
+                yield
+        finally:
+            self._status = None
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Stills the progress line while a person is asked."""
+        status = self._status
+        if status is not None:
+            status.stop()
+        try:
+            yield
+        finally:
+            if status is not None:
+                status.start()
+
+    def _hypothesis(self, call: ToolCall, result: dict[str, Any]) -> None:
+        action, identity = str(call.arguments.get("action")), str(call.arguments.get("id"))
+        if result.get("status") != "ok":
+            self.line(f"      {identity}: {result.get('message')}", style="red")
+        elif action == "register":
+            self.line(f"      Hypothesis {identity}: {call.arguments.get('description')}", style="bold")
+            self.line(f"         refuted by: {call.arguments.get('refuted_by')}", style="dim")
+        else:
+            state = {"confirm": "CONFIRMED", "refute": "REFUTED", "contradict": "CONTRADICTED"}.get(action, "ACTIVE")
+            style = {"CONFIRMED": "bold green", "REFUTED": "dim", "CONTRADICTED": "yellow"}.get(state)
+            cited = ", ".join(call.arguments.get("audit_ids") or [])
+            self.line(f"      {identity} {state}{f' by {cited}' if cited else ''}", style=style)
+
+
+class NarratedShell:
+    """The shell of an investigation, with each command shown as it runs."""
+
+    def __init__(self, shell: SafeExecShell, narration: Narration) -> None:
+        self._shell = shell
+        self._narration = narration
+
+    @property
+    def audit_head(self) -> Head:
+        return self._shell.audit_head
+
+    def execute(self, request: dict[str, Any]) -> dict[str, Any]:
+        command = str(request.get("command") or "")
+        with self._narration.running(command):
+            response = self._shell.execute(request)
+        self._narration.ran(response, command)
+        return response
+
+
+def _outcome(response: dict[str, Any]) -> str:
+    status, exit_code = response.get("status"), response.get("exit_code")
+    if status == "denied":
+        reason = response.get("denial_reason")
+        return f"denied{f': {reason}' if reason else ''}"
+    if status == "error":
+        return f"error: {response.get('error')}"
+    lines = (response.get("output_metadata") or {}).get("total_lines")
+    seconds = response.get("duration_seconds") or 0.0
+    words = f"exit {exit_code}, {seconds:.1f} s" + (f", {lines} lines" if lines else "")
+    complaint = str(response.get("stderr") or "").strip().splitlines()
+    return words + (f": {plain(complaint[-1])[:160]}" if exit_code and complaint else "")
+
+
+def terminal() -> bool:
+    """Whether a person is at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

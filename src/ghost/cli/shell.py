@@ -1,0 +1,72 @@
+"""`ghost shell run` and `ghost shell explain`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ghost.cli.gates import PlainGate, TerminalGate
+from ghost.cli.narration import terminal
+from ghost.cli.wiring import load_settings, open_workspace, to_stderr
+from ghost.cli.words import plain, plain_lines
+from ghost.records import SystemClock, new_session_id, private_dir, write_json
+from ghost.shell import SafeExecShell
+
+_FAILED = 1
+
+
+def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bool) -> int:
+    """Exit status: the command's own where it ran, 1 where it did not."""
+    settings = load_settings()
+    workspace = open_workspace(workspace_option, settings)
+    private_dir(workspace.audit_dir)
+    errors = to_stderr()
+    gate = TerminalGate(errors) if terminal() else PlainGate(sys.stderr, sys.stdin)
+    session_id = new_session_id(SystemClock().now(), workspace.taken).replace("ghost_", "shell_", 1)
+    shell = SafeExecShell(
+        session_id,
+        hitl_callback=gate,
+        audit_dir=str(workspace.audit_dir),
+        timeout_seconds=settings.command_timeout_seconds,
+        roots=[Path.cwd(), workspace.root, workspace.capture_dir],
+    )
+    try:
+        response = shell.execute({"command": command, "reasoning": reason})
+    finally:
+        write_json(shell.audit_path.with_suffix(".jsonl.head"), shell.audit_head.as_dict())
+    if as_json:
+        print(json.dumps(response, ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.write(_ending(plain_lines(str(response["output"]))))
+        sys.stderr.write(_ending(plain_lines(str(response["stderr"]))))
+        sys.stdout.flush()
+        sys.stderr.write(
+            f"[Shell] {response['classification']} — {response['action'] or response['error']}"
+            f"  (audit: {response['audit_id']})\n"
+        )
+        if response["status"] == "error":
+            sys.stderr.write(f"ghost: not run to its end: {str(response['error']).replace('_', ' ')}\n")
+    exit_code = response["exit_code"]
+    if response["status"] != "completed" or exit_code is None:
+        return _FAILED
+    return exit_code if 0 <= exit_code <= 255 else _FAILED
+
+
+def explain(command: str, *, as_json: bool) -> None:
+    verdict = SafeExecShell.explain(command, [Path.cwd()])
+    if as_json:
+        print(json.dumps(verdict, ensure_ascii=False, indent=2))
+        return
+    tier = verdict["tier"]
+    print(f"command:        {plain(command)}")
+    print(f"classification: {verdict['classification']}")
+    print(f"tier:           {'passes all' if tier is None else tier}")
+    print(f"rule:           {plain(verdict['rule'])}")
+    print(f"why:            {plain(verdict['explanation'])}")
+    if verdict["arguments"]:
+        print(f"would run:      {' '.join(plain(word) if word else repr(word) for word in verdict['arguments'])}")
+
+
+def _ending(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
