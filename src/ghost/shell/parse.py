@@ -1,0 +1,189 @@
+"""Splits one command line into the words that are judged and that run. No other code parses a command again.
+
+The quoting is the POSIX shell's (XCU 2.2): bare words, backslash, single and double quotes. Nothing is expanded and
+no operator is interpreted: one that stands outside quotes is a `fault`, and so is a control character anywhere, a
+character outside printable ASCII outside quotes, and an expansion inside double quotes. A faulty line has no words
+that could run; its `segments`, `targets` and `nested` texts are kept so that a forbidden command is found in them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+MAX_LENGTH = 16_384
+"""Characters. The longest real az query measured a tenth of it."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    rule: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    words: tuple[str, ...] = ()
+    fault: Fault | None = None
+    backticked: frozenset[int] = frozenset()
+    """Words with a backtick inside double quotes: text in an az `--query`, a substitution anywhere else."""
+    segments: tuple[tuple[str, ...], ...] = ()
+    """The words between operators: one segment where there is no operator."""
+    targets: tuple[str, ...] = ()
+    """Where redirections point to."""
+    nested: tuple[str, ...] = ()
+    """Texts in double quotes that a shell would expand."""
+
+
+_PIECE = re.compile(
+    r"""
+      (?P<space>\x20+)
+    | (?P<bare>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]+)
+    | '(?P<single>[^']*)'
+    | "(?P<double>(?:[^"\\]|\\.)*)"
+    | \\(?P<escaped>.)
+    | (?P<redirection>[<>&]?>\||<<<|<<-?|<>|[<>]&|&>>?|>>|[<>](?!\())
+    | (?P<operator>\|\|?&?|&&?|;;?&?|[<>$]?\(|\)|`|[\n\r])
+    | (?P<variable>\$(?:\{[A-Za-z0-9_]*\}?|[A-Za-z0-9_]*))
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_DOUBLE_ESCAPE = re.compile(r'\\([\\"$`])')
+_EXPANSION = re.compile(r"(?:[^\\$]|\\.)*\$", re.DOTALL)
+_BACKTICK = re.compile(r"(?:[^\\`]|\\.)*`", re.DOTALL)
+_INVISIBLE = re.compile(r"[^\x20-\x7e]")
+
+_OPERATOR_NAMES = {
+    "|": "a pipe", "||": "'or'", "|&": "a pipe", "&": "running in the background", "&&": "'and'", ";": "a second command",
+    "\n": "a line break", "\r": "a carriage return", "`": "command substitution", "$(": "command substitution",
+    "<(": "process substitution", ">(": "process substitution", "(": "a subshell", ")": "a subshell",
+}  # fmt: skip
+
+_ONE_COMMAND = "The shell runs one plain command and interprets no operators: "
+_FIX = " Put it in quotes if it is text; otherwise run one command at a time."
+
+
+@dataclass
+class _Assembly:
+    """Words under construction. `current` is None between words, so that `''` is a word and a space is none."""
+
+    words: list[str] = field(default_factory=list)
+    segments: list[tuple[str, ...]] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    nested: list[str] = field(default_factory=list)
+    backticked: set[int] = field(default_factory=set)
+    fault: Fault | None = None
+    current: list[str] | None = None
+    segment_start: int = 0
+    awaiting_target: bool = False
+
+    def add(self, text: str) -> None:
+        if self.current is None:
+            self.current = [text]
+        else:
+            self.current.append(text)
+
+    def end_word(self) -> None:
+        if self.current is None:
+            return
+        word = "".join(self.current)
+        self.current = None
+        if self.awaiting_target:
+            self.targets.append(word)
+            self.awaiting_target = False
+        else:
+            self.words.append(word)
+
+    def end_segment(self) -> None:
+        self.end_word()
+        self.awaiting_target = False
+        if len(self.words) > self.segment_start:
+            self.segments.append(tuple(self.words[self.segment_start :]))
+            self.segment_start = len(self.words)
+
+    def blame(self, rule: str, explanation: str) -> None:
+        """Keep the first fault: it is the leftmost."""
+        if self.fault is None:
+            self.fault = Fault(rule, explanation)
+
+
+def parse(command: str) -> CommandLine:
+    """Parse one command line; linear in its length and never raises."""
+    parts = _Assembly()
+    for piece in _PIECE.finditer(command):
+        kind, text = piece.lastgroup, piece[0]
+        if kind == "space":
+            parts.end_word()
+        elif kind == "bare":
+            parts.add(text)
+        elif kind == "single":
+            _check_characters(parts, piece["single"])
+            parts.add(piece["single"])
+        elif kind == "double":
+            _add_double_quoted(parts, piece["double"])
+        elif kind == "escaped":
+            _check_characters(parts, piece["escaped"], quoted=False)
+            parts.add(piece["escaped"])
+        elif kind == "redirection":
+            parts.blame("pattern: redirection", f"{_ONE_COMMAND}{text} redirects, which reads or writes a file.{_FIX}")
+            parts.end_word()
+            parts.awaiting_target = True
+        elif kind == "operator":
+            name = _OPERATOR_NAMES.get(text, "an operator")
+            rule = "pattern: substitution" if text in ("`", "$(", "<(", ">(") else "pattern: operator"
+            parts.blame(rule, f"{_ONE_COMMAND}{text!r} outside quotes is {name}.{_FIX}")
+            parts.end_segment()
+        elif kind == "variable":
+            parts.blame("pattern: substitution", f"{_ONE_COMMAND}{text} is a variable. Write its value, or use single quotes.")
+            parts.add(text)
+        elif text in "'\"\\":
+            parts.blame("syntax: quotes", f"The quoting is not balanced: {text} is opened and never closed. Close it.")
+            parts.add(command[piece.end() :])
+            parts.nested.append(command[piece.end() :])
+            break
+        else:
+            _check_characters(parts, text, quoted=False)
+            parts.add(text) if text.isprintable() else parts.end_segment()
+    parts.end_segment()
+    return CommandLine(
+        words=tuple(parts.words),
+        fault=parts.fault,
+        backticked=frozenset(parts.backticked),
+        segments=tuple(parts.segments),
+        targets=tuple(parts.targets),
+        nested=tuple(parts.nested),
+    )
+
+
+def _add_double_quoted(parts: _Assembly, raw: str) -> None:
+    if "\\" in raw or "$" in raw or "`" in raw:
+        if _EXPANSION.match(raw):
+            parts.blame(
+                "pattern: substitution",
+                f"{_ONE_COMMAND}'$' in double quotes is an expansion. Use single quotes if it is text.",
+            )
+            parts.nested.append(raw)
+        if _BACKTICK.match(raw):
+            parts.backticked.add(len(parts.words))
+            parts.nested.append(raw)
+        raw = _DOUBLE_ESCAPE.sub(r"\1", raw)
+    _check_characters(parts, raw)
+    parts.add(raw)
+
+
+def _check_characters(parts: _Assembly, text: str, *, quoted: bool = True) -> None:
+    if _INVISIBLE.search(text) is None or (quoted and text.isprintable()):
+        return
+    character = next(c for c in text if not " " <= c <= "~" and not (quoted and c.isprintable()))
+    if character.isprintable():
+        explanation = (
+            f"{character!r} (U+{ord(character):04X}) is outside ASCII and may only look like another character. "
+            "Outside quotes a command is printable ASCII; retype it, or put text in quotes."
+        )
+        parts.blame("syntax: character", explanation)
+    else:
+        parts.blame(
+            "syntax: control character",
+            f"The command holds the control or invisible character U+{ord(character):04X}. Remove it.",
+        )

@@ -1,0 +1,285 @@
+"""The types that a policy table may give to an option's value or an operand.
+
+A type is written in the table as its name and its parameters, alternatives joined by ` | `:
+`INT 1..100`, `NUMBER 0.2..60`, `WORD a b c`, `INTERFACE | ADDRESS`, `MATCH <regular expression>`. Each becomes a check:
+the reason why a value is refused, or None. No type admits a value that begins with `-` unless it is spelled in the
+table, so that an option is never taken for a value.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+from ghost.errors import ConfigurationError
+from ghost.shell.urls import fault_of_url, lenient_ipv4
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The directories under which captures are read and reports written; real paths decide."""
+
+    paths: tuple[Path, ...]
+
+    @cached_property
+    def real(self) -> tuple[str, ...]:
+        return tuple(os.path.realpath(path) for path in self.paths)
+
+    def hold(self, path: str) -> bool:
+        """Whether the real path lies under a root. A missing file is judged by its path."""
+        real = real_path(path)
+        return real is not None and any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.real)
+
+
+def real_path(path: str) -> str | None:
+    """The path behind every symbolic link, `~` expanded; None for a text that cannot be a path."""
+    try:
+        return os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a str: Path() rejects nothing earlier
+    except (OSError, ValueError):
+        return None
+
+
+Check = Callable[[str, Roots], str | None]
+
+_INT = re.compile(r"0|[1-9][0-9]{0,8}")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?")
+_HOST_NAME = re.compile(r"(?=.{1,254}$)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
+_DNS_NAME = re.compile(r"\.|(?=.{1,254}$)(?:[A-Za-z0-9_*]|(?<!^)-|\.(?!\.))+", re.ASCII)
+_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
+_ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
+_CAPTURE = re.compile(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
+_HEADER = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
+_VARIABLE = re.compile(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
+
+
+def parse_type(text: str) -> Check:
+    """Turn a table's type into its check; ConfigurationError for an unknown one."""
+    alternatives = [_parse_one(part.strip()) for part in text.split(" | ")]
+    if len(alternatives) == 1:
+        return alternatives[0]
+
+    def any_of(value: str, roots: Roots) -> str | None:
+        reasons = []
+        for check in alternatives:
+            reason = check(value, roots)
+            if reason is None:
+                return None
+            reasons.append(reason)
+        return reasons[0] if len(set(reasons)) == 1 else "; ".join(dict.fromkeys(reasons))
+
+    return any_of
+
+
+def _parse_one(text: str) -> Check:
+    name, _, parameters = text.partition(" ")
+    maker = _MAKERS.get(name)
+    if maker is None:
+        raise ConfigurationError(f"A policy table names the unknown type {name!r}; known: {', '.join(_MAKERS)}.")
+    return maker(parameters.strip())
+
+
+def _bounded(pattern: re.Pattern[str], noun: str) -> Callable[[str], Check]:
+    def make(parameters: str) -> Check:
+        low, dots, high = parameters.partition("..")
+        if not dots:
+            raise ConfigurationError(f"A policy table's number needs bounds, as in '1..100', not {parameters!r}.")
+        lowest, highest = float(low), float(high)
+
+        def check(value: str, _: Roots) -> str | None:
+            if pattern.fullmatch(value) and lowest <= float(value) <= highest:
+                return None
+            return f"is no {noun} from {low} to {high}"
+
+        return check
+
+    return make
+
+
+def _word(parameters: str) -> Check:
+    allowed = frozenset(parameters.split())
+    listed = " ".join(sorted(allowed)) if len(allowed) <= 12 else f"{len(allowed)} listed words"
+    return lambda value, _: None if value in allowed else f"is not one of: {listed}"
+
+
+def _match(parameters: str) -> Check:
+    pattern = re.compile(parameters, re.ASCII)
+    return lambda value, _: None if pattern.fullmatch(value) else "does not have a form known to be harmless"
+
+
+def _tokens(parameters: str) -> Check:
+    """Words inside one value, as in `'( dport = :443 )'`: each must match."""
+    pattern = re.compile(parameters, re.ASCII)
+
+    def check(value: str, _: Roots) -> str | None:
+        tokens = value.split(" ")
+        stray = next((token for token in tokens if token and not pattern.fullmatch(token)), None)
+        return f"holds {stray!r}, which is no part of a filter" if stray else None if value else "is empty"
+
+    return check
+
+
+def _text(_: str) -> Check:
+    """Any printable text that neither names a file (`@`) nor looks like an option."""
+    return lambda value, _: "begins with '@' or '-'" if value.startswith(("@", "-")) else None
+
+
+def _host(_: str) -> Check:
+    return lambda value, _: fault_of_host(value)
+
+
+def fault_of_host(value: str) -> str | None:
+    """A host name or one unicast address, in any spelling."""
+    address = lenient_ipv4(value) or _address(value)
+    if address is not None:
+        many = address.is_multicast or int(address) == 0xFFFF_FFFF
+        return "addresses many hosts at once; name one" if many else None
+    return None if _HOST_NAME.fullmatch(value) else "is no host name or address"
+
+
+def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    bare, percent, zone = value.partition("%")
+    if percent and not _ZONE.fullmatch(zone):
+        return None
+    try:
+        return ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+
+
+def _plain_address(_: str) -> Check:
+    return lambda value, _: None if _address(value) is not None else "is no IP address"
+
+
+def _prefix(_: str) -> Check:
+    def check(value: str, _: Roots) -> str | None:
+        try:
+            ipaddress.ip_network(value, strict=False)
+        except ValueError:
+            return "is no network prefix such as 10.0.0.0/16"
+        return None
+
+    return check
+
+
+def _interface(_: str) -> Check:
+    return lambda value, _: None if _INTERFACE.fullmatch(value) else "is no interface name"
+
+
+def _dns_name(parameters: str) -> Check:
+    """A domain name, underscore and wildcard labels included, but no word of the given form: it means something else."""
+    taken = re.compile(parameters, re.ASCII | re.IGNORECASE)
+
+    def check(value: str, _: Roots) -> str | None:
+        if taken.fullmatch(value):
+            return "asks for a whole zone or is no query type the table holds"
+        return None if _DNS_NAME.fullmatch(value) else "is no domain name"
+
+    return check
+
+
+def _server(_: str) -> Check:
+    def check(value: str, _: Roots) -> str | None:
+        return fault_of_host(value[1:]) if value.startswith("@") else "is no @server"
+
+    return check
+
+
+def _capture(_: str) -> Check:
+    def check(value: str, roots: Roots) -> str | None:
+        if value.startswith("-") or not _CAPTURE.fullmatch(value):
+            return "is no capture file (.pcap, .pcapng or .cap, also .gz)"
+        if not roots.hold(value):
+            return _outside(value, "captures are read", roots)
+        real = real_path(value) or ""
+        if not _CAPTURE.fullmatch(real):
+            return f"is a link to {real}, which is no capture file"
+        if os.path.exists(real) and not os.path.isfile(real):  # noqa: PTH110, PTH113 - str paths, judged above
+            return "is no regular file"
+        return None
+
+    return check
+
+
+def _directory(_: str) -> Check:
+    def check(value: str, roots: Roots) -> str | None:
+        if not value or value.startswith("-"):
+            return "is no directory"
+        if not roots.hold(value):
+            return _outside(value, "reports are written", roots)
+        real = real_path(value) or ""
+        if os.path.lexists(real) and not os.path.isdir(real):  # noqa: PTH112 - a str path, judged above
+            return "is no directory"
+        return None
+
+    return check
+
+
+def _outside(value: str, what: str, roots: Roots) -> str:
+    return f"is really {real_path(value)}, outside the directories where {what}: {', '.join(roots.real)}"
+
+
+def _url(_: str) -> Check:
+    return lambda value, _: fault_of_url(value)
+
+
+def _header(parameters: str) -> Check:
+    allowed = frozenset(parameters.lower().split())
+
+    def check(value: str, _: Roots) -> str | None:
+        match = _HEADER.fullmatch(value)
+        if match is None:
+            return "is no header of the form 'Name: value'"
+        name = match["name"].lower()
+        return None if name in allowed else f"sets the header {match['name']}, which is not listed"
+
+    return check
+
+
+def _template(parameters: str) -> Check:
+    """curl's --write-out: text and listed variables, nothing else after a percent sign."""
+    allowed = frozenset(parameters.split())
+
+    def check(value: str, _: Roots) -> str | None:
+        if value.startswith(("@", "-")):
+            return "reads its format from a file or standard input"
+        for match in _VARIABLE.finditer(value):
+            if match["stray"]:
+                return f"holds {value[match.start() : match.start() + 12]!r}, which is not a listed %{{variable}}"
+            if match["name"] is not None and match["name"] not in allowed:
+                return f"asks for %{{{match['name']}}}, which is not a listed variable"
+        return None
+
+    return check
+
+
+_MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
+    {
+        "INT": _bounded(_INT, "whole number"),
+        "NUMBER": _bounded(_NUMBER, "number"),
+        "WORD": _word,
+        "MATCH": _match,
+        "TOKENS": _tokens,
+        "TEXT": _text,
+        "HOST": _host,
+        "ADDRESS": _plain_address,
+        "PREFIX": _prefix,
+        "INTERFACE": _interface,
+        "DNS_NAME": _dns_name,
+        "SERVER": _server,
+        "CAPTURE": _capture,
+        "DIRECTORY": _directory,
+        "URL": _url,
+        "HEADER": _header,
+        "TEMPLATE": _template,
+    }
+)
+
+
+def default_roots() -> Sequence[Path]:
+    return (Path(), Path("captures"), Path("/tmp/captures"))  # noqa: S108 - the specified place of captures
