@@ -1,0 +1,25 @@
+"""Safe-Exec Shell: the only room that starts a process.
+
+A command is classified, a person decides what is risky, a program runs without a shell, its output is redacted and cut,
+and a record is chained to the audit. See `docs/safety.md`.
+"""
+
+from ghost.shell.anonymize import TopologyAnonymizer
+from ghost.shell.classify import classify
+from ghost.shell.decision import FORBIDDEN, RISKY, SAFE
+from ghost.shell.gate import HitlDecision
+from ghost.shell.redact import redact
+from ghost.shell.safe_exec_shell import SafeExecShell
+from ghost.shell.truncate import truncate
+
+__all__ = [
+    "FORBIDDEN",
+    "RISKY",
+    "SAFE",
+    "HitlDecision",
+    "SafeExecShell",
+    "TopologyAnonymizer",
+    "classify",
+    "redact",
+    "truncate",
+]

@@ -1,0 +1,165 @@
+"""Private mode: addresses, subnets and Azure resource ids become placeholders, the same ones all session long.
+
+It tells which placeholder lies in which, so that one can still reason about them, and maps placeholders back. The
+mapping is a file of its own, readable by its owner only; nothing of it reaches a model, an audit or a report.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import RecordError
+from ghost.records import read_json, write_json
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+INTERNAL_IP, INTERNAL_SUBNET, AZURE_RESOURCE = "INTERNAL_IP", "INTERNAL_SUBNET", "AZURE_RESOURCE"
+PRIVATE: tuple[IPNetwork, ...] = (
+    ipaddress.IPv4Network("10.0.0.0/8"),  # RFC 1918
+    ipaddress.IPv4Network("172.16.0.0/12"),
+    ipaddress.IPv4Network("192.168.0.0/16"),
+    ipaddress.IPv6Network("fc00::/7"),  # RFC 4193
+)
+
+_GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_RESOURCE = re.compile(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
+_IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
+_IPV6 = re.compile(r"(?<![0-9A-Za-z:.\[])f[cd][0-9a-f]{2}:[0-9a-f:]{1,36}+(?:/\d{1,3}(?!\d))?", re.IGNORECASE)
+_REVERSED = re.compile(r"(?<![\d.])(?:\d{1,3}\.){1,4}in-addr\.arpa\.?", re.IGNORECASE)
+_PLACEHOLDER = re.compile(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
+
+
+class TopologyAnonymizer:
+    """Gives placeholders and takes them back. One for a session: with `path`, it goes on where that file ends."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._placeholders: dict[str, str] = {}  # what is hidden, in its one spelling, to its placeholder
+        self._originals: dict[str, str] = {}
+        if path is not None:
+            self._load(path)
+
+    @property
+    def mappings(self) -> Mapping[str, str]:
+        """Placeholder to what it stands for."""
+        return dict(self._originals)
+
+    def anonymize(self, text: str) -> str:
+        """`text` with placeholders. What is a placeholder already stays."""
+        known = len(self._originals)
+        text = _RESOURCE.sub(lambda match: self._resource(match[0]), text)
+        text = self._subscriptions(text)
+        text = _REVERSED.sub(self._reversed, text)
+        text = _IPV4.sub(lambda match: self._address(match[0]), text)
+        text = _IPV6.sub(lambda match: self._address(match[0]), text)
+        if self._path is not None and len(self._originals) > known:
+            write_json(self._path, self._originals)
+        return text
+
+    def restore(self, text: str) -> str:
+        """`text` with what its placeholders stand for. One that was never given stays as it is."""
+        return _PLACEHOLDER.sub(lambda match: self._originals.get(match[0], match[0]), text)
+
+    def containment(self, text: str) -> dict[str, str]:
+        """For each placeholder in `text` the smallest known one it lies in, and so on outwards."""
+        inside: dict[str, str] = {}
+        waiting = list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+        while waiting:
+            placeholder = waiting.pop()
+            container = self._container(placeholder)
+            if container is not None and placeholder not in inside:
+                inside[placeholder] = container
+                waiting.append(container)
+        return dict(sorted(inside.items()))
+
+    def _placeholder(self, kind: str, original: str, key: str) -> str:
+        placeholder = self._placeholders.get(key)
+        if placeholder is None:
+            number = 1 + sum(p.startswith(f"[{kind}_") for p in self._originals)
+            placeholder = f"[{kind}_{number}]"
+            self._placeholders[key] = placeholder
+            self._originals[placeholder] = original
+        return placeholder
+
+    def _resource(self, resource_id: str) -> str:
+        identifier = resource_id.rstrip(".")
+        return self._placeholder(AZURE_RESOURCE, identifier, identifier.lower()) + resource_id[len(identifier) :]
+
+    def _subscriptions(self, text: str) -> str:
+        """Hides the bare ids of the subscriptions whose resources were seen."""
+        for resource_id in list(self._originals.values()):
+            if resource_id.lower().startswith("/subscriptions/"):
+                guid = resource_id.split("/")[2]
+                if guid.lower() in text.lower():
+                    placeholder = self._placeholder(AZURE_RESOURCE, guid, guid.lower())
+                    text = re.sub(re.escape(guid), placeholder, text, flags=re.IGNORECASE)
+        return text
+
+    def _address(self, text: str) -> str:
+        address, slash, length = text.partition("/")
+        ip = _ip(address)
+        if ip is None or not any(ip in network for network in PRIVATE if network.version == ip.version):
+            return text
+        network = _network(text) if slash else None
+        if network is not None and network.num_addresses > 1:
+            return self._placeholder(INTERNAL_SUBNET, str(network), str(network))
+        return self._placeholder(INTERNAL_IP, str(ip), str(ip)) + slash + length
+
+    def _reversed(self, match: re.Match[str]) -> str:
+        """`4.0.0.10.in-addr.arpa`, the name under which DNS answers for 10.0.0.4."""
+        octets = re.findall(r"\d+", match[0])[::-1]
+        if self._address(".".join([*octets, "0", "0", "0"][:4])).startswith("["):
+            return f"[{INTERNAL_IP}_REVERSED]"
+        return match[0]
+
+    def _container(self, placeholder: str) -> str | None:
+        original = self._originals.get(placeholder, "")
+        if original.startswith("/"):
+            parts = original.lower().split("/")
+            parents = ("/".join(parts[:count]) for count in range(len(parts) - 1, 2, -1))
+            return next((self._placeholders[parent] for parent in parents if parent in self._placeholders), None)
+        network = _network(original)
+        if network is None:
+            return None
+        around = [
+            (subnet.prefixlen, held)
+            for held, text in self._originals.items()
+            if held != placeholder
+            and held.startswith(f"[{INTERNAL_SUBNET}_")
+            and (subnet := _network(text)) is not None
+            and subnet.version == network.version
+            and network.subnet_of(subnet)  # type: ignore[arg-type] # of one version, as the line before says
+        ]
+        return max(around)[1] if around else None
+
+    def _load(self, path: Path) -> None:
+        try:
+            saved: Any = read_json(path)
+        except FileNotFoundError:
+            return
+        if not isinstance(saved, dict) or not all(
+            isinstance(v, str) and _PLACEHOLDER.fullmatch(k) for k, v in saved.items()
+        ):
+            raise RecordError(f"{path} holds no placeholders: restore it from a copy or remove it")
+        self._originals = saved
+        self._placeholders = {original.lower(): placeholder for placeholder, original in saved.items()}
+
+
+def _ip(text: str) -> IPAddress | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _network(text: str) -> IPNetwork | None:
+    """The network that `text` names; None where its host bits are set, or it is no network."""
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        return None

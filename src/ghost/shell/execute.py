@@ -1,0 +1,299 @@
+"""Stage 3: one program, an argument list, a group of its own, bounded memory, a bounded time. No shell, ever.
+
+The only module of Ghost that starts other programs. It knows nothing of what is safe: it runs the words that
+classification judged, of a program found in the program directories, in an environment made from an allowlist.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+STDOUT_LIMIT = 16 * 1024 * 1024
+STDERR_LIMIT = 256 * 1024
+SYSTEM_DIRS = (Path("/usr/bin"), Path("/bin"), Path("/usr/sbin"), Path("/sbin"))
+CAPTURE_ENGINE = ("-I", "-m", "ghost.pcap")
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+
+_READ_SIZE = 1 << 16
+_POLL_SECONDS = 0.05
+_LINGER_SECONDS = 0.3  # what a program's last words may take once it has ended, where a child holds its pipe
+
+Runner = Callable[..., Any]
+"""`subprocess.run`'s calling convention."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What was kept of a stream: all of it, or its beginning and its end."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total: int = 0
+    lines: int = 0
+
+    @classmethod
+    def of(cls, content: bytes | str | None, limit: int) -> Captured:
+        raw = content.encode("utf-8", "replace") if isinstance(content, str) else content or b""
+        lines = raw.count(b"\n")
+        if len(raw) <= limit:
+            return cls(raw, b"", len(raw), lines)
+        return cls(raw[: limit // 2], raw[-(limit // 2) :], len(raw), lines)
+
+    @property
+    def complete(self) -> bool:
+        return len(self.head) + len(self.tail) == self.total
+
+
+@dataclass(frozen=True)
+class Run:
+    """What running a program came to. `exit_code` is None where it was ended for taking too long."""
+
+    stdout: Captured
+    stderr: Captured
+    exit_code: int | None
+    timed_out: bool
+    duration_seconds: float
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where programs are found: a bare name, in fixed directories, as an absolute path."""
+
+    directories: tuple[Path, ...] = SYSTEM_DIRS
+    az: Path | None = None
+
+    def find(self, name: str) -> Path | None:
+        """The program of that name. A path is accepted only where it names a program of these directories."""
+        if name == "az" and self.az is not None:
+            return self.az.absolute() if _is_program(self.az) else None
+        if os.sep in name:
+            path = Path(name)
+            inside = path.is_absolute() and ".." not in path.parts and path.parent in self.directories
+            return path if inside and _is_program(path) else None
+        return next((d / name for d in self.directories if name not in ("", ".", "..") and _is_program(d / name)), None)
+
+    @property
+    def search_path(self) -> str:
+        return os.pathsep.join(str(directory) for directory in self.directories)
+
+
+def child_environment(
+    programs: Programs, target: str, extra: Mapping[str, str] | None, inherited: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The variables a child gets: an allowlist of the caller's, fixed ones, `extra`; never a key or a token."""
+    policy = _ENVIRONMENT_POLICY
+    allowed = [*policy["inherit"], *(policy["inherit_azure"] if target == "azure" else [])]
+    variables = {n: v for n, v in inherited.items() if any(fnmatch.fnmatchcase(n, pattern) for pattern in allowed)}
+    variables.update(policy["set"])
+    variables["PATH"] = programs.search_path
+    variables.update(extra or {})
+    return {n: v for n, v in variables.items() if not any(fnmatch.fnmatchcase(n, p) for p in policy["never"])}
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    programs: Programs,
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    runner: Runner | None = None,
+) -> Run:
+    """Runs `arguments[0]` of the program directories with the rest as its arguments.
+
+    A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it.
+    `KeyboardInterrupt` ends the program's whole group, then goes on to the caller.
+    """
+    name = arguments[0]
+    started = time.monotonic()
+    if name == "pcap-forensics":
+        words = [sys.executable, *CAPTURE_ENGINE, *arguments[1:]]
+    elif runner is not None:
+        words = list(arguments)  # the runner finds its programs itself
+    else:
+        program = programs.find(name)
+        if program is None:
+            return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
+        words = [str(program), *arguments[1:]]
+    try:
+        if runner is not None:
+            return _run_with(runner, words, environment, timeout_seconds)
+        return _run_built_in(words, environment, timeout_seconds)
+    except FileNotFoundError:
+        return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
+    except (OSError, ValueError) as error:
+        return failed_run(
+            NOT_EXECUTABLE,
+            f"cannot run {name}: {getattr(error, 'strerror', None) or error}",
+            time.monotonic() - started,
+        )
+
+
+def _run_built_in(words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
+    started = time.monotonic()
+    process = subprocess.Popen(  # noqa: S603 - this is the place; an argument list, never a shell
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(environment),
+        start_new_session=True,
+        close_fds=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    stdout, stderr = _BoundedStream(process.stdout, STDOUT_LIMIT), _BoundedStream(process.stderr, STDERR_LIMIT)
+    try:
+        timed_out = not _drain(process, (stdout, stderr), started + timeout_seconds)
+    finally:
+        _end_group(process)
+        stdout.close()
+        stderr.close()
+    return Run(
+        stdout.captured(),
+        stderr.captured(),
+        None if timed_out else process.returncode,
+        timed_out,
+        time.monotonic() - started,
+    )
+
+
+def _drain(process: subprocess.Popen[bytes], streams: Sequence[_BoundedStream], deadline: float) -> bool:
+    """Reads both pipes until the program has ended; False where the deadline came first.
+
+    The pipes may outlive the program, held open by a child of its own, so their end is not waited for.
+    """
+    ended_at: float | None = None
+    pause = 0.001
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.pipe, selectors.EVENT_READ, stream)
+        while True:
+            now = time.monotonic()
+            if ended_at is None and _has_ended(process):
+                ended_at = now
+            if ended_at is not None and (not selector.get_map() or now > ended_at + _LINGER_SECONDS):
+                return True
+            if ended_at is None and now >= deadline:
+                return False
+            if not selector.get_map():
+                pause = min(pause * 2, _POLL_SECONDS)
+                time.sleep(min(pause, max(0.0, deadline - now)))
+                continue
+            for key, _ in selector.select(min(_POLL_SECONDS, max(0.0, deadline - now) if ended_at is None else 1)):
+                if not key.data.read():
+                    selector.unregister(key.fileobj)
+
+
+class _BoundedStream:
+    """A pipe of which at most `limit` bytes are kept: half from its beginning, half from its end."""
+
+    def __init__(self, pipe: IO[bytes], limit: int) -> None:
+        self.pipe = pipe
+        self._limit = limit
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._total = 0
+        self._lines = 0
+        os.set_blocking(pipe.fileno(), False)
+
+    def read(self) -> bool:
+        """Takes what is there; False at the end of the stream."""
+        try:
+            chunk = os.read(self.pipe.fileno(), _READ_SIZE)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._total += len(chunk)
+        self._lines += chunk.count(b"\n")
+        room = self._limit // 2 - len(self._head)
+        self._head += chunk[:room]
+        if len(chunk) > room:
+            self._tail.append(chunk[room:])
+            self._tail_size += len(chunk) - room
+        while self._tail and self._tail_size - len(self._tail[0]) >= self._limit // 2:
+            self._tail_size -= len(self._tail.popleft())
+        return bool(chunk)
+
+    def captured(self) -> Captured:
+        tail = b"".join(self._tail)[-(self._limit // 2) :]
+        return Captured(bytes(self._head), tail, self._total, self._lines)
+
+    def close(self) -> None:
+        self.pipe.close()
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the program has ended, without reaping it: its number must stay its own until its group is ended."""
+    if process.returncode is not None:
+        return True
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    with suppress(ChildProcessError):
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return process.poll() is not None
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends whatever is left of the program's group, itself included, and reaps it."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):  # a program of another user may refuse to be ended
+        process.wait(2)
+
+
+def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
+    started = time.monotonic()
+    try:
+        result = runner(
+            words,
+            shell=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        stdout, stderr = Captured.of(late.stdout, STDOUT_LIMIT), Captured.of(late.stderr, STDERR_LIMIT)
+        return Run(stdout, stderr, None, True, time.monotonic() - started)
+    return Run(
+        Captured.of(result.stdout, STDOUT_LIMIT),
+        Captured.of(result.stderr, STDERR_LIMIT),
+        int(result.returncode),
+        False,
+        time.monotonic() - started,
+    )
+
+
+def failed_run(exit_code: int, message: str, duration_seconds: float = 0.0) -> Run:
+    """A run that ended before a program did anything, told as a shell or the program would."""
+    return Run(Captured(), Captured.of(message, STDERR_LIMIT), exit_code, False, duration_seconds)
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+_ENVIRONMENT_POLICY: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "policy" / "environment.toml").read_text(encoding="utf-8")
+)

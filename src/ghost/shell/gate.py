@@ -1,0 +1,117 @@
+"""Stage 2: a person decides what RISKY commands may run. Fails closed: whatever goes wrong here is a denial.
+
+A modified command is a new command: it is classified again from Tier 0, and asks again when it is RISKY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ghost.shell.deadline import call_within
+from ghost.shell.decision import FORBIDDEN, SAFE, Decision
+
+Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
+
+MAX_PROMPTS = 10  # for one command: a person who modifies more often than that is a program in a loop
+
+
+@dataclass(frozen=True)
+class HitlDecision:
+    """A person's answer: `action` is `approve`, `deny` or `modify`, the last with `modified_command`."""
+
+    action: str
+    modified_command: str | None = None
+    reason: str | None = None
+
+
+HitlCallback = Callable[[str, str, str, int | None], HitlDecision]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What the gate let through or not. `command` and `decision` are the last that were judged."""
+
+    status: Literal["passed", "denied", "error"]
+    command: str
+    decision: Decision
+    action: Action | None
+    user_decision: str | None = None
+    denial_reason: str | None = None
+    modified_command: str | None = None
+    error: str | None = None
+    interrupted: KeyboardInterrupt | None = None
+
+
+def pass_gate(
+    command: str,
+    decision: Decision,
+    reasoning: str,
+    judge: Callable[[str], Decision],
+    callback: HitlCallback | None,
+    timeout_seconds: float | None = None,
+) -> Passage:
+    """Lets SAFE commands through, asks about RISKY ones, refuses FORBIDDEN ones. Never raises."""
+    if decision.classification == FORBIDDEN:
+        return Passage("error", command, decision, None, error="forbidden_command")
+    if decision.problem == "command_too_long":
+        return Passage("error", command, decision, None, error="command_too_long")
+    if decision.classification == SAFE:
+        return Passage("passed", command, decision, "auto_approved")
+    if callback is None:
+        return Passage("denied", command, decision, "user_abandoned")  # nobody is there to ask
+
+    modified: str | None = None
+    for _ in range(MAX_PROMPTS):
+        try:
+            answer = _ask(callback, command, reasoning, decision, timeout_seconds)
+        except KeyboardInterrupt as interrupt:
+            return Passage(
+                "denied", command, decision, "user_abandoned", modified_command=modified, interrupted=interrupt
+            )
+        if answer is None:
+            break
+        reason = answer.reason.strip() if isinstance(answer.reason, str) and answer.reason.strip() else None
+        if answer.action == "deny":
+            return Passage("denied", command, decision, "user_denied", "deny", reason, modified)
+        if answer.action == "approve":
+            action: Action = "user_approved" if modified is None else "user_modified"
+            return Passage(
+                "passed", command, decision, action, "approve" if modified is None else "modify", None, modified
+            )
+        if answer.action != "modify" or not _is_command(answer.modified_command):
+            break
+        command = modified = str(answer.modified_command)
+        decision = judge(command)
+        if decision.classification == FORBIDDEN or decision.problem in ("command_too_long", "empty_command"):
+            error = "forbidden_command" if decision.classification == FORBIDDEN else decision.problem
+            return Passage("error", command, decision, "user_modified", "modify", None, modified, error)
+        if decision.classification == SAFE:
+            return Passage("passed", command, decision, "user_modified", "modify", None, modified)
+    return Passage("denied", command, decision, "user_abandoned", modified_command=modified)
+
+
+def visible(text: str, kept: str = "") -> str:
+    """`text` with what a terminal would obey, or not show, written out (`\\x1b`, `\\u202e`), but for `kept`."""
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text
+    )
+
+
+def _ask(
+    callback: HitlCallback, command: str, reasoning: str, decision: Decision, timeout_seconds: float | None
+) -> HitlDecision | None:
+    """One prompt. None where no decision came back: the callback failed, ran out of time, or said nonsense."""
+    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(decision.explanation, "\n")
+    try:
+        answer = call_within(timeout_seconds, lambda: callback(shown, why, risk, decision.tier))
+    except KeyboardInterrupt:
+        raise
+    except (Exception, SystemExit, GeneratorExit):  # noqa: BLE001 - the boundary to a person: fail closed
+        return None
+    return answer if isinstance(answer, HitlDecision) else None
+
+
+def _is_command(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip())

@@ -1,0 +1,102 @@
+"""Stage 4: what a program printed becomes what a model may read.
+
+Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. Raw
+output never leaves this module: where a step fails, the caller gets an exception and no text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ghost.shell.anonymize import TopologyAnonymizer
+from ghost.shell.execute import Captured
+from ghost.shell.redact import redact
+from ghost.shell.truncate import truncate, truncate_text
+
+_SEAM_REACH = 65_536
+_SEAM_MARGIN = 4_096
+_SAMPLE = 8_192
+_BINARY_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Output:
+    """What may be read of one run, with `output_metadata` as the response carries it."""
+
+    text: str = ""
+    stderr: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def empty_output(anonymized: bool) -> Output:
+    return process_output(Captured(), Captured(), TopologyAnonymizer() if anonymized else None)
+
+
+def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None) -> Output:
+    if is_binary(stdout):
+        text, metadata = _describe_binary(stdout)
+        found: list[dict[str, Any]] = []
+    else:
+        text, first = redact(decode(stdout))
+        text, metadata = truncate(text) if stdout.complete else truncate_text(text)
+        text, second = redact(text)
+        found = [first, second]
+        metadata["total_bytes"] = stdout.total
+        if not stdout.complete:
+            metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
+    errors, third = redact(decode(stderr))
+    metadata |= _redactions([*found, third])
+    metadata |= {"anonymization_applied": False, "anonymization_mappings_count": 0, "anonymization_containment": {}}
+    if anonymizer is not None:
+        text, errors = anonymizer.anonymize(text), anonymizer.anonymize(errors)
+        metadata |= {
+            "anonymization_applied": True,
+            "anonymization_mappings_count": len(anonymizer.mappings),
+            "anonymization_containment": anonymizer.containment(f"{text}\n{errors}"),
+        }
+    return Output(text, errors, metadata)
+
+
+def decode(captured: Captured) -> str:
+    """The text of a stream. At the seam of a cut one, the broken words on either side of it are left out too."""
+    if captured.complete:
+        return (captured.head + captured.tail).decode("utf-8", "replace")
+    head_end = captured.head.rfind(b"\n", len(captured.head) - _SEAM_REACH) + 1 or len(captured.head) - _SEAM_MARGIN
+    tail_start = captured.tail.find(b"\n", 0, _SEAM_REACH) + 1 or _SEAM_MARGIN
+    head, tail = captured.head[:head_end], captured.tail[tail_start:]
+    omitted = captured.total - len(head) - len(tail)
+    note = f"[truncated: {omitted} bytes omitted]\n"
+    return head.decode("utf-8", "replace").rstrip("\n") + "\n" + note + tail.decode("utf-8", "replace")
+
+
+def is_binary(captured: Captured) -> bool:
+    """Whether a stream is no text: a NUL, or many bytes that are neither UTF-8 nor printable."""
+    for sample in (captured.head[:_SAMPLE], captured.tail[-_SAMPLE:]):
+        if b"\0" in sample:
+            return True
+        text = sample.decode("utf-8", "replace")
+        odd = sum(c == "\N{REPLACEMENT CHARACTER}" or (c < " " and c not in "\t\n\r\x08\x0c\x1b") for c in text)
+        if odd > 2 + len(text) * _BINARY_SHARE:
+            return True
+    return False
+
+
+def _describe_binary(captured: Captured) -> tuple[str, dict[str, Any]]:
+    return f"[binary output: {captured.total} bytes, not displayed]", {
+        "truncation_applied": True,
+        "total_lines": 0,
+        "lines_shown": 0,
+        "total_bytes": captured.total,
+        "output_type": "binary",
+    }
+
+
+def _redactions(found: list[dict[str, Any]]) -> dict[str, Any]:
+    categories = {category for metadata in found for category in metadata["redaction_categories"]}
+    count = sum(metadata["redaction_count"] for metadata in found)
+    return {
+        "redactions_applied": count > 0,
+        "redaction_count": count,
+        "redaction_categories": sorted(categories),
+    }

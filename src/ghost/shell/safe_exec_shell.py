@@ -1,0 +1,308 @@
+"""The Safe-Exec Shell: classify, gate, execute, process the output, and write the record. No stage can be skipped.
+
+It knows nothing of who asks or why, keeps no raw output, retries nothing, and never passes a command through a shell.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ghost.config import Settings
+from ghost.errors import UsageError
+from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
+from ghost.shell.addresses import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
+from ghost.shell.anonymize import TopologyAnonymizer
+from ghost.shell.audit import AuditRecord, ShellAudit
+from ghost.shell.classify import decide
+from ghost.shell.decision import Decision
+from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
+from ghost.shell.gate import HitlCallback, Passage, pass_gate
+from ghost.shell.output import Output, empty_output, process_output
+from ghost.shell.redact import redact
+
+MAX_TIMEOUT_SECONDS = 1800.0
+MAX_AUDITED_CHARACTERS = 16_384
+CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
+
+
+class SafeExecShell:
+    """Runs one command at a time for one session; every one of them leaves a record.
+
+    `program_dirs`: where programs are looked for; default the system directories and the configured az.
+    `environment`: further variables of child processes. `sandbox`: `auto` or `required`. `runner` has the calling
+    convention of `subprocess.run`. `resolver` tells the addresses of a host name.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        hitl_callback: HitlCallback | None = None,
+        audit_dir: str | Path = "./audit/",
+        timeout_seconds: float = 120,
+        anonymization_enabled: bool = False,
+        *,
+        roots: Sequence[str | Path] | None = None,
+        program_dirs: Sequence[str | Path] | None = None,
+        environment: Mapping[str, str] | None = None,
+        sandbox: str = "auto",
+        hitl_timeout_seconds: float | None = None,
+        runner: Runner | None = None,
+        resolver: Resolver | None = None,
+    ) -> None:
+        if not valid_session_id(session_id):
+            raise UsageError(f"{session_id!r} is no session id: use letters, digits, '_', '-' and '.', 100 at most")
+        if sandbox not in ("auto", "required"):
+            raise UsageError(f"sandbox is {sandbox!r}: use 'auto' or 'required'")
+        settings = Settings()
+        directory = Path(audit_dir)
+        self.session_id = session_id
+        self._callback = hitl_callback
+        self._hitl_timeout_seconds = hitl_timeout_seconds
+        self._timeout_seconds = _timeout(timeout_seconds, 120.0)
+        self._roots = tuple(map(Path, roots)) if roots is not None else default_roots(directory, settings)
+        self._programs = (
+            Programs(az=settings.az)
+            if program_dirs is None
+            else Programs(tuple(Path(d).absolute() for d in program_dirs))
+        )
+        self._environment = dict(environment or {})
+        self._sandbox = sandbox
+        self._runner = runner
+        self._resolver = resolver if resolver is not None else resolve_by_system
+        self._clock: Clock = SystemClock()
+        self._one_at_a_time = threading.RLock()
+        self._audit = ShellAudit(directory, session_id)
+        self._anonymizer = (
+            TopologyAnonymizer(directory / f"anonymization_map_{session_id}.json") if anonymization_enabled else None
+        )
+
+    @property
+    def audit_path(self) -> Path:
+        return self._audit.path
+
+    @property
+    def audit_head(self) -> Head:
+        return self._audit.head
+
+    @staticmethod
+    def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
+        """How a command would be judged, and by which rule; nothing runs and nothing is written."""
+        decision = decide(command, tuple(map(Path, roots)) if roots is not None else None)
+        return {
+            "classification": decision.classification,
+            "tier": decision.tier,
+            "rule": decision.rule,
+            "explanation": decision.explanation,
+            "arguments": list(decision.arguments) if decision.arguments is not None else None,
+            "environment": decision.environment,
+            "problem": decision.problem,
+        }
+
+    def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Takes one command through the four stages and answers with the fields of the response.
+
+        Raises nothing for a fault of the command; `KeyboardInterrupt` goes on once the record is written.
+        """
+        with self._one_at_a_time:
+            return self._execute(request)
+
+    def _execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        sequence, audit_id = self._audit.next_id()
+        command, reasoning = _text(request, "command"), _text(request, "reasoning")
+        if not command or not reasoning:
+            return _response(audit_id, "error", "RISKY", None, "empty_command", self._no_output())
+
+        # Stage 1: classify
+        command, reasoning = self._restored(command), self._restored(reasoning)
+        decision = self._judge(command)
+        if decision.problem == "empty_command":
+            return _response(audit_id, "error", decision.classification, None, "empty_command", self._no_output())
+
+        # Stage 2: gate
+        passage = self._pass_gate(command, decision, reasoning)
+        record = self._record(sequence, audit_id, command, reasoning, passage)
+        if passage.status != "passed":
+            self._audit.write(record)
+            if passage.interrupted is not None:
+                raise passage.interrupted
+            return self._answer(record, self._no_output())
+
+        # Stage 3: execute
+        self._audit.begin(record)
+        try:
+            finished = self._run(passage.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
+        except KeyboardInterrupt:
+            self._audit.write(replace(record, status="error", error="interrupted"))
+            raise
+        record = replace(
+            record,
+            status="completed" if finished.error is None else "error",
+            error=finished.error,
+            exit_code=finished.run.exit_code if finished.run else None,
+            duration_seconds=round(finished.run.duration_seconds, 3) if finished.run else None,
+        )
+
+        # Stage 4: process the output
+        output = self._no_output()
+        if finished.run is not None:
+            try:
+                output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer)
+            except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
+                record = replace(record, status="error", error="redaction_failure")
+        record = _with_output(record, output)
+        self._audit.write(record)
+        return self._answer(record, output)
+
+    def _judge(self, command: str) -> Decision:
+        return decide(command, self._roots)
+
+    def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
+        if self._sandbox == "required" and decision.classification != "FORBIDDEN":
+            # No layer exists on this system: nobody is asked about what could not run.
+            return Passage("error", command, decision, None, error="sandbox_unavailable")
+        return pass_gate(command, decision, reasoning, self._judge_again, self._callback, self._hitl_timeout_seconds)
+
+    def _judge_again(self, modified_command: str) -> Decision:
+        return self._judge(self._restored(modified_command))
+
+    def _run(self, decision: Decision, timeout_seconds: float) -> _Finished:
+        """Runs what was judged, or says why it cannot run."""
+        if decision.arguments is None or decision.problem is not None:
+            return _Finished(None, decision.problem or "unsupported_syntax")
+        arguments = decision.arguments
+        if decision.hosts or arguments[0].rpartition("/")[2] == "curl":
+            pinned = pin_hosts(arguments, decision.hosts, self._resolver)
+            if pinned.forbidden is not None:
+                return _Finished(None, "forbidden_address")
+            if pinned.unresolved is not None:
+                message = f"curl: ({COULD_NOT_RESOLVE}) Could not resolve host: {pinned.unresolved}"
+                return _Finished(failed_run(COULD_NOT_RESOLVE, message), None)
+            arguments = pinned.arguments
+        result = run(
+            arguments,
+            programs=self._programs,
+            environment=child_environment(self._programs, decision.environment, self._environment),
+            timeout_seconds=timeout_seconds,
+            runner=self._runner,
+        )
+        return _Finished(result, "timeout" if result.timed_out else None)
+
+    # What is written down and answered: redacted, and with placeholders where the topology is hidden.
+
+    def _record(self, sequence: int, audit_id: str, command: str, reasoning: str, passage: Passage) -> AuditRecord:
+        return AuditRecord(
+            timestamp=isoformat(self._clock.now()),
+            session_id=self.session_id,
+            sequence=sequence,
+            audit_id=audit_id,
+            command=self._written(command) or "",
+            reasoning=self._written(reasoning) or "",
+            status=passage.status,
+            classification=passage.decision.classification,
+            tier_triggered=passage.decision.tier,
+            error=passage.error,
+            action=passage.action,
+            user_decision=passage.user_decision,
+            denial_reason=self._written(passage.denial_reason),
+            modified_command=self._written(passage.modified_command),
+            environment=passage.decision.environment,
+            anonymization_applied=self._anonymizer is not None,
+        )
+
+    def _written(self, text: str | None) -> str | None:
+        """`text` as it may be kept: without secrets, bounded, with placeholders in private mode."""
+        if text is None:
+            return None
+        try:
+            clean, _ = redact(text[: 4 * MAX_AUDITED_CHARACTERS])
+            if len(clean) > MAX_AUDITED_CHARACTERS:
+                clean = f"{clean[:MAX_AUDITED_CHARACTERS]}[truncated: {len(text)} characters in all]"
+            return self._anonymizer.anonymize(clean) if self._anonymizer is not None else clean
+        except Exception:  # noqa: BLE001 - the same boundary as for output: nothing unprocessed is written
+            return "[REDACTED]"
+
+    def _restored(self, text: str) -> str:
+        return self._anonymizer.restore(text) if self._anonymizer is not None else text
+
+    def _no_output(self) -> Output:
+        return empty_output(self._anonymizer is not None)
+
+    def _answer(self, record: AuditRecord, output: Output) -> dict[str, Any]:
+        return _response(
+            record.audit_id,
+            record.status,
+            record.classification,
+            record.action,
+            record.error,
+            output,
+            exit_code=record.exit_code,
+            denial_reason=record.denial_reason,
+            duration_seconds=record.duration_seconds,
+            sandbox=list(record.sandbox),
+        )
+
+
+@dataclass(frozen=True)
+class _Finished:
+    run: Run | None
+    error: str | None
+
+
+def default_roots(audit_dir: Path, settings: Settings) -> tuple[Path, ...]:
+    """Where captures and reports may lie: the working directory, the workspace, and the capture directories."""
+    return (Path.cwd(), audit_dir.absolute().parent, settings.capture_dir.absolute(), CAPTURES)
+
+
+def _response(
+    audit_id: str,
+    status: str,
+    classification: str,
+    action: str | None,
+    error: str | None,
+    output: Output,
+    *,
+    exit_code: int | None = None,
+    denial_reason: str | None = None,
+    duration_seconds: float | None = None,
+    sandbox: Sequence[str] = (),
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "classification": classification,
+        "action": action,
+        "output": output.text,
+        "stderr": output.stderr,
+        "exit_code": exit_code,
+        "error": error,
+        "denial_reason": denial_reason,
+        "duration_seconds": duration_seconds,
+        "sandbox": list(sandbox),
+        "output_metadata": output.metadata,
+        "audit_id": audit_id,
+    }
+
+
+def _with_output(record: AuditRecord, output: Output) -> AuditRecord:
+    return replace(
+        record,
+        output=output.text,
+        stderr=output.stderr,
+        output_truncated=output.metadata["truncation_applied"],
+        redactions_applied=output.metadata["redactions_applied"],
+        redaction_categories=tuple(output.metadata["redaction_categories"]),
+    )
+
+
+def _text(request: Mapping[str, Any], name: str) -> str:
+    value = request.get(name) if isinstance(request, Mapping) else None
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _timeout(value: object, default: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        return default
+    return min(float(value), MAX_TIMEOUT_SECONDS)
