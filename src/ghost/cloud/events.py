@@ -1,0 +1,172 @@
+"""What can happen to a capture task: answers of the shell as they were understood, and requests of the brain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Registered:
+    """The task is in the registry."""
+
+
+@dataclass(frozen=True)
+class TargetFound:
+    resource_type: str
+    location: str
+
+
+@dataclass(frozen=True)
+class TargetUnusable:
+    detail: str
+
+
+@dataclass(frozen=True)
+class StorageVerified:
+    pass
+
+
+@dataclass(frozen=True)
+class StorageUnusable:
+    detail: str
+
+
+@dataclass(frozen=True)
+class CaptureCreated:
+    """`name` and `blob` are what Azure reports; a person may have modified the command."""
+
+    name: str | None = None
+    blob: str | None = None
+
+
+@dataclass(frozen=True)
+class CreationFailed:
+    detail: str
+
+
+@dataclass(frozen=True)
+class LeftoverLookedFor:
+    """After a failed creation: is a capture of that name there? None where that could not be found out."""
+
+    exists: bool | None
+
+
+@dataclass(frozen=True)
+class Denied:
+    """The shell did not run the command because it was not approved."""
+
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Polled:
+    status: str
+    stop_reason: str | None = None
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PollFailed:
+    detail: str
+    absent: bool = False
+    """Azure answered that it knows no such capture."""
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    size_bytes: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class DownloadFailed:
+    detail: str
+    left_a_file: bool = False
+
+
+@dataclass(frozen=True)
+class Analysed:
+    pass
+
+
+@dataclass(frozen=True)
+class AnalysisFailed:
+    detail: str
+
+
+@dataclass(frozen=True)
+class PartnerReady:
+    """The other end of a pair is captured and downloaded to `capture`."""
+
+    capture: str
+
+
+@dataclass(frozen=True)
+class PartnerLost:
+    """The other end of a pair ended without a capture."""
+
+
+@dataclass(frozen=True)
+class ComparedByPartner:
+    """The other end of a pair ran the comparison of both."""
+
+    capture: str
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Go on where the task stands: a check, or the first one after a crash."""
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class SessionEnded:
+    """The session that the task belonged to ended while it was active."""
+
+
+@dataclass(frozen=True)
+class CleanupRequested:
+    include_artifacts: bool = False
+
+
+@dataclass(frozen=True)
+class StepCleaned:
+    step: int
+
+
+@dataclass(frozen=True)
+class StepKept:
+    step: int
+    detail: str
+
+
+Event = (
+    Registered
+    | TargetFound
+    | TargetUnusable
+    | StorageVerified
+    | StorageUnusable
+    | CaptureCreated
+    | CreationFailed
+    | LeftoverLookedFor
+    | Denied
+    | Polled
+    | PollFailed
+    | Downloaded
+    | DownloadFailed
+    | Analysed
+    | AnalysisFailed
+    | PartnerReady
+    | PartnerLost
+    | ComparedByPartner
+    | Resumed
+    | CancelRequested
+    | SessionEnded
+    | CleanupRequested
+    | StepCleaned
+    | StepKept
+)

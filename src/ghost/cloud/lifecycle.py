@@ -1,0 +1,350 @@
+"""The life of a capture as a pure state machine: a task and an event give the task after it and the next command.
+
+Nothing here does I/O, reads a clock or waits. Who carries the commands saves the task before and after each of them,
+so that a crash at any point leaves a record of what may exist; `Resumed` says how to go on from there.
+
+    CREATED → DETECTING → APPROVED → PROVISIONING → WAITING → DOWNLOADING → ANALYZING → COMPLETED
+    any of these → FAILED, TIMED_OUT or CANCELLED; with something to remove → CLEANING_UP → DONE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from ghost.cloud import cleaning, commands, events
+from ghost.cloud.events import Event
+from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State
+from ghost.cloud.transitions import IllegalTransition, Next, end, to
+
+VIRTUAL_MACHINE = "microsoft.compute/virtualmachines"
+AKS_CLUSTER = "microsoft.containerservice/managedclusters"
+DOWNLOAD_ATTEMPTS = 2
+
+_Handler = Callable[[CaptureTask, Any, datetime], Next]
+
+
+def advance(task: CaptureTask, event: Event, at: datetime) -> Next:
+    """The task after `event`, and the command to run next, if there is one.
+
+    Raises `IllegalTransition` where the event cannot happen in the task's state.
+    """
+    handler = _HANDLERS.get((task.state, type(event)))
+    if handler is None:
+        raise IllegalTransition(f"task {task.task_id} is {task.state}: {type(event).__name__} cannot happen there")
+    return handler(task, event, at)
+
+
+def follow_up(task: CaptureTask) -> Event | None:
+    """What happens without being asked: a capture that failed, timed out or was cancelled is cleaned up."""
+    ended_badly = task.state in {State.FAILED, State.TIMED_OUT, State.CANCELLED}
+    if ended_badly and task.remaining and task.cleanup_status is CleanupStatus.PENDING:
+        return events.CleanupRequested()
+    return None
+
+
+def news_of_partner(partner: CaptureTask | None) -> Event | None:
+    """What the other end's task means to a capture that waits for it; None while it is still under way."""
+    if partner is None:
+        return events.PartnerLost()
+    capture = partner.local_pcap_path
+    if partner.active:
+        return events.PartnerReady(capture) if partner.state is State.COMPLETED and capture else None
+    compared = partner.outcome is Outcome.COMPLETED and partner.mode is Mode.COMPARISON
+    return events.ComparedByPartner(capture) if compared and capture else events.PartnerLost()
+
+
+# --- detecting ---------------------------------------------------------------------------------------------------
+
+
+def _registered(task: CaptureTask, _: events.Registered, _at: datetime) -> Next:
+    task = to(task, State.DETECTING)
+    return task, commands.detect(task)
+
+
+def _target_found(task: CaptureTask, event: events.TargetFound, at: datetime) -> Next:
+    kind = event.resource_type.lower()
+    if kind == VIRTUAL_MACHINE:
+        task = task.having(target_type="vm", location=event.location)
+        return task, commands.verify_storage(task)
+    if kind == AKS_CLUSTER:
+        return end(
+            task.having(target_type="aks", location=event.location),
+            Outcome.FAILED,
+            at,
+            f"AKS capture pipeline not yet available: {task.target} is an AKS cluster. "
+            "Capture on the VM at the other end of the path, or on a node's VM",
+        )
+    return end(
+        task, Outcome.FAILED, at, f"{task.target} is a {event.resource_type}: packets are captured on virtual machines"
+    )
+
+
+def _target_unusable(task: CaptureTask, event: events.TargetUnusable, at: datetime) -> Next:
+    return end(task, Outcome.FAILED, at, event.detail)
+
+
+def _storage_verified(task: CaptureTask, _: events.StorageVerified, _at: datetime) -> Next:
+    # The plan is in the registry before the first resource exists: whatever happens next can be undone.
+    task = to(task, State.APPROVED).having(cleanup_plan=commands.cloud_cleanup(task))
+    return task, commands.create(task)
+
+
+# --- creating ----------------------------------------------------------------------------------------------------
+
+
+def _created(task: CaptureTask, event: events.CaptureCreated, at: datetime) -> Next:
+    task = task.having(
+        azure_operation_id=event.name or task.capture_name,
+        storage_blob_name=event.blob or task.storage_blob_name,
+    )
+    task = task.having(cleanup_plan=commands.cloud_cleanup(task), cleanup_status=CleanupStatus.PENDING)
+    approved = task.timestamps.approved or at
+    return to(task, State.PROVISIONING).stamped(approved=approved, provisioned=at), None
+
+
+def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: datetime) -> Next:
+    # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
+    task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
+    return task, commands.look_for_capture(task)
+
+
+def _leftover(task: CaptureTask, event: events.LeftoverLookedFor, _at: datetime) -> Next:
+    if event.exists is False:
+        return task.having(cleanup_plan=(), cleanup_status=CleanupStatus.SKIPPED), None
+    return task.having(cleanup_status=CleanupStatus.PENDING), None
+
+
+def _creation_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+    return end(task.having(cleanup_plan=()), Outcome.CANCELLED, at, _denial("the capture", event))
+
+
+def _poll_before_creation_was_seen(task: CaptureTask, event: events.PollFailed, _at: datetime) -> Next:
+    """The process ended while the capture was being created. Where Azure knows none, it is asked for once more."""
+    if event.absent:
+        return task, commands.create(task)
+    return task, None
+
+
+def _polled_before_creation_was_seen(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
+    task, _ = _created(task, events.CaptureCreated(), at)
+    return _polled(task, event, at)
+
+
+# --- waiting -----------------------------------------------------------------------------------------------------
+
+
+def _polled(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
+    task = _counted(task, at).having(
+        poll_error=None,
+        capture_status=event.status,
+        stop_reason=event.stop_reason or task.stop_reason,
+        capture_errors=event.errors or task.capture_errors,
+    )
+    if event.status == "Stopped":
+        plan = (*task.cleanup_plan, *commands.local_cleanup([task.download_path]))
+        task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
+        return task, commands.download(task)
+    if event.status == "Error":
+        named = ", ".join(event.errors) or "Azure names no cause"
+        return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {named}")
+    return _timed_out_or_waiting(task, at)
+
+
+def _poll_failed(task: CaptureTask, event: events.PollFailed, at: datetime) -> Next:
+    """Azure could not be asked: that says nothing about the capture."""
+    return _timed_out_or_waiting(_counted(task, at).having(poll_error=event.detail), at)
+
+
+def _counted(task: CaptureTask, at: datetime) -> CaptureTask:
+    if task.state is State.PROVISIONING:
+        task = to(task, State.WAITING)
+    task = task.stamped(first_poll=task.timestamps.first_poll or at, last_poll=at)
+    return task.having(poll_count=task.poll_count + 1)
+
+
+def _timed_out_or_waiting(task: CaptureTask, at: datetime) -> Next:
+    if task.poll_count < task.max_polls:
+        return task, None
+    last = f"last status {task.capture_status or 'never read'}"
+    failed = f"; the last poll failed: {task.poll_error}" if task.poll_error else ""
+    detail = f"The capture did not stop within {task.poll_count} polls ({last}{failed})"
+    return end(task, Outcome.TIMED_OUT, at, detail)
+
+
+# --- downloading and analysing -----------------------------------------------------------------------------------
+
+
+def _downloaded(task: CaptureTask, event: events.Downloaded, _at: datetime) -> Next:
+    task = task.having(
+        local_pcap_path=task.download_path,
+        local_pcap_bytes=event.size_bytes,
+        local_pcap_sha256=event.sha256,
+    )
+    if task.paired_task_id is not None:
+        return to(task, State.COMPLETED).having(cleanup_status=CleanupStatus.PENDING), None
+    task = to(task, State.ANALYZING)
+    return task, commands.analyse(task)
+
+
+def _download_failed(task: CaptureTask, event: events.DownloadFailed, at: datetime) -> Next:
+    task = task.having(download_errors=(*task.download_errors, event.detail))
+    if len(task.download_errors) < DOWNLOAD_ATTEMPTS:  # Azure may show the blob a moment after the capture stopped
+        return task, commands.download(task, delay_seconds=commands.DOWNLOAD_RETRY_SECONDS)
+    attempts = "; ".join(f"attempt {n}: {error}" for n, error in enumerate(task.download_errors, 1))
+    if task.capture_errors:
+        attempts += f"; Azure reported {', '.join(task.capture_errors)}"
+    if not event.left_a_file:
+        task = _without_local_file(task)
+    return end(task, Outcome.FAILED, at, f"The capture could not be downloaded: {attempts}")
+
+
+def _download_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+    return end(_without_local_file(task), Outcome.CANCELLED, at, _denial("the download of the capture", event))
+
+
+def _without_local_file(task: CaptureTask) -> CaptureTask:
+    """Nothing was written, so nobody is asked to remove it."""
+    in_cloud = tuple(step for step in task.cleanup_plan if step.in_cloud)
+    return task.having(cleanup_plan=in_cloud)
+
+
+def _analysed(task: CaptureTask, _: events.Analysed, at: datetime) -> Next:
+    return _completed(task, at)
+
+
+def _completed(task: CaptureTask, at: datetime) -> Next:
+    files = commands.artifacts_of(task)
+    task = task.having(
+        semantic_json_path=files.semantic_json,
+        report_path=files.report,
+        executive_summary_path=files.executive_summary,
+        artifact_paths=files.everything,
+    )
+    return end(task, Outcome.COMPLETED, at, None)
+
+
+def _analysis_failed(task: CaptureTask, event: events.AnalysisFailed, at: datetime) -> Next:
+    return end(task, Outcome.FAILED, at, event.detail)
+
+
+def _analysis_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+    return end(task, Outcome.CANCELLED, at, _denial("the analysis of the capture", event))
+
+
+# --- the two ends of a path --------------------------------------------------------------------------------------
+
+
+def _partner_ready(task: CaptureTask, event: events.PartnerReady, _at: datetime) -> Next:
+    task = to(_undecided(task), State.ANALYZING).having(mode=Mode.COMPARISON, compare_with=event.capture)
+    return task, commands.analyse(task)
+
+
+def _partner_lost(task: CaptureTask, _: events.PartnerLost, _at: datetime) -> Next:
+    task = to(_undecided(task), State.ANALYZING).having(mode=Mode.SINGLE_END_FALLBACK)
+    return task, commands.analyse(task)
+
+
+def _compared_by_partner(task: CaptureTask, event: events.ComparedByPartner, at: datetime) -> Next:
+    return _completed(_undecided(task).having(mode=Mode.COMPARISON, compare_with=event.capture), at)
+
+
+def _undecided(task: CaptureTask) -> CaptureTask:
+    if not task.active:
+        raise IllegalTransition(f"task {task.task_id} is {task.state} with its analysis done")
+    return task
+
+
+# --- requests ----------------------------------------------------------------------------------------------------
+
+
+def _resumed(task: CaptureTask, _: events.Resumed, _at: datetime) -> Next:
+    """The command whose answer this state waits for."""
+    match task.state:
+        case State.CREATED | State.DETECTING:
+            task = task if task.state is State.DETECTING else to(task, State.DETECTING)
+            return task, commands.detect(task)
+        case State.APPROVED | State.PROVISIONING | State.WAITING:
+            return task, commands.poll(task)
+        case State.DOWNLOADING:
+            return task, commands.download(task)
+        case State.ANALYZING:
+            return task, commands.analyse(task)
+        case _:
+            return task, None
+
+
+def _cancelled(task: CaptureTask, event: events.CancelRequested, at: datetime) -> Next:
+    if not task.active:
+        return task, None
+    task = task.having(cancel_reason=event.reason)
+    return end(task, Outcome.CANCELLED, at, f"Cancelled on request: {event.reason or 'no reason given'}")
+
+
+def _abandoned(task: CaptureTask, _: events.SessionEnded, at: datetime) -> Next:
+    if not task.active:
+        raise IllegalTransition(f"task {task.task_id} ended {task.outcome}: it was not abandoned")
+    detail = f"Session {task.session_id} ended while the task was {task.state}"
+    return end(task, Outcome.CANCELLED, at, detail, state=State.ABANDONED)
+
+
+# --- the table ---------------------------------------------------------------------------------------------------
+
+
+def _denial(what: str, event: events.Denied) -> str:
+    return f"{what[:1].upper()}{what[1:]} was not approved" + (f": {event.reason}" if event.reason else "")
+
+
+_RUNNING = (
+    State.CREATED,
+    State.DETECTING,
+    State.APPROVED,
+    State.PROVISIONING,
+    State.WAITING,
+    State.DOWNLOADING,
+    State.ANALYZING,
+)
+_RESTING = (
+    State.COMPLETED,
+    State.FAILED,
+    State.TIMED_OUT,
+    State.CANCELLED,
+    State.ABANDONED,
+    State.CLEANING_UP,
+    State.DONE,
+)
+
+_HANDLERS: dict[tuple[State, type], _Handler] = {
+    (State.CREATED, events.Registered): _registered,
+    (State.DETECTING, events.TargetFound): _target_found,
+    (State.DETECTING, events.TargetUnusable): _target_unusable,
+    (State.DETECTING, events.StorageVerified): _storage_verified,
+    (State.DETECTING, events.StorageUnusable): _target_unusable,
+    (State.DETECTING, events.Denied): _creation_denied,
+    (State.APPROVED, events.CaptureCreated): _created,
+    (State.APPROVED, events.CreationFailed): _creation_failed,
+    (State.APPROVED, events.Denied): _creation_denied,
+    (State.APPROVED, events.Polled): _polled_before_creation_was_seen,
+    (State.APPROVED, events.PollFailed): _poll_before_creation_was_seen,
+    (State.FAILED, events.LeftoverLookedFor): _leftover,
+    (State.PROVISIONING, events.Polled): _polled,
+    (State.PROVISIONING, events.PollFailed): _poll_failed,
+    (State.WAITING, events.Polled): _polled,
+    (State.WAITING, events.PollFailed): _poll_failed,
+    (State.DOWNLOADING, events.Downloaded): _downloaded,
+    (State.DOWNLOADING, events.DownloadFailed): _download_failed,
+    (State.DOWNLOADING, events.Denied): _download_denied,
+    (State.ANALYZING, events.Analysed): _analysed,
+    (State.ANALYZING, events.AnalysisFailed): _analysis_failed,
+    (State.ANALYZING, events.Denied): _analysis_denied,
+    (State.COMPLETED, events.PartnerReady): _partner_ready,
+    (State.COMPLETED, events.PartnerLost): _partner_lost,
+    (State.COMPLETED, events.ComparedByPartner): _compared_by_partner,
+    (State.CLEANING_UP, events.StepCleaned): cleaning.step_cleaned,
+    (State.CLEANING_UP, events.StepKept): cleaning.step_kept,
+    **{(state, events.Resumed): _resumed for state in (*_RUNNING, *_RESTING)},
+    **{(state, events.CancelRequested): _cancelled for state in (*_RUNNING, *_RESTING)},
+    **{(state, events.SessionEnded): _abandoned for state in (*_RUNNING, State.COMPLETED)},
+    **{(state, events.CleanupRequested): cleaning.begin for state in _RESTING},
+}

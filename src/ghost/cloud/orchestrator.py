@@ -1,0 +1,304 @@
+"""The Cloud Orchestrator: turns an intent into the commands of a capture's life and carries them to the shell.
+
+What happens next is decided by `lifecycle`; here the commands are carried, time passes, and every state is saved before
+and after each command. It starts no program and reads no capture: both are the shell's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from ghost.cloud import events, lifecycle, orphans, progress, responses
+from ghost.cloud.commands import Purpose, ShellCommand
+from ghost.cloud.events import Event
+from ghost.cloud.names import check_container, check_prefix, new_task_id
+from ghost.cloud.registry import TaskRegistry
+from ghost.cloud.replies import Reply, event_of
+from ghost.cloud.requests import AUTH_MODES, CaptureRequest, RequestRefused, capture_request, required_text
+from ghost.cloud.responses import CallTrace
+from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
+from ghost.errors import GhostError, RecordError, UsageError
+from ghost.records import Clock, Head, SystemClock, private_dir
+
+
+class Shell(Protocol):
+    """The one thing the orchestrator knows of the shell."""
+
+    def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+
+class CloudOrchestrator:
+    """Capture tasks of one session. Looks for orphans once, when it is made; deletes nothing unasked."""
+
+    def __init__(
+        self,
+        shell: Shell,
+        session_id: str,
+        task_dir: str | Path = "./audit/",
+        *,
+        clock: Clock | None = None,
+        max_polls: int = 20,
+        initial_poll_interval: float = 5,
+        max_poll_interval: float = 30,
+        local_capture_dir: str | Path = "/tmp/captures",  # noqa: S108  the specification's default; made 0700
+        storage_container: str = "captures",
+        capture_name_prefix: str = "ghost",
+        poll_burst_limit: float = 45,
+        local_artifact_max_age_days: float = 7,
+        storage_auth_mode: str = "login",
+        announce: Callable[[str], None] | None = None,
+    ) -> None:
+        if storage_auth_mode not in AUTH_MODES:
+            raise UsageError(f"storage_auth_mode {storage_auth_mode!r} is neither 'login' nor 'key'")
+        if max_polls < 1:
+            raise UsageError(f"max_polls is {max_polls}: at least one poll is needed")
+        self._shell = shell
+        self._session_id = session_id
+        self._clock = clock or SystemClock()
+        self._max_polls = max_polls
+        self._initial_poll_interval = initial_poll_interval
+        self._max_poll_interval = max_poll_interval
+        self._capture_dir = Path(local_capture_dir).absolute()
+        self._container = check_container(storage_container)
+        self._prefix = check_prefix(capture_name_prefix)
+        self._poll_burst_limit = min(poll_burst_limit, 45)
+        self._max_age_days = local_artifact_max_age_days
+        self._auth_mode = storage_auth_mode
+        self._announce = announce or _to_stderr
+        self._trace = CallTrace()
+        self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
+        self._azure = orphans.scan_azure(self._execute, self._prefix)
+        self._startup = self._trace
+        for warning in self._azure.warnings:
+            self._warn(warning)
+
+    @property
+    def registry_path(self) -> Path:
+        return self._registry.path
+
+    @property
+    def registry_head(self) -> Head:
+        return self._registry.head
+
+    def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Does what `request` asks and says how its task stands. Never raises: errors are responses."""
+        self._trace = CallTrace()
+        task_id = request.get("task_id") if isinstance(request, dict) else None
+        shown_id = task_id if isinstance(task_id, str) else None
+        try:
+            return self._dispatch(request)
+        except RequestRefused as refused:
+            return responses.error_response(refused.code, str(refused), self._trace, shown_id)
+        except GhostError as error:
+            return responses.error_response("internal_error", str(error), self._trace, shown_id)
+        except Exception as error:  # noqa: BLE001  the boundary: whatever broke, the investigation goes on
+            message = f"{type(error).__name__}: {error}. The task stands as list_tasks shows it; check_task goes on"
+            return responses.error_response("internal_error", message, self._trace, shown_id)
+
+    def _dispatch(self, request: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(request, dict):
+            raise RequestRefused("invalid_request", "a request is an object with an intent")
+        intent = required_text(request, "intent")
+        match intent:
+            case "capture_traffic":
+                return self._capture_traffic(capture_request(request, self._auth_mode))
+            case "check_task":
+                return self._check_task(self._asked_for(request))
+            case "cancel_task":
+                return self._cancel_task(self._asked_for(request), request.get("reason"))
+            case "cleanup_task":
+                return self._cleanup_task(self._asked_for(request), request.get("include_artifacts") is True)
+            case "list_tasks":
+                return self._list_tasks()
+            case _:
+                raise RequestRefused("unknown_intent", f"Unsupported intent: {intent[:100]!r}")
+
+    def _asked_for(self, request: dict[str, Any]) -> CaptureTask:
+        task_id = required_text(request, "task_id")
+        task = self._registry.get(task_id)
+        if task is None:
+            raise RequestRefused("unknown_task", f"No task found with ID: {task_id[:100]!r}. list_tasks names them")
+        return task if task.capture_dir else task.having(capture_dir=str(self._capture_dir))
+
+    # --- intents -------------------------------------------------------------------------------------------------
+
+    def _capture_traffic(self, wanted: CaptureRequest) -> dict[str, Any]:
+        tasks = [self._new_task(wanted, target) for target in wanted.targets]
+        if len(tasks) == 2:
+            source, destination = tasks
+            tasks = [
+                source.having(paired_task_id=destination.task_id, pair_role="source"),
+                destination.having(paired_task_id=source.task_id, pair_role="destination"),
+            ]
+        tasks = [self._registry.save(task) for task in tasks]
+        for task in tasks:
+            self._announce(progress.new_task(task))
+        tasks = [self._run(task, events.Registered()) for task in tasks]
+        alive = next((task for task in tasks if task.active), tasks[0])
+        return self._respond(alive)
+
+    def _new_task(self, wanted: CaptureRequest, target: str) -> CaptureTask:
+        now = self._clock.now()
+        task_id = new_task_id(self._prefix, target, now, self._id_is_taken)
+        task = CaptureTask(
+            task_id=task_id,
+            session_id=self._session_id,
+            target=target,
+            state=State.CREATED,
+            investigation_context=wanted.investigation_context,
+            parameters=wanted.parameters,
+            resource_group=wanted.group_of(target),
+            azure_operation_id=task_id,
+            storage_account=wanted.storage_account,
+            storage_container=self._container,
+            storage_blob_name=f"{task_id}.cap",
+            storage_auth_mode=wanted.storage_auth_mode,
+            duration_limit_seconds=wanted.duration_seconds,
+            capture_dir=str(self._capture_dir),
+            max_polls=self._max_polls,
+            timestamps=Timestamps(created=now),
+        )
+        return self._registry.save(task)
+
+    def _id_is_taken(self, task_id: str) -> bool:
+        return self._registry.holds(task_id) or (self._capture_dir / f"{task_id}.cap").exists()
+
+    def _check_task(self, task: CaptureTask) -> dict[str, Any]:
+        if task.active and task.state is not State.COMPLETED:
+            task = self._burst(task)
+        if task.active and task.state is State.COMPLETED:
+            task = self._finish_pair(task)
+        return self._respond(task)
+
+    def _burst(self, task: CaptureTask) -> CaptureTask:
+        """Polls with back-off until the capture has stopped or the burst is over; then it has taken its full time.
+
+        A burst that ended at its last poll would let a brain that asks again at once use up the polls of a long
+        capture before its end.
+        """
+        end = self._clock.monotonic() + self._poll_burst_limit
+        while True:
+            task = self._run(task, events.Resumed())
+            if not task.active or task.state not in {State.APPROVED, State.PROVISIONING, State.WAITING}:
+                return task
+            left = end - self._clock.monotonic()
+            interval = self._interval(task.poll_count)
+            if self._trace.user_denied or left <= 0:
+                return task
+            self._clock.sleep(min(interval, left))
+            if interval >= left:
+                return task
+
+    def _interval(self, poll_count: int) -> float:
+        doublings = min(max(poll_count - 1, 0), 30)
+        return min(self._initial_poll_interval * 2.0**doublings, self._max_poll_interval)
+
+    def _finish_pair(self, task: CaptureTask) -> CaptureTask:
+        """A capture that waits for the other end: compared when that is there, analysed alone when it never will be."""
+        partner = self._partner(task)
+        news = lifecycle.news_of_partner(partner)
+        if news is None:
+            return task
+        task = self._run(task, news)
+        if isinstance(news, events.PartnerReady) and partner is not None and task.outcome is Outcome.COMPLETED:
+            self._run(partner, events.ComparedByPartner(task.local_pcap_path or task.download_path))
+        return task
+
+    def _cancel_task(self, task: CaptureTask, reason: object) -> dict[str, Any]:
+        if task.active:
+            task = self._run(task, events.CancelRequested(reason if isinstance(reason, str) else None))
+        return self._respond(task)
+
+    def _cleanup_task(self, task: CaptureTask, include_artifacts: bool) -> dict[str, Any]:
+        if task.active and task.session_id != self._session_id:
+            task = self._run(task, events.SessionEnded())
+        if task.active:
+            raise RequestRefused(
+                "task_active",
+                f"Task {task.task_id} is {task.state}: finish it with check_task or end it with cancel_task",
+            )
+        return self._respond(self._run(task, events.CleanupRequested(include_artifacts)))
+
+    def _list_tasks(self) -> dict[str, Any]:
+        known, now = self._registry.all(), self._clock.now()
+        found = [
+            *orphans.in_registry(known, self._session_id, now),
+            *orphans.untracked(self._azure, known),
+            *orphans.stale_files(self._capture_dir, self._prefix, now, self._max_age_days),
+        ]
+        self._trace.audit_ids += self._startup.audit_ids
+        own = [task for task in known if task.session_id == self._session_id]
+        rows = [orphan.as_dict() for orphan in found]
+        return responses.list_response(own, rows, self._azure.warnings, now, self._trace)
+
+    # --- carrying commands ---------------------------------------------------------------------------------------
+
+    def _run(self, task: CaptureTask, event: Event) -> CaptureTask:
+        """Feeds `event`, and what follows from it, to the state machine until it asks for nothing more."""
+        while True:
+            before = task
+            task, command = lifecycle.advance(before, event, self._clock.now())
+            task = self._registry.save(task)
+            for line in progress.moved(before, task):
+                self._announce(line)
+            if command is not None:
+                task, event = self._carry_out(task, command)
+                continue
+            following = lifecycle.follow_up(task)
+            if following is None:
+                return task
+            event = following
+
+    def _carry_out(self, task: CaptureTask, command: ShellCommand) -> tuple[CaptureTask, Event]:
+        if command.delay_seconds:
+            self._clock.sleep(command.delay_seconds)
+        if command.purpose is Purpose.DOWNLOAD:
+            try:
+                private_dir(Path(task.capture_dir))
+            except RecordError as error:
+                return task, events.DownloadFailed(str(error))
+        reply = self._execute(command)
+        if reply.audit_id is not None:
+            task = task.having(shell_audit_ids=(*task.shell_audit_ids, reply.audit_id))
+        return task, self._with_local_facts(task, event_of(task, command, reply))
+
+    def _with_local_facts(self, task: CaptureTask, event: Event) -> Event:
+        """A download's event says what came to lie on the disk."""
+        path = Path(task.download_path)
+        if isinstance(event, events.DownloadFailed):
+            return events.DownloadFailed(event.detail, left_a_file=path.is_file())
+        if isinstance(event, events.Downloaded):
+            try:
+                with path.open("rb") as file:
+                    return events.Downloaded(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+            except OSError:
+                return event  # the engine says what is wrong with it
+        return event
+
+    def _execute(self, command: ShellCommand) -> Reply:
+        reply = Reply.of(self._shell.execute(command.request()))
+        if reply.audit_id is not None:
+            self._trace.audit_ids.append(reply.audit_id)
+        if reply.user_denied:
+            self._trace.user_denied = True
+            self._trace.denial_reason = reply.denial_reason or self._trace.denial_reason
+        return reply
+
+    # --- answering -----------------------------------------------------------------------------------------------
+
+    def _partner(self, task: CaptureTask) -> CaptureTask | None:
+        return self._registry.get(task.paired_task_id) if task.paired_task_id else None
+
+    def _respond(self, task: CaptureTask) -> dict[str, Any]:
+        return responses.task_response(task, self._partner(task), self._clock.now(), self._trace)
+
+    def _warn(self, text: str) -> None:
+        self._announce(progress.warning(text))
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201  progress is for the person at the terminal

@@ -1,0 +1,110 @@
+"""What the brain asks for, checked before a task is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.cloud.names import check_resource_group, check_storage_account, check_target, resource_group_of, shown
+from ghost.errors import UsageError
+
+DEFAULT_DURATION_SECONDS = 60
+MAX_DURATION_SECONDS = 300
+AUTH_MODES = ("login", "key")
+
+
+class RequestRefused(UsageError):  # noqa: N818  the caller's words are wrong; `code` says how
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class CaptureRequest:
+    targets: tuple[str, ...]
+    """One, or the source and the destination of a path."""
+    resource_group: str
+    storage_account: str
+    storage_auth_mode: str
+    duration_seconds: int
+    investigation_context: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "duration_seconds": self.duration_seconds,
+            "storage_account": self.storage_account,
+            "resource_group": self.resource_group,
+            "storage_auth_mode": self.storage_auth_mode,
+        }
+
+    def group_of(self, target: str) -> str:
+        """A full resource id names its own group; a short name lies in the request's."""
+        return resource_group_of(target) or self.resource_group
+
+
+def capture_request(request: dict[str, Any], default_auth_mode: str) -> CaptureRequest:
+    """The checked request. Raises `RequestRefused`."""
+    parameters = request.get("parameters")
+    if parameters is None:
+        parameters = {}
+    if not isinstance(parameters, dict):
+        raise RequestRefused("invalid_parameter", "parameters must be an object")
+    targets = tuple(part.strip() for part in required_text(request, "target").split(" to "))
+    if len(targets) > 2:
+        raise RequestRefused("invalid_parameter", "target names more than two ends: give 'A' or 'A to B'")
+    if len(targets) == 2 and targets[0].lower() == targets[1].lower():
+        raise RequestRefused("invalid_parameter", "target names the same end twice: give 'A' or two different ends")
+    mode = request.get("storage_auth_mode") or parameters.get("storage_auth_mode") or default_auth_mode
+    if mode not in AUTH_MODES:
+        raise RequestRefused("invalid_parameter", f"storage_auth_mode {shown(str(mode))} is neither 'login' nor 'key'")
+    account = required_text(parameters, "storage_account")
+    group = required_text(parameters, "resource_group")
+    try:
+        return CaptureRequest(
+            targets=tuple(check_target(target) for target in targets),
+            resource_group=check_resource_group(group),
+            storage_account=check_storage_account(account),
+            storage_auth_mode=mode,
+            duration_seconds=_duration(parameters.get("duration_seconds")),
+            investigation_context=_context(request.get("investigation_context")),
+        )
+    except RequestRefused:
+        raise
+    except UsageError as error:
+        raise RequestRefused("invalid_parameter", str(error)) from error
+
+
+def required_text(values: dict[str, Any], name: str) -> str:
+    value = values.get(name)
+    if value is None or value == "":
+        raise RequestRefused("missing_parameter", f"{name} is required")
+    if not isinstance(value, str):
+        raise RequestRefused("invalid_parameter", f"{name} must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise RequestRefused("missing_parameter", f"{name} is required")
+    return value
+
+
+def _duration(value: object) -> int:
+    if value is None:
+        return DEFAULT_DURATION_SECONDS
+    if isinstance(value, float) and value.is_integer():  # models write 60.0 for an integer
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RequestRefused("invalid_parameter", "duration_seconds must be a whole number of seconds")
+    if not 1 <= value <= MAX_DURATION_SECONDS:
+        raise RequestRefused(
+            "invalid_parameter",
+            f"duration_seconds is {value}: a capture lasts 1 to {MAX_DURATION_SECONDS} seconds. "
+            "Ask for a shorter one, or take several",
+        )
+    return value
+
+
+def _context(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RequestRefused("invalid_parameter", "investigation_context must be text")
+    return value.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate could not be written down

@@ -1,0 +1,189 @@
+"""One capture task: everything that is known of it, as it stands in the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, field_serializer
+
+from ghost.cloud.names import is_capture_name, is_location
+from ghost.records import isoformat
+
+
+class State(StrEnum):
+    CREATED = "CREATED"
+    DETECTING = "DETECTING"
+    APPROVED = "APPROVED"
+    PROVISIONING = "PROVISIONING"
+    WAITING = "WAITING"
+    DOWNLOADING = "DOWNLOADING"
+    ANALYZING = "ANALYZING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    TIMED_OUT = "TIMED_OUT"
+    CANCELLED = "CANCELLED"
+    CLEANING_UP = "CLEANING_UP"
+    DONE = "DONE"
+    ABANDONED = "ABANDONED"
+
+
+class Outcome(StrEnum):
+    """How the capture ended. It survives cleanup, so that DONE does not hide a failure."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+
+class CleanupStatus(StrEnum):
+    PENDING = "pending"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    SKIPPED = "skipped"
+
+
+class Mode(StrEnum):
+    SINGLE_END = "single_end"
+    COMPARISON = "comparison"
+    SINGLE_END_FALLBACK = "single_end_fallback"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def having(self, **changes: Any) -> Self:
+        return self.model_copy(update=changes)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("the moment lies outside the calendar") from error
+
+
+def _matching(holds: Callable[[str], bool]) -> AfterValidator:
+    def check(text: str) -> str:
+        if not holds(text):
+            raise ValueError("this cannot stand in a command")
+        return text
+
+    return AfterValidator(check)
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+CaptureName = Annotated[str, _matching(is_capture_name)]
+Location = Annotated[str, _matching(is_location)]
+
+
+class CleanupStep(_Record):
+    """One resource to remove and the command that removes it."""
+
+    command: str
+    executed: bool = False
+    resource: str = ""
+    kept_because: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.resource or self.command
+
+    @property
+    def in_cloud(self) -> bool:
+        return self.command.startswith("az ")
+
+
+class Timestamps(_Record):
+    created: Moment | None = None
+    approved: Moment | None = None
+    provisioned: Moment | None = None
+    first_poll: Moment | None = None
+    last_poll: Moment | None = None
+    completed: Moment | None = None
+    cleanup_started: Moment | None = None
+    cleanup_completed: Moment | None = None
+
+    @field_serializer("*")
+    def _iso(self, moment: datetime | None) -> str | None:
+        return None if moment is None else isoformat(moment)
+
+
+class CaptureTask(_Record):
+    task_id: CaptureName
+    session_id: str
+    intent: str = "capture_traffic"
+    target: str = ""
+    target_type: str | None = None
+    state: State
+    outcome: Outcome | None = None
+    """None while the capture, or the analysis of a pair, is still to be done."""
+    mode: Mode = Mode.SINGLE_END
+    investigation_context: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    resource_group: str = ""
+    location: Location | None = None
+    """The target's region: what every later packet-capture command is addressed with."""
+    azure_operation_id: CaptureName | None = None
+    storage_account: str = ""
+    storage_container: str = "captures"
+    storage_blob_name: str = ""
+    storage_auth_mode: str = "login"
+    duration_limit_seconds: int = 60
+    capture_dir: str = ""
+    local_pcap_path: str | None = None
+    local_pcap_bytes: int | None = None
+    local_pcap_sha256: str | None = None
+    semantic_json_path: str | None = None
+    report_path: str | None = None
+    executive_summary_path: str | None = None
+    artifact_paths: tuple[str, ...] = ()
+    """Every file the analysis writes: what `include_artifacts` removes."""
+    paired_task_id: str | None = None
+    pair_role: str | None = None
+    compare_with: str | None = None
+    """The other end's capture file, while and after the two are compared."""
+    cleanup_plan: tuple[CleanupStep, ...] = ()
+    cleanup_status: CleanupStatus | None = None
+    poll_count: int = 0
+    max_polls: int = 20
+    poll_error: str | None = None
+    """Why the last poll said nothing; None where it did."""
+    capture_status: str | None = None
+    stop_reason: str | None = None
+    capture_errors: tuple[str, ...] = ()
+    download_errors: tuple[str, ...] = ()
+    cancel_reason: str | None = None
+    shell_audit_ids: tuple[str, ...] = ()
+    timestamps: Timestamps = Timestamps()
+    error_detail: str | None = None
+    duration_seconds: float | None = None
+    revision: int = 0
+    """Grows with every saved record, so that the last one wins across the files of several sessions."""
+
+    @property
+    def active(self) -> bool:
+        return self.outcome is None
+
+    @property
+    def capture_name(self) -> str:
+        return self.azure_operation_id or self.task_id
+
+    @property
+    def download_path(self) -> str:
+        """Where the capture will lie; `local_pcap_path` once it does."""
+        return f"{self.capture_dir}/{self.task_id}.cap"
+
+    @property
+    def remaining(self) -> tuple[CleanupStep, ...]:
+        return tuple(step for step in self.cleanup_plan if not step.executed)
+
+    def stamped(self, **moments: datetime) -> CaptureTask:
+        return self.having(timestamps=self.timestamps.having(**moments))
+
+    def seconds_since_creation(self, now: datetime) -> float | None:
+        created = self.timestamps.created
+        return None if created is None else round(max(0.0, (now - created).total_seconds()), 3)

@@ -1,0 +1,157 @@
+"""The outside of the orchestrator: a shell that answers from a table and a clock that only sleeping moves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ghost.cloud import CloudOrchestrator
+
+START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)
+TASK = "ghost_web-vm-01_20250115T143200"
+VM = "Microsoft.Compute/virtualMachines"
+Answer = dict[str, Any] | Callable[[str], dict[str, Any]]
+
+
+def ran(output: object = "", exit_code: int = 0, stderr: str = "", action: str = "auto_approved") -> dict[str, Any]:
+    text = output if isinstance(output, str) else json.dumps(output)
+    return {"status": "completed", "action": action, "output": text, "stderr": stderr, "exit_code": exit_code}
+
+
+def failed(stderr: str, exit_code: int = 1) -> dict[str, Any]:
+    return ran(exit_code=exit_code, stderr=stderr)
+
+
+def refused(reason: str | None = None, action: str = "user_denied") -> dict[str, Any]:
+    return {
+        "status": "denied",
+        "action": action,
+        "output": "",
+        "stderr": "",
+        "exit_code": None,
+        "denial_reason": reason,
+    }
+
+
+def broken(error: str) -> dict[str, Any]:
+    return {"status": "error", "action": "user_approved", "output": "", "stderr": "", "exit_code": None, "error": error}
+
+
+def status(name: str, **fields: object) -> dict[str, Any]:
+    return ran({"packetCaptureStatus": name, "packetCaptureError": [], **fields})
+
+
+# What a healthy Azure answers; the first pattern that matches wins, so a test puts its own in front.
+HEALTHY: tuple[tuple[str, Answer], ...] = (
+    ("az network watcher list", ran([{"name": "NetworkWatcher_eastus", "location": "eastus"}])),
+    ("packet-capture list", ran([])),
+    ("az resource", ran([{"id": "x", "name": "web-vm-01", "type": VM, "location": "eastus"}])),
+    ("container exists", ran({"exists": True})),
+    ("packet-capture create", ran({}, action="user_approved")),
+    ("show-status", status("Stopped", stopReason="TimeExceeded")),
+    ("blob download", lambda command: (write_capture(command), ran(action="user_approved"))[1]),
+    ("^pcap-forensics", ran()),
+    ("packet-capture delete", ran(action="user_approved")),
+    ("blob delete", ran(action="user_approved")),
+    ("^rm ", lambda command: (remove(command), ran(action="user_approved"))[1]),
+)
+
+
+def write_capture(command: str) -> None:
+    match = re.search(r"--file (\S+)", command)
+    assert match is not None
+    Path(match[1]).write_bytes(b"a capture")
+
+
+def remove(command: str) -> None:
+    Path(command.removeprefix("rm ")).unlink()
+
+
+class ScriptedShell:
+    """Answers each command with the first match of its table; a list is answered one by one, the last one for ever."""
+
+    def __init__(self, *answers: tuple[str, Answer | list[Answer]]) -> None:
+        self.table = [(p, list(a) if isinstance(a, list) else [a]) for p, a in (*answers, *HEALTHY)]
+        self.requests: list[dict[str, Any]] = []
+
+    @property
+    def commands(self) -> list[str]:
+        return [request["command"] for request in self.requests]
+
+    def execute(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.requests.append(request)
+        command = request["command"]
+        for pattern, answers in self.table:
+            if re.search(pattern, command):
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
+                reply = answer(command) if callable(answer) else answer
+                return {**reply, "audit_id": f"s1_{len(self.requests):03d}"}
+        raise AssertionError(f"the script has no answer for: {command}")
+
+    def matching(self, pattern: str) -> list[str]:
+        return [command for command in self.commands if re.search(pattern, command)]
+
+
+@dataclass
+class SteppedClock:
+    """Time passes only where someone sleeps."""
+
+    moment: datetime = START
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return (self.moment - START).total_seconds()
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.moment += timedelta(seconds=seconds)
+
+
+@dataclass
+class Desk:
+    """An orchestrator on a scripted shell, with what it said."""
+
+    directory: Path
+    shell: ScriptedShell
+    session: str = "s1"
+    clock: SteppedClock = field(default_factory=SteppedClock)
+    said: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.orchestrator = self.restarted()
+
+    def restarted(self, session: str | None = None) -> CloudOrchestrator:
+        """A new process on the same directories."""
+        self.orchestrator = CloudOrchestrator(
+            self.shell,
+            session or self.session,
+            self.directory / "audit",
+            clock=self.clock,
+            local_capture_dir=self.directory / "captures",
+            announce=self.said.append,
+            **self.options,
+        )
+        return self.orchestrator
+
+    def ask(self, intent: str, **fields: Any) -> dict[str, Any]:
+        return self.orchestrator.orchestrate({"intent": intent, **fields})
+
+    def capture(self, target: str = "web-vm-01", **parameters: Any) -> dict[str, Any]:
+        return self.ask(
+            "capture_traffic",
+            target=target,
+            parameters={"resource_group": "prod-rg", "storage_account": "forensics", **parameters},
+            investigation_context="Investigating 502 errors from web-vm-01 to redis-primary",
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.orchestrator.registry_path.read_text().splitlines()]

@@ -1,0 +1,596 @@
+"""Playbooks: what Azure and the person answer, which commands were sent, how the task stands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghost.cloud import CloudOrchestrator
+from ghost.errors import UsageError
+from ghost.records import verify
+from tests.cloud.conftest import MakeDesk
+from tests.cloud.scripted import (
+    TASK,
+    VM,
+    Desk,
+    ScriptedShell,
+    broken,
+    failed,
+    ran,
+    refused,
+    status,
+)
+
+KEYS = {
+    "task_id",
+    "status",
+    "state",
+    "investigation_context",
+    "result",
+    "cleanup_status",
+    "error_detail",
+    "poll_count",
+    "max_polls",
+    "elapsed_seconds",
+    "duration_seconds",
+    "message",
+    "user_denied",
+    "denial_reason",
+    "shell_audit_ids",
+}
+
+
+def states(desk: Desk, task_id: str = TASK) -> list[str]:
+    found: list[str] = []
+    for record in desk.records():
+        if record["task_id"] == task_id and (not found or found[-1] != record["state"]):
+            found.append(record["state"])
+    return found
+
+
+# --- the whole life ----------------------------------------------------------------------------------------------
+
+
+def test_a_capture_lives_from_request_to_cleanup_with_exactly_these_commands(desk: MakeDesk) -> None:
+    d = desk()
+    started = d.capture()
+    assert (started["task_id"], started["status"], started["state"]) == (TASK, "task_pending", "PROVISIONING")
+    done = d.ask("check_task", task_id=TASK)
+    assert (done["status"], done["state"], done["cleanup_status"]) == ("task_completed", "COMPLETED", "pending")
+    cleaned = d.ask("cleanup_task", task_id=TASK)
+    assert (cleaned["status"], cleaned["state"], cleaned["cleanup_status"]) == ("task_completed", "DONE", "completed")
+
+    captures = d.directory / "captures"
+    blob = f"--account-name forensics --container-name captures --name {TASK}.cap"
+    fields = "{id:id,name:name,type:type,location:location}"
+    assert d.shell.commands[2:] == [
+        f"az resource list -g prod-rg -n web-vm-01 --query '[].{fields}' -o json",
+        "az storage container exists --account-name forensics --name captures --auth-mode login -o json",
+        f"az network watcher packet-capture create -g prod-rg -n {TASK} --vm web-vm-01 --storage-account forensics "
+        f"--storage-path https://forensics.blob.core.windows.net/captures/{TASK}.cap --time-limit 60 -o json",
+        f"az network watcher packet-capture show-status -l eastus -n {TASK} -o json",
+        f"az storage blob download {blob} --file {captures}/{TASK}.cap --auth-mode login --no-progress -o none",
+        f"pcap-forensics {captures}/{TASK}.cap --semantic-dir {captures} --report-dir {captures}",
+        f"az network watcher packet-capture delete -l eastus -n {TASK}",
+        f"az storage blob delete {blob} --auth-mode login",
+        f"rm {captures}/{TASK}.cap",
+    ]
+
+
+def test_a_completed_capture_names_its_files_and_records_their_size_and_hash(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    done = d.ask("check_task", task_id=TASK)
+    stem = str(d.directory / "captures" / TASK)
+    assert done["result"] == {
+        "mode": "single_end",
+        "local_pcap_path": f"{stem}.cap",
+        "semantic_json_path": f"{stem}_semantic.json",
+        "report_path": f"{stem}_forensic_report.md",
+        "executive_summary_path": f"{stem}_executive_summary.md",
+    }
+    assert done["message"].startswith("Capture complete. Forensic report generated.")
+    record = d.records()[-1]
+    assert record["local_pcap_bytes"] == len(b"a capture")
+    assert record["local_pcap_sha256"] == hashlib.sha256(b"a capture").hexdigest()
+    assert record["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 9)]
+
+
+def test_every_state_is_on_disk_before_the_command_that_it_waits_for_runs(desk: MakeDesk) -> None:
+    seen: dict[str, str] = {}
+
+    def watching(name: str, reply: dict[str, object]):
+        def answer(command: str) -> dict[str, object]:
+            last = json.loads((d.directory / "audit" / "orchestrator_tasks_s1.jsonl").read_text().splitlines()[-1])
+            seen[name] = last["state"]
+            if name == "create":
+                planned = [shlex.split(step["command"])[1:3] for step in last["cleanup_plan"]]
+                assert planned == [["network", "watcher"], ["storage", "blob"]]
+            if name == "download":
+                assert last["cleanup_plan"][-1]["command"].startswith("rm ")
+            return reply
+
+        return answer
+
+    d = desk(
+        ("az resource", watching("detect", ran([{"type": VM, "location": "eastus"}]))),
+        ("packet-capture create", watching("create", ran("{}"))),
+        ("show-status", watching("poll", status("Stopped"))),
+        ("blob download", watching("download", ran())),
+        ("^pcap-forensics", watching("analyse", ran())),
+        ("packet-capture delete", watching("clean", ran())),
+        ("^rm ", ran()),
+    )
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    assert seen == {
+        "detect": "DETECTING",
+        "create": "APPROVED",
+        "poll": "PROVISIONING",
+        "download": "DOWNLOADING",
+        "analyse": "ANALYZING",
+        "clean": "CLEANING_UP",
+    }
+    assert states(d)[0] == "CREATED"
+    assert states(d)[-1] == "DONE"
+
+
+def test_the_registry_is_a_chain_whose_head_is_offered(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    assert verify(d.orchestrator.registry_path, d.orchestrator.registry_head).ok
+    assert d.orchestrator.registry_path.name == "orchestrator_tasks_s1.jsonl"
+
+
+def test_every_response_about_a_task_has_every_field_of_the_contract(desk: MakeDesk) -> None:
+    d = desk()
+    for response in (d.capture(), d.ask("check_task", task_id=TASK), d.ask("cleanup_task", task_id=TASK)):
+        assert response.keys() >= KEYS
+        assert response["investigation_context"] == "Investigating 502 errors from web-vm-01 to redis-primary"
+
+
+def test_progress_reads_as_people_expect_it(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    captures = d.directory / "captures"
+    assert d.said == [
+        f"[Cloud Orchestrator] New task: {TASK}\n      Intent: capture_traffic\n"
+        "      Target: web-vm-01 (detecting type...)",
+        "[Cloud Orchestrator] Target type: VM. Using Network Watcher packet capture.\n"
+        "      Capture duration: 60 seconds\n      Storage: forensics/captures",
+        f"[Cloud Orchestrator] Task {TASK}: PROVISIONING\n"
+        "      Status: Packet capture starting. Check back in ~5-10 seconds.",
+        "[Cloud Orchestrator] Poll 1/20: packetCaptureStatus = Stopped (TimeExceeded)",
+        f"[Cloud Orchestrator] Download complete: {captures}/{TASK}.cap (9 bytes)",
+        f"[Cloud Orchestrator] Task {TASK}: COMPLETED\n      Semantic JSON: {captures}/{TASK}_semantic.json\n"
+        f"      Forensic Report: {captures}/{TASK}_forensic_report.md\n      Duration: 0s\n"
+        "      Cleanup: 2 cloud resources pending deletion",
+    ]
+
+
+def test_every_command_says_why_and_long_ones_get_time(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    requests = d.shell.requests[2:]
+    assert all("Investigating 502 errors from web-vm-01 to redis-primary" in r["reasoning"] for r in requests)
+    assert requests[2]["reasoning"] == (
+        "Creating packet capture for investigation: Investigating 502 errors from web-vm-01 to redis-primary. "
+        f"Duration: 60 seconds. Capture name: {TASK}."
+    )
+    slow = {r["command"].split()[0:4][-1]: r["timeout_seconds"] for r in requests if r.get("timeout_seconds", 0) > 600}
+    assert slow == {"download": 1800.0, f"{d.directory}/captures": 1800.0}
+
+
+def test_a_context_cannot_smuggle_lines_or_terminal_codes_into_a_prompt(desk: MakeDesk) -> None:
+    d = desk()
+    evil = "looks fine\r\n[A] Approve\x1b[2J\u202ereversed\u2028next\x00" + "x" * 5000
+    response = d.ask(
+        "capture_traffic",
+        target="web-vm-01",
+        parameters={"resource_group": "prod-rg", "storage_account": "forensics"},
+        investigation_context=evil,
+    )
+    assert response["investigation_context"] == evil
+    for request in d.shell.requests:
+        assert request["reasoning"].isprintable()
+        assert len(request["reasoning"]) < 900
+
+
+# --- before anything exists --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            ("az resource", failed("ERROR: (ResourceGroupNotFound) 'prod-rg' could not be found.", 3)),
+            "could not be found",
+        ),
+        (("az resource", ran([])), "Resource not found"),
+        (("az resource", ran("not json")), "Resource not found"),
+        (
+            ("az resource", ran([{"type": "Microsoft.Network/networkInterfaces", "location": "eastus"}])),
+            "networkInterfaces",
+        ),
+        (("az resource", ran([{"type": VM, "location": "east us; rm"}])), "no usable region"),
+        (("container exists", ran({"exists": False})), "does not exist"),
+        (("container exists", failed("ERROR: You do not have the required permissions")), "required permissions"),
+        (("container exists", broken("timeout")), "timeout"),
+    ],
+)
+def test_what_is_wrong_before_creation_fails_the_task_and_creates_nothing(desk: MakeDesk, answer, says: str) -> None:
+    d = desk(answer)
+    response = d.capture()
+    assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
+    assert says in response["error_detail"]
+    assert not d.shell.matching("create|delete")
+
+
+def test_an_aks_cluster_is_recognised_and_answered(desk: MakeDesk) -> None:
+    d = desk(("az resource", ran([{"type": "Microsoft.ContainerService/managedClusters", "location": "eastus"}])))
+    response = d.capture("prod-aks")
+    assert response["target_type"] == "aks"
+    assert "AKS capture pipeline not yet available" in response["message"]
+    assert not d.shell.matching("create")
+
+
+def test_of_several_resources_with_one_name_the_machine_is_meant(desk: MakeDesk) -> None:
+    rows = [{"type": "Microsoft.Network/networkInterfaces", "location": "eastus"}, {"type": VM, "location": "westus2"}]
+    d = desk(("az resource", ran(rows)))
+    assert d.capture()["state"] == "PROVISIONING"
+    assert d.records()[-1]["location"] == "westus2"
+
+
+def test_a_full_resource_id_is_looked_up_by_id_in_its_own_group(desk: MakeDesk) -> None:
+    vm = "/subscriptions/0000-1/resourceGroups/other-rg/providers/Microsoft.Compute/virtualMachines/web-vm-01"
+    d = desk(("az resource", ran({"type": VM, "location": "eastus"})))
+    response = d.capture(vm)
+    assert response["task_id"] == TASK
+    assert d.shell.matching("az resource show --ids /subscriptions/0000-1/")
+    assert d.shell.matching(f"create -g other-rg -n {TASK} --vm /subscriptions/0000-1/")
+
+
+# --- creation ----------------------------------------------------------------------------------------------------
+
+
+def test_a_denied_creation_cancels_and_leaves_nothing_to_clean(desk: MakeDesk) -> None:
+    d = desk(("packet-capture create", refused("wrong resource group")))
+    response = d.capture()
+    assert (response["status"], response["state"]) == ("task_cancelled", "CANCELLED")
+    assert (response["user_denied"], response["denial_reason"]) == (True, "wrong resource group")
+    assert response["shell_audit_ids"] == ["s1_003", "s1_004", "s1_005"]
+    assert not d.shell.matching("delete")
+    assert d.ask("list_tasks")["orphans"] == []
+
+
+def test_a_prompt_nobody_answered_cancels_but_is_no_refusal(desk: MakeDesk) -> None:
+    response = desk(("packet-capture create", refused(action="user_abandoned"))).capture()
+    assert (response["status"], response["user_denied"]) == ("task_cancelled", False)
+
+
+def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDesk) -> None:
+    d = desk(("packet-capture create", failed("ERROR: network watcher is not enabled for region eastus.")))
+    response = d.capture()
+    assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
+    assert "network watcher is not enabled for region eastus" in response["error_detail"]
+    assert not d.shell.matching("delete")
+
+
+@pytest.mark.parametrize("failure", [failed("ERROR: agent not installed"), broken("timeout")])
+@pytest.mark.parametrize("listing", [ran([{"name": TASK.upper()}]), failed("ERROR: throttled"), ran("[]trunc")])
+def test_a_failed_creation_that_may_have_left_a_capture_is_cleaned_up(desk: MakeDesk, failure, listing) -> None:
+    d = desk(("packet-capture create", failure), ("packet-capture list", listing))
+    response = d.capture()
+    assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "DONE", "completed")
+    assert [c.split()[3] for c in d.shell.matching("delete")] == ["packet-capture", "delete"]
+
+
+def test_a_capture_that_a_person_renamed_is_followed_under_its_new_name(desk: MakeDesk) -> None:
+    place = "https://forensics.blob.core.windows.net/captures/mine.cap"
+    created = ran({"name": "mine", "storageLocation": {"storagePath": place}}, action="user_modified")
+    d = desk(("packet-capture create", created))
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    assert d.shell.matching("show-status -l eastus -n mine ")
+    assert d.shell.matching("download .* --name mine.cap ")
+    assert d.shell.matching("packet-capture delete -l eastus -n mine$")
+
+
+# --- polling -----------------------------------------------------------------------------------------------------
+
+
+def test_a_running_capture_is_polled_with_back_off_for_one_burst(desk: MakeDesk) -> None:
+    d = desk(("show-status", status("Running")))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["state"]) == ("task_pending", "WAITING")
+    assert (response["poll_count"], response["max_polls"]) == (4, 20)
+    assert d.clock.slept == [5.0, 10.0, 20.0, 10.0]
+    assert "Running" in response["message"]
+
+
+def test_a_capture_of_the_longest_duration_ends_before_the_polls_do(desk: MakeDesk) -> None:
+    d = desk()
+    d.shell.table.insert(0, ("show-status", [lambda _: status("Running" if d.clock.monotonic() < 330 else "Stopped")]))
+    response = d.capture(duration_seconds=300)
+    while response["status"] == "task_pending":
+        response = d.ask("check_task", task_id=TASK)
+    assert response["status"] == "task_completed"
+
+
+def test_polls_that_fail_are_not_the_captures_failure(desk: MakeDesk) -> None:
+    polls = [failed("ERROR: network is down"), ran("gibberish"), broken("timeout"), status("Stopped")]
+    d = desk(("show-status", polls))
+    d.capture()
+    assert d.ask("check_task", task_id=TASK)["status"] == "task_completed"
+    assert any("network is down" in line for line in d.said)
+
+
+@pytest.mark.parametrize("poll", [status("Running"), failed("ERROR: network is down"), status("Unheard-of")])
+def test_after_the_last_poll_the_task_times_out_and_is_cleaned_up(desk: MakeDesk, poll) -> None:
+    d = desk(("show-status", poll), max_polls=3)
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["state"]) == ("task_timed_out", "DONE")
+    assert (response["cleanup_status"], len(d.shell.matching("show-status"))) == ("completed", 3)
+    assert states(d)[-3:] == ["TIMED_OUT", "CLEANING_UP", "DONE"]
+
+
+def test_a_capture_that_azure_reports_as_failed_fails_and_is_cleaned_up(desk: MakeDesk) -> None:
+    d = desk(("show-status", status("Error", packetCaptureError=["AgentStopped"])))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["cleanup_status"]) == ("task_failed", "completed")
+    assert "AgentStopped" in response["error_detail"]
+
+
+def test_a_capture_that_stopped_early_says_why(desk: MakeDesk) -> None:
+    d = desk(("show-status", status("Stopped", stopReason="SizeExceeded", packetCaptureError=["StorageFailed"])))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["stop_reason"], response["capture_errors"]) == ("SizeExceeded", ["StorageFailed"])
+    assert "SizeExceeded" in response["message"]
+
+
+# --- download and analysis ---------------------------------------------------------------------------------------
+
+
+def test_a_download_is_tried_again_after_five_seconds(desk: MakeDesk) -> None:
+    d = desk(("blob download", [failed("ERROR: BlobNotFound"), ran()]))
+    d.capture()
+    assert d.ask("check_task", task_id=TASK)["status"] == "task_completed"
+    assert d.clock.slept == [5.0]
+
+
+def test_two_failed_downloads_fail_the_task_with_both_errors_and_clean_the_cloud(desk: MakeDesk) -> None:
+    d = desk(("blob download", [failed("ERROR: first"), failed("ERROR: second")]))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["cleanup_status"]) == ("task_failed", "completed")
+    assert "first" in response["error_detail"]
+    assert "second" in response["error_detail"]
+    assert len(d.shell.matching("delete")) == 2
+    assert not d.shell.matching("^rm ")
+
+
+def test_a_partial_download_is_removed(desk: MakeDesk) -> None:
+    def full_disk(command: str) -> dict[str, object]:
+        Path(shlex.split(command)[shlex.split(command).index("--file") + 1]).write_bytes(b"par")
+        return failed("ERROR: [Errno 28] No space left on device")
+
+    d = desk(("blob download", full_disk))
+    d.capture()
+    assert d.ask("check_task", task_id=TASK)["cleanup_status"] == "completed"
+    assert list((d.directory / "captures").iterdir()) == []
+
+
+def test_a_denied_download_cancels_the_task_and_cleans_up(desk: MakeDesk) -> None:
+    d = desk(("blob download", refused("not allowed")))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["state"], response["cleanup_status"]) == (
+        "task_cancelled",
+        "DONE",
+        "completed",
+    )
+    assert (response["user_denied"], response["denial_reason"]) == (True, "not allowed")
+    assert [c.split()[1] for c in d.shell.matching("delete|^rm")] == ["network", "storage"]
+
+
+def test_an_empty_capture_completes(desk: MakeDesk) -> None:
+    d = desk(("blob download", lambda command: (Path(command.split("--file ")[1].split()[0]).touch(), ran())[1]))
+    d.capture()
+    assert d.ask("check_task", task_id=TASK)["status"] == "task_completed"
+    assert d.records()[-1]["local_pcap_bytes"] == 0
+
+
+@pytest.mark.parametrize("answer", [failed("not a capture"), failed("not found", 127), broken("timeout")])
+def test_a_failed_analysis_fails_the_task_and_removes_cloud_and_local_capture(desk: MakeDesk, answer) -> None:
+    d = desk(("^pcap-forensics", answer))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["cleanup_status"]) == ("task_failed", "completed")
+    assert [c.split()[0] for c in d.shell.matching("delete|^rm")] == ["az", "az", "rm"]
+    assert response["result"] is None
+
+
+# --- cleanup and cancellation ------------------------------------------------------------------------------------
+
+
+def test_a_denied_deletion_is_partial_is_told_and_can_be_tried_again(desk: MakeDesk) -> None:
+    d = desk(("packet-capture delete", [refused("keep it"), ran()]))
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    first = d.ask("cleanup_task", task_id=TASK)
+    assert (first["state"], first["cleanup_status"], first["user_denied"]) == ("CLEANING_UP", "partial", True)
+    assert f"Resource packet capture {TASK} not deleted. It may incur charges." in first["message"]
+    assert any("It may incur charges." in line for line in d.said)
+    before = len(d.shell.commands)
+    second = d.ask("cleanup_task", task_id=TASK)
+    assert (second["status"], second["state"], second["cleanup_status"]) == ("task_completed", "DONE", "completed")
+    assert [c.split()[4] for c in d.shell.commands[before:]] == ["delete"]
+
+
+def test_what_is_gone_already_counts_as_cleaned(desk: MakeDesk) -> None:
+    d = desk(
+        ("packet-capture delete", failed(f"ERROR: (ResourceNotFound) The Resource 'x/{TASK}' was not found.", 3)),
+        ("blob delete", failed("ERROR: The specified blob does not exist.\nErrorCode:BlobNotFound", 3)),
+        ("^rm ", failed("rm: cannot remove 'x.cap': No such file or directory")),
+    )
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    assert d.ask("cleanup_task", task_id=TASK)["cleanup_status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        failed("az: command not found", 127),
+        failed("ERROR: The subscription 'abc' could not be found.", 1),
+        failed("ERROR: (SubscriptionNotFound) The subscription 'abc' could not be found.", 3),
+        failed("ERROR: Failed to resolve 'forensics.blob.core.windows.net'", 1),
+        failed("ERROR: (AuthorizationFailed) The client does not have authorization", 1),
+        broken("timeout"),
+    ],
+)
+def test_what_could_not_be_asked_does_not_count_as_cleaned(desk: MakeDesk, answer) -> None:
+    d = desk(("packet-capture delete", answer))
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    response = d.ask("cleanup_task", task_id=TASK)
+    assert (response["cleanup_status"], response["not_cleaned"]) == ("partial", [f"packet capture {TASK}"])
+
+
+def test_reports_stay_unless_they_are_asked_for(desk: MakeDesk) -> None:
+    d = desk(("^rm ", ran()))
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    assert not d.shell.matching(f"^rm .*{TASK}_")
+    response = d.ask("cleanup_task", task_id=TASK, include_artifacts=True)
+    assert (response["state"], response["cleanup_status"]) == ("DONE", "completed")
+    assert len(d.shell.matching(f"^rm .*{TASK}_")) == 4
+    assert response["result"]["report_path"] is None
+
+
+def test_a_settled_task_answers_every_intent_without_a_command(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    commands, records = len(d.shell.commands), len(d.records())
+    for intent in ("check_task", "cancel_task", "cleanup_task", "check_task"):
+        response = d.ask(intent, task_id=TASK)
+        assert (response["status"], response["state"]) == ("task_completed", "DONE")
+        assert response["result"]["report_path"].endswith("_forensic_report.md")
+        assert (response["user_denied"], response["shell_audit_ids"]) == (False, [])
+    assert (len(d.shell.commands), len(d.records())) == (commands, records)
+
+
+def test_cancelling_a_running_capture_removes_what_it_made(desk: MakeDesk) -> None:
+    d = desk(("show-status", status("Running")))
+    d.capture()
+    response = d.ask("cancel_task", task_id=TASK, reason="found it elsewhere")
+    assert (response["status"], response["state"], response["cleanup_status"]) == (
+        "task_cancelled",
+        "DONE",
+        "completed",
+    )
+    assert "found it elsewhere" in response["error_detail"]
+    assert [c.split()[1] for c in d.shell.matching("delete")] == ["network", "storage"]
+
+
+def test_an_active_task_is_not_cleaned_up_under_its_feet(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture()
+    response = d.ask("cleanup_task", task_id=TASK)
+    assert (response["status"], response["error"]) == ("error", "task_active")
+    assert not d.shell.matching("delete")
+
+
+# --- requests ----------------------------------------------------------------------------------------------------
+
+WRONG_REQUESTS = [
+    json.loads(line) for line in (Path(__file__).parent / "wrong_requests.jsonl").read_text().splitlines()
+]
+GOOD = {"resource_group": "prod-rg", "storage_account": "forensics"}
+
+
+@pytest.mark.parametrize("case", WRONG_REQUESTS, ids=lambda case: case["says"])
+def test_a_wrong_request_is_answered_and_makes_no_task(desk: MakeDesk, case: dict[str, Any]) -> None:
+    d = desk()
+    commands = len(d.shell.commands)
+    response = d.orchestrator.orchestrate(case["request"])
+    assert (response["status"], response["error"]) == ("error", case["error"])
+    assert case["says"] in response["message"]
+    assert (response["user_denied"], response["denial_reason"], response["shell_audit_ids"]) == (False, None, [])
+    assert len(d.shell.commands) == commands
+    assert not d.orchestrator.registry_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("top", "inner", "default", "expected"),
+    [
+        (None, None, "login", "login"),
+        (None, None, "key", "key"),
+        (None, "key", "login", "key"),
+        ("login", "key", "key", "login"),
+    ],
+)
+def test_the_auth_mode_of_the_request_reaches_every_storage_command(
+    desk: MakeDesk, top: str | None, inner: str | None, default: str, expected: str
+) -> None:
+    d = desk(storage_auth_mode=default)
+    request = {"intent": "capture_traffic", "target": "web-vm-01", "parameters": {**GOOD, "storage_auth_mode": inner}}
+    d.orchestrator.orchestrate(request if top is None else {**request, "storage_auth_mode": top})
+    d.ask("check_task", task_id=TASK)
+    d.ask("cleanup_task", task_id=TASK)
+    storage = d.shell.matching("^az storage")
+    assert len(storage) == 3
+    assert all(f"--auth-mode {expected}" in command for command in storage)
+
+
+def test_a_model_may_write_a_whole_number_as_a_float(desk: MakeDesk) -> None:
+    d = desk()
+    assert d.capture(duration_seconds=90.0)["state"] == "PROVISIONING"
+    assert d.shell.matching("--time-limit 90 ")
+
+
+def test_two_captures_of_one_machine_in_one_second_are_two_tasks(desk: MakeDesk) -> None:
+    d = desk()
+    assert [d.capture()["task_id"] for _ in range(3)] == [TASK, f"{TASK}_2", f"{TASK}_3"]
+
+
+def test_a_shell_that_breaks_is_an_answer_and_the_task_goes_on(desk: MakeDesk) -> None:
+    def explode(_: str) -> dict[str, object]:
+        raise OSError("the disk is gone")
+
+    d = desk(("show-status", [explode, status("Stopped")]))
+    d.capture()
+    response = d.ask("check_task", task_id=TASK)
+    assert (response["status"], response["error"], response["task_id"]) == ("error", "internal_error", TASK)
+    assert d.ask("check_task", task_id=TASK)["status"] == "task_completed"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("storage_auth_mode", "sas"), ("max_polls", 0), ("storage_container", "Bad_"), ("capture_name_prefix", "-x")],
+)
+def test_a_wrong_configuration_is_refused_at_once(tmp_path: Path, name: str, value: object) -> None:
+    with pytest.raises(UsageError, match=name):
+        CloudOrchestrator(ScriptedShell(), "s1", tmp_path, **{name: value})
+
+
+def test_a_session_id_that_cannot_name_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="session id"):
+        CloudOrchestrator(ScriptedShell(), "../x", tmp_path)
