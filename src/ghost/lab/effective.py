@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ghost.lab.world import NetworkInterface, VirtualNetwork, World
+from ghost.lab.world import NetworkInterface, UserRoute, VirtualNetwork, World
 from ghost.net import Flow, Route, SecurityGroup, ServiceTags, Verdict, evaluate_gates, select_route
 from ghost.net.addresses import HOST_ADDRESS
 
@@ -79,11 +79,21 @@ def group_id(world: World, name: str) -> str:
 
 
 def service_tags(world: World, interface: NetworkInterface) -> ServiceTags:
+    """VirtualNetwork holds the network, its peers, the host's address, and the prefixes of user-defined routes.
+
+    https://learn.microsoft.com/azure/virtual-network/service-tags-overview#available-service-tags
+    """
     network = world.network(interface.network)
     prefixes = [*network.prefixes]
     for peer in peers(world, network):
         prefixes.extend(peer.prefixes)
-    return ServiceTags((*prefixes, f"{HOST_ADDRESS}/32"))
+    prefixes.extend(route.prefix for route in user_routes(world, interface))
+    return ServiceTags((*dict.fromkeys(prefixes), f"{HOST_ADDRESS}/32"))
+
+
+def user_routes(world: World, interface: NetworkInterface) -> tuple[UserRoute, ...]:
+    table = world.subnet_of(interface).route_table
+    return world.route_table(table).routes if table is not None else ()
 
 
 def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
@@ -97,8 +107,7 @@ def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
 
 def effective_routes(world: World, interface: NetworkInterface) -> tuple[Route, ...]:
     """Azure's default routes and the subnet's own; a default route that one of those replaces is Invalid."""
-    network, subnet = world.network(interface.network), world.subnet_of(interface)
-    table = world.route_table(subnet.route_table).routes if subnet.route_table is not None else ()
+    network, table = world.network(interface.network), user_routes(world, interface)
     replaced = {route.prefix for route in table}
     present = {
         *network.prefixes,

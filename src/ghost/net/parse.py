@@ -9,7 +9,7 @@ Raises `ValueError` where the JSON is not of that shape; fields that are absent 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from ghost.net.addresses import parse_network, parse_ports
@@ -25,7 +25,7 @@ def groups_from_effective_nsg(answer: Any) -> tuple[SecurityGroup, ...]:
 def group_from_arm(answer: Any, association: Association) -> SecurityGroup:
     """One group as `nsg show` gives it; `association` says at which gate it is to be evaluated."""
     group = _mapping(answer, "network security group")
-    rules = [*(group.get("securityRules") or ()), *(group.get("defaultSecurityRules") or ())]
+    rules = [*_list(group, "securityRules"), *_list(group, "defaultSecurityRules")]
     return SecurityGroup(
         str(group.get("id") or group.get("name") or ""), association, tuple(_arm_rule(rule) for rule in rules)
     )
@@ -37,21 +37,23 @@ def routes_from_effective_table(answer: Any) -> tuple[Route, ...]:
         Route(
             prefix=str(prefix),
             next_hop_type=str(row.get("nextHopType") or "None"),
-            next_hop_ip=next((str(hop) for hop in row.get("nextHopIpAddress") or ()), None),
+            next_hop_ip=next((str(hop) for hop in _list(row, "nextHopIpAddress")), None),
             source=str(row.get("source") or "Default"),
             state=str(row.get("state") or "Active"),
             name=str(row["name"]) if row.get("name") else None,
         )
         for row in (_mapping(item, "route") for item in _items(answer, "show-effective-route-table"))
-        for prefix in row.get("addressPrefix") or ()
+        for prefix in _list(row, "addressPrefix")
     )
 
 
 def _effective_group(answer: Any) -> SecurityGroup:
     group = _mapping(answer, "effective group")
-    association: Association = "nic" if (group.get("association") or {}).get("networkInterface") else "subnet"
-    rules = (_effective_rule(_mapping(rule, "rule")) for rule in group.get("effectiveSecurityRules") or ())
-    return SecurityGroup(str((group.get("networkSecurityGroup") or {}).get("id") or ""), association, tuple(rules))
+    place = _mapping(group.get("association") or {}, "association")
+    association: Association = "nic" if place.get("networkInterface") else "subnet"
+    rules = (_effective_rule(_mapping(rule, "rule")) for rule in _list(group, "effectiveSecurityRules"))
+    named = _mapping(group.get("networkSecurityGroup") or {}, "network security group")
+    return SecurityGroup(str(named.get("id") or ""), association, tuple(rules))
 
 
 def _effective_rule(rule: Mapping[str, Any]) -> SecurityRule:
@@ -69,10 +71,10 @@ def _effective_prefixes(rule: Mapping[str, Any], stated_field: str, expanded_fie
     A default rule's 0.0.0.0/0 means every address, IPv6 too.
     """
     stated = _values(rule, stated_field)
-    expanded = tuple(str(prefix) for prefix in rule.get(expanded_field) or ())
+    expanded = tuple(str(prefix) for prefix in _list(rule, expanded_field))
     if expanded:
         return (*expanded, *(prefix for prefix in stated if prefix == "*" or parse_network(prefix)))
-    if int(rule.get("priority") or 0) >= FIRST_DEFAULT_PRIORITY and stated == ("0.0.0.0/0",):
+    if _priority(rule) >= FIRST_DEFAULT_PRIORITY and stated == ("0.0.0.0/0",):
         return ("*",)
     return stated
 
@@ -82,9 +84,9 @@ def _arm_rule(answer: Any) -> SecurityRule:
     return _rule(
         rule,
         name=str(rule.get("name") or ""),
-        sources=_values(rule, "sourceAddressPrefix") or _group_ids(rule.get("sourceApplicationSecurityGroups")),
+        sources=_values(rule, "sourceAddressPrefix") or _group_ids(rule, "sourceApplicationSecurityGroups"),
         destinations=_values(rule, "destinationAddressPrefix")
-        or _group_ids(rule.get("destinationApplicationSecurityGroups")),
+        or _group_ids(rule, "destinationApplicationSecurityGroups"),
     )
 
 
@@ -96,7 +98,7 @@ def _rule(
         parse_ports(text)
     return SecurityRule(
         name=name,
-        priority=int(rule.get("priority") or 0),
+        priority=_priority(rule),
         direction=_direction(rule.get("direction")),
         access=_access(rule.get("access")),
         protocol=str(rule.get("protocol") or "*"),
@@ -111,12 +113,19 @@ def _rule(
 def _values(rule: Mapping[str, Any], singular: str) -> tuple[str, ...]:
     """An augmented rule gives a list under the plural name, a plain one a text under the singular; each once."""
     plural = f"{singular}es" if singular.endswith("x") else f"{singular}s"
-    values = [*(rule.get(plural) or ()), *([rule[singular]] if rule.get(singular) else ())]
+    values = [*_list(rule, plural), *([rule[singular]] if rule.get(singular) else ())]
     return tuple(dict.fromkeys(str(value) for value in values if value))
 
 
-def _group_ids(groups: Iterable[Any] | None) -> tuple[str, ...]:
-    return tuple(str(_mapping(group, "application security group").get("id") or "") for group in groups or ())
+def _group_ids(rule: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    return tuple(str(_mapping(group, "application security group").get("id") or "") for group in _list(rule, field))
+
+
+def _priority(rule: Mapping[str, Any]) -> int:
+    priority = rule.get("priority") or 0
+    if not isinstance(priority, int):
+        raise ValueError(f"{priority!r} is no priority of a rule: a whole number is expected")
+    return priority
 
 
 def _direction(value: Any) -> Direction:
@@ -139,6 +148,16 @@ def _items(answer: Any, command: str) -> list[Any]:
     items = answer.get("value") if isinstance(answer, Mapping) else answer
     if items is None or not isinstance(items, list):
         raise ValueError(f"not the JSON of {command}: expected a list or an object with 'value'")
+    return items
+
+
+def _list(owner: Mapping[str, Any], field: str) -> list[Any]:
+    """The list in a field, empty where the field is absent or null."""
+    items = owner.get(field)
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        raise ValueError(f"expected a list in {field!r}, got {type(items).__name__}")
     return items
 
 
