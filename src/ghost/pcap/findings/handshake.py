@@ -132,11 +132,12 @@ def _refused(seen: Observed, flooded: set[Service], scanners: set[str]) -> Itera
 
 
 def _stranger(seen: Observed, stream: Stream, host: str) -> bool:
-    """The RST's TTL is one that no other packet of this host has."""
+    """The RST's TTL is far from that of any other packet of this host."""
     if stream.rst_from == "neither":
         return True
-    known, ttl = seen.server_ttls.get(host), stream.server.rst_ttl
-    return bool(known) and ttl is not None and known is not None and ttl not in known
+    ttl, known = stream.server.rst_ttl, seen.ttls.get(host, set())
+    tolerance = threshold("third_party_reset.ttl_tolerance")
+    return ttl is not None and bool(known) and all(abs(ttl - other) > tolerance for other in known)
 
 
 def _refused_port(seen: Observed, host: str, port: int, streams: list[Stream]) -> Finding:
@@ -165,7 +166,7 @@ def _refused_port(seen: Observed, host: str, port: int, streams: list[Stream]) -
 def _refused_by_stranger(seen: Observed, host: str, port: int, streams: list[Stream]) -> Finding:
     source = _clients(streams)[0][0]
     ttls = sorted({s.server.rst_ttl for s in streams if s.server.rst_ttl is not None})
-    known = sorted(seen.server_ttls.get(host, ()))
+    known = sorted(seen.ttls.get(host, ()))
     against = f", other packets of the host have {few(known)}" if known else ""
     return Finding(
         kind="third_party_reset",

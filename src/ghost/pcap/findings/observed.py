@@ -64,7 +64,7 @@ class Observed:
     services: dict[Service, ServiceCount] = field(default_factory=lambda: defaultdict(ServiceCount))
     answering_ports: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Ports of a host that answered anything with their own voice, a refusal included."""
-    server_ttls: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    ttls: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """TTLs of a host's packets that are no resets."""
     paths: dict[Path, PathCount] = field(default_factory=lambda: defaultdict(PathCount))
     unanswered: dict[Service, list[Stream]] = field(default_factory=lambda: defaultdict(list))
@@ -122,9 +122,9 @@ def _handshake(seen: Observed, stream: Stream, service: Service) -> None:
     if server.packets:
         seen.answering_ports[service[0]].add(service[1])
         if server.ttl is not None and server.packets > server.rst.count:
-            seen.server_ttls[service[0]].add(server.ttl)
+            seen.ttls[service[0]].add(server.ttl)
     if client.packets and client.ttl is not None and client.packets > client.rst.count:
-        seen.server_ttls[client.endpoint.address].add(client.ttl)
+        seen.ttls[client.endpoint.address].add(client.ttl)
     if stream.handshake == "completed" or (server.packets and stream.handshake == "not_seen"):
         count.completed += 1
         count.clients_answered.add(client.endpoint.address)
