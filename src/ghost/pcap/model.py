@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Side = Literal["client", "server"]
-SAMPLE_FRAMES = 5
-"""How many frame numbers are kept as evidence for each kind of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,8 @@ class Direction:
     """Lost between the capture point and the receiver: captured, and repeated because the receiver lacked it."""
     needless: Occurrences
     """Repeated although the receiver had it: its ACK was lost or late."""
+    capture_gaps: Occurrences
+    """Gaps in what this side sent that the peer acknowledged although never captured: the capture missed them."""
     reordered: Occurrences
     """Arrived behind a later segment within the initial RTT: reordering, not loss."""
     # control segments
@@ -352,8 +352,8 @@ class TcpSection:
     streams: Sequence[Stream]
     """All, by stream id. Made on access from columns: iterate once, do not sort copies of it for every question."""
     streams_with_issues: Sequence[Stream]
-    """Worst first. A stream is here for loss, failed or reset handshakes, zero windows, resets, unanswered requests, not
-    because its timing varies."""
+    """Worst first. A stream is here for loss, failed or reset handshakes, zero windows, resets or unanswered
+    requests, not because its timing varies."""
     conversations: Sequence[Stream]
     """The ten with the most bytes."""
 
@@ -480,7 +480,7 @@ class IcmpSection:
     duplicate_replies: int
     rtt_ms: Statistics | None
     type_distribution: Mapping[str, int]
-    """For example `{"echo_request": 3, "destination_unreachable/port_unreachable": 1, "v6/neighbor_solicitation": 2}`."""
+    """For example `{"echo_request": 3, "unreachable/port": 1, "v6/neighbor_solicitation": 2}`."""
     echo_paths: tuple[EchoPath, ...]
     """Up to fifty, unmatched first."""
     errors: tuple[IcmpError, ...]

@@ -1,0 +1,94 @@
+"""Compiles the kernels with numba, where it is installed and the capture is large enough to repay it.
+
+The compiled code lies in a cache directory named after everything it depends on: kernel sources, numba, Python and
+processor. Without numba, or without a directory to write to, everything still works, only slower.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import sys
+import tempfile
+import types
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ghost.pcap import decode, layout, read, tcp, udp
+from ghost.pcap.vectors import Ints, Kernel, Vector
+
+# Packets from which compiling repays: importing the cached code takes half a second, compiling about 20.
+WORTH_LOADING = 25_000
+WORTH_COMPILING = 250_000
+_READY = "ready"
+_MODULES = (decode, tcp, udp, read)
+
+
+def worth_it(packets_left: float) -> bool:
+    """Whether compiled kernels finish this many packets sooner."""
+    if importlib.util.find_spec("numba") is None or packets_left < WORTH_LOADING:
+        return False
+    return packets_left >= WORTH_COMPILING or (cache_directory() / _READY).is_file()
+
+
+@cache
+def cache_directory() -> Path:
+    """Where compiled kernels of exactly this version are kept; private to the user."""
+    sources = hashlib.sha256()
+    for module in (layout, *_MODULES):
+        sources.update(Path(str(module.__file__)).read_bytes())
+    for part in (version("numba"), version("numpy"), sys.version, platform.machine(), platform.processor()):
+        sources.update(part.encode() + b"\0")
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "ghost" / "kernels" / sources.hexdigest()[:16]
+
+
+def _usable(directory: Path) -> bool:
+    """It can be written, and nobody else may write to it: numba runs what it finds there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        facts = directory.stat()
+    except OSError:
+        return False
+    return facts.st_uid == os.geteuid() and not facts.st_mode & 0o022 and os.access(directory, os.W_OK)
+
+
+@cache
+def load() -> tuple[Vector, Kernel]:
+    """Compiled kernels and the vectors they take. Raises ImportError where numba is not installed."""
+    import numba
+
+    directory = cache_directory()
+    keep = _usable(directory)
+    numba.config.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
+    compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for module in _MODULES:
+        for function in module.KERNELS:
+            compiled[function] = numba.njit(cache=True, nogil=True)(_linked(function, compiled))
+    if keep:
+        (directory / _READY).touch(mode=0o600)
+    return _array, compiled.__getitem__
+
+
+def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Callable[..., Any]]) -> types.FunctionType:
+    """The function, calling compiled kernels where it calls kernels."""
+    assert isinstance(function, types.FunctionType)
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        value = names.get(name)
+        if isinstance(value, types.FunctionType) and value in compiled:
+            names[name] = compiled[value]
+    linked = types.FunctionType(function.__code__, names, function.__name__)
+    linked.__module__, linked.__qualname__ = function.__module__, function.__qualname__
+    return linked
+
+
+def _array(array: NDArray[Any]) -> Ints:
+    return array  # type: ignore[return-value]  # compiled code indexes the array itself

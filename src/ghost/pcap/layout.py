@@ -1,0 +1,200 @@
+"""Names of the columns and state fields that the kernels share. Numbers only.
+
+All kernel state is flat 64-bit integer arrays: one packet, stream, side or segment is a row of fixed length, and a
+field is `array[row * LENGTH + FIELD]`. Flat integers are what numba compiles well, and what a memoryview of the
+same array serves quickly to the uncompiled interpreter.
+"""
+
+from __future__ import annotations
+
+# A packet: what the reader knows, then what decoding finds.
+OFFSET = 0  # of the packet's first byte in the buffer
+CAPTURED = 1
+WIRE = 2
+TIME = 3  # ns since 1970
+LINK = 4
+NETWORK = 5  # 4, 6, NETWORK_ARP, NETWORK_OTHER; 0 where decoding failed
+PROTOCOL = 6  # of the transport; 0 for a fragment without header
+SOURCE = 7  # address ids
+DESTINATION = 8
+SOURCE_PORT = 9
+DESTINATION_PORT = 10
+TRANSPORT = 11  # offset of the transport header (of the ARP message) in the buffer
+PAYLOAD = 12  # offset of the transport's payload in the buffer
+LENGTH = 13  # of the payload on the wire
+TTL = 14
+IP_ID = 15
+ENCAPSULATION = 16  # bits
+SEQUENCE = 17
+ACKNOWLEDGED = 18
+CONTROL = 19  # TCP flags
+WINDOW = 20
+MSS = 21  # 0 where absent
+SCALE = 22  # shift + 1, 0 where absent
+SACK_PERMITTED = 23
+DSACK_START = 24
+DSACK_END = 25  # 0 where the segment reports no duplicate
+TIMESTAMP = 26  # TCP timestamp value + 1, 0 where absent
+FRAGMENT = 27  # 1 first fragment, 2 a later one
+TWIN = 28  # 1 where the same packet was seen just before
+MARK = 29  # which parser wants it
+FRAME = 30
+FLAGS = 31  # analysis flags, written by the TCP kernel
+END = 32  # where the captured bytes end in the buffer
+PACKET = 33
+
+NETWORK_ARP = 1
+NETWORK_OTHER = 2
+
+MARK_ARP = 1
+MARK_ICMP = 2
+MARK_ICMP6 = 3
+MARK_DNS = 4
+MARK_DNS_TCP = 5
+MARK_MDNS = 6
+MARK_LLMNR = 7
+
+ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls")
+IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS = (1 << bit for bit in range(8))
+
+LINK_NULL, LINK_ETHERNET, LINK_PPP, LINK_RAW, LINK_LOOP = 0, 1, 9, 101, 108
+LINK_SLL, LINK_IPV4, LINK_IPV6, LINK_SLL2 = 113, 228, 229, 276
+
+# An address: version, then four 32-bit words.
+ADDRESS = 5
+
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+# Kinds of events of one side of a stream. The first group are Wireshark's flags, in the order of the bits in FLAGS.
+E_RETRANSMISSION = 0
+E_FAST = 1
+E_SPURIOUS = 2
+E_RTO = 3
+E_OUT_OF_ORDER = 4
+E_LOST_SEGMENT = 5
+E_ACKED_UNSEEN = 6
+E_DUPLICATE_ACK = 7
+E_ZERO_WINDOW = 8
+E_ZERO_WINDOW_PROBE = 9
+E_WINDOW_FULL = 10
+E_WINDOW_UPDATE = 11
+E_KEEP_ALIVE = 12
+E_KEEP_ALIVE_ACK = 13
+E_ZERO_WINDOW_PROBE_ACK = 14
+E_REUSED_PORTS = 15
+E_ACK_RTT = 16
+# What the engine concludes.
+E_LOST_UPSTREAM = 17
+E_LOST_DOWNSTREAM = 18
+E_NEEDLESS = 19
+E_CAPTURE_GAP = 20
+E_REORDERED = 21
+E_SYN = 22
+E_SYN_ACK = 23
+E_FIN = 24
+E_RST = 25
+E_DATA_AFTER_RST = 26
+EVENTS = 27
+
+# A stream.
+S_LOW = 0  # address id << 16 | port of side 0
+S_HIGH = 1
+S_CLIENT = 2  # which side
+S_KNOWN_BY = 3  # index into streams.KNOWN_BY
+S_FIRST_TIME = 4
+S_LAST_TIME = 5
+S_FIRST_FRAME = 6
+S_LAST_FRAME = 7
+S_WIRE_BYTES = 8
+S_ENCAPSULATION = 9
+S_SYN_TIME = 10  # of the latest SYN, -1 before one
+S_INITIAL_RTT = 11  # -1 while unknown
+S_CLIENT_SYN_TIME = 12
+S_SYN_ACK_TIME = 13
+S_TO_SERVER = 14  # SYN to SYN-ACK, -1 while unknown
+S_TO_CLIENT = 15  # SYN-ACK to ACK
+S_COMPLETED = 16
+S_SYN_REPEATS = 17
+S_SYN_ACK_REPEATS = 18
+S_REQUEST_OPEN = 19
+S_REQUEST_TIME = 20
+S_REQUEST_END = 21
+S_REQUEST_UNACKED = 22
+S_FIRST_RST = 23  # side + 1
+STREAM = 24
+
+# A side of a stream.
+D_PACKETS = 0
+D_PAYLOAD = 1
+D_SEGMENTS = 2
+D_FIRST_TIME = 3
+D_LAST_TIME = 4
+D_FIRST_FRAME = 5
+D_BASE = 6  # initial sequence number, -1 while unknown
+D_NEXT = 7  # next expected sequence number, -1 while unknown
+D_NEXT_TIME = 8  # when it advanced
+D_SEEN_END = 9  # highest sequence number that may be acknowledged, -1 while unknown
+D_ACK = 10  # last acknowledgement number, -1 while unknown
+D_ACK_TIME = 11
+D_DUPLICATES = 12  # duplicate ACKs since the last new one
+D_WINDOW = 14  # raw, -1 while unknown
+D_SCALE = 15  # -1 unknown, -2 not in use
+D_LAST_FLAGS = 16
+D_TTL = 17  # -1 while unknown
+D_TTL_MIN = 18
+D_TTL_MAX = 19
+D_RST_TTL = 20
+D_MSS = 21
+D_SACK = 22
+D_SMALLEST_WINDOW = 23  # -1 while unknown
+D_IN_FLIGHT = 24
+D_LARGEST = 25
+D_LARGEST_ACKED = 26
+D_LARGEST_LOST = 27
+D_SMALLEST_LOST = 28
+D_RST_AFTER_FIN = 29
+D_SILENCE = 30
+D_MIN_RTT = 31  # -1 while unknown
+D_HEAD = 32  # unacknowledged segments by end, -1 where empty
+D_TAIL = 33
+D_HELD = 34
+D_HOLES = 35  # gaps not filled yet
+D_HOLE_COUNT = 36
+D_OFFERED_SCALE = 37  # shift this side announced, -1 none
+D_EVENTS = 38
+SIDE = D_EVENTS + EVENTS
+
+# A held segment, or a hole.
+G_START = 0
+G_END = 1
+G_TIME = 2
+G_FRAME = 3
+G_NEXT = 4
+G_PREVIOUS = 5
+G_KIND = 6  # 0 sent once, 1 a repeat, 2 an original that was repeated, 3 a network duplicate
+G_SIZE = 7  # payload; in a hole the IP id of the packet that opened it
+G_TIMESTAMP = 8
+SEGMENT = 9
+
+# Counters and limits of the TCP state.
+N_STREAMS = 0
+N_STREAM_CAPACITY = 1
+N_POOL = 2
+N_POOL_CAPACITY = 3
+N_FREE = 4  # head of the list of free segments, -1 where empty
+N_FREE_COUNT = 5
+N_EVENTS = 6
+N_EVENT_CAPACITY = 7
+N_SAMPLES = 8
+N_SAMPLE_CAPACITY = 9
+COUNTERS = 10
+
+# Samples of a side: key = side row * 4 + one of these.
+SAMPLE_RTT = 0
+SAMPLE_DELTA = 1
+SAMPLE_RESPONSE = 2
+SAMPLE_REQUEST_ACKED = 3
+SAMPLES = 4
+
+SAMPLE_FRAMES = 5
+"""Frames kept as evidence for each kind of event of a side."""

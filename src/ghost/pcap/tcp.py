@@ -1,0 +1,855 @@
+"""The TCP state machine, packet by packet: Wireshark's analysis flags, and where each repeated segment was lost.
+
+Flags follow the definitions in the Wireshark User's Guide, section "TCP Analysis"; the order in which they are tried
+and the cases it leaves open are those of TShark 4.0. Loss is concluded apart from the flags: a gap that is filled later
+was lost before the capture point, a captured segment that the peer then needed again was lost after it (see `model`).
+State is arrays only, so a batch may end anywhere and the kernel may be compiled or not.
+"""
+
+from __future__ import annotations
+
+from ghost.pcap.layout import (
+    ACK,
+    ACKNOWLEDGED,
+    CONTROL,
+    D_ACK,
+    D_ACK_TIME,
+    D_BASE,
+    D_DUPLICATES,
+    D_EVENTS,
+    D_FIRST_FRAME,
+    D_FIRST_TIME,
+    D_HEAD,
+    D_HELD,
+    D_HOLE_COUNT,
+    D_HOLES,
+    D_IN_FLIGHT,
+    D_LARGEST,
+    D_LARGEST_ACKED,
+    D_LARGEST_LOST,
+    D_LAST_FLAGS,
+    D_LAST_TIME,
+    D_MIN_RTT,
+    D_MSS,
+    D_NEXT,
+    D_NEXT_TIME,
+    D_OFFERED_SCALE,
+    D_PACKETS,
+    D_PAYLOAD,
+    D_RST_AFTER_FIN,
+    D_RST_TTL,
+    D_SACK,
+    D_SCALE,
+    D_SEEN_END,
+    D_SEGMENTS,
+    D_SILENCE,
+    D_SMALLEST_LOST,
+    D_SMALLEST_WINDOW,
+    D_TAIL,
+    D_TTL,
+    D_TTL_MAX,
+    D_TTL_MIN,
+    D_WINDOW,
+    DESTINATION,
+    DESTINATION_PORT,
+    DSACK_END,
+    DSACK_START,
+    E_ACK_RTT,
+    E_ACKED_UNSEEN,
+    E_CAPTURE_GAP,
+    E_DATA_AFTER_RST,
+    E_DUPLICATE_ACK,
+    E_FAST,
+    E_FIN,
+    E_KEEP_ALIVE,
+    E_KEEP_ALIVE_ACK,
+    E_LOST_DOWNSTREAM,
+    E_LOST_SEGMENT,
+    E_LOST_UPSTREAM,
+    E_NEEDLESS,
+    E_OUT_OF_ORDER,
+    E_REORDERED,
+    E_RETRANSMISSION,
+    E_REUSED_PORTS,
+    E_RST,
+    E_RTO,
+    E_SPURIOUS,
+    E_SYN,
+    E_SYN_ACK,
+    E_WINDOW_FULL,
+    E_WINDOW_UPDATE,
+    E_ZERO_WINDOW,
+    E_ZERO_WINDOW_PROBE,
+    E_ZERO_WINDOW_PROBE_ACK,
+    ENCAPSULATION,
+    FIN,
+    FLAGS,
+    FRAGMENT,
+    FRAME,
+    G_END,
+    G_FRAME,
+    G_KIND,
+    G_NEXT,
+    G_PREVIOUS,
+    G_SIZE,
+    G_START,
+    G_TIME,
+    G_TIMESTAMP,
+    IP_ID,
+    LENGTH,
+    MSS,
+    N_EVENT_CAPACITY,
+    N_EVENTS,
+    N_FREE,
+    N_FREE_COUNT,
+    N_POOL,
+    N_POOL_CAPACITY,
+    N_SAMPLE_CAPACITY,
+    N_SAMPLES,
+    N_STREAM_CAPACITY,
+    N_STREAMS,
+    PACKET,
+    PROTOCOL,
+    RST,
+    S_CLIENT,
+    S_CLIENT_SYN_TIME,
+    S_COMPLETED,
+    S_ENCAPSULATION,
+    S_FIRST_FRAME,
+    S_FIRST_RST,
+    S_FIRST_TIME,
+    S_HIGH,
+    S_INITIAL_RTT,
+    S_KNOWN_BY,
+    S_LAST_FRAME,
+    S_LAST_TIME,
+    S_LOW,
+    S_REQUEST_END,
+    S_REQUEST_OPEN,
+    S_REQUEST_TIME,
+    S_REQUEST_UNACKED,
+    S_SYN_ACK_REPEATS,
+    S_SYN_ACK_TIME,
+    S_SYN_REPEATS,
+    S_SYN_TIME,
+    S_TO_CLIENT,
+    S_TO_SERVER,
+    S_WIRE_BYTES,
+    SACK_PERMITTED,
+    SAMPLE_DELTA,
+    SAMPLE_FRAMES,
+    SAMPLE_REQUEST_ACKED,
+    SAMPLE_RESPONSE,
+    SAMPLE_RTT,
+    SAMPLES,
+    SCALE,
+    SEGMENT,
+    SEQUENCE,
+    SIDE,
+    SOURCE,
+    SOURCE_PORT,
+    STREAM,
+    SYN,
+    TIME,
+    TIMESTAMP,
+    TTL,
+    TWIN,
+    WINDOW,
+    WIRE,
+)
+from ghost.pcap.vectors import Ints
+
+_FAST_NS = 20_000_000
+_ORDER_NS = 3_000_000
+_MOST_HELD = 4096
+"""Unacknowledged segments remembered for each side; a side whose peer is not captured is held to `_MOST_UNHEARD`."""
+_MOST_UNHEARD = 64
+_MOST_HOLES = 256
+_SEQ = 0xFFFFFFFF
+_HALF = 0x80000000
+
+# Room that one packet may need at most: no kind of event of a side is logged more than SAMPLE_FRAMES times.
+_EVENTS_AT_ONCE = 64
+_POOL_AT_ONCE = 8
+_SAMPLES_AT_ONCE = 8
+
+
+def note(kind: int, side: int, frame: int, sides: Ints, events: Ints, counts: Ints) -> None:
+    """Count an event of a side; the first frames are kept as evidence."""
+    at = side * SIDE + D_EVENTS + kind
+    sides[at] = sides[at] + 1
+    if sides[at] <= SAMPLE_FRAMES:
+        row = counts[N_EVENTS] * 3
+        events[row] = side
+        events[row + 1] = kind
+        events[row + 2] = frame
+        counts[N_EVENTS] = counts[N_EVENTS] + 1
+
+
+def sample(kind: int, side: int, value: int, samples: Ints, counts: Ints) -> None:
+    row = counts[N_SAMPLES] * 2
+    samples[row] = side * SAMPLES + kind
+    samples[row + 1] = value
+    counts[N_SAMPLES] = counts[N_SAMPLES] + 1
+
+
+def take_segment(pool: Ints, counts: Ints) -> int:
+    """A free row of the pool."""
+    row = counts[N_FREE]
+    if row >= 0:
+        counts[N_FREE] = pool[row * SEGMENT + G_NEXT]
+        counts[N_FREE_COUNT] = counts[N_FREE_COUNT] - 1
+    else:
+        row = counts[N_POOL]
+        counts[N_POOL] = row + 1
+    return row
+
+
+def free_segment(row: int, pool: Ints, counts: Ints) -> None:
+    pool[row * SEGMENT + G_NEXT] = counts[N_FREE]
+    counts[N_FREE] = row
+    counts[N_FREE_COUNT] = counts[N_FREE_COUNT] + 1
+
+
+def lose(kind: int, side: int, frame: int, size: int, sides: Ints, events: Ints, counts: Ints) -> None:
+    """Note a lost segment of a side."""
+    note(kind, side, frame, sides, events, counts)
+    s = side * SIDE
+    if size > sides[s + D_LARGEST_LOST]:
+        sides[s + D_LARGEST_LOST] = size
+    if size > 0 and (sides[s + D_SMALLEST_LOST] == 0 or size < sides[s + D_SMALLEST_LOST]):
+        sides[s + D_SMALLEST_LOST] = size
+
+
+def hold_segment(
+    side: int, start: int, end: int, kind: int, size: int, now: int, frame: int, sides: Ints, pool: Ints, counts: Ints
+) -> None:
+    """Remember a segment until it is acknowledged, in the order of its end."""
+    row = take_segment(pool, counts)
+    g = row * SEGMENT
+    pool[g + G_START] = start
+    pool[g + G_END] = end
+    pool[g + G_TIME] = now
+    pool[g + G_FRAME] = frame
+    pool[g + G_KIND] = kind
+    pool[g + G_SIZE] = size
+    s = side * SIDE
+    before = sides[s + D_TAIL]
+    after = -1
+    while (
+        before >= 0
+        and (pool[before * SEGMENT + G_END] - end) & _SEQ < _HALF
+        and (pool[before * SEGMENT + G_END] != end)
+    ):
+        after = before
+        before = pool[before * SEGMENT + G_PREVIOUS]
+    pool[g + G_PREVIOUS] = before
+    pool[g + G_NEXT] = after
+    if before >= 0:
+        pool[before * SEGMENT + G_NEXT] = row
+    else:
+        sides[s + D_HEAD] = row
+    if after >= 0:
+        pool[after * SEGMENT + G_PREVIOUS] = row
+    else:
+        sides[s + D_TAIL] = row
+    sides[s + D_HELD] = sides[s + D_HELD] + 1
+
+
+def drop_head(side: int, sides: Ints, pool: Ints, counts: Ints) -> None:
+    s = side * SIDE
+    row = sides[s + D_HEAD]
+    following = pool[row * SEGMENT + G_NEXT]
+    sides[s + D_HEAD] = following
+    if following >= 0:
+        pool[following * SEGMENT + G_PREVIOUS] = -1
+    else:
+        sides[s + D_TAIL] = -1
+    sides[s + D_HELD] = sides[s + D_HELD] - 1
+    free_segment(row, pool, counts)
+
+
+def mark_repeated(side: int, start: int, sides: Ints, pool: Ints) -> int:
+    """Mark held segments that the repeat of `start` overlaps: their ACK tells no round trip. Returns how many."""
+    row = sides[side * SIDE + D_TAIL]
+    found = 0
+    while row >= 0:
+        g = row * SEGMENT
+        # Ends are in order: nothing before this one reaches beyond `start`.
+        if (start - pool[g + G_END]) & _SEQ < _HALF:
+            break
+        if pool[g + G_KIND] == 0:
+            pool[g + G_KIND] = 2
+        found += 1
+        row = pool[g + G_PREVIOUS]
+    return found
+
+
+def open_hole(
+    side: int, start: int, end: int, now: int, frame: int, ip_id: int, timestamp: int,
+    sides: Ints, pool: Ints, counts: Ints,
+) -> None:  # fmt: skip
+    s = side * SIDE
+    if sides[s + D_HOLE_COUNT] >= _MOST_HOLES:
+        return
+    row = take_segment(pool, counts)
+    g = row * SEGMENT
+    pool[g + G_START] = start
+    pool[g + G_END] = end
+    pool[g + G_TIME] = now
+    pool[g + G_FRAME] = frame
+    pool[g + G_SIZE] = ip_id
+    pool[g + G_TIMESTAMP] = timestamp
+    pool[g + G_NEXT] = sides[s + D_HOLES]
+    sides[s + D_HOLES] = row
+    sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] + 1
+
+
+def fill_holes(
+    side: int, start: int, end: int, now: int, ip_id: int, timestamp: int, round_trip: int,
+    sides: Ints, pool: Ints, counts: Ints,
+) -> int:  # fmt: skip
+    """Take `start` to `end` out of the side's holes: 0 none was there, 1 a repeat filled it, 2 it was only late."""
+    s = side * SIDE
+    row = sides[s + D_HOLES]
+    before = -1
+    verdict = 0
+    while row >= 0:
+        g = row * SEGMENT
+        following = pool[g + G_NEXT]
+        low = pool[g + G_START]
+        high = pool[g + G_END]
+        # Overlap: start < high and end > low.
+        if start != high and (high - start) & _SEQ < _HALF and end != low and (end - low) & _SEQ < _HALF:
+            # A repeat was sent after the segment that opened the hole, a late one before it. The sender's clock says
+            # which; then its IP id; then whether a round trip had time to pass.
+            newer = (timestamp - pool[g + G_TIMESTAMP]) & _SEQ
+            step = (ip_id - pool[g + G_SIZE]) & 0xFFFF
+            if timestamp and pool[g + G_TIMESTAMP] and newer:
+                late = newer >= _HALF
+            elif ip_id and pool[g + G_SIZE] and step:
+                late = step >= 0x8000
+            else:
+                late = now - pool[g + G_TIME] < round_trip
+            verdict = 2 if late else 1
+            begins = (start - low) & _SEQ < _HALF and start != low
+            ends = (high - end) & _SEQ < _HALF and high != end
+            if begins and ends:
+                pool[g + G_END] = start
+                open_hole(
+                    side, end, high, pool[g + G_TIME], pool[g + G_FRAME], pool[g + G_SIZE], pool[g + G_TIMESTAMP],
+                    sides, pool, counts,
+                )  # fmt: skip
+                return verdict
+            if begins:
+                pool[g + G_END] = start
+                before = row
+            elif ends:
+                pool[g + G_START] = end
+                before = row
+            else:
+                if before >= 0:
+                    pool[before * SEGMENT + G_NEXT] = following
+                else:
+                    sides[s + D_HOLES] = following
+                sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
+                free_segment(row, pool, counts)
+        else:
+            before = row
+        row = following
+    return verdict
+
+
+def forget_holes(side: int, ack: int, sides: Ints, events: Ints, pool: Ints, counts: Ints) -> None:
+    """The peer acknowledged beyond a hole: what was in it travelled, and only the capture lacks it."""
+    s = side * SIDE
+    row = sides[s + D_HOLES]
+    before = -1
+    while row >= 0:
+        g = row * SEGMENT
+        following = pool[g + G_NEXT]
+        if (ack - pool[g + G_END]) & _SEQ < _HALF:
+            note(E_CAPTURE_GAP, side, pool[g + G_FRAME], sides, events, counts)
+            if before >= 0:
+                pool[before * SEGMENT + G_NEXT] = following
+            else:
+                sides[s + D_HOLES] = following
+            sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
+            free_segment(row, pool, counts)
+        else:
+            before = row
+        row = following
+
+
+def acknowledge(
+    side: int, ack: int, now: int, dsack_start: int, dsack_end: int, sides: Ints, events: Ints, pool: Ints,
+    samples: Ints, counts: Ints,
+) -> int:  # fmt: skip
+    """Release what the peer acknowledged of `side`'s segments and judge its repeats. 1 if it ends a held segment."""
+    s = side * SIDE
+    exact = 0
+    shortest = sides[s + D_MIN_RTT]
+    while sides[s + D_HEAD] >= 0:
+        g = sides[s + D_HEAD] * SEGMENT
+        end = pool[g + G_END]
+        if (ack - end) & _SEQ >= _HALF:
+            break
+        kind = pool[g + G_KIND]
+        elapsed = now - pool[g + G_TIME]
+        size = pool[g + G_SIZE]
+        if end == ack:
+            if kind == 0 and elapsed >= 0 and exact == 0:
+                # Karn: only a segment sent once tells a round trip.
+                sample(SAMPLE_RTT, side, elapsed, samples, counts)
+                if sides[s + D_MIN_RTT] < 0 or elapsed < sides[s + D_MIN_RTT]:
+                    sides[s + D_MIN_RTT] = elapsed
+            exact = 1
+        if kind == 1:
+            reported = (
+                dsack_end != dsack_start
+                and (pool[g + G_START] - dsack_start) & _SEQ < _HALF
+                and ((dsack_end - end) & _SEQ < _HALF)
+            )
+            if reported or (shortest > 0 and elapsed * 2 < shortest):
+                # The receiver says it had it, or answers sooner than the repeat could reach it.
+                note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
+            else:
+                lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], size, sides, events, counts)
+        if size > sides[s + D_LARGEST_ACKED]:
+            sides[s + D_LARGEST_ACKED] = size
+        drop_head(side, sides, pool, counts)
+    return exact
+
+
+def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: Ints, sides: Ints, counts: Ints) -> int:
+    """A new stream and its two sides. Without a SYN the lower port tells the server, where one is well known."""
+    stream = counts[N_STREAMS]
+    counts[N_STREAMS] = stream + 1
+    t = stream * STREAM
+    streams[t + S_LOW] = low
+    streams[t + S_HIGH] = high
+    streams[t + S_CLIENT] = sender
+    streams[t + S_KNOWN_BY] = 3
+    low_port = low & 0xFFFF
+    high_port = high & 0xFFFF
+    if (low_port < 1024) != (high_port < 1024) or (low_port < 32768) != (high_port < 32768):
+        streams[t + S_CLIENT] = 0 if high_port < low_port else 1
+        streams[t + S_KNOWN_BY] = 2
+    streams[t + S_FIRST_TIME] = rows[p + TIME]
+    streams[t + S_LAST_TIME] = rows[p + TIME]
+    streams[t + S_FIRST_FRAME] = rows[p + FRAME]
+    streams[t + S_SYN_TIME] = -1
+    streams[t + S_INITIAL_RTT] = -1
+    streams[t + S_CLIENT_SYN_TIME] = -1
+    streams[t + S_SYN_ACK_TIME] = -1
+    streams[t + S_TO_SERVER] = -1
+    streams[t + S_TO_CLIENT] = -1
+    for side in range(stream * 2, stream * 2 + 2):
+        s = side * SIDE
+        sides[s + D_BASE] = -1
+        sides[s + D_NEXT] = -1
+        sides[s + D_SEEN_END] = -1
+        sides[s + D_ACK] = -1
+        sides[s + D_WINDOW] = -1
+        sides[s + D_SCALE] = -1
+        sides[s + D_TTL] = -1
+        sides[s + D_TTL_MIN] = -1
+        sides[s + D_TTL_MAX] = -1
+        sides[s + D_RST_TTL] = -1
+        sides[s + D_SMALLEST_WINDOW] = -1
+        sides[s + D_MIN_RTT] = -1
+        sides[s + D_HEAD] = -1
+        sides[s + D_TAIL] = -1
+        sides[s + D_HOLES] = -1
+        sides[s + D_OFFERED_SCALE] = -1
+    return stream
+
+
+def slot_of(low: int, high: int, slots: Ints, streams: Ints) -> int:
+    """Where the stream of these endpoints is, or would be."""
+    mask = len(slots) - 1
+    mixed = ((low & 0xFFFFFFFF) * 0x9E3779B1 ^ (low >> 32) * 0x85EBCA6B) & 0xFFFFFFFF
+    mixed = (mixed ^ (high & 0xFFFFFFFF) * 0xC2B2AE35 ^ (high >> 32) * 0x27D4EB2F) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
+    slot = (mixed ^ (mixed >> 13)) & mask
+    while slots[slot] != 0:
+        t = (slots[slot] - 1) * STREAM
+        if streams[t + S_LOW] == low and streams[t + S_HIGH] == high:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+def place_streams(slots: Ints, streams: Ints, counts: Ints) -> None:
+    """Fill an empty slot table; the latest stream of the same endpoints wins."""
+    for stream in range(counts[N_STREAMS]):
+        t = stream * STREAM
+        slots[slot_of(streams[t + S_LOW], streams[t + S_HIGH], slots, streams)] = stream + 1
+
+
+def handshake(
+    p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, counts: Ints
+) -> None:
+    """Follow SYN, SYN-ACK and the client's ACK."""
+    t = stream * STREAM
+    side = stream * 2 + sender
+    peer = stream * 2 + 1 - sender
+    f = side * SIDE
+    r = peer * SIDE
+    control = rows[p + CONTROL]
+    now = rows[p + TIME]
+    if control & SYN:
+        offered = rows[p + SCALE] - 1
+        sides[f + D_OFFERED_SCALE] = offered
+        sides[f + D_SCALE] = offered if offered >= 0 else -2
+        if rows[p + MSS]:
+            sides[f + D_MSS] = rows[p + MSS]
+        if rows[p + SACK_PERMITTED]:
+            sides[f + D_SACK] = 1
+        if control & ACK:
+            if sides[r + D_OFFERED_SCALE] < 0 or offered < 0:
+                # RFC 7323: scaling is on only if both offer it.
+                sides[f + D_SCALE] = -2
+                if sides[r + D_SCALE] != -1:
+                    sides[r + D_SCALE] = -2
+            if streams[t + S_KNOWN_BY] > 1:
+                streams[t + S_CLIENT] = 1 - sender
+                streams[t + S_KNOWN_BY] = 1
+            if sides[f + D_EVENTS + E_SYN_ACK] and not rows[p + TWIN]:
+                streams[t + S_SYN_ACK_REPEATS] = streams[t + S_SYN_ACK_REPEATS] + 1
+            if streams[t + S_SYN_ACK_TIME] < 0 and streams[t + S_CLIENT_SYN_TIME] >= 0:
+                streams[t + S_TO_SERVER] = max(now - streams[t + S_CLIENT_SYN_TIME], 0)
+            if not streams[t + S_COMPLETED]:
+                streams[t + S_SYN_ACK_TIME] = now
+            note(E_SYN_ACK, side, rows[p + FRAME], sides, events, counts)
+        else:
+            if streams[t + S_KNOWN_BY] > 0:
+                streams[t + S_CLIENT] = sender
+                streams[t + S_KNOWN_BY] = 0
+            if sides[f + D_EVENTS + E_SYN] and not rows[p + TWIN]:
+                streams[t + S_SYN_REPEATS] = streams[t + S_SYN_REPEATS] + 1
+            if streams[t + S_SYN_ACK_TIME] < 0:
+                streams[t + S_CLIENT_SYN_TIME] = now
+            streams[t + S_SYN_TIME] = now
+            note(E_SYN, side, rows[p + FRAME], sides, events, counts)
+    elif control & ACK:
+        if streams[t + S_SYN_TIME] >= 0 and streams[t + S_INITIAL_RTT] < 0:
+            streams[t + S_INITIAL_RTT] = max(now - streams[t + S_SYN_TIME], 0)
+        if (
+            streams[t + S_SYN_ACK_TIME] >= 0
+            and not streams[t + S_COMPLETED]
+            and sender == streams[t + S_CLIENT]
+            and not control & RST
+        ):
+            streams[t + S_COMPLETED] = 1
+            streams[t + S_TO_CLIENT] = max(now - streams[t + S_SYN_ACK_TIME], 0)
+
+
+def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints) -> int:
+    """Wireshark's flags of one packet, as bits; changes nothing."""
+    f = (stream * 2 + sender) * SIDE
+    r = (stream * 2 + 1 - sender) * SIDE
+    control = rows[p + CONTROL]
+    seq = rows[p + SEQUENCE]
+    ack = rows[p + ACKNOWLEDGED]
+    window = rows[p + WINDOW]
+    length = rows[p + LENGTH]
+    now = rows[p + TIME]
+    following = sides[f + D_NEXT]
+    plain = control & (SYN | FIN | RST) == 0
+    flags = 0
+    if length == 1 and seq == following and sides[r + D_WINDOW] == 0:
+        flags = 1 << E_ZERO_WINDOW_PROBE
+    else:
+        if window == 0 and plain:
+            flags |= 1 << E_ZERO_WINDOW
+        if following >= 0 and seq != following and (seq - following) & _SEQ < _HALF and not control & RST:
+            flags |= 1 << E_LOST_SEGMENT
+        if length <= 1 and plain and following >= 0 and seq == (following - 1) & _SEQ:
+            flags |= 1 << E_KEEP_ALIVE
+        repeats = length == 0 and plain and seq == following and ack == sides[f + D_ACK]
+        if repeats and window and window != sides[f + D_WINDOW]:
+            flags |= 1 << E_WINDOW_UPDATE
+        if length > 0 and plain and sides[r + D_SCALE] != -1 and sides[r + D_ACK] >= 0:
+            edge = sides[r + D_ACK] + (sides[r + D_WINDOW] << max(sides[r + D_SCALE], 0))
+            if (seq + length) & _SEQ == edge & _SEQ:
+                flags |= 1 << E_WINDOW_FULL
+        if repeats and window == sides[f + D_WINDOW]:
+            if window and sides[r + D_LAST_FLAGS] & (1 << E_KEEP_ALIVE):
+                flags |= 1 << E_KEEP_ALIVE_ACK
+            elif window == 0 and sides[r + D_LAST_FLAGS] & (1 << E_ZERO_WINDOW_PROBE):
+                flags |= 1 << E_ZERO_WINDOW_PROBE_ACK
+            elif window:
+                flags |= 1 << E_DUPLICATE_ACK
+    if control & ACK and sides[r + D_SEEN_END] >= 0:
+        seen = sides[r + D_SEEN_END]
+        if ack != seen and (ack - seen) & _SEQ < _HALF:
+            flags |= 1 << E_ACKED_UNSEEN
+    if (length > 0 or control & (SYN | FIN)) and not flags & (1 << E_KEEP_ALIVE):
+        behind = following >= 0 and (seq - following) & _SEQ >= _HALF
+        end = (seq + length) & _SEQ
+        acked = sides[r + D_ACK]
+        threshold = streams[stream * STREAM + S_INITIAL_RTT]
+        if threshold < 0:
+            threshold = _ORDER_NS
+        if length > 0 and acked >= 0 and (acked - end) & _SEQ < _HALF:
+            flags |= 1 << E_SPURIOUS | 1 << E_RETRANSMISSION
+        elif behind and sides[r + D_DUPLICATES] >= 2 and acked == seq and now - sides[r + D_ACK_TIME] < _FAST_NS:
+            flags |= 1 << E_FAST | 1 << E_RETRANSMISSION
+        elif behind and now - sides[f + D_NEXT_TIME] < threshold and end != following:
+            flags |= 1 << E_OUT_OF_ORDER
+        elif behind:
+            flags |= 1 << E_RTO | 1 << E_RETRANSMISSION
+    return flags
+
+
+def judge_segment(
+    p: int, stream: int, sender: int, flags: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, pool: Ints,
+    counts: Ints,
+) -> None:  # fmt: skip
+    """Conclude what a segment with data, SYN or FIN says about loss, and hold it until it is acknowledged."""
+    side = stream * 2 + sender
+    f = side * SIDE
+    r = (stream * 2 + 1 - sender) * SIDE
+    control = rows[p + CONTROL]
+    seq = rows[p + SEQUENCE]
+    length = rows[p + LENGTH]
+    end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ
+    now = rows[p + TIME]
+    frame = rows[p + FRAME]
+    following = sides[f + D_NEXT]
+    kind = 0
+    if following >= 0 and (seq - following) & _SEQ >= _HALF:
+        verdict = 0
+        if sides[f + D_HOLE_COUNT]:
+            round_trip = streams[stream * STREAM + S_INITIAL_RTT]
+            round_trip = _ORDER_NS if round_trip < 0 else round_trip - round_trip // 8
+            verdict = fill_holes(
+                side, seq, end, now, rows[p + IP_ID], rows[p + TIMESTAMP], round_trip, sides, pool, counts
+            )
+        if verdict == 1:
+            lose(E_LOST_UPSTREAM, side, frame, length, sides, events, counts)
+        elif verdict == 2:
+            note(E_REORDERED, side, frame, sides, events, counts)
+        elif rows[p + TWIN]:
+            kind = 3
+        else:
+            mark_repeated(side, seq, sides, pool)
+            kind = 1
+            if flags & (1 << E_SPURIOUS):
+                kind = 3
+                note(E_NEEDLESS, side, frame, sides, events, counts)
+    hold_segment(side, seq, end, kind, length, now, frame, sides, pool, counts)
+    limit = _MOST_HELD if sides[r + D_PACKETS] else _MOST_UNHEARD
+    if sides[f + D_HELD] > limit:
+        g = sides[f + D_HEAD] * SEGMENT
+        if pool[g + G_KIND] == 1 and pool[g + G_SIZE] > 0:
+            lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], pool[g + G_SIZE], sides, events, counts)
+        drop_head(side, sides, pool, counts)
+
+
+def count_packet(
+    p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, samples: Ints, counts: Ints
+) -> None:
+    """Totals, TTLs, times and windows of the sending side."""
+    t = stream * STREAM
+    side = stream * 2 + sender
+    f = side * SIDE
+    control = rows[p + CONTROL]
+    length = rows[p + LENGTH]
+    now = rows[p + TIME]
+    frame = rows[p + FRAME]
+    streams[t + S_LAST_FRAME] = frame
+    streams[t + S_FIRST_TIME] = min(streams[t + S_FIRST_TIME], now)
+    streams[t + S_LAST_TIME] = max(streams[t + S_LAST_TIME], now)
+    streams[t + S_WIRE_BYTES] = streams[t + S_WIRE_BYTES] + rows[p + WIRE]
+    streams[t + S_ENCAPSULATION] = streams[t + S_ENCAPSULATION] | rows[p + ENCAPSULATION]
+    if sides[f + D_PACKETS]:
+        pause = max(now - sides[f + D_LAST_TIME], 0)
+        sample(SAMPLE_DELTA, side, pause, samples, counts)
+        sides[f + D_SILENCE] = max(sides[f + D_SILENCE], pause)
+        sides[f + D_LAST_TIME] = max(now, sides[f + D_LAST_TIME])
+    else:
+        sides[f + D_FIRST_TIME] = now
+        sides[f + D_LAST_TIME] = now
+        sides[f + D_FIRST_FRAME] = frame
+    sides[f + D_PACKETS] = sides[f + D_PACKETS] + 1
+    if length:
+        sides[f + D_PAYLOAD] = sides[f + D_PAYLOAD] + length
+        sides[f + D_SEGMENTS] = sides[f + D_SEGMENTS] + 1
+        sides[f + D_LARGEST] = max(sides[f + D_LARGEST], length)
+        if sides[(stream * 2 + 1 - sender) * SIDE + D_EVENTS + E_RST]:
+            note(E_DATA_AFTER_RST, side, frame, sides, events, counts)
+    ttl = rows[p + TTL]
+    if control & RST:
+        if sides[f + D_RST_TTL] < 0:
+            sides[f + D_RST_TTL] = ttl
+            fins = sides[stream * 2 * SIDE + D_EVENTS + E_FIN] + sides[(stream * 2 + 1) * SIDE + D_EVENTS + E_FIN]
+            sides[f + D_RST_AFTER_FIN] = 1 if fins else 0
+        if streams[t + S_FIRST_RST] == 0:
+            streams[t + S_FIRST_RST] = sender + 1
+        note(E_RST, side, frame, sides, events, counts)
+    else:
+        if sides[f + D_TTL] < 0:
+            sides[f + D_TTL] = ttl
+            sides[f + D_TTL_MIN] = ttl
+            sides[f + D_TTL_MAX] = ttl
+        sides[f + D_TTL_MIN] = min(sides[f + D_TTL_MIN], ttl)
+        sides[f + D_TTL_MAX] = max(sides[f + D_TTL_MAX], ttl)
+        if not control & SYN:
+            window = rows[p + WINDOW] << max(sides[f + D_SCALE], 0)
+            if sides[f + D_SMALLEST_WINDOW] < 0 or window < sides[f + D_SMALLEST_WINDOW]:
+                sides[f + D_SMALLEST_WINDOW] = window
+    if control & FIN:
+        note(E_FIN, side, frame, sides, events, counts)
+
+
+def time_response(
+    p: int, stream: int, sender: int, new_data: int, rows: Ints, streams: Ints, samples: Ints, counts: Ints
+) -> None:
+    """From the last byte of a request to its ACK and to the first byte of the answer."""
+    t = stream * STREAM
+    now = rows[p + TIME]
+    if sender == streams[t + S_CLIENT]:
+        if new_data:
+            streams[t + S_REQUEST_OPEN] = 1
+            streams[t + S_REQUEST_UNACKED] = 1
+            streams[t + S_REQUEST_TIME] = now
+            streams[t + S_REQUEST_END] = (rows[p + SEQUENCE] + rows[p + LENGTH]) & _SEQ
+        return
+    server = stream * 2 + sender
+    waited = max(now - streams[t + S_REQUEST_TIME], 0)
+    if (
+        streams[t + S_REQUEST_UNACKED]
+        and rows[p + CONTROL] & ACK
+        and (rows[p + ACKNOWLEDGED] - streams[t + S_REQUEST_END]) & _SEQ < _HALF
+    ):
+        streams[t + S_REQUEST_UNACKED] = 0
+        sample(SAMPLE_REQUEST_ACKED, server, waited, samples, counts)
+    if new_data and streams[t + S_REQUEST_OPEN]:
+        streams[t + S_REQUEST_OPEN] = 0
+        sample(SAMPLE_RESPONSE, server, waited, samples, counts)
+
+
+def track(
+    rows: Ints, begin: int, count: int, slots: Ints, streams: Ints, sides: Ints, pool: Ints, events: Ints,
+    samples: Ints, counts: Ints,
+) -> int:  # fmt: skip
+    """Follow the TCP packets of rows `begin` to `count`; returns where it stopped for want of room."""
+    for n in range(begin, count):
+        p = n * PACKET
+        if rows[p + PROTOCOL] != 6 or rows[p + FRAGMENT] == 2:
+            continue
+        if (
+            counts[N_STREAMS] >= counts[N_STREAM_CAPACITY]
+            or counts[N_POOL_CAPACITY] - counts[N_POOL] + counts[N_FREE_COUNT] < _POOL_AT_ONCE
+            or counts[N_EVENT_CAPACITY] - counts[N_EVENTS] < _EVENTS_AT_ONCE
+            or counts[N_SAMPLE_CAPACITY] - counts[N_SAMPLES] < _SAMPLES_AT_ONCE
+        ):
+            return n
+        low = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
+        high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        sender = 0
+        if low > high:
+            low, high = high, low
+            sender = 1
+        control = rows[p + CONTROL]
+        seq = rows[p + SEQUENCE]
+        length = rows[p + LENGTH]
+        frame = rows[p + FRAME]
+        now = rows[p + TIME]
+
+        slot = slot_of(low, high, slots, streams)
+        stream = slots[slot] - 1
+        reused = 0
+        if stream >= 0 and control & (SYN | ACK) == SYN:
+            base = sides[(stream * 2 + sender) * SIDE + D_BASE]
+            if base >= 0 and base != seq:
+                reused = 1
+        if stream < 0 or reused:
+            stream = open_stream(low, high, sender, p, rows, streams, sides, counts)
+            slots[slot] = stream + 1
+        side = stream * 2 + sender
+        peer = stream * 2 + 1 - sender
+        f = side * SIDE
+        if sides[f + D_BASE] < 0 or control & SYN:
+            sides[f + D_BASE] = seq
+
+        handshake(p, stream, sender, rows, streams, sides, events, counts)
+        flags = flag(p, stream, sender, rows, streams, sides)
+        if reused:
+            flags |= 1 << E_REUSED_PORTS
+        count_packet(p, stream, sender, rows, streams, sides, events, samples, counts)
+
+        following = sides[f + D_NEXT]
+        probe = flags & (1 << E_KEEP_ALIVE | 1 << E_ZERO_WINDOW_PROBE)
+        if flags & (1 << E_LOST_SEGMENT):
+            open_hole(side, following, seq, now, frame, rows[p + IP_ID], rows[p + TIMESTAMP], sides, pool, counts)
+        new_data = 1 if length and not probe and (following < 0 or (seq - following) & _SEQ < _HALF) else 0
+        if (length or control & (SYN | FIN)) and not probe:
+            judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
+        time_response(p, stream, sender, new_data, rows, streams, samples, counts)
+
+        # What the next packet is compared with.
+        end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ
+        if not flags & (1 << E_ZERO_WINDOW_PROBE):
+            if following < 0 or control & SYN or (end != following and (end - following) & _SEQ < _HALF):
+                if following != end:
+                    sides[f + D_NEXT_TIME] = now
+                sides[f + D_NEXT] = end
+            seen = sides[f + D_SEEN_END]
+            if seen < 0 or control & SYN or (end != seen and (end - seen) & _SEQ < _HALF):
+                sides[f + D_SEEN_END] = end
+        sides[f + D_WINDOW] = rows[p + WINDOW]
+        if flags & (1 << E_DUPLICATE_ACK):
+            sides[f + D_DUPLICATES] = sides[f + D_DUPLICATES] + 1
+        if control & ACK:
+            ack = rows[p + ACKNOWLEDGED]
+            if ack != sides[f + D_ACK]:
+                sides[f + D_DUPLICATES] = 0
+            sides[f + D_ACK] = ack
+            sides[f + D_ACK_TIME] = now
+            if flags & (1 << E_ACKED_UNSEEN):
+                sides[peer * SIDE + D_SEEN_END] = ack
+            if acknowledge(
+                peer, ack, now, rows[p + DSACK_START], rows[p + DSACK_END], sides, events, pool, samples, counts
+            ):
+                flags |= 1 << E_ACK_RTT
+            if sides[peer * SIDE + D_HOLE_COUNT]:
+                forget_holes(peer, ack, sides, events, pool, counts)
+        peer_ack = sides[peer * SIDE + D_ACK]
+        if length and peer_ack >= 0:
+            flight = (sides[f + D_NEXT] - peer_ack) & _SEQ
+            if flight < _HALF:
+                sides[f + D_IN_FLIGHT] = max(sides[f + D_IN_FLIGHT], flight)
+        sides[f + D_LAST_FLAGS] = flags
+        rows[p + FLAGS] = flags
+        bit = 0
+        remaining = flags
+        while remaining:
+            if remaining & 1:
+                note(bit, side, frame, sides, events, counts)
+            remaining >>= 1
+            bit += 1
+    return count
+
+
+def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> int:
+    """Judge what was never acknowledged, side by side; returns where it stopped for want of room."""
+    for side in range(begin, counts[N_STREAMS] * 2):
+        if counts[N_EVENT_CAPACITY] - counts[N_EVENTS] < _EVENTS_AT_ONCE:
+            return side
+        row = sides[side * SIDE + D_HEAD]
+        while row >= 0:
+            g = row * SEGMENT
+            if pool[g + G_KIND] == 1 and pool[g + G_SIZE] > 0:
+                lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], pool[g + G_SIZE], sides, events, counts)
+            row = pool[g + G_NEXT]
+    return counts[N_STREAMS] * 2
+
+
+KERNELS = (
+    note, sample, take_segment, free_segment, lose, hold_segment, drop_head, mark_repeated, open_hole, fill_holes,
+    forget_holes, acknowledge, open_stream, slot_of, place_streams, handshake, flag, judge_segment, count_packet,
+    time_response, track, finish,
+)  # fmt: skip
