@@ -14,11 +14,13 @@ from ghost.brain.conversation import (
     Usage,
     UserMessage,
 )
+from ghost.brain.offline import OfflineBrain
 from ghost.brain.scripted import ScriptedBrain
 
 __all__ = [
     "Brain",
     "Message",
+    "OfflineBrain",
     "ResumeNote",
     "ScriptedBrain",
     "ToolCall",

@@ -1,0 +1,184 @@
+"""The case file of one investigation: what was said, what was found, which layers are cleared and by which record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ghost.brain.offline.reading import Outcome, Read, Reading, reading_of
+from ghost.brain.offline.steps import Call, Question, Step, Steps
+
+LAYERS = (
+    "local_probe",
+    "vm_state",
+    "nsg_outbound",
+    "nsg_inbound",
+    "routes",
+    "peering",
+    "dns",
+    "service_endpoints",
+    "load_balancer",
+    "guest_firewall",
+    "wire",
+)
+Status = Literal["cleared", "at_fault", "not_verified"]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that is wrong and explains the symptom."""
+
+    layer: str
+    hypothesis: str
+    text: str
+    audit_ids: tuple[str, ...]
+    actions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layer:
+    status: Status
+    audit_ids: tuple[str, ...]
+    note: str
+
+
+@dataclass
+class Case:
+    symptom: str
+    notes: list[str] = field(default_factory=list)
+    """Sentences for the next turn."""
+    statements: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+    layers: dict[str, Layer] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+    """What could not be verified, and why."""
+    actions: list[str] = field(default_factory=list)
+    reads: dict[str, Reading] = field(default_factory=dict)
+    """By command. A command runs once, above all one that was denied."""
+    resolved: dict[str, str] = field(default_factory=dict)
+    """Hypothesis to confirm or refute."""
+    verdicts: list[Call] = field(default_factory=list)
+    """Changes of hypotheses that the next turn makes before its calls."""
+    asked: int = 0
+
+    def say(self, text: str) -> None:
+        self.notes.append(text)
+
+    def state(self, text: str, *audit_ids: str) -> None:
+        """A finding for the report, which the next turn says too."""
+        self.statements.append((text, tuple(dict.fromkeys(audit_ids))))
+        self.notes.append(text)
+
+    def cover(self, layer: str, status: Status, audit_ids: Iterable[str], note: str) -> None:
+        """A fault is never overwritten, and what was not verified is not cleared later by less."""
+        before = self.layers.get(layer)
+        if before is None or before.status != "at_fault":
+            self.layers[layer] = Layer(status, tuple(dict.fromkeys(audit_ids)), note)
+        elif status == "at_fault":
+            both = tuple(dict.fromkeys((*before.audit_ids, *audit_ids)))
+            self.layers[layer] = Layer("at_fault", both, f"{before.note}; {note}")
+
+    def not_verified(self, layer: str, note: str, audit_ids: Iterable[str] = ()) -> None:
+        self.cover(layer, "not_verified", audit_ids, note)
+        self.gaps.append(f"{layer}: {note}")
+
+    def blame(self, cause: Cause) -> None:
+        self.causes.append(cause)
+        self.cover(cause.layer, "at_fault", cause.audit_ids, cause.text)
+        self.state(cause.text, *cause.audit_ids)
+        self.actions.extend(action for action in cause.actions if action not in self.actions)
+
+    def spoken(self, purpose: str) -> str:
+        """The sentences kept so far and what comes next, as the text of a turn."""
+        text = " ".join([*self.notes, purpose]).strip()
+        self.notes.clear()
+        return text
+
+
+def run(case: Case, purpose: str, calls: Sequence[Call]) -> Steps[list[dict[str, Any]]]:
+    """Runs the calls in one turn, after the changes of hypotheses that wait for one."""
+    verdicts = tuple(case.verdicts)
+    case.verdicts.clear()
+    results: list[dict[str, Any]] = yield Step(case.spoken(purpose), (*verdicts, *calls))
+    return results[len(verdicts) :]
+
+
+def ask(case: Case, question: str) -> Steps[str]:
+    case.asked += 1
+    answer: str = yield Question(case.spoken(question))
+    return answer
+
+
+def read(case: Case, purpose: str, *reads: Read) -> Steps[list[Reading]]:
+    """Runs what has not run yet, all in one turn; an answer that was too long is read again in narrower pages."""
+    new = {item.command: item for item in reads if item.command not in case.reads}
+    if new:
+        results = yield from run(case, purpose, [shell_call(item) for item in new.values()])
+        case.reads |= {command: reading_of(result) for command, result in zip(new, results, strict=True)}
+    readings = []
+    for item in reads:
+        reading = yield from _narrowed(case, item)
+        readings.append(reading)
+    return readings
+
+
+def shell_call(item: Read) -> Call:
+    arguments: dict[str, Any] = {"command": item.command, "reasoning": item.reasoning}
+    if item.tests:
+        arguments["hypothesis_ids"] = list(item.tests)
+    return Call("run_shell_cmd", arguments)
+
+
+def _narrowed(case: Case, item: Read) -> Steps[Reading]:
+    whole = case.reads[item.command]
+    if whole.outcome is not Outcome.TRUNCATED or not item.pages:
+        return whole
+    case.say("That answer was cut to fit, so I conclude nothing from it and ask in narrower parts.")
+    pages = yield from read(case, "", *(item.page(words) for words in item.pages))
+    return _together(pages)
+
+
+def _together(pages: Sequence[Reading]) -> Reading:
+    """Pages as one reading: good only when each of them is."""
+    for page in pages:
+        if not page.ok:
+            return page
+    first = pages[0]
+    audit_ids = tuple(audit_id for page in pages for audit_id in page.audit_ids)
+    return Reading(Outcome.OK, audit_ids, merged([page.value for page in pages]), 0, record=first.record)
+
+
+def merged(values: Sequence[Any]) -> Any:
+    """Lists one after the other, each element once; objects field by field; groups of rules one by one."""
+    if all(isinstance(value, list) for value in values):
+        lists: list[list[Any]] = list(values)
+        if len({len(items) for items in lists}) == 1 and all(isinstance(i, dict) for items in lists for i in items):
+            return [merged(list(items)) for items in zip(*lists, strict=True)]
+        seen: list[Any] = []
+        for item in (item for items in lists for item in items):
+            if item not in seen:
+                seen.append(item)
+        return seen
+    if all(isinstance(value, dict) for value in values):
+        keys = dict.fromkeys(key for value in values for key in value)
+        return {key: merged([value[key] for value in values if key in value]) for key in keys}
+    return values[0]
+
+
+# Hypotheses
+
+
+def confirm(case: Case, hypothesis: str, audit_ids: Iterable[str]) -> None:
+    _resolve(case, hypothesis, "confirm", audit_ids)
+
+
+def refute(case: Case, hypothesis: str, audit_ids: Iterable[str]) -> None:
+    _resolve(case, hypothesis, "refute", audit_ids)
+
+
+def _resolve(case: Case, hypothesis: str, action: str, audit_ids: Iterable[str]) -> None:
+    cited = list(dict.fromkeys(audit_ids))
+    if cited and hypothesis not in case.resolved:
+        case.resolved[hypothesis] = action
+        case.verdicts.append(Call("manage_hypotheses", {"action": action, "id": hypothesis, "audit_ids": cited}))

@@ -1,0 +1,246 @@
+"""Both network security gates: outbound at the source, inbound at the destination, decided by Azure's own rules."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from ghost.brain.offline.case import Case, Cause, confirm, read, refute
+from ghost.brain.offline.ends import End
+from ghost.brain.offline.hypotheses import FILTERED
+from ghost.brain.offline.reading import Outcome, Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.symptom import Symptom
+from ghost.net import (
+    Direction,
+    Flow,
+    GateVerdict,
+    SecurityGroup,
+    ServiceTags,
+    evaluate_group,
+    group_from_arm,
+    groups_from_effective_nsg,
+)
+
+BANDS = (0, 300, 1000, 4097, 70000)
+"""Priorities at which rules are read in parts when all of them are too many for one answer."""
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 4096, 100
+LAYER: dict[Direction, str] = {"Outbound": "nsg_outbound", "Inbound": "nsg_inbound"}
+
+
+def check_gates(case: Case, symptom: Symptom, source: End, destination: End, tags: ServiceTags) -> Steps[None]:
+    gates: list[tuple[End, Direction]] = [(source, "Outbound"), (destination, "Inbound")]
+    effective = [(end, direction) for end, direction in gates if end.interface and end.running is not False]
+    readings = yield from read(
+        case,
+        "Now the security rules in force at both gates: outbound at the source, inbound at the destination.",
+        *(_effective_read(end.interface, direction) for end, direction in effective if end.interface),
+    )
+    answers = {direction: answer for (_, direction), answer in zip(effective, readings, strict=True)}
+    for end, direction in gates:
+        groups, audit_ids = yield from _groups(case, end, direction, answers.get(direction))
+        if groups is not None:
+            _judge(case, symptom, source, destination, end, direction, groups, audit_ids, tags)
+    _resolve(case)
+
+
+def _effective_read(interface: ResourceId, direction: Direction) -> Read:
+    words = ("network", "nic", "list-effective-nsg", "-g", interface.group, "-n", interface.name)
+    pages = tuple(
+        az(*words, query=query("effective_rules_band", direction=direction, low=low, high=high))
+        for low, high in pairwise(BANDS)
+    )
+    return Read(
+        az(*words, query=query("effective_rules", direction=direction)),
+        f"Effective {direction.lower()} security rules at the interface {interface.name}.",
+        (FILTERED,),
+        pages,
+    )
+
+
+def _groups(
+    case: Case, end: End, direction: Direction, answer: Reading | None
+) -> Steps[tuple[tuple[SecurityGroup, ...] | None, tuple[str, ...]]]:
+    """The groups at one gate, effective if they can be had, else as configured; None where neither can."""
+    layer = LAYER[direction]
+    if end.machine is None:
+        case.not_verified(layer, f"{end.label} has no interface in the tenant whose rules could be read")
+        return None, ()
+    if answer is not None and answer.ok:
+        try:
+            return groups_from_effective_nsg(_decoded(answer.value, "effectiveSecurityRules")), answer.audit_ids
+        except ValueError as error:
+            case.say(f"The effective rules of {end.label} cannot be read: {error}.")
+    elif answer is not None:
+        case.say(f"The effective rules of {end.label} are not to be had: {answer.why}.")
+    else:
+        case.say(f"{end.label} is not running, so it has no effective rules; the configured ones are what counts.")
+    if not end.complete:
+        case.not_verified(layer, f"the rules at {end.label} could not be read: {_reason(answer)}")
+        return None, ()
+    return (yield from _configured(case, end, direction))
+
+
+def _configured(
+    case: Case, end: End, direction: Direction
+) -> Steps[tuple[tuple[SecurityGroup, ...] | None, tuple[str, ...]]]:
+    gates = [("subnet", end.subnet_group), ("nic", end.interface_group)]
+    reads = {gate: _configured_read(group, direction) for gate, group in gates if group}
+    if not reads:
+        return (), end.audit_ids
+    readings = yield from read(case, "I read the security groups as they are configured instead.", *reads.values())
+    failed = next((answer for answer in readings if not answer.ok), None)
+    if failed is not None:
+        case.not_verified(LAYER[direction], f"the rules at {end.label} could not be read: {failed.why}")
+        return None, ()
+    try:
+        groups = tuple(
+            group_from_arm(_decoded(answer.value, "securityRules"), "subnet" if gate == "subnet" else "nic")
+            for gate, answer in zip(reads, readings, strict=True)
+        )
+    except ValueError as error:
+        case.not_verified(LAYER[direction], f"the rules at {end.label} cannot be understood: {error}")
+        return None, ()
+    return groups, tuple(audit_id for answer in readings for audit_id in answer.audit_ids)
+
+
+def _configured_read(group: ResourceId, direction: Direction) -> Read:
+    words = ("network", "nsg", "show", "-g", group.group, "-n", group.name)
+    return Read(
+        az(*words, query=query("configured_rules", direction=direction)),
+        f"Configured {direction.lower()} rules of the security group {group.name}.",
+        (FILTERED,),
+    )
+
+
+def _decoded(value: Any, field: str) -> Any:
+    """The rules came as one line of JSON text each; here they are objects again."""
+    if isinstance(value, dict):
+        return {
+            key: [_object(i) for i in v] if key == field and isinstance(v, list) else _decoded(v, field)
+            for key, v in value.items()
+        }
+    if isinstance(value, list):
+        return [_decoded(item, field) for item in value]
+    return value
+
+
+def _object(item: Any) -> Any:
+    return json.loads(item) if isinstance(item, str) else item
+
+
+def _judge(
+    case: Case,
+    symptom: Symptom,
+    source: End,
+    destination: End,
+    end: End,
+    direction: Direction,
+    groups: Sequence[SecurityGroup],
+    audit_ids: tuple[str, ...],
+    tags: ServiceTags,
+) -> None:
+    layer = LAYER[direction]
+    if not (source.address and destination.address):
+        case.not_verified(layer, "the private address of one end is not known, so no rule can be applied", audit_ids)
+        return
+    flow = Flow(symptom.protocol, source.address, None, destination.address, symptom.port)
+    verdicts = [evaluate_group(group, flow, direction, tags) for group in groups]
+    denials = _once_per_rule([verdict for verdict in verdicts if not verdict.allowed and verdict.certain])
+    for denial in denials:
+        case.blame(_denied(denial, end, direction, flow, audit_ids))
+    doubtful = [verdict for verdict in verdicts if not verdict.certain]
+    if doubtful:
+        rules = ", ".join(plain(rule.name) for verdict in doubtful for rule in verdict.undecided)
+        case.not_verified(layer, f"whether {rules} matches {flow} depends on prefixes or a port not known", audit_ids)
+    elif not denials:
+        said = "; ".join(f"{_where(v)}: {_rule(v)} allows it" for v in verdicts) or "no security group is associated"
+        text = f"{direction} at {end.label} {flow} passes: {said}."
+        case.state(text, *audit_ids)
+        case.cover(layer, "cleared", audit_ids, text)
+
+
+def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
+    """One group at both gates denies by one rule: one finding."""
+    return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
+
+
+def _denied(verdict: GateVerdict, end: End, direction: Direction, flow: Flow, audit_ids: tuple[str, ...]) -> Cause:
+    text = f"{direction} at {end.label} {flow} is denied: {_where(verdict)}, {_rule(verdict)}."
+    return Cause(LAYER[direction], FILTERED, text, audit_ids, _remedies(verdict, direction, flow))
+
+
+def _where(verdict: GateVerdict) -> str:
+    group = resource_id(verdict.group.name)
+    gate = "interface" if verdict.gate == "nic" else "subnet"
+    return f"network security group {group.name if group else plain(verdict.group.name)} at the {gate}"
+
+
+def _rule(verdict: GateVerdict) -> str:
+    rule = verdict.rule
+    if rule is None:
+        return "no rule of it matches"
+    ports = ",".join(rule.destination_ports)
+    sources, destinations = ",".join(rule.source_prefixes), ",".join(rule.destination_prefixes)
+    return plain(
+        f"rule {plain(rule.name)} (priority {rule.priority}, {rule.access} {rule.protocol} "
+        f"{plain(sources)} to {plain(destinations)} port {plain(ports)})",
+        300,
+    )
+
+
+def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow) -> tuple[str, ...]:
+    """Advice with real names; the engineer decides whether the rule or the symptom is the mistake."""
+    group, rule = resource_id(verdict.group.name), verdict.rule
+    if group is None or rule is None:
+        return ()
+    priority = _free_priority(verdict)
+    words = ["az", "network", "nsg", "rule"]
+    where = ["-g", group.group, "--nsg-name", group.name]
+    remedies = []
+    if priority is not None:
+        ports = ["--destination-port-ranges", str(flow.destination_port)] if flow.destination_port else []
+        allow = [
+            *(
+                *words,
+                "create",
+                *where,
+                "-n",
+                f"allow-{flow.protocol.lower()}-{flow.destination_port or 'all'}-{priority}",
+            ),
+            *("--priority", str(priority), "--direction", direction, "--access", "Allow", "--protocol", flow.protocol),
+            *("--source-address-prefixes", flow.source_address),
+            *("--destination-address-prefixes", flow.destination_address, *ports),
+        ]
+        remedies.append(f"If this traffic is meant to pass, allow it before {plain(rule.name)}: {shlex.join(allow)}")
+    if not rule.is_default:
+        change = [*words, "update", *where, "-n", rule.name, "--access", "Allow"]
+        remedies.append(f"Or, if {plain(rule.name)} itself is the mistake, change it: {shlex.join(change)}")
+    return tuple(remedies)
+
+
+def _free_priority(verdict: GateVerdict) -> int | None:
+    """The lowest place before the rule that denies."""
+    assert verdict.rule is not None
+    used = {rule.priority for rule in verdict.group.rules if rule.direction == verdict.direction}
+    last = min(verdict.rule.priority - 1, LOWEST_PRIORITY)
+    tens = range(last // 10 * 10, HIGHEST_PRIORITY - 1, -10)
+    return next((p for p in (*tens, *range(last, HIGHEST_PRIORITY - 1, -1)) if p not in used), None)
+
+
+def _resolve(case: Case) -> None:
+    layers = [case.layers.get(layer) for layer in LAYER.values()]
+    denials = [cause for cause in case.causes if cause.hypothesis == FILTERED]
+    if denials:
+        confirm(case, FILTERED, [audit_id for cause in denials for audit_id in cause.audit_ids])
+    elif all(layer is not None and layer.status == "cleared" for layer in layers):
+        refute(case, FILTERED, [audit_id for layer in layers if layer for audit_id in layer.audit_ids])
+
+
+def _reason(answer: Reading | None) -> str:
+    if answer is None:
+        return "its interface is not known"
+    return answer.why if answer.outcome is not Outcome.OK else "its answer is not understood"

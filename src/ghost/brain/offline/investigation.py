@@ -1,0 +1,61 @@
+"""The whole investigation, top to bottom: symptom, scope, one stage for each layer, the wire, the conclusion.
+
+A stage ends only with its own layer; whatever it finds, the next one follows, so that two faults are two findings.
+"""
+
+from __future__ import annotations
+
+from ghost.brain.offline.case import Case, ask
+from ghost.brain.offline.conclusion import conclude, conclude_unresolved
+from ghost.brain.offline.ends import inspect_ends
+from ghost.brain.offline.gates import check_gates
+from ghost.brain.offline.hypotheses import register_all
+from ghost.brain.offline.local import probe
+from ghost.brain.offline.names import check_name, look_up, with_address
+from ghost.brain.offline.resolve import find_ends, nobody
+from ghost.brain.offline.routing import check_peering, check_routes
+from ghost.brain.offline.service import check_service
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.symptom import Symptom, parse_symptom, with_service
+from ghost.brain.offline.tenant import read_tenant
+from ghost.brain.offline.verdict import examine_wire
+
+
+def investigate(text: str) -> Steps[None]:
+    symptom = parse_symptom(text)
+    case = Case(symptom.text)
+    case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
+
+    tenant = yield from read_tenant(case, symptom)
+    name = yield from look_up(case, symptom, tenant)
+    ends = yield from find_ends(case, with_address(symptom, name), tenant)
+    if ends.missing:
+        yield from conclude_unresolved(case, ends, tenant.missing)
+        return
+    symptom = yield from _port(case, symptom, ends.destination.label)
+
+    register_all(case, symptom, ends.source.label, ends.destination.label)
+    yield from probe(case, ends.source, ends.destination)
+    source, destination = yield from inspect_ends(case, ends.source, ends.destination)
+    tags = yield from check_peering(case, source, destination)
+    yield from check_gates(case, symptom, source, destination, tags)
+    yield from check_routes(case, tenant, source, destination)
+    check_name(case, name, source, destination)
+    yield from check_service(case, destination)
+
+    if not case.causes or symptom.kind == "degraded":
+        yield from examine_wire(case, symptom, source, destination)
+    yield from conclude(case, symptom)
+
+
+def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
+    """The rules are about ports: one that was neither said nor implied is asked for."""
+    if symptom.port is not None or symptom.protocol == "Icmp":
+        return symptom
+    implied = with_service(symptom, destination)
+    if implied.port is not None:
+        return implied
+    answer = yield from ask(
+        case, f"Which port of {destination} does not answer as it should? For example: 443, or udp 53."
+    )
+    return symptom if nobody(answer) else with_service(symptom, answer)

@@ -1,0 +1,110 @@
+"""Which resource a phrase of the symptom means, by the names, tags, addresses and subnets of the tenant.
+
+Exact mentions come first; then words, weighted by how few resources carry them, so that a word that every name has
+counts for nothing. Nothing here knows any resource's name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from ghost.brain.offline.symptom import vocabulary, word_set
+
+CLOSE_SPELLING = 0.84
+ENOUGH = 0.55
+"""Score from which a resource may be meant at all."""
+CLEARLY_BETTER = 1.15
+"""The best must beat the second by this factor, or the engineer is asked."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """Something that has a name: `strong` are words of the name, `weak` those of what surrounds it."""
+
+    key: int
+    name: str
+    strong: frozenset[str]
+    weak: frozenset[str]
+
+
+def mentions(phrase: str, name: str) -> bool:
+    """The whole name, not as a part of a longer one."""
+    return re.search(rf"(?<![\w.\-]){re.escape(name)}(?![\w\-]|\.\w)", phrase, re.IGNORECASE) is not None
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Parts of a name, also between letters and digits, and the name itself; plurals as singulars."""
+    pieces: set[str] = set()
+    for word in re.findall(r"[a-z0-9]+", text.lower()):
+        pieces.add(word)
+        pieces.update(re.findall(r"[a-z]+|[0-9]+", word))
+    return frozenset(_singular(piece) for piece in pieces)
+
+
+def meaningful(phrase: str) -> frozenset[str]:
+    """The words of a phrase that can tell one resource from another."""
+    ignored = word_set("stop_words") | word_set("machine_words") | word_set("subnet_words") | word_set("network_words")
+    kept = " ".join(word for word in re.findall(r"[\w.\-]+", phrase.lower()) if word.strip(".-") not in ignored)
+    return tokens(kept)
+
+
+def is_plural(phrase: str) -> bool:
+    """More than one machine is meant, so that any of them will do."""
+    return bool(word_set("plural_words") & set(re.findall(r"\w+", phrase.lower())))
+
+
+def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Described]]:
+    """Best first; only what scores enough."""
+    wanted = meaningful(phrase)
+    if not wanted or not described:
+        return []
+    weight = _rarity(wanted, described)
+    scored = ((_score(wanted, item, weight), item) for item in described)
+    return sorted((pair for pair in scored if pair[0] >= ENOUGH), key=lambda pair: (-pair[0], pair[1].name))
+
+
+def clear_winners(ranked: Sequence[tuple[float, Described]]) -> list[Described]:
+    """The best and those as good as it."""
+    if not ranked:
+        return []
+    best = ranked[0][0]
+    return [item for score, item in ranked if score * CLEARLY_BETTER >= best]
+
+
+def _score(wanted: Iterable[str], item: Described, weight: dict[str, float]) -> float:
+    return sum(weight[word] * max(_likeness(word, item.strong), 0.8 * _likeness(word, item.weak)) for word in wanted)
+
+
+def _likeness(word: str, known: frozenset[str]) -> float:
+    if word in known:
+        return 1.0
+    synonyms: dict[str, list[str]] = vocabulary()["synonyms"]
+    if any(other in known for other in synonyms.get(word, ())):
+        return 0.8
+    if len(word) < 3 or word.isdigit():
+        return 0.0
+    if any(len(other) >= 3 and (other.startswith(word) or word.startswith(other)) for other in known):
+        return 0.7
+    if len(word) >= 5 and any(
+        len(other) >= 5 and SequenceMatcher(None, word, other).ratio() >= CLOSE_SPELLING for other in known
+    ):
+        return 0.6
+    return 0.0
+
+
+def _rarity(wanted: Iterable[str], described: Sequence[Described]) -> dict[str, float]:
+    """A word counts the less the more resources carry it; what all of them carry counts for nothing."""
+    carried: Counter[str] = Counter()
+    for word in wanted:
+        carried[word] = sum(_likeness(word, item.strong | item.weak) > 0 for item in described)
+    total = len(described)
+    return {word: math.log((total + 1) / count) if (count := carried[word]) else 0.0 for word in wanted}
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word

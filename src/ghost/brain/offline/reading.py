@@ -1,0 +1,189 @@
+"""Reads of the Azure API: how a command is built, and what its result is worth.
+
+Every word of a command is quoted; names that come from the tenant are data, and one that Azure could not have given
+is refused before it becomes part of a command. A truncated answer is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.()\-]{0,88}[A-Za-z0-9_()\-])?")
+"""What Azure allows in names of groups and network resources.
+
+https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+"""
+ID = re.compile(r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)/providers/(?P<path>.+)", re.I)
+
+
+class Outcome(Enum):
+    OK = "ok"
+    DENIED = "denied"
+    FAILED = "failed"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One result of `run_shell_cmd`, or of several pages of it taken together."""
+
+    outcome: Outcome
+    audit_ids: tuple[str, ...]
+    """Records that may be cited: never a refused command or one that did not run."""
+    value: Any = None
+    """The JSON of the output; the text itself where it is none."""
+    exit_code: int | None = None
+    why: str = ""
+    """Why there is no answer, as a clause."""
+    record: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.OK
+
+    @property
+    def audit_id(self) -> str | None:
+        return self.record
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of a list whose elements are objects, or objects as JSON text."""
+        items = self.value if isinstance(self.value, list) else []
+        return [row for row in map(_object, items) if row is not None]
+
+    def row(self) -> dict[str, Any]:
+        return self.value if self.ok and isinstance(self.value, dict) else {}
+
+
+def reading_of(result: dict[str, Any]) -> Reading:
+    audit_id = result.get("audit_id")
+    record = str(audit_id) if audit_id else None
+    cited = (record,) if record else ()
+    status, error = result.get("status"), result.get("error")
+    if status == "denied":
+        reason = result.get("denial_reason") or (result.get("_meta") or {}).get("denial_reason")
+        because = f' ("{plain(str(reason), 120)}")' if reason else ""
+        return Reading(Outcome.DENIED, (), why=f"the command was denied{because}, record {record}", record=record)
+    if status != "completed":
+        hint = result.get("suggestion") or result.get("message") or ""
+        why = f"the command did not run: {plain(f'{error} {hint}'.strip(), 160)}"
+        return Reading(Outcome.FAILED, (), why=why, record=record)
+    exit_code = result.get("exit_code")
+    output = str(result.get("output") or "")
+    if exit_code != 0:
+        said = plain(str(result.get("stderr") or output), 200)
+        return Reading(
+            Outcome.FAILED, cited, output, exit_code, f"{_exit_meaning(exit_code)} (exit {exit_code}): {said}", record
+        )
+    if (result.get("output_metadata") or {}).get("truncation_applied"):
+        return Reading(
+            Outcome.TRUNCATED, cited, None, 0, f"the answer was longer than may be shown, record {record}", record
+        )
+    return Reading(Outcome.OK, cited, _json_or_text(output), 0, record=record)
+
+
+def _exit_meaning(exit_code: Any) -> str:
+    return {
+        1: "the service refused or could not be reached",
+        2: "the command line was not accepted",
+        3: "the resource was not found",
+        127: "the program is not installed",
+    }.get(exit_code, "the command failed")
+
+
+def _json_or_text(output: str) -> Any:
+    try:
+        return json.loads(output)
+    except ValueError:
+        return output
+
+
+def _object(item: Any) -> dict[str, Any] | None:
+    if isinstance(item, str):
+        try:
+            item = json.loads(item)
+        except ValueError:
+            return None
+    return item if isinstance(item, dict) else None
+
+
+@dataclass(frozen=True)
+class Read:
+    """A command to run, and, for an answer that may be too long, narrower ones that together say the same."""
+
+    words: tuple[str, ...]
+    reasoning: str
+    tests: tuple[str, ...] = ()
+    """The hypotheses it tests."""
+    pages: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def command(self) -> str:
+        return shlex.join(self.words)
+
+    def page(self, words: tuple[str, ...]) -> Read:
+        return replace(self, words=words, pages=())
+
+
+def az(*words: str, query: str | None = None) -> tuple[str, ...]:
+    return ("az", *words, *(("--query", query) if query else ()), "-o", "json")
+
+
+@cache
+def _templates() -> dict[str, str]:
+    text = (Path(__file__).parent / "queries.toml").read_text(encoding="utf-8")
+    return {str(name): str(value) for name, value in tomllib.loads(text).items()}
+
+
+def query(name: str, **values: Any) -> str:
+    """The template of that name with `values` as JMESPath literals."""
+    return Template(_templates()[name]).substitute({key: _literal(value) for key, value in values.items()})
+
+
+def _literal(value: Any) -> str:
+    return "`" + json.dumps(value).replace("`", "\\`") + "`"
+
+
+@dataclass(frozen=True)
+class ResourceId:
+    text: str
+    subscription: str
+    group: str
+    names: tuple[str, ...]
+    """Of the resource and, after it, of its parts: (`vnet-a`, `subnet-1`)."""
+
+    @property
+    def name(self) -> str:
+        return self.names[-1]
+
+    def same(self, other: ResourceId | None) -> bool:
+        return other is not None and self.text.casefold() == other.text.casefold()
+
+
+def resource_id(text: Any) -> ResourceId | None:
+    """None where it is none, or where a name in it is not one Azure gives."""
+    match = ID.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    names = tuple(match["path"].split("/")[2::2])
+    if not names or not all(is_name(name) for name in (match["group"], *names)):
+        return None
+    return ResourceId(match[0], match["subscription"], match["group"], names)
+
+
+def is_name(text: Any) -> bool:
+    return isinstance(text, str) and NAME.fullmatch(text) is not None
+
+
+def plain(text: str, most: int = 80) -> str:
+    """Text of the tenant as one short printable line."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."

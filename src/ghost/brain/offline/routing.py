@@ -1,0 +1,297 @@
+"""Peering of the networks, and the route each end takes to the other."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from ghost.brain.offline.case import Case, Cause, confirm, read, refute
+from ghost.brain.offline.ends import End
+from ghost.brain.offline.hypotheses import MISROUTED
+from ghost.brain.offline.reading import Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.steps import Steps
+from ghost.brain.offline.tenant import Tenant
+from ghost.net import Route, ServiceTags, routes_from_effective_table, select_route
+
+WITHIN_AZURE = {"vnetlocal", "vnetpeering", "vnetglobalpeering", "globalvnetpeering", "virtualnetworkpeering"}
+
+
+def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTags]:
+    """Judges the peering where the ends are in two networks, and says what `VirtualNetwork` means to the source."""
+    prefixes = (*source.network_prefixes, *destination.network_prefixes)
+    if source.network is None or destination.network is None:
+        case.not_verified("peering", "the virtual network of one end is not known, so no peering can be judged")
+        return ServiceTags(tuple(dict.fromkeys(source.network_prefixes or destination.network_prefixes)))
+    audit_ids = (*source.audit_ids, *destination.audit_ids)
+    if source.network.same(destination.network):
+        note = f"both ends are in {source.network.name}, so no peering is on the path"
+        case.cover("peering", "cleared", audit_ids, note)
+        return ServiceTags(tuple(dict.fromkeys(prefixes)))
+    readings = yield from read(
+        case,
+        f"The ends are in two networks, {source.network.name} and {destination.network.name}; I check their peering.",
+        _peering_read(source.network),
+        _peering_read(destination.network),
+    )
+    sides = [(source.network, destination.network, readings[0]), (destination.network, source.network, readings[1])]
+    problems = [problem for side in sides if (problem := _peering_problem(*side)) is not None]
+    cited = [audit_id for answer in readings for audit_id in answer.audit_ids if answer.ok]
+    unread = next((answer for answer in readings if not answer.ok), None)
+    if problems:
+        text = f"The peering does not carry traffic: {'; '.join(problems)}."
+        case.blame(
+            Cause("peering", MISROUTED, text, tuple(cited), _peering_advice(source.network, destination.network))
+        )
+        return ServiceTags(source.network_prefixes)
+    if unread is not None:
+        case.not_verified("peering", f"the peerings could not be read: {unread.why}")
+        return ServiceTags(tuple(dict.fromkeys(prefixes)))
+    text = f"{source.network.name} and {destination.network.name} are peered, connected on both sides."
+    case.state(text, *cited)
+    case.cover("peering", "cleared", cited, text)
+    return ServiceTags(tuple(dict.fromkeys(prefixes)))
+
+
+def _peering_read(network: ResourceId) -> Read:
+    words = ("network", "vnet", "peering", "list", "-g", network.group, "--vnet-name", network.name)
+    return Read(az(*words, query=query("peerings")), f"Peerings of {network.name}.", (MISROUTED,))
+
+
+def _peering_problem(here: ResourceId, there: ResourceId, answer: Reading) -> str | None:
+    if not answer.ok:
+        return None
+    peering = next((row for row in answer.rows() if there.same(resource_id(row.get("remote")))), None)
+    if peering is None:
+        return f"{here.name} has no peering with {there.name}"
+    name, state = plain(str(peering.get("name"))), str(peering.get("state"))
+    if state.casefold() != "connected":
+        return f"peering {name} of {here.name} is {plain(state)}"
+    if peering.get("access") is False:
+        return f"peering {name} of {here.name} does not allow access to the remote network"
+    return None
+
+
+def _peering_advice(here: ResourceId, there: ResourceId) -> tuple[str, ...]:
+    return tuple(
+        f"Peer {near.name} with {far.name}, or delete a disconnected peering and create it again: "
+        + shlex.join(
+            [
+                *("az", "network", "vnet", "peering", "create", "-g", near.group, "--vnet-name", near.name),
+                *("-n", f"{near.name}-to-{far.name}"[:80], "--remote-vnet", far.text, "--allow-vnet-access"),
+            ]
+        )
+        for near, far in ((here, there), (there, here))
+    )
+
+
+# Routes
+
+
+def check_routes(case: Case, tenant: Tenant, source: End, destination: End) -> Steps[None]:
+    directions = [(source, destination), (destination, source)]
+    able = [(end, other) for end, other in directions if end.interface and end.running is not False and other.address]
+    readings = yield from read(
+        case,
+        "Next, the effective routes in both directions; answers have to find their way back too.",
+        *(_route_read(end.interface, other.address) for end, other in able if end.interface),
+    )
+    answers = {end.role: answer for (end, _), answer in zip(able, readings, strict=True)}
+    cleared: list[str] = []
+    cited: list[str] = []
+    for end, other in directions:
+        routes, audit_ids = yield from _routes(case, end, other, answers.get(end.role))
+        if routes is None:
+            continue
+        route = select_route(routes, other.address)
+        problem = _problem(route, end, other)
+        if problem:
+            _blame(case, route, problem, end, other, audit_ids)
+        elif route is not None:
+            said = yield from _onward(case, tenant, route, end, other)
+            if said is not None:
+                cleared.append(said)
+                cited += audit_ids
+    if len(cleared) == len([pair for pair in directions if pair[0].machine]) and cleared:
+        case.state(f"Routing is sound: {'; '.join(cleared)}.", *cited)
+        case.cover("routes", "cleared", cited, "; ".join(cleared))
+    _resolve(case)
+
+
+def _route_read(interface: ResourceId, address: str) -> Read:
+    words = ("network", "nic", "show-effective-route-table", "-g", interface.group, "-n", interface.name)
+    page = az(*words, query=query("effective_routes_to", prefixes=prefixes_around(address)))
+    return Read(
+        az(*words, query=query("effective_routes")),
+        f"Effective routes of the interface {interface.name}.",
+        (MISROUTED,),
+        (page,),
+    )
+
+
+def prefixes_around(address: str) -> list[str]:
+    """Every prefix that can hold the address: JMESPath cannot compare prefixes, but it can look one up."""
+    parsed = ip_address(address)
+    return [str(ip_network(f"{address}/{length}", strict=False)) for length in range(parsed.max_prefixlen, -1, -1)]
+
+
+def _routes(
+    case: Case, end: End, other: End, answer: Reading | None
+) -> Steps[tuple[Sequence[Route] | None, tuple[str, ...]]]:
+    """Effective routes, or those that follow from the route table and the address spaces; None where neither."""
+    if end.machine is None:
+        return None, ()
+    if not other.address:
+        case.not_verified("routes", f"the address of {other.label} is not known")
+        return None, ()
+    if answer is not None and answer.ok:
+        try:
+            return routes_from_effective_table(_decoded(answer.value)), answer.audit_ids
+        except ValueError as error:
+            case.say(f"The effective routes of {end.label} cannot be read: {error}.")
+    elif answer is not None:
+        case.say(f"The effective routes of {end.label} are not to be had: {answer.why}.")
+    if not end.complete:
+        because = answer.why if answer is not None else "its interface is not known"
+        case.not_verified("routes", f"the routes of {end.label} could not be read: {because}")
+        return None, ()
+    return (yield from _configured(case, end, other))
+
+
+def _configured(case: Case, end: End, other: End) -> Steps[tuple[Sequence[Route] | None, tuple[str, ...]]]:
+    system = [Route(prefix, "VnetLocal") for prefix in end.network_prefixes]
+    if not (end.network and end.network.same(other.network)):
+        system += [Route(prefix, "VNetPeering") for prefix in other.network_prefixes]
+    if end.route_table is None:
+        return system, end.audit_ids
+    words = ("network", "route-table", "show", "-g", end.route_table.group, "-n", end.route_table.name)
+    (table,) = yield from read(
+        case,
+        f"I read the route table {end.route_table.name} as it is configured instead.",
+        Read(az(*words, query=query("configured_routes")), f"Routes of {end.route_table.name}.", (MISROUTED,)),
+    )
+    if not table.ok:
+        case.not_verified("routes", f"the routes of {end.label} could not be read: {table.why}")
+        return None, ()
+    rows = [json.loads(row) if isinstance(row, str) else row for row in table.row().get("routes") or ()]
+    user = [
+        Route(
+            str(row.get("addressPrefix")),
+            str(row.get("nextHopType") or "None"),
+            row.get("nextHopIpAddress"),
+            "User",
+            name=str(row.get("name") or ""),
+        )
+        for row in rows
+    ]
+    return [*user, *system], (*table.audit_ids, *end.audit_ids)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("value"), list):
+        return {"value": [json.loads(row) if isinstance(row, str) else row for row in value["value"]]}
+    return value
+
+
+def _problem(route: Route | None, end: End, other: End) -> str | None:
+    """Why packets do not arrive by this route; None where they may."""
+    if route is None:
+        return f"{end.label} has no active route to {other.address}"
+    hop = route.next_hop_type.casefold()
+    if hop == "none":
+        return f"{end.label} drops packets to {other.address}: {_named(route)} has the next hop None"
+    if hop == "internet" and ip_address(other.address).is_private:
+        return f"{end.label} sends packets to {other.address}, a private address, to the internet: {_named(route)}"
+    return None
+
+
+def _named(route: Route) -> str:
+    name = f" {plain(route.name)}" if route.name else ""
+    return f"{route.source.lower()} route{name} {route.prefix}"
+
+
+def _blame(case: Case, route: Route | None, problem: str, end: End, other: End, audit_ids: tuple[str, ...]) -> None:
+    by_peering = any(cause.layer == "peering" for cause in case.causes)
+    if by_peering and (route is None or route.source.casefold() == "default"):
+        case.state(f"{problem}, as is to be expected without a peering.", *audit_ids)
+        case.not_verified("routes", "without the peering there is no route to judge", audit_ids)
+        return
+    case.blame(Cause("routes", MISROUTED, f"{problem}.", audit_ids, _route_advice(route, end, other)))
+
+
+def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
+    if route is None or route.source.casefold() != "user" or not route.name or end.route_table is None:
+        return (f"Give the subnet of {end.label} a route to {other.address}.",)
+    where = ["-g", end.route_table.group, "--route-table-name", end.route_table.name, "-n", route.name]
+    delete = shlex.join(["az", "network", "route-table", "route", "delete", *where])
+    mend = shlex.join(["az", "network", "route-table", "route", "update", *where, "--next-hop-type", "VnetLocal"])
+    return (
+        f"If nothing needs the route {plain(route.name)}, remove it, so that Azure's own route counts: {delete}",
+        f"Or give it a next hop that delivers: {mend}",
+    )
+
+
+def _onward(case: Case, tenant: Tenant, route: Route, end: End, other: End) -> Steps[str | None]:
+    """What the selected route does, where that is known to deliver; None, with a note, where it is not."""
+    hop = route.next_hop_type.casefold()
+    said = f"{end.label} reaches {other.address} by the {_named(route)} ({route.next_hop_type})"
+    if hop == "virtualappliance":
+        return (yield from _through_appliance(case, tenant, route, said))
+    if hop == "virtualnetworkgateway" and other.machine is not None:
+        case.not_verified("routes", f"{said}: a gateway, though the destination is in the tenant; I cannot see past it")
+        return None
+    return said
+
+
+def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> Steps[str | None]:
+    """An appliance delivers only when it runs and forwards; whether its own rules let the flow pass is not visible."""
+    address = route.next_hop_ip or "an address not given"
+    machine = next(iter(tenant.machines_at(address)), None)
+    if machine is None:
+        case.not_verified("routes", f"{said} through the appliance {plain(address)}, which is no machine I can see")
+        return None
+    (answer,) = yield from read(
+        case,
+        f"That route leads through the appliance {machine.name}, so I check that it forwards.",
+        Read(
+            az("network", "nic", "list", "-g", machine.group, query=query("forwarding_at", address=address)),
+            f"Whether the interface of {machine.name} forwards packets.",
+            (MISROUTED,),
+        ),
+    )
+    row = next(iter(answer.rows()), {})
+    stopped = machine.power and not machine.power.lower().endswith("running")
+    if stopped or (answer.ok and row.get("forwarding") is False):
+        why = f"is not running ({plain(machine.power)})" if stopped else "has IP forwarding switched off"
+        cited = answer.audit_ids if answer.ok else tenant.audit_ids
+        start = shlex.join(["az", "vm", "start", "-g", machine.group, "-n", machine.name])
+        forward = shlex.join(
+            [
+                "az",
+                "network",
+                "nic",
+                "update",
+                "-g",
+                machine.group,
+                "-n",
+                plain(str(row.get("name"))),
+                "--ip-forwarding",
+            ]
+        )
+        advice = f"Start the appliance: {start}" if stopped else f"Switch forwarding on: {forward}"
+        text = f"{said} through the appliance {machine.name}, which {why}."
+        case.blame(Cause("routes", MISROUTED, text, cited if not stopped else (*tenant.audit_ids, *cited), (advice,)))
+        return None
+    case.not_verified("routes", f"{said} through the appliance {machine.name}; its own rules are not visible to Azure")
+    return None
+
+
+def _resolve(case: Case) -> None:
+    causes = [cause for cause in case.causes if cause.hypothesis == MISROUTED]
+    layers = [case.layers.get(layer) for layer in ("routes", "peering")]
+    if causes:
+        confirm(case, MISROUTED, [audit_id for cause in causes for audit_id in cause.audit_ids])
+    elif all(layer is not None and layer.status == "cleared" for layer in layers):
+        refute(case, MISROUTED, [audit_id for layer in layers if layer for audit_id in layer.audit_ids])

@@ -1,0 +1,48 @@
+"""What an investigation yields: calls of tools, or a question. It gets results, or an answer, back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return key_of(self.name, self.arguments)
+
+
+@dataclass(frozen=True)
+class Step:
+    text: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    text: str
+
+
+Steps = Generator[Step | Question, Any, T]
+"""A `Step` is answered by its results, one dict a call; a `Question` by the engineer's words."""
+
+_COMMENTARY = {"reasoning", "hypothesis_ids", "investigation_context"}
+
+
+def key_of(name: str, arguments: Mapping[str, Any]) -> str:
+    """What makes two calls the same one. Why it was made does not, nor, for a hypothesis, how it is worded."""
+    if name == "manage_hypotheses":
+        kept = {key: arguments.get(key) for key in ("action", "id")}
+    elif name == "complete_investigation":
+        kept = {}
+    else:
+        kept = {key: value for key, value in arguments.items() if key not in _COMMENTARY}
+    return json.dumps([name, kept], sort_keys=True, default=str)
