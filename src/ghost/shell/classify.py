@@ -1,33 +1,187 @@
 """The verdict on one command line: SAFE, RISKY or FORBIDDEN, by fixed rules alone. Nothing here starts a process.
 
-A first frame: every command is RISKY until the tables behind it say otherwise.
+The line is parsed once. Tier 0 refuses what is never run; then syntax and patterns (Tier 3), the allowlist with its
+option grammars (Tier 1) and the table of az reads (Tier 2) must each have nothing against it. Whatever no rule knows
+is RISKY. The tables are data in `policy/`.
 """
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from ghost.shell.decision import RISKY, Classification, Decision
+from ghost.shell import az
+from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
+from ghost.shell.forbidden import credential_behind, forbidden
+from ghost.shell.grammar import Grammar, Refusal, grammars
+from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
+from ghost.shell.urls import host_of
+from ghost.shell.values import Roots, default_roots, real_path
 
-MAX_LENGTH = 16_384
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
-    """Judge one command line. Never raises, whatever the string; linear in its length."""
+    """Judge one command line. Never raises, whatever the string; linear in its length.
+
+    `roots` are the directories under which captures are read and reports written: by default the working directory,
+    its `captures` and /tmp/captures.
+    """
     if len(command) > MAX_LENGTH:
-        return Decision(RISKY, 3, "syntax: length", "The command is too long.", problem="command_too_long")
-    if not command.strip():
-        return Decision(RISKY, 3, "syntax: empty", "There is no command.", problem="empty_command")
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        return Decision(RISKY, 3, "syntax: quotes", str(error), problem="unsupported_syntax")
-    return Decision(RISKY, 1, "not in the allowlist", "Not in the allowlist.", words[0], words)
+        why = f"The command has {len(command)} characters; at most {MAX_LENGTH} are read. Ask for less at once."
+        return Decision(RISKY, 3, "syntax: length", why, problem="command_too_long")
+    line = parse(command)
+    if not line.words and line.fault is None:
+        return Decision(RISKY, 3, "syntax: empty", "There is no command. Give one.", problem="empty_command")
+    refusal = forbidden(command, line)
+    if refusal is None:
+        decision = _judge(line, Roots(tuple(default_roots() if roots is None else roots)))
+        if decision.classification == SAFE:
+            return decision
+        refusal = credential_behind(line.words)
+        if refusal is None:
+            return decision
+    program = line.words[0] if line.words else ""
+    return Decision(FORBIDDEN, 0, refusal.rule, refusal.explanation, program, environment=_environment(program))
 
 
 def classify(command: str, roots: Sequence[Path] | None = None) -> tuple[Classification, int | None, str]:
     """What `decide` says, as `(classification, tier, explanation)`; the tier is None when SAFE."""
     decision = decide(command, roots)
     return decision.classification, decision.tier, decision.explanation
+
+
+def _judge(line: CommandLine, roots: Roots) -> Decision:
+    words = line.words
+    if line.fault is not None:
+        return _cannot_run(words, line.fault.rule, line.fault.explanation)
+    if line.backticked and not _only_query_backticks(line):
+        why = "A backtick in double quotes is command substitution. Use single quotes if it is text."
+        return _cannot_run(words, "pattern: substitution", why)
+    if _ASSIGNMENT.match(words[0]):
+        why = f"{words[0][:80]!r} sets a variable for the command behind it, which the shell does not do. Leave it out."
+        return _cannot_run(words, "pattern: environment", why)
+    grammar, words = _grammar_of(words)
+    if grammar is not None:
+        return _by_grammar(grammar, words, roots)
+    program = words[0]
+    if "/" in program or not program:
+        bare = program.rpartition("/")[2]
+        fix = f" Write {bare} ..." if bare in grammars() or bare == "az" else ""
+        why = f"Programs are run by their bare name from the system's directories, so {program[:80]!r} cannot run.{fix}"
+        return _cannot_run(words, "not in the allowlist", why, tier=1)
+    if program == "az":
+        return _by_az_table(words)
+    return _unknown_program(words, roots)
+
+
+def _cannot_run(words: Sequence[str], rule: str, explanation: str, tier: int = 3) -> Decision:
+    program = words[0] if words else ""
+    return Decision(
+        RISKY, tier, rule, explanation, program, problem="unsupported_syntax", environment=_environment(program)
+    )
+
+
+def _environment(program: str) -> Environment:
+    return "azure" if program == "az" else "local"
+
+
+def _only_query_backticks(line: CommandLine) -> bool:
+    """Backticks are JMESPath literals in the value of an az `--query`, and nowhere else."""
+    words = line.words
+    return words[0] == "az" and all(
+        words[index].startswith("--query=") or words[index - 1] == "--query" for index in line.backticked
+    )
+
+
+def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]]:
+    """The program's table, and the words with its own name for whatever spelling of it came first."""
+    known = grammars()
+    if grammar := known.get(words[0]):
+        return grammar, words
+    for grammar in known.values():
+        for spelling in grammar.spelling_patterns:
+            for size in (1, 2, 3, 4):
+                if size <= len(words) and spelling.fullmatch(" ".join(words[:size])):
+                    return grammar, (grammar.program, *words[size:])
+    return None, words
+
+
+def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decision:
+    refusal = grammar.refusal(words, roots)
+    if refusal is not None:
+        return Decision(RISKY, 1, refusal.rule, refusal.explanation, grammar.program, words)
+    hosts = tuple(host_of(word) for word in words[1:] if "://" in word) if grammar.hosts_of else ()
+    return Decision(
+        SAFE,
+        None,
+        f"{grammar.program}: allowed",
+        f"{grammar.program} {grammar.about}, and every option of this command is known to only read.",
+        grammar.program,
+        (words[0], *grammar.harden, *words[1:]),
+        hosts=hosts,
+    )
+
+
+def _by_az_table(words: tuple[str, ...]) -> Decision:
+    refusal = az.reads().refusal(words)
+    if refusal is not None:
+        return Decision(RISKY, 2, refusal.rule, refusal.explanation, "az", words, environment="azure")
+    why = "This az command is in the table of reads, and every option of it is known."
+    return Decision(SAFE, None, "az: read", why, "az", words, environment="azure")
+
+
+def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
+    program = words[0]
+    patterns = _patterns()
+    if known := patterns.dangerous.get(program):
+        why = f"{program} {known.explanation}.{_which_files(words, roots) if program == 'rm' else ''}"
+        return Decision(RISKY, 3, known.rule, why, program, words)
+    if program == "cat":
+        why = f"cat prints local files, which is never approved unasked.{_which_files(words, roots)}"
+        return Decision(RISKY, 1, "cat: asks always", why, program, words)
+    effect = patterns.unknown.get(program)
+    what = f"{program} {effect}." if effect else f"What {program[:80]!r} does is not known to the policy."
+    near = "" if effect else " If it only reads, approve it once or use an allowed program instead."
+    return Decision(RISKY, 1, "not in the allowlist", f"{what} It is not in the allowlist.{near}", program, words)
+
+
+def _which_files(words: Sequence[str], roots: Roots) -> str:
+    """Where the files of a cat or rm really lie, for the prompt."""
+    paths = [word for word in words[1:] if not word.startswith("-")]
+    sentences = []
+    for path in paths[:8]:
+        if any(character in path for character in "*?["):
+            sentences.append(f" {path[:80]!r} is taken as written: nothing expands it.")
+            continue
+        inside = roots.hold(path)
+        place = (
+            "under the workspace's own directories" if inside else "OUTSIDE the audit, capture and report directories"
+        )
+        sentences.append(f" {path[:120]!r} is really {str(real_path(path))[:160]!r}, {place}.")
+    if len(paths) > 8:
+        sentences.append(f" And {len(paths) - 8} more.")
+    return "".join(sentences)
+
+
+@dataclass(frozen=True)
+class _Patterns:
+    dangerous: Mapping[str, Refusal]
+    unknown: Mapping[str, str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    table = tomllib.loads((Path(__file__).parent / "policy" / "patterns.toml").read_text(encoding="utf-8"))
+    return _Patterns(
+        dangerous={
+            program: Refusal(f"pattern: {rule}", row["why"])
+            for rule, row in table["patterns"].items()
+            for program in row["programs"].split()
+        },
+        unknown={program: why for programs, why in table["unknown"].items() for program in programs.split()},
+    )

@@ -17,6 +17,7 @@ must match and that must not, and they are checked when it is loaded.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class Grammar:
     forms: tuple[Form, ...]
     risks: Mapping[str, str]
     harden: tuple[str, ...]
-    spellings: tuple[str, ...]
+    spelling_patterns: tuple[re.Pattern[str], ...]
     hosts_of: str
     """The operand type whose host must be judged before the run ('URL' for curl), or ''."""
     prefixes: tuple[str, ...]
@@ -234,7 +235,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         forms=tuple(_parse_form(form) for form in forms),
         risks=_by_each_name(table.get("risks", {})),
         harden=tuple(table.get("harden", ())),
-        spellings=tuple(table.get("spellings", ())),
+        spelling_patterns=tuple(re.compile(text) for text in table.get("spellings", ())),
         hosts_of=table.get("hosts_of", ""),
         prefixes=tuple(table.get("prefixes", ("-",))),
     )
@@ -248,7 +249,9 @@ def _parse_form(form: Mapping[str, Any]) -> Form:
         lead=tuple(frozenset(words.split()) for words in form.get("lead", ())),
         words=frozenset(form.get("words", "").split()),
         pairs={
-            keyword: parse_type(text) for keywords, text in form.get("pairs", {}).items() for keyword in keywords.split()
+            keyword: parse_type(text)
+            for keywords, text in form.get("pairs", {}).items()
+            for keyword in keywords.split()
         },
         operands=operands,
         at_least=form.get("at_least", 0),
@@ -264,7 +267,9 @@ def _by_each_name(risks: Mapping[str, str]) -> dict[str, str]:
 def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> None:
     for kind in ("safe", "risky"):
         if not examples.get(kind):
-            raise ConfigurationError(f"The policy table of {grammar.program} has no {kind} examples; give at least one.")
+            raise ConfigurationError(
+                f"The policy table of {grammar.program} has no {kind} examples; give at least one."
+            )
         for command in examples[kind]:
             line = parse(command)
             words = (grammar.program, *line.words[1:])

@@ -55,7 +55,7 @@ _BACKTICK = re.compile(r"(?:[^\\`]|\\.)*`", re.DOTALL)
 _INVISIBLE = re.compile(r"[^\x20-\x7e]")
 
 _OPERATOR_NAMES = {
-    "|": "a pipe", "||": "'or'", "|&": "a pipe", "&": "running in the background", "&&": "'and'", ";": "a second command",
+    "|": "a pipe", "||": "'or'", "|&": "a pipe", "&": "a background job", "&&": "'and'", ";": "a second command",
     "\n": "a line break", "\r": "a carriage return", "`": "command substitution", "$(": "command substitution",
     "<(": "process substitution", ">(": "process substitution", "(": "a subshell", ")": "a subshell",
 }  # fmt: skip
@@ -135,7 +135,9 @@ def parse(command: str) -> CommandLine:
             parts.blame(rule, f"{_ONE_COMMAND}{text!r} outside quotes is {name}.{_FIX}")
             parts.end_segment()
         elif kind == "variable":
-            parts.blame("pattern: substitution", f"{_ONE_COMMAND}{text} is a variable. Write its value, or use single quotes.")
+            parts.blame(
+                "pattern: substitution", f"{_ONE_COMMAND}{text} is a variable. Write its value, or use single quotes."
+            )
             parts.add(text)
         elif text in "'\"\\":
             parts.blame("syntax: quotes", f"The quoting is not balanced: {text} is opened and never closed. Close it.")

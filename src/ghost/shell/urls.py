@@ -33,7 +33,9 @@ _REFUSED_NETWORKS = tuple(
         "fd20:ce::254/128",  # GCP's metadata
     )
 )
-_REFUSED_NAMES = re.compile(r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.azure\.\w+)", re.I)
+_REFUSED_NAMES = re.compile(
+    r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.azure\.\w+)", re.I
+)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _METADATA = "is a cloud's metadata or wire-server address, which hands out credentials"
 

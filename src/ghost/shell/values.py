@@ -172,7 +172,7 @@ def _interface(_: str) -> Check:
 
 
 def _dns_name(parameters: str) -> Check:
-    """A domain name, underscore and wildcard labels included, but no word of the given form: it means something else."""
+    """A domain name, underscore and wildcard labels included, but no word of the given form."""
     taken = re.compile(parameters, re.ASCII | re.IGNORECASE)
 
     def check(value: str, _: Roots) -> str | None:
