@@ -9,17 +9,40 @@ import typer
 
 from ghost import __version__
 
+EXAMPLES = """Examples:
+
+ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
+
+ghost investigate --resume SESSION     (goes on after an interruption)
+
+ghost sessions
+
+ghost pcap capture.pcap --report-dir reports
+
+ghost shell run "ss -tln"
+
+ghost shell explain "dig example.com"
+
+ghost audit show SESSION
+
+ghost audit verify SESSION
+
+ghost lab list
+
+ghost lab show blocked-port
+"""
+
 app = typer.Typer(
     name="ghost",
-    help="Investigates network failures: a symptom in, a root-cause report out whose every statement cites a record.",
-    no_args_is_help=True,
+    epilog=EXAMPLES,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-shell_app = typer.Typer(help="One command through the safe shell.", no_args_is_help=True)
-audit_app = typer.Typer(help="The records of a session: show them, verify them.", no_args_is_help=True)
-lab_app = typer.Typer(help="Simulated networks to practise on.", no_args_is_help=True)
+shell_app = typer.Typer(help="One command through the safe shell.")
+audit_app = typer.Typer(help="The records of a session: show them, verify them.")
+lab_app = typer.Typer(help="Simulated networks to practise on.")
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
@@ -40,11 +63,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def ghost(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Nothing to set here: each command has its own options."""
+    """Investigates network failures: a symptom in, a root-cause report out whose every statement cites a record."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command(

@@ -33,7 +33,7 @@ from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
 from ghost.lab import RunningLab, Scenario, load_scenario
-from ghost.lab import resume as resume_lab
+from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
 from ghost.shell import SafeExecShell
@@ -196,7 +196,7 @@ class _Run:
         directory = self.workspace.root / "lab" / self.session.session_id
         if scenario is not None:
             return start_lab(scenario, directory)
-        return resume_lab(directory) if directory.is_dir() else None
+        return reopen_lab(directory) if directory.is_dir() else None
 
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(

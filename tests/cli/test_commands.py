@@ -1,0 +1,153 @@
+"""What a person types wrongly gets one clear line, the documented exit status, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GHOST = Path(sys.executable).with_name("ghost")
+
+
+def ghost(*arguments: str, cwd: Path, stdin: str | None = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    base = {k: v for k, v in os.environ.items() if not k.startswith(("GHOST_", "GEMINI_"))}
+    return subprocess.run(
+        [GHOST, *arguments],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**base, "COLUMNS": "200", **environment},
+    )
+
+
+BAD = {
+    "an unknown scenario": (["investigate", "x", "--lab", "no-such"], 1, "no-such"),
+    "a missing capture": (["pcap", "missing.pcap"], 1, "missing.pcap"),
+    "a file that is no capture": (["pcap", "notes.txt"], 1, "notes.txt"),
+    "a directory for a capture": (["pcap", "."], 1, "."),
+    "an unknown session to show": (["audit", "show", "ghost_1"], 1, "ghost_1"),
+    "an unknown session to verify": (["audit", "verify", "ghost_1"], 1, "ghost_1"),
+    "an unknown session to resume": (["investigate", "--resume", "ghost_1"], 1, "ghost_1"),
+    "a session id that is a path": (["audit", "verify", "../../etc/passwd"], 1, "no session"),
+    "a missing key": (["investigate", "x", "--brain", "gemini"], 1, "GEMINI_API_KEY"),
+    "an unknown brain": (["investigate", "x", "--brain", "oracle"], 2, "oracle"),
+    "no symptom": (["investigate"], 2, "no symptom"),
+    "an empty symptom": (["investigate", "  ", "--lab", "blocked-port"], 2, "no symptom"),
+    "resume with a symptom": (["investigate", "x", "--resume", "ghost_1"], 2, "--resume"),
+    "an unknown command": (["frobnicate"], 2, "frobnicate"),
+    "an unknown option": (["sessions", "--frob"], 2, "--frob"),
+    "a workspace that is a file": (["investigate", "x", "--lab", "blocked-port", "-w", "notes.txt"], 1, "notes.txt"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_gets_one_clear_line(tmp_path, name):
+    arguments, status, words = BAD[name]
+    (tmp_path / "notes.txt").write_text("These are notes, not packets.\n")
+    result = ghost(*arguments, cwd=tmp_path)
+    assert result.returncode == status, result.stderr
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    if status == 1:
+        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+
+
+def test_an_unreadable_setting_names_its_variable(tmp_path):
+    result = ghost("sessions", cwd=tmp_path, GHOST_MAX_TURNS="many")
+    assert result.returncode == 1
+    assert "GHOST_MAX_TURNS" in result.stderr
+
+
+def test_every_command_shows_help_with_an_example(tmp_path):
+    commands = [
+        ["investigate"],
+        ["sessions"],
+        ["shell", "run"],
+        ["shell", "explain"],
+        ["audit", "show"],
+        ["audit", "verify"],
+        ["lab", "list"],
+        ["lab", "show"],
+    ]
+    top = ghost("--help", cwd=tmp_path)
+    assert top.returncode == 0
+    for command in commands:
+        assert command[0] in top.stdout
+        shown = ghost(*command, "--help", cwd=tmp_path).stdout
+        assert f"Example: ghost {' '.join(command)}" in " ".join(shown.split())
+    assert "usage" in ghost("pcap", "--help", cwd=tmp_path).stdout.lower()
+
+
+def test_the_version_is_printed(tmp_path):
+    assert ghost("--version", cwd=tmp_path).stdout.startswith("ghost 0.")
+
+
+@pytest.mark.needs("ss")
+def test_a_safe_command_runs_at_once_and_is_audited(tmp_path):
+    result = ghost("shell", "run", "ss -tln", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "Local Address" in result.stdout
+    assert "SAFE" in result.stderr
+    records = [json.loads(line) for p in (tmp_path / "audit").glob("*.jsonl") for line in p.open()]
+    assert [r["command"] for r in records] == ["ss -tln"]
+    assert records[0]["action"] == "auto_approved"
+
+
+def test_a_risky_command_in_a_pipe_is_denied_at_the_end_of_input(tmp_path):
+    (tmp_path / "keep").write_text("x")
+    result = ghost("shell", "run", "rm keep", cwd=tmp_path)
+    assert result.returncode == 1
+    assert (tmp_path / "keep").exists()
+    assert "RISKY" in result.stderr
+
+
+def test_a_risky_command_runs_after_an_approval_typed_into_the_pipe(tmp_path):
+    (tmp_path / "gone").write_text("x")
+    result = ghost("shell", "run", "rm gone", cwd=tmp_path, stdin="a\n")
+    assert result.returncode == 0
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_forbidden_command_is_never_asked_about(tmp_path):
+    result = ghost("shell", "run", "rm -rf /", cwd=tmp_path, stdin="a\n")
+    assert result.returncode == 1
+    assert "FORBIDDEN" in result.stderr
+    assert "approval required" not in result.stderr.lower()
+
+
+def test_explain_names_class_tier_and_rule_and_runs_nothing(tmp_path):
+    result = ghost("shell", "explain", "dig example.com", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "SAFE" in result.stdout
+    risky = json.loads(ghost("shell", "explain", "sudo dig example.com", "--json", cwd=tmp_path).stdout)
+    assert (risky["classification"], risky["tier"]) == ("RISKY", 3)
+    assert risky["rule"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_of_a_command_is_the_shells_response(tmp_path):
+    response = json.loads(ghost("shell", "run", "rm -rf /", "--json", cwd=tmp_path).stdout)
+    assert response["error"] == "forbidden_command"
+
+
+def test_a_second_investigation_in_a_workspace_is_told_to_wait(tmp_path):
+    from ghost.records import workspace_lock
+
+    with workspace_lock(tmp_path):
+        result = ghost("investigate", "x", "--lab", "blocked-port", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "in use by process" in result.stderr
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
+    result = subprocess.run(
+        f"{GHOST} lab list --json | true", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in result.stderr
+    assert "BrokenPipe" not in result.stderr

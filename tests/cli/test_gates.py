@@ -1,0 +1,106 @@
+"""The engineer sees what would run, decides, and whatever goes wrong is a denial."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console as Rich
+
+from ghost.cli.gates import PlainGate, ScenarioGate, TerminalGate
+from ghost.cli.words import plain, plain_lines
+from ghost.lab import Approval, Approvals
+
+ASKED = ("az vm delete -g rg -n vm-1", "to see", "It would delete a VM.", 2)
+
+
+def typing(*lines: str):
+    left = list(lines)
+
+    def read(prompt: str) -> str:
+        if not left:
+            raise EOFError
+        return left.pop(0)
+
+    return read
+
+
+def terminal(*lines: str) -> tuple[TerminalGate, io.StringIO]:
+    screen = io.StringIO()
+    return TerminalGate(Rich(file=screen, width=100), typing(*lines)), screen
+
+
+def test_the_box_shows_command_reason_risk_and_tier():
+    gate, screen = terminal("a")
+    assert gate(*ASKED).action == "approve"
+    shown = screen.getvalue()
+    for words in ("SAFETY SHELL ALERT", "az vm delete -g rg -n vm-1", "to see", "It would delete a VM.", "TIER", "2"):
+        assert words in shown
+
+
+def test_a_denial_may_carry_a_reason():
+    assert terminal("d", "wrong group")[0](*ASKED).reason == "wrong group"
+    assert terminal("deny", "")[0](*ASKED).reason is None
+
+
+def test_a_modification_carries_the_new_command_and_an_empty_one_asks_again():
+    decision = terminal("m", "", "m", "az vm show -g rg -n vm-1")[0](*ASKED)
+    assert (decision.action, decision.modified_command) == ("modify", "az vm show -g rg -n vm-1")
+
+
+def test_anything_else_asks_again():
+    gate, screen = terminal("", "yes", "approve please", "d", "")
+    assert gate(*ASKED).action == "deny"
+    assert screen.getvalue().count("Type a, d or m.") == 3
+
+
+def test_a_closed_terminal_raises_so_that_the_shell_denies():
+    with pytest.raises(EOFError):
+        terminal()[0](*ASKED)
+
+
+def test_a_command_cannot_hide_itself_behind_terminal_codes():
+    gate, screen = terminal("d", "")
+    gate("rm -r x\x1b[2K\rls \u202eharmless", "r", "k", 3)
+    shown = screen.getvalue()
+    assert "\x1b[2K" not in shown
+    assert "\r" not in shown
+    assert r"\x1b[2K\rls \u202eharmless" in shown
+
+
+def test_markup_in_a_command_is_text():
+    gate, screen = terminal("d", "")
+    gate("echo [bold]x[/bold] [link=http://x]y", "[red]r", "k", 1)
+    assert "[bold]x[/bold] [link=http://x]y" in screen.getvalue()
+
+
+def plain_gate(text: str) -> tuple[PlainGate, io.StringIO]:
+    out = io.StringIO()
+    return PlainGate(out, io.StringIO(text)), out
+
+
+def test_in_a_pipe_the_same_question_is_asked_in_plain_lines():
+    gate, out = plain_gate("x\nd\nnot now\n")
+    assert gate(*ASKED).reason == "not now"
+    assert "az vm delete -g rg -n vm-1" in out.getvalue()
+
+
+def test_in_a_pipe_the_end_of_input_is_no_approval():
+    gate, _ = plain_gate("")
+    with pytest.raises(EOFError):
+        gate(*ASKED)
+
+
+def test_a_scenario_answers_and_shows_it_and_denies_what_it_does_not_know():
+    screen = io.StringIO()
+    gate = ScenarioGate(
+        Rich(file=screen, width=100), Approvals((Approval("az vm delete", "approve", "agreed with the owner"),))
+    )
+    assert gate(*ASKED).action == "approve"
+    assert gate("az group delete -n rg", "r", "k", 2).action == "deny"
+    assert "approve - agreed with the owner" in screen.getvalue()
+
+
+def test_plain_text_keeps_letters_of_any_script():
+    assert plain("日本 é\x00\x9b") == "日本 é\\x00\\x9b"
+    assert plain_lines("a\n\tb\r\x1b") == "a\n\tb\\r\\x1b"
