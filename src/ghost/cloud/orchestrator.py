@@ -71,9 +71,11 @@ class CloudOrchestrator:
         self._announce = announce or _to_stderr
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
-        self._azure = orphans.scan_azure(self._execute, self._prefix)
-        self._startup = self._trace
-        for warning in self._azure.warnings:
+        scan = orphans.scan_azure(self._execute, self._prefix)
+        self._untracked = orphans.untracked(scan, self._registry.all())
+        self._scan_warnings = scan.warnings
+        self._scan_audit_ids = self._trace.audit_ids
+        for warning in scan.warnings:
             self._warn(warning)
 
     @property
@@ -227,13 +229,13 @@ class CloudOrchestrator:
         known, now = self._registry.all(), self._clock.now()
         found = [
             *orphans.in_registry(known, self._session_id, now),
-            *orphans.untracked(self._azure, known),
+            *self._untracked,
             *orphans.stale_files(self._capture_dir, self._prefix, now, self._max_age_days),
         ]
-        self._trace.audit_ids += self._startup.audit_ids
+        self._trace.audit_ids += self._scan_audit_ids
         own = [task for task in known if task.session_id == self._session_id]
         rows = [orphan.as_dict() for orphan in found]
-        return responses.list_response(own, rows, self._azure.warnings, now, self._trace)
+        return responses.list_response(own, rows, self._scan_warnings, now, self._trace)
 
     # --- carrying commands ---------------------------------------------------------------------------------------
 
