@@ -121,7 +121,7 @@ def test_what_the_table_does_not_name_is_refused() -> None:
     for state in State:
         for kind, event in samples.items():
             if (state, kind) not in allowed:
-                with pytest.raises(IllegalTransition, match=f"is {state}"):
+                with pytest.raises(IllegalTransition, match="ghost_web"):
                     advance(a_task(state), event, AT)
 
 
