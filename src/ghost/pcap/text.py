@@ -6,16 +6,14 @@ for a reader. They stay readable and lose their power.
 
 from __future__ import annotations
 
-import unicodedata
-
 LONGEST_NAME = 100
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]|~#!"})
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def printable(text: str) -> str:
-    """`text` without control, format and surrogate characters: each is written as an escape (`\\x1b`)."""
-    return "".join(_escaped(character) if _unprintable(character) else character for character in text)
+    """`text` with control, format and odd space characters written as escapes (`\\x1b`)."""
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
 
 
 def name(text: str, longest: int = LONGEST_NAME) -> str:
@@ -30,13 +28,8 @@ def markdown(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """`text` as a Markdown code span; a backtick in it becomes an apostrophe, a bar a broken bar where it would cut
-    a table cell."""
+    """`text` as a Markdown code span; a backtick in it becomes an apostrophe."""
     return "`" + printable(text).replace("`", "'") + "`"
-
-
-def _unprintable(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def _escaped(character: str) -> str:

@@ -1,0 +1,270 @@
+"""The program as others meet it: files, exit status, one clear line where it fails."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap import main
+from ghost.pcap.command import stem_of
+from ghost.pcap.semantic import FINDINGS_TOKENS, MOST_TOKENS, estimated_tokens
+
+ENGINE = [sys.executable, "-I", "-m", "ghost.pcap"]
+NO_PACKETS = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*ENGINE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=60, check=False)
+
+
+def captures(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.suffix in {".pcap", ".pcapng"})
+
+
+def test_one_capture_gives_three_private_files_whose_paths_are_printed(shared_captures: Path, tmp_path: Path) -> None:
+    ran = run(shared_captures / "wikipedia.pcap", "--semantic-dir", tmp_path / "s", "--report-dir", tmp_path / "r")
+    assert ran.returncode == 0, ran.stderr
+    paths = [Path(line) for line in ran.stdout.splitlines()]
+    assert paths == [
+        tmp_path / "s" / "wikipedia_semantic.json",
+        tmp_path / "r" / "wikipedia_forensic_report.md",
+        tmp_path / "r" / "wikipedia_executive_summary.md",
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
+    assert json.loads(paths[0].read_text())["capture_summary"]["total_packets"] == 136
+    assert len(ran.stderr.splitlines()) == 1, "a pipe gets one line of progress"
+    assert "136 packets" in ran.stderr
+
+
+def test_files_go_to_the_current_directory_by_default(shared_captures: Path, tmp_path: Path) -> None:
+    assert run(shared_captures / "smtp.pcap", cwd=tmp_path).returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "smtp_semantic.json",
+        "smtp_forensic_report.md",
+        "smtp_executive_summary.md",
+    }
+
+
+def test_findings_alone_are_json_and_write_no_file(shared_captures: Path, tmp_path: Path) -> None:
+    ran = run(shared_captures / "smtp.pcap", "--findings", cwd=tmp_path)
+    assert ran.returncode == 0
+    printed = json.loads(ran.stdout)
+    assert printed["capture"]["packets"] == 125
+    assert printed["findings"][0]["id"] == "F1"
+    assert not list(tmp_path.iterdir())
+
+
+def test_paths_as_json_name_each_file(shared_captures: Path, tmp_path: Path) -> None:
+    printed = json.loads(run(shared_captures / "smtp.pcap", "--json", cwd=tmp_path).stdout)
+    assert set(printed) == {"semantic_json_path", "report_path", "executive_summary_path"}
+    assert all((tmp_path / path).is_file() for path in printed.values())
+
+
+def test_two_captures_are_compared(shared_captures: Path, tmp_path: Path) -> None:
+    ran = run(shared_captures / "smtp.pcap", "--compare", shared_captures / "wikipedia.pcap", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert [Path(line).name for line in ran.stdout.splitlines()] == [
+        "smtp_semantic.json",
+        "wikipedia_semantic.json",
+        "smtp_vs_wikipedia_comparison.md",
+        "smtp_vs_wikipedia_executive_summary.md",
+    ]
+    assert len((tmp_path / "smtp_vs_wikipedia_executive_summary.md").read_text().splitlines()) <= 50
+
+
+def test_captures_of_the_same_name_do_not_overwrite_each_other(shared_captures: Path, tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for directory, source in ((tmp_path, "smtp.pcap"), (tmp_path / "b", "wikipedia.pcap")):
+        (directory / "x.pcap").write_bytes((shared_captures / source).read_bytes())
+    assert run("x.pcap", "--compare", "b/x.pcap", cwd=tmp_path).returncode == 0
+    semantic = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("*_semantic.json"))]
+    assert sorted(each["capture_summary"]["total_packets"] for each in semantic) == [125, 136]
+
+
+def test_every_shared_capture_is_read_judged_and_summed_up_within_the_limits(
+    shared_captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for capture in captures(shared_captures):
+        assert main([str(capture), "--semantic-dir", str(tmp_path), "--report-dir", str(tmp_path)]) == 0
+        semantic = (tmp_path / f"{stem_of(capture)}_semantic.json").read_text()
+        assert estimated_tokens(semantic) <= MOST_TOKENS, capture.name
+        assert len((tmp_path / f"{stem_of(capture)}_executive_summary.md").read_text().splitlines()) <= 50
+        capsys.readouterr()
+        assert main([str(capture), "--findings"]) == 0
+        assert estimated_tokens(capsys.readouterr().out) <= FINDINGS_TOKENS, capture.name
+
+
+def test_the_counts_of_every_shared_capture_are_those_of_tshark(
+    shared_captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = {
+        "retransmissions_total": "retransmission", "fast_retransmissions": "fast_retransmission",
+        "spurious_retransmissions": "spurious_retransmission", "duplicate_ack_total": "duplicate_ack",
+        "out_of_order_total": "out_of_order", "zero_window_total": "zero_window", "lost_segments_total": "lost_segment",
+        "keepalives": "keep_alive", "window_full_total": "window_full", "rst_count": "rst", "streams_total": "tcp_streams",
+        "acked_unseen_total": "ack_lost_segment",
+    }  # fmt: skip
+    for capture in captures(shared_captures):
+        assert main([str(capture), "--semantic-dir", str(tmp_path), "--report-dir", str(tmp_path)]) == 0
+        told = json.loads((tmp_path / f"{stem_of(capture)}_semantic.json").read_text())
+        counted = json.loads((shared_captures / f"{capture.stem}.tshark.json").read_text())
+        assert told["capture_summary"]["total_packets"] == counted["packets"]
+        tcp = told.get("tcp", {})
+        assert {ours: tcp.get(ours, 0) for ours in same} == {ours: counted[theirs] for ours, theirs in same.items()}, (
+            capture.name
+        )
+        arp = told.get("arp", {"total_requests": 0, "total_replies": 0})
+        assert (arp["total_requests"], arp["total_replies"]) == (counted["arp_requests"], counted["arp_replies"])
+        dns = told.get("dns", {"queries_total": 0, "responses_total": 0})
+        by_protocol = counted["dns_by_protocol_query_response"]
+        asked = [by_protocol.get(protocol, [0, 0]) for protocol in ("dns", "dns_over_tcp")]
+        assert dns["queries_total"] == sum(queries for queries, _ in asked), capture.name
+        assert dns["responses_total"] == sum(responses for _, responses in asked), capture.name
+
+
+# ------------------------------------------------------------------------------------------------ what may go wrong
+
+
+def failure(ran: subprocess.CompletedProcess[str]) -> str:
+    """The one line on standard error of a run that failed."""
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    lines = ran.stderr.splitlines()
+    assert len(lines) == 1, ran.stderr
+    assert lines[0].startswith("pcap-forensics: ")
+    return lines[0]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert "nowhere.pcap" in failure(run(tmp_path / "nowhere.pcap"))
+
+
+def test_a_file_that_is_no_capture_gets_one_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.pcap").write_text("these are notes, not packets\n" * 10)
+    assert "notes.pcap" in failure(run(tmp_path / "notes.pcap", cwd=tmp_path))
+    assert not list(tmp_path.glob("*_semantic.json"))
+
+
+def test_a_directory_is_no_capture(tmp_path: Path) -> None:
+    failure(run(tmp_path))
+
+
+def test_a_directory_that_cannot_be_made_is_named(shared_captures: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = run(shared_captures / "smtp.pcap", "--report-dir", tmp_path / "file", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert str(tmp_path / "file") in ran.stderr.splitlines()[-1]
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("content", [b"", NO_PACKETS, gzip.compress(NO_PACKETS)])
+def test_a_capture_without_packets_says_so_and_succeeds(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "idle.cap").write_bytes(content)
+    ran = run("idle.cap", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "no packets" in (tmp_path / "idle_executive_summary.md").read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["a.pcap", "b.pcap"], ["--wrong", "a.pcap"], ["a.pcap", "--narrator", "poet"]]
+)
+def test_wrong_usage_ends_with_status_2(arguments: Sequence[str]) -> None:
+    ran = run(*arguments)
+    assert ran.returncode == 2
+    assert "usage:" in ran.stderr
+
+
+def test_findings_of_a_comparison_are_refused_as_wrong_usage(tmp_path: Path) -> None:
+    ran = run("a.pcap", "--compare", "b.pcap", "--findings", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "--compare" in ran.stderr
+
+
+def test_the_model_as_narrator_is_refused_in_one_line_that_names_the_way_out(shared_captures: Path) -> None:
+    assert "--narrator offline" in failure(run(shared_captures / "smtp.pcap", "--narrator", "gemini"))
+
+
+def test_help_has_an_example_of_each_mode() -> None:
+    shown = run("--help").stdout
+    for example in ("--compare after.pcap", "--findings\n", "--json\n", "--semantic-dir out"):
+        assert example in shown
+
+
+def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "slow.pcap"
+    os.mkfifo(pipe)
+    with subprocess.Popen([*ENGINE, str(pipe)], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as engine:
+        writer = os.open(pipe, os.O_WRONLY)  # returns when the engine has opened its end
+        try:
+            time.sleep(0.2)
+            engine.send_signal(signal.SIGINT)
+            _, said = engine.communicate(timeout=10)
+        finally:
+            os.close(writer)
+    assert engine.returncode == 130
+    assert said == "pcap-forensics: interrupted\n"
+
+
+def test_a_reader_that_goes_away_causes_no_traceback(shared_captures: Path) -> None:
+    with subprocess.Popen(
+        [*ENGINE, str(shared_captures / "smtp.pcap"), "--findings"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as engine:
+        assert engine.stdout is not None
+        assert engine.stderr is not None
+        engine.stdout.close()
+        said = engine.stderr.read().decode()
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
+
+
+def test_a_file_name_cannot_disturb_the_terminal(shared_captures: Path, tmp_path: Path) -> None:
+    hostile = tmp_path / "a\x1b[2J\nb.pcap"
+    hostile.write_bytes((shared_captures / "smtp.pcap").read_bytes())
+    ran = run(hostile, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr
+    assert len(ran.stdout.splitlines()) == 3
+    missing = run(tmp_path / "c\x1b[2J\nd.pcap")
+    assert "\x1b" not in failure(missing)
+
+
+def test_a_file_name_that_is_no_text_in_a_locale_without_unicode_is_no_obstacle(
+    shared_captures: Path, tmp_path: Path
+) -> None:
+    name = os.fsdecode(b"caf\xe9.pcap")
+    (tmp_path / name).write_bytes((shared_captures / "smtp.pcap").read_bytes())
+    command = [sys.executable, "-X", "utf8=0", "-m", "ghost.pcap", name]
+    environment = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict", "PATH": os.environ["PATH"]}
+    ran = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("web.pcap", "web"),
+        ("web.pcapng", "web"),
+        ("web.cap", "web"),
+        ("web.pcap.gz", "web"),
+        ("WEB.PCAP", "WEB"),
+        ("web.2025.pcap", "web.2025"),
+        ("web", "web"),
+        (".pcap", ".pcap"),
+        ("a\nb.cap", "a_b"),
+    ],
+)
+def test_the_stem_of_a_capture_is_its_name_without_endings(name: str, stem: str) -> None:
+    assert stem_of(Path("/some/where") / name) == stem
