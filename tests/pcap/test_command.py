@@ -113,8 +113,8 @@ def test_the_counts_of_every_shared_capture_are_those_of_tshark(
         "retransmissions_total": "retransmission", "fast_retransmissions": "fast_retransmission",
         "spurious_retransmissions": "spurious_retransmission", "duplicate_ack_total": "duplicate_ack",
         "out_of_order_total": "out_of_order", "zero_window_total": "zero_window", "lost_segments_total": "lost_segment",
-        "keepalives": "keep_alive", "window_full_total": "window_full", "rst_count": "rst", "streams_total": "tcp_streams",
-        "acked_unseen_total": "ack_lost_segment",
+        "keepalives": "keep_alive", "window_full_total": "window_full", "rst_count": "rst",
+        "streams_total": "tcp_streams",        "acked_unseen_total": "ack_lost_segment",
     }  # fmt: skip
     for capture in captures(shared_captures):
         assert main([str(capture), "--semantic-dir", str(tmp_path), "--report-dir", str(tmp_path)]) == 0

@@ -122,9 +122,9 @@ class _Places(NamedTuple):
 
 
 def _analyse(path: Path, progress: Progress) -> Analysis:
-    from ghost.pcap.analyse import analyse
+    from ghost.pcap.analysis import analyse
 
-    return analyse(path, progress=progress.advance)
+    return analyse(path, progress=progress.show)
 
 
 def _print_findings(path: Path) -> None:

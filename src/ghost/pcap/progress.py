@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from ghost.pcap.analysis import Progress as Done
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS = 0.1
 
 
 class Progress:
-    """Shows stage, packets and MB/s of one capture. Say `stage` and `advance`; leaving the block ends the line."""
+    """Shows stage, packets and MB/s of one capture: `show` what is done; leaving the block ends the line."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         self._stream = stream
@@ -36,11 +39,16 @@ class Progress:
         self._stage = stage
         self._draw(force=True)
 
-    def advance(self, packets: int, read_bytes: int, size: int) -> None:
-        """So many packets and bytes of the file are done, of `size`."""
-        self._packets, self._bytes, self._size = packets, read_bytes, size
+    def show(self, done: Done) -> None:
+        """How far the analysis has come."""
+        self._stage, self._packets, self._bytes, self._size = (
+            done.stage,
+            done.packets,
+            done.bytes_read,
+            done.bytes_total,
+        )
         self._read_until = time.monotonic()
-        self._draw()
+        self._draw(force=done.stage == "compiling")
 
     def _speed(self) -> str:
         seconds = max(self._read_until - self._began, 1e-3)
