@@ -50,9 +50,9 @@ class Reply:
             output=str(response.get("output") or ""),
             stderr=str(response.get("stderr") or ""),
             exit_code=exit_code if isinstance(exit_code, int) else None,
-            error=_text(response.get("error")),
+            error=_line(response.get("error")),
             action=_text(response.get("action")),
-            denial_reason=_text(response.get("denial_reason")),
+            denial_reason=_line(response.get("denial_reason")),
             audit_id=_text(response.get("audit_id")),
         )
 
@@ -79,13 +79,11 @@ class Reply:
     @property
     def detail(self) -> str:
         """Why it failed, in one line: the error of the program, else of the shell."""
-        words = self.stderr.strip() or self.output.strip()
-        marked = words.rfind("ERROR:")
-        text = one_line(words[marked + len("ERROR:") :] if marked >= 0 else words, _DETAIL_LIMIT)
+        text = one_line(_last_words(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
         if self.error:
             return f"{self.error}: {text}" if text else self.error
         if self.denied:
-            return "not approved" + (f": {one_line(self.denial_reason, 200)}" if self.denial_reason else "")
+            return "not approved" + (f": {self.denial_reason}" if self.denial_reason else "")
         return text or f"exit status {self.exit_code} and no message"
 
 
@@ -211,6 +209,12 @@ def _polled(reply: Reply) -> Event:
     )
 
 
+def _last_words(text: str) -> str:
+    """What az says after `ERROR:`; of another program, whose progress may come before it, the last line."""
+    _, marker, message = text.rpartition("ERROR:")
+    return message if marker else text.rpartition("\n")[2]
+
+
 def parse_json(text: str) -> Any:
     try:
         return json.loads(text)
@@ -220,3 +224,7 @@ def parse_json(text: str) -> Any:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _line(value: object) -> str | None:
+    return one_line(value, _DETAIL_LIMIT) or None if isinstance(value, str) else None
