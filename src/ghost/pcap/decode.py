@@ -246,6 +246,8 @@ def decode(
                     break
                 inside |= IN_PPPOE
                 o += 6
+                wire_end = min(wire_end, o + ((buf[o - 2] << 8) | buf[o - 1]))
+                end = min(end, wire_end)
                 kind = _PPP_FRAME
             elif kind == _PPP_FRAME:
                 if end - o >= 2 and buf[o] == 0xFF and buf[o + 1] == 0x03:

@@ -403,7 +403,8 @@ def acknowledge(
                 sample(SAMPLE_RTT, side, elapsed, samples, counts)
                 if sides[s + D_MIN_RTT] < 0 or elapsed < sides[s + D_MIN_RTT]:
                     sides[s + D_MIN_RTT] = elapsed
-            exact = 1
+            if elapsed:
+                exact = 1
         if kind == 1:
             reported = (
                 dsack_end != dsack_start
@@ -581,13 +582,14 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
                 flags |= 1 << E_ZERO_WINDOW_PROBE_ACK
             elif window:
                 flags |= 1 << E_DUPLICATE_ACK
-    if control & ACK and sides[r + D_SEEN_END] >= 0:
+    if control & ACK and sides[r + D_SEEN_END] >= 0 and ack != sides[f + D_ACK]:
         seen = sides[r + D_SEEN_END]
         if ack != seen and (ack - seen) & _SEQ < _HALF:
             flags |= 1 << E_ACKED_UNSEEN
     if (length > 0 or control & (SYN | FIN)) and not flags & (1 << E_KEEP_ALIVE):
         behind = following >= 0 and (seq - following) & _SEQ >= _HALF
         end = (seq + length) & _SEQ
+        full_end = (end + (1 if control & (SYN | FIN) else 0)) & _SEQ
         acked = sides[r + D_ACK]
         threshold = streams[stream * STREAM + S_INITIAL_RTT]
         if threshold < 0:
@@ -596,7 +598,7 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
             flags |= 1 << E_SPURIOUS | 1 << E_RETRANSMISSION
         elif behind and sides[r + D_DUPLICATES] >= 2 and acked == seq and now - sides[r + D_ACK_TIME] < _FAST_NS:
             flags |= 1 << E_FAST | 1 << E_RETRANSMISSION
-        elif behind and now - sides[f + D_NEXT_TIME] < threshold and end != following:
+        elif behind and now - sides[f + D_NEXT_TIME] < threshold and full_end != following:
             flags |= 1 << E_OUT_OF_ORDER
         elif behind:
             flags |= 1 << E_RTO | 1 << E_RETRANSMISSION
@@ -798,19 +800,19 @@ def track(
                     sides[f + D_NEXT_TIME] = now
                 sides[f + D_NEXT] = end
             seen = sides[f + D_SEEN_END]
-            if seen < 0 or control & SYN or (end != seen and (end - seen) & _SEQ < _HALF):
-                sides[f + D_SEEN_END] = end
+            if seen < 0 or control & SYN or seq == seen:
+                sides[f + D_SEEN_END] = sides[f + D_NEXT]
         sides[f + D_WINDOW] = rows[p + WINDOW]
-        if flags & (1 << E_DUPLICATE_ACK):
-            sides[f + D_DUPLICATES] = sides[f + D_DUPLICATES] + 1
         if control & ACK:
             ack = rows[p + ACKNOWLEDGED]
             if ack != sides[f + D_ACK]:
                 sides[f + D_DUPLICATES] = 0
+            elif flags & (1 << E_DUPLICATE_ACK):
+                sides[f + D_DUPLICATES] = sides[f + D_DUPLICATES] + 1
             sides[f + D_ACK] = ack
             sides[f + D_ACK_TIME] = now
             if flags & (1 << E_ACKED_UNSEEN):
-                sides[peer * SIDE + D_SEEN_END] = ack
+                sides[peer * SIDE + D_SEEN_END] = sides[peer * SIDE + D_NEXT]
             if acknowledge(
                 peer, ack, now, rows[p + DSACK_START], rows[p + DSACK_END], sides, events, pool, samples, counts
             ):
