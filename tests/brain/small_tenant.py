@@ -105,11 +105,7 @@ class Facts:
         return next(vm for vm in self.machines if vm.name == name)
 
 
-def world_of(facts: Facts) -> _Tenant:
-    return _Tenant(facts)
-
-
-class _Tenant:
+class SmallTenant:
     """Results carry audit ids in the order of the commands."""
 
     def __init__(self, facts: Facts) -> None:
@@ -119,6 +115,7 @@ class _Tenant:
         self.checks = 0
         self.cleaned: list[str] = []
         self.hypotheses: dict[str, str] = {}
+        self.denied_ids: set[str] = set()
 
     def call(self, call: ToolCall) -> dict[str, Any]:
         if call.name == "run_shell_cmd":
@@ -159,8 +156,6 @@ class _Tenant:
 
     # The shell
 
-    denied_ids: set[str] = set()
-
     def _shell(self, command: str) -> dict[str, Any]:
         self.commands.append(command)
         audit_id = f"s_{len(self.commands):03d}"
@@ -190,7 +185,7 @@ class _Tenant:
                 name = words[1].rsplit("ghost_", 1)[1].removesuffix(".cap")
                 found = self.facts.findings.get(name, [_nothing_broken()])
                 return 0, json.dumps({"capture": {"packets": 500}, "findings": found}), ""
-        path = [word for word in _leading(words[1:])]
+        path = _leading(words[1:])
         options = dict(zip(words[1 + len(path) :][::2], words[1 + len(path) :][1::2], strict=False))
         if "-d" in words:
             options = _options(words[1 + len(path) :])
@@ -417,7 +412,7 @@ def table_id(name: str) -> str:
 @dataclass
 class Played:
     conversation: list[Message]
-    tenant: _Tenant
+    tenant: SmallTenant
 
     @property
     def turns(self) -> list[Turn]:
@@ -438,7 +433,7 @@ class Played:
 def play(
     brain: Brain,
     symptom: str,
-    tenant: _Tenant,
+    tenant: SmallTenant,
     answer: Callable[[str], str] = lambda question: NOBODY,
     conversation: Sequence[Message] = (),
     most_turns: int = 60,

@@ -25,7 +25,7 @@ from ghost.net import (
     groups_from_effective_nsg,
 )
 
-BANDS = (0, 300, 1000, 4097, 70000)
+BANDS = (0, 200, 400, 700, 1000, 2000, 4097, 70000)
 """Priorities at which rules are read in parts when all of them are too many for one answer."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 4096, 100
 LAYER: dict[Direction, str] = {"Outbound": "nsg_outbound", "Inbound": "nsg_inbound"}

@@ -1,0 +1,404 @@
+"""The offline brain against small subscriptions: it must find what is wrong in each, and only that."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.brain import OfflineBrain
+from ghost.brain.offline.case import LAYERS
+from tests.brain.small_tenant import Facts, Net, Played, SmallTenant, Vm, net_id, play, rule
+
+SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
+
+
+def investigate(facts: Facts, symptom: str = SYMPTOM, **options: Any) -> Played:
+    played = play(OfflineBrain(), symptom, SmallTenant(facts), **options)
+    assert_honest(played)
+    return played
+
+
+def assert_honest(played: Played) -> None:
+    """What holds of every investigation, whatever it finds."""
+    completion, tenant = played.completion, played.tenant
+    assert [item["layer"] for item in completion["coverage"]] == list(LAYERS)
+    cited = {i for s in completion["statements"] for i in s["audit_ids"]}
+    cited |= {i for c in completion["coverage"] for i in c["audit_ids"]}
+    known = {f"s_{number:03d}" for number in range(1, len(tenant.commands) + 1)}
+    assert cited <= known - tenant.denied_ids
+    assert all(statement["audit_ids"] for statement in completion["statements"])
+    assert all(item["audit_ids"] for item in completion["coverage"] if item["status"] != "not_verified")
+    assert len(tenant.commands) == len(set(tenant.commands)), "a command ran twice"
+    assert all(turn.text.strip() for turn in played.turns)
+    ids = [call.id for turn in played.turns for call in turn.tool_calls]
+    assert len(ids) == len(set(ids))
+
+
+def denying(**fields: Any) -> dict[str, Any]:
+    return rule("deny-it", 200, "Deny", destinationPortRange="6379", **fields)
+
+
+def test_a_deny_at_the_destinations_subnet_is_the_cause() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert played.completion["confidence"] == "high"
+    assert played.completion["confirmed_hypotheses"] == ["H1"]
+    assert played.coverage("nsg_inbound") == "at_fault"
+    assert played.coverage("nsg_outbound") == played.coverage("routes") == "cleared"
+    assert "deny-it" in played.completion["root_cause_summary"]
+    assert "store-nsg" in played.completion["root_cause_summary"]
+    assert not played.tenant.captures
+
+
+def test_a_deny_at_the_destinations_interface_is_the_cause() -> None:
+    facts = Facts()
+    facts.vm("cache-vm-01").nsg = "nic-nsg"
+    facts.nsgs["nic-nsg"].append(denying())
+    played = investigate(facts)
+    assert played.coverage("nsg_inbound") == "at_fault"
+    assert "nic-nsg at the interface" in played.completion["root_cause_summary"]
+
+
+def test_a_deny_outbound_at_the_source_is_the_cause() -> None:
+    facts = Facts()
+    facts.nsgs["front-nsg"].append(denying(direction="Outbound"))
+    played = investigate(facts)
+    assert played.coverage("nsg_outbound") == "at_fault"
+    assert played.coverage("nsg_inbound") == "cleared"
+
+
+def test_denies_at_both_ends_are_two_findings() -> None:
+    facts = Facts()
+    facts.nsgs["front-nsg"].append(denying(direction="Outbound"))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert played.coverage("nsg_outbound") == played.coverage("nsg_inbound") == "at_fault"
+    assert played.completion["root_cause_summary"].startswith("2 faults")
+
+
+def test_denies_at_both_gates_of_one_end_are_two_findings() -> None:
+    facts = Facts()
+    facts.vm("cache-vm-01").nsg = "nic-nsg"
+    facts.nsgs["nic-nsg"].append(denying())
+    facts.nsgs["store-nsg"].append(denying())
+    summary = investigate(facts).completion["root_cause_summary"]
+    assert summary.startswith("2 faults")
+    assert "nic-nsg at the interface" in summary
+    assert "store-nsg at the subnet" in summary
+
+
+def test_a_deny_and_a_black_hole_are_two_findings() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    facts.networks[0].subnets["front"]["table"] = "front-routes"
+    facts.tables["front-routes"] = [{"name": "hole", "addressPrefix": "10.1.2.0/24", "nextHopType": "None"}]
+    played = investigate(facts)
+    assert played.coverage("nsg_inbound") == played.coverage("routes") == "at_fault"
+    assert sorted(played.completion["confirmed_hypotheses"]) == ["H1", "H2"]
+
+
+def test_a_black_hole_on_the_way_back_is_the_cause_and_its_route_is_named() -> None:
+    facts = Facts()
+    facts.networks[0].subnets["store"]["table"] = "store-routes"
+    facts.tables["store-routes"] = [{"name": "hole", "addressPrefix": "10.1.1.0/24", "nextHopType": "None"}]
+    played = investigate(facts)
+    assert played.coverage("routes") == "at_fault"
+    assert "cache-vm-01 drops packets to 10.1.1.4" in played.completion["root_cause_summary"]
+    assert any("route-table-name store-routes -n hole" in action for action in played.completion["recommended_actions"])
+
+
+def test_a_route_through_an_appliance_that_does_not_forward_is_the_cause() -> None:
+    facts = Facts()
+    facts.networks[0].subnets["front"]["table"] = "front-routes"
+    hop = {"nextHopType": "VirtualAppliance", "nextHopIpAddress": "10.1.3.4"}
+    facts.tables["front-routes"] = [{"name": "via", "addressPrefix": "10.1.2.0/24", **hop}]
+    played = investigate(facts)
+    assert played.coverage("routes") == "at_fault"
+    assert "batch-vm-01, which has IP forwarding switched off" in played.completion["root_cause_summary"]
+
+
+def test_a_machine_that_is_deallocated_is_the_cause_and_the_other_layers_are_still_cleared() -> None:
+    facts = Facts()
+    facts.vm("cache-vm-01").power = "VM deallocated"
+    played = investigate(facts)
+    assert played.coverage("vm_state") == "at_fault"
+    assert played.completion["confirmed_hypotheses"] == ["H3"]
+    assert played.coverage("nsg_inbound") == played.coverage("routes") == "cleared"
+    assert any("az vm start" in action for action in played.completion["recommended_actions"])
+
+
+def test_a_missing_peering_is_one_cause_and_not_also_a_route() -> None:
+    facts = Facts()
+    facts.machines[1] = Vm("cache-vm-01", "10.9.2.4", "store", "net-b", tags={"role": "redis-cache"})
+    facts.networks[0].subnets.pop("store")
+    facts.networks.append(Net("net-b", "10.9.0.0/16", {"store": {"prefix": "10.9.2.0/24"}}))
+    played = investigate(facts)
+    assert played.coverage("peering") == "at_fault"
+    assert played.coverage("routes") == "not_verified"
+    assert "net-a has no peering with net-b" in played.completion["root_cause_summary"]
+
+
+def test_peered_networks_count_as_one_virtual_network_to_the_default_rules() -> None:
+    facts = Facts()
+    facts.machines[1] = Vm("cache-vm-01", "10.9.2.4", "store", "net-b", tags={"role": "redis-cache"})
+    facts.networks[0].subnets.pop("store")
+    facts.networks.append(Net("net-b", "10.9.0.0/16", {"store": {"prefix": "10.9.2.0/24", "nsg": "store-nsg"}}))
+    for near, far in ((0, "net-b"), (1, "net-a")):
+        peering = {"name": f"to-{far}", "peeringState": "Connected", "allowVirtualNetworkAccess": True}
+        facts.networks[near].peerings.append({**peering, "remoteVirtualNetwork": {"id": net_id(far)}})
+    played = investigate(facts)
+    assert played.coverage("peering") == played.coverage("routes") == "cleared"
+    assert played.coverage("nsg_inbound") == played.coverage("nsg_outbound") == "cleared"
+
+
+def test_a_healthy_path_has_no_cause() -> None:
+    played = investigate(Facts())
+    assert played.completion["confidence"] == "medium"
+    assert played.completion["root_cause_summary"].startswith("No fault found")
+    assert played.completion["confirmed_hypotheses"] == []
+    assert "at_fault" not in {item["status"] for item in played.completion["coverage"]}
+    assert played.tenant.captures == ["web-vm-01"]
+    assert played.tenant.cleaned == ["ghost_web-vm-01"]
+
+
+def lossy(source: str, destination: str, **measured: Any) -> dict[str, Any]:
+    counts = {"retransmissions": 90, "data_segments": 1000, "loss_pct": 9.0, **measured}
+    who = {"src": source, "dst": destination, "port": 6379}
+    return {"kind": "loss", "severity": "HIGH", "blame": "network", "who": who, "measured": counts, "title": "loss"}
+
+
+@pytest.mark.parametrize(("source", "destination"), [("web-vm-01", "cache-vm-01"), ("cache-vm-01", "web-vm-01")])
+def test_loss_is_placed_in_the_direction_the_capture_shows(source: str, destination: str) -> None:
+    facts = Facts()
+    unrelated = lossy("10.1.1.4", "10.77.0.9")
+    found = lossy(facts.vm(source).address, facts.vm(destination).address)
+    facts.findings = {"web-vm-01": [unrelated, found]}
+    played = investigate(facts, "Transfers from web-vm-01 to cache-vm-01 on port 6379 stall and are slow")
+    assert played.completion["confidence"] == "high"
+    assert played.coverage("wire") == "at_fault"
+    assert f"from {source} to {destination} are lost" in played.completion["root_cause_summary"]
+    assert "10.77.0.9" not in played.completion["root_cause_summary"]
+    assert played.completion["confirmed_hypotheses"] == ["H4"]
+
+
+SILENT = {
+    "kind": "syn_unanswered",
+    "severity": "HIGH",
+    "blame": "network",
+    "who": {"src": "10.1.1.4", "dst": "10.1.2.4", "port": 6379},
+    "measured": {"syn": 12, "answered": 0},
+}
+
+
+def test_connections_that_arrive_and_are_not_answered_are_the_guests_fault() -> None:
+    facts = Facts(findings={"web-vm-01": [SILENT], "cache-vm-01": [SILENT]})
+    played = investigate(facts)
+    assert played.tenant.captures == ["web-vm-01", "cache-vm-01"]
+    assert len(played.tenant.cleaned) == 2
+    assert played.coverage("guest_firewall") == "at_fault"
+
+
+def test_connections_that_leave_and_do_not_arrive_are_lost_in_between() -> None:
+    facts = Facts(findings={"web-vm-01": [SILENT]})
+    played = investigate(facts)
+    assert played.coverage("wire") == "at_fault"
+    assert "do not arrive" in played.completion["root_cause_summary"]
+
+
+# Denials
+
+
+def test_a_denied_effective_rules_read_is_replaced_by_the_configured_rules() -> None:
+    facts = Facts(denied=("list-effective-nsg",))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert played.coverage("nsg_inbound") == "at_fault"
+    assert "was denied" in played.text
+
+
+def test_with_every_read_of_rules_denied_the_conclusion_is_honest() -> None:
+    facts = Facts(denied=("list-effective-nsg", "nsg show"))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert played.completion["confidence"] == "low"
+    assert played.coverage("nsg_inbound") == played.coverage("nsg_outbound") == "not_verified"
+    assert "H1" in played.completion["unverifiable_hypotheses"]
+
+
+def test_a_denied_capture_leaves_the_wire_unverified() -> None:
+    played = investigate(Facts(denied=("capture_traffic",)))
+    assert played.completion["confidence"] == "low"
+    assert played.coverage("wire") == "not_verified"
+    assert "H4" in played.completion["unverifiable_hypotheses"]
+
+
+def test_a_denied_list_of_machines_is_replaced_by_that_of_interfaces() -> None:
+    facts = Facts(denied=("vm list",))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, "web-vm-01 cannot reach cache-vm-01 on port 6379")
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+def test_with_everything_denied_it_concludes_and_repeats_nothing() -> None:
+    played = investigate(Facts(denied=("az ", "ping")))
+    assert played.completion["confidence"] == "low"
+
+
+@given(st.sets(st.sampled_from(["vm list", "vm show", "nic show", "vnet list", "vnet show", "subnet show", "ping"])))
+@settings(max_examples=25, deadline=None)
+def test_whatever_is_denied_no_cause_is_made_up(denied: set[str]) -> None:
+    played = investigate(Facts(denied=tuple(denied)), "web-vm-01 cannot reach cache-vm-01 on port 6379")
+    assert played.completion["confirmed_hypotheses"] == []
+
+
+# Answers that are too long
+
+
+def many_rules(count: int, step: int) -> list[dict[str, Any]]:
+    return [rule(f"allow-{n}", 300 + n * step, "Allow", destinationPortRange=str(20000 + n)) for n in range(count)]
+
+
+def test_rules_too_many_for_one_answer_are_read_in_parts() -> None:
+    facts = Facts(most_lines=30)
+    facts.nsgs["store-nsg"] += [*many_rules(24, 100), denying()]
+    played = investigate(facts)
+    assert "cut to fit" in played.text
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+def test_rules_that_are_too_many_even_in_parts_are_not_concluded_from() -> None:
+    facts = Facts(most_lines=30)
+    facts.nsgs["store-nsg"] += [*many_rules(60, 10), denying()]
+    played = investigate(facts)
+    assert played.coverage("nsg_inbound") == "not_verified"
+    assert played.completion["confidence"] != "high"
+
+
+def test_a_tenant_too_large_to_list_is_searched_by_the_words_of_the_symptom() -> None:
+    facts = Facts()
+    facts.machines += [Vm(f"other-{n}", f"10.1.3.{n % 250 + 5}", "jobs") for n in range(300)]
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, "web-vm-01 cannot reach cache-vm-01 on port 6379")
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+# Questions
+
+
+def two_caches() -> Facts:
+    facts = Facts()
+    facts.machines.append(Vm("cache-vm-02", "10.1.2.5", "store", tags={"role": "redis-cache"}))
+    facts.nsgs["store-nsg"].append(denying(destinationAddressPrefix="10.1.2.5"))
+    return facts
+
+
+@pytest.mark.parametrize("answer", ["2", "cache-vm-02", "10.1.2.5", "the one called cache-vm-02, please"])
+def test_an_ambiguous_target_is_asked_for_and_the_answer_taken(answer: str) -> None:
+    asked: list[str] = []
+
+    def engineer(question: str) -> str:
+        asked.append(question)
+        return answer
+
+    played = investigate(two_caches(), "web-vm-01 cannot reach the Redis cache on port 6379", answer=engineer)
+    assert len(asked) == 1
+    assert "cache-vm-01" in asked[0]
+    assert "cache-vm-02" in asked[0]
+    assert "10.1.2.5:6379 is denied" in played.completion["root_cause_summary"]
+
+
+def test_without_anyone_to_answer_it_says_what_is_missing() -> None:
+    played = investigate(two_caches(), "web-vm-01 cannot reach the Redis cache on port 6379")
+    assert played.completion["confidence"] == "low"
+    assert "destination" in played.completion["root_cause_summary"]
+    assert {item["status"] for item in played.completion["coverage"]} == {"not_verified"}
+
+
+def test_a_target_nobody_knows_is_asked_for() -> None:
+    played = investigate(Facts(), "web-vm-01 cannot reach the zeppelin on port 6379", answer=lambda q: "cache-vm-01")
+    assert "zeppelin" in played.text
+    assert played.completion["root_cause_summary"].startswith("No fault found")
+
+
+def test_a_port_that_nothing_implies_is_asked_for() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, "web-vm-01 cannot reach batch-vm-01", answer=lambda q: "443")
+    assert "443" in played.completion["root_cause_summary"]
+
+
+# Names are data
+
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
+
+
+@given(
+    st.lists(WORDS, min_size=8, max_size=8, unique=True).filter(lambda w: len({x[:3] for x in w}) == 8),
+    st.integers(1, 65535),
+    st.sampled_from(["store-nsg", "front-nsg"]),
+    st.tuples(st.integers(1, 250), st.integers(1, 250)),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_names_addresses_and_ports_lead_to_the_same_cause(
+    names: list[str], port: int, denying_group: str, nets: tuple[int, int]
+) -> None:
+    one, two, group, source_word, target_word, table, role, net = names
+    second, third = nets
+    subnets = {
+        one: {"prefix": f"10.{second}.{third}.0/25", "nsg": "front-nsg"},
+        two: {"prefix": f"10.{second}.{third}.128/25", "nsg": "store-nsg"},
+    }
+    source, target = f"{source_word}-1", f"{target_word}-{role}"
+    direction = "Inbound" if denying_group == "store-nsg" else "Outbound"
+    facts = Facts(
+        machines=[
+            Vm(source, f"10.{second}.{third}.9", one, net, group),
+            Vm(target, f"10.{second}.{third}.200", two, net, group),
+            Vm(f"{table}-7", f"10.{second}.{third}.201", two, net, group),
+        ],
+        networks=[Net(net, f"10.{second}.0.0/16", subnets, group=group)],
+    )
+    deny = rule("no", 300, "Deny", direction, destinationPortRange=f"{max(port - 5, 0)}-{min(port + 5, 65535)}")
+    facts.nsgs = {"store-nsg": [], "front-nsg": []}
+    facts.nsgs[denying_group].append(deny)
+    played = investigate(facts, f"Since noon the VMs in {one} cannot reach the {target_word} {role} on port {port}")
+    assert played.completion["confirmed_hypotheses"] == ["H1"], played.text
+    assert played.coverage("nsg_inbound" if direction == "Inbound" else "nsg_outbound") == "at_fault"
+
+
+@pytest.mark.parametrize("hostile", ["x; rm -rf /", "--yes", "$(reboot)", "a\x1b[2Jb", "`id`"])
+def test_hostile_names_never_become_part_of_a_command(hostile: str) -> None:
+    facts = Facts()
+    facts.machines.append(Vm(hostile, "10.1.3.9", "jobs", tags={hostile: hostile}))
+    facts.nsgs["store-nsg"].append(rule(hostile, 200, "Deny", destinationPortRange="6379"))
+    played = investigate(facts)
+    assert not any(hostile in command for command in played.tenant.commands)
+    assert played.coverage("nsg_inbound") == "at_fault"
+    assert "\x1b" not in json.dumps([turn.text for turn in played.turns])
+    for action in played.completion["recommended_actions"]:
+        command = action[action.index("az network") :]
+        assert shlex.split(command)[:4] == ["az", "network", "nsg", "rule"]
+
+
+def test_at_most_three_hypotheses_are_tested_at_once_and_each_can_be_refuted() -> None:
+    played = investigate(Facts())
+    active: set[str] = set()
+    for turn in played.turns:
+        for call in turn.tool_calls:
+            if call.name == "manage_hypotheses":
+                arguments = call.arguments
+                if arguments["action"] == "register":
+                    assert arguments["refuted_by"]
+                    active |= {arguments["id"]} if len(active) < 3 else set()
+                elif arguments["action"] == "activate":
+                    active.add(arguments["id"])
+                else:
+                    active.discard(arguments["id"])
+                assert len(active) <= 3

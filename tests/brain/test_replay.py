@@ -1,0 +1,184 @@
+"""The brain keeps nothing between turns: the conversation is all there is, and resuming is reading it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.errors import BrainError
+from tests.brain.small_tenant import Facts, Played, SmallTenant, play, rule
+
+SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
+NOTE = ResumeNote("interrupted")
+
+
+def denied_world() -> Facts:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(rule("deny-it", 200, "Deny", destinationPortRange="6379"))
+    return facts
+
+
+WHOLE = {
+    "denied": play(OfflineBrain(), SYMPTOM, SmallTenant(denied_world())),
+    "healthy": play(OfflineBrain(), SYMPTOM, SmallTenant(Facts())),
+    "asked": play(OfflineBrain(), "web-vm-01 cannot reach the zeppelin", SmallTenant(Facts()), lambda q: "cache-vm-01"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_every_turn_follows_from_the_conversation_before_it(name: str) -> None:
+    conversation = WHOLE[name].conversation
+    for place, message in enumerate(conversation):
+        if isinstance(message, Turn):
+            assert OfflineBrain().next_turn(conversation[:place]) == message
+
+
+def test_the_same_conversation_gives_the_same_turn_from_the_same_brain_too() -> None:
+    brain, conversation = OfflineBrain(), WHOLE["denied"].conversation
+    for place in (7, 3, 7, 5):
+        assert brain.next_turn(conversation[:place]) == brain.next_turn(conversation[:place])
+
+
+def test_a_call_whose_result_was_lost_is_made_again_and_only_that_one() -> None:
+    conversation = list(WHOLE["denied"].conversation[:3])
+    results = conversation[2]
+    assert isinstance(results, ToolResults)
+    conversation[2] = ToolResults(results.results[:1])
+    (call,) = OfflineBrain().next_turn(conversation).tool_calls
+    assert (call.id, call.arguments["command"].split()[1:4]) == ("t2.1", ["network", "vnet", "list"])
+
+
+def test_a_conversation_without_a_symptom_is_an_error() -> None:
+    with pytest.raises(BrainError, match="no symptom"):
+        OfflineBrain().next_turn([])
+
+
+def test_an_investigation_that_has_concluded_does_not_go_on() -> None:
+    with pytest.raises(BrainError, match="concluded"):
+        OfflineBrain().next_turn(WHOLE["denied"].conversation)
+
+
+# Resume
+
+
+def resumed(conversation: Sequence[Message], facts: Facts, commands_before: int) -> Played:
+    tenant = SmallTenant(facts)
+    tenant.commands = [f"before {n}" for n in range(commands_before)]
+    return play(OfflineBrain(), SYMPTOM, tenant, conversation=[*conversation, NOTE])
+
+
+def commands_in(conversation: Sequence[Message]) -> int:
+    calls = [call for m in conversation if isinstance(m, Turn) for call in m.tool_calls]
+    return sum(call.name == "run_shell_cmd" for call in calls)
+
+
+@given(st.integers(1, 20))
+@settings(max_examples=12, deadline=None)
+def test_wherever_it_was_cut_it_reaches_the_same_conclusion(place: int) -> None:
+    conversation = WHOLE["denied"].conversation[:place]
+    again = resumed(conversation, denied_world(), commands_in(conversation))
+    assert again.completion["confirmed_hypotheses"] == ["H1"]
+    assert again.coverage("nsg_inbound") == "at_fault"
+
+
+def until_rules_are_judged(played: Played) -> list[Message]:
+    """The conversation up to the turn that confirms or refutes H1, with its results."""
+    for place, message in enumerate(played.conversation):
+        if isinstance(message, Turn) and any(_resolves_h1(call) for call in message.tool_calls):
+            return list(played.conversation[: place + 2])
+    raise AssertionError("H1 was never judged")
+
+
+def _resolves_h1(call: ToolCall) -> bool:
+    return call.arguments.get("id") == "H1" and call.arguments.get("action") in ("confirm", "refute")
+
+
+def test_after_an_interruption_the_critical_reads_run_again_first() -> None:
+    conversation = until_rules_are_judged(WHOLE["denied"])
+    turn = OfflineBrain().next_turn([*conversation, NOTE])
+    commands = [call.arguments["command"] for call in turn.tool_calls]
+    assert 2 <= len(commands) <= 3
+    assert all(command.startswith("az ") for command in commands)
+    assert any("list-effective-nsg" in command for command in commands)
+
+
+def test_unchanged_facts_are_said_to_be_unchanged_with_both_records() -> None:
+    conversation = until_rules_are_judged(WHOLE["denied"])
+    again = resumed(conversation, denied_world(), commands_in(conversation))
+    after = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
+    assert "what it said in s_0" in after.text
+    assert again.completion["confirmed_hypotheses"] == ["H1"]
+
+
+def test_a_deny_that_has_gone_reopens_its_hypothesis_and_the_wire_is_looked_at() -> None:
+    conversation = until_rules_are_judged(WHOLE["denied"])
+    again = resumed(conversation, Facts(), commands_in(conversation))
+    reopening = again.turns[sum(isinstance(m, Turn) for m in conversation) + 1]
+    assert "gone" in reopening.text
+    assert "deny-it" in reopening.text
+    assert "s_012" in reopening.text
+    assert [call.arguments for call in reopening.tool_calls] == [{"action": "activate", "id": "H1"}]
+    assert again.completion["root_cause_summary"].startswith("No fault found")
+    assert "H1" in again.completion["refuted_hypotheses"]
+    assert again.tenant.hypotheses["H1"] == "REFUTED"
+
+
+def test_a_deny_that_has_come_is_found_after_resume() -> None:
+    conversation = until_rules_are_judged(WHOLE["healthy"])
+    again = resumed(conversation, denied_world(), commands_in(conversation))
+    assert again.completion["confirmed_hypotheses"] == ["H1"]
+    assert not again.tenant.captures
+
+
+def test_a_read_that_cannot_run_again_leaves_the_earlier_answer() -> None:
+    conversation = until_rules_are_judged(WHOLE["denied"])
+    again = resumed(conversation, Facts(denied=("list-effective-nsg",)), commands_in(conversation))
+    assert "could not be run again" in again.text
+    assert again.completion["confirmed_hypotheses"] == ["H1"]
+
+
+def test_a_capture_left_over_by_a_changed_course_is_cleaned_up_before_the_conclusion() -> None:
+    healthy = WHOLE["healthy"].conversation
+    captured = next(
+        place
+        for place, m in enumerate(healthy)
+        if isinstance(m, Turn) and any(call.name == "capture_traffic" for call in m.tool_calls)
+    )
+    conversation = list(healthy[: captured + 2])
+    again = resumed(conversation, denied_world(), commands_in(conversation))
+    assert again.completion["confirmed_hypotheses"] == ["H1"]
+    assert again.tenant.cleaned == ["ghost_web-vm-01"]
+
+
+def test_an_interruption_after_the_conclusion_leads_to_a_new_one() -> None:
+    whole = WHOLE["denied"].conversation
+    again = resumed(whole, Facts(), commands_in(whole))
+    assert again.completion["root_cause_summary"].startswith("No fault found")
+
+
+def test_an_interruption_before_anything_was_read_changes_nothing() -> None:
+    start: list[Message] = [UserMessage(SYMPTOM)]
+    assert OfflineBrain().next_turn([*start, NOTE]) == OfflineBrain().next_turn(start)
+
+
+@given(st.lists(st.integers(0, 14), max_size=3, unique=True))
+@settings(max_examples=15, deadline=None)
+def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
+    tenant: Any = SmallTenant(denied_world())
+    told: list[Message] = [UserMessage(SYMPTOM)]
+    brain = OfflineBrain()
+    for number in range(60):
+        if number in places:
+            told.append(NOTE)
+        turn = brain.next_turn(told)
+        told.append(turn)
+        told.append(ToolResults(tuple(ToolResult(c.id, c.name, tenant.call(c)) for c in turn.tool_calls)))
+        if turn.tool_calls[-1].name == "complete_investigation":
+            assert turn.tool_calls[-1].arguments["confirmed_hypotheses"] == ["H1"]
+            return
+    raise AssertionError("no conclusion")

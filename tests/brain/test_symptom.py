@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghost.brain.offline.symptom import parse_symptom, vocabulary
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "destination"),
+    [
+        ("VMs in prod-subnet cannot reach the Redis cache on port 6379", "VMs in prod-subnet", "the Redis cache"),
+        ("Transfers from app-vm-01 to db-vm-01 on port 5432 stall", "app-vm-01", "db-vm-01 stall"),
+        ("Connections between a-1 and b-1 reset", "a-1", "b-1 reset"),
+        ("We can't connect to db01 from app01", "app01", "db01"),
+        ("10.0.0.4 times out connecting to 10.0.1.5:443", "10.0.0.4", "10.0.1.5"),
+        ("orders-db is unreachable from the web servers", "the web servers", "orders-db"),
+        ("app01 gets resets from db01", "app01", "db01"),
+        ("x-1 -> y-1 tcp/8443 blocked", "x-1", "y-1 blocked"),
+    ],
+)
+def test_who_cannot_reach_whom_is_read_from_the_sentence(text: str, source: str, destination: str) -> None:
+    ways = parse_symptom(text).ways
+    assert any((way.source, " ".join(way.destination.split())) == (source, destination) for way in ways)
+
+
+@pytest.mark.parametrize(
+    ("text", "protocol", "port"),
+    [
+        ("a cannot reach b on port 6379", "Tcp", 6379),
+        ("a cannot reach b:5432", "Tcp", 5432),
+        ("a cannot reach b on udp port 514", "Udp", 514),
+        ("a cannot reach b on 514/udp", "Udp", 514),
+        ("a cannot reach b on tcp/8443", "Tcp", 8443),
+        ("a cannot reach b (port 53/udp)", "Udp", 53),
+        ("a cannot reach the Redis cache", "Tcp", 6379),
+        ("a cannot query Postgres on b", "Tcp", 5432),
+        ("a cannot ping b", "Icmp", None),
+        ("a cannot reach b", "Tcp", None),
+        ("a cannot reach b on port 99999", "Tcp", None),
+        ("a cannot reach fd00::5:443 today", "Tcp", None),
+        ("a cannot reach 10.0.1.12", "Tcp", None),
+    ],
+)
+def test_protocol_and_port_are_stated_or_implied_by_the_service(text: str, protocol: str, port: int | None) -> None:
+    symptom = parse_symptom(text)
+    assert (symptom.protocol, symptom.port) == (protocol, port)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a cannot reach b", "unreachable"),
+        ("transfers from a to b stall and are slow", "degraded"),
+        ("a reaches b only intermittently", "degraded"),
+        ("a cannot resolve db.corp.internal", "dns"),
+        ("connections from a to b are reset", "reset"),
+    ],
+)
+def test_the_manner_of_failure_is_told_apart(text: str, kind: str) -> None:
+    assert parse_symptom(text).kind == kind
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_symptom_that_can_be_read_in_some_way(text: str) -> None:
+    symptom = parse_symptom(text)
+    assert symptom.ways
+    assert symptom.port is None or 1 <= symptom.port <= 65535
+
+
+@given(st.integers(1, 65535), st.sampled_from(["on port {}", "(TCP port {})", "on tcp/{}", "at port {}, since noon"]))
+def test_a_stated_port_is_found_whatever_its_number(port: int, form: str) -> None:
+    assert parse_symptom(f"vm-a cannot reach vm-b {form.format(port)}").port == port
+
+
+def test_every_service_has_a_protocol_and_a_port() -> None:
+    for word, (protocol, port) in vocabulary()["services"].items():
+        assert word == word.lower()
+        assert protocol in ("Tcp", "Udp")
+        assert 1 <= port <= 65535
