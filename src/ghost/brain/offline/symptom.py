@@ -143,12 +143,10 @@ def _stated_protocol(sentence: str) -> str | None:
 
 
 def _usual_protocol(sentence: str, port: int) -> str:
+    """Of the service word that goes with the port; TCP where there is none, for a number alone proves nothing."""
     services = vocabulary()["services"]
-    for word in words_of(sentence):
-        if word in services and services[word][1] == port:
-            return str(services[word][0])
-    usual = {str(protocol) for protocol, number in services.values() if number == port}
-    return usual.pop() if len(usual) == 1 else "Tcp"
+    named = (services[word] for word in words_of(sentence) if word in services)
+    return next((str(protocol) for protocol, number in named if number == port), "Tcp")
 
 
 def _word_around(sentence: str, position: int) -> str:
