@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_interface, ip_network
+from ipaddress import ip_network
 from typing import Any, Literal, TypeVar
 
 from ghost.errors import LabError
 from ghost.lab.tree import from_dict, to_dict
 from ghost.net import SecurityRule
+from ghost.net.addresses import Network, parse_ports
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
 
@@ -331,16 +332,14 @@ def _named(items: Iterable[Named], name: str, what: str) -> Named:
 
 def check(world: World) -> None:
     """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
+    for resource in world.resources():
+        world.group(resource.resource_group)
+    for kind in (world.groups, world.machines, world.interfaces, world.networks, world.security_groups):
+        _check_unique([item.name for item in kind])
     for network in world.networks:
-        for subnet in network.subnets:
-            if subnet.security_group is not None:
-                world.security_group(subnet.security_group)
-            if subnet.route_table is not None:
-                world.route_table(subnet.route_table)
-            if not any(_inside(subnet.prefix, prefix) for prefix in network.prefixes):
-                raise LabError(f"subnet {subnet.name} {subnet.prefix} lies outside its network {network.name}")
-        for peering in network.peerings:
-            world.network(peering.remote)
+        _check_network(world, network)
+    for group in world.security_groups:
+        _check_rules(group)
     for interface in world.interfaces:
         if interface.security_group is not None:
             world.security_group(interface.security_group)
@@ -354,11 +353,50 @@ def check(world: World) -> None:
         world.machine(fault.source), world.machine(fault.destination)
         if not 0.0 <= fault.loss <= 1.0:
             raise LabError(f"loss from {fault.source} to {fault.destination} is {fault.loss}: give 0 to 1")
-    for resource in world.resources():
-        world.group(resource.resource_group)
-    ip_interface(world.local.address)
+    _network(world.local.address.partition("/")[0])
+
+
+def _check_network(world: World, network: VirtualNetwork) -> None:
+    _check_unique([subnet.name for subnet in network.subnets])
+    for subnet in network.subnets:
+        if subnet.security_group is not None:
+            world.security_group(subnet.security_group)
+        if subnet.route_table is not None:
+            for route in world.route_table(subnet.route_table).routes:
+                _network(route.prefix)
+        if not any(_inside(subnet.prefix, prefix) for prefix in network.prefixes):
+            raise LabError(f"subnet {subnet.name} {subnet.prefix} lies outside its network {network.name}")
+    for peering in network.peerings:
+        world.network(peering.remote)
+
+
+def _check_rules(group: SecurityGroup) -> None:
+    """Two rules of one direction may not share a priority, in Azure neither."""
+    _check_unique([f"{rule.direction} priority {rule.priority} in {group.name}" for rule in group.rules])
+    for rule in group.rules:
+        if not 100 <= rule.priority <= 4096:
+            raise LabError(f"rule {rule.name} of {group.name} has priority {rule.priority}: give 100 to 4096")
+        for text in (*rule.source_ports, *rule.destination_ports):
+            try:
+                parse_ports(text)
+            except ValueError as error:
+                raise LabError(f"rule {rule.name} of {group.name}: {error}") from error
+
+
+def _check_unique(names: list[str]) -> None:
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            raise LabError(f"the world has {name!r} twice: resources name each other by name alone")
 
 
 def _inside(inner: str, outer: str) -> bool:
-    within, around = ip_network(inner), ip_network(outer)
+    within, around = _network(inner), _network(outer)
     return within.version == around.version and within.subnet_of(around)  # type: ignore[arg-type]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise LabError(f"{text!r} is no address and no prefix: {error}") from error

@@ -89,13 +89,15 @@ def parse_network(text: str) -> Network | None:
 
 def parse_ports(text: str) -> tuple[int, int]:
     """First and last port of a range. Raises `ValueError` where it is none."""
-    if text.strip() == "*":
+    if text == "*":
         return 0, 65535
     low, dash, high = text.partition("-")
-    first, last = int(low), int(high if dash else low)
-    if not 0 <= first <= last <= 65535:
-        raise ValueError(f"{text!r} is no range of ports: give '*', a port, or LOW-HIGH within 0-65535")
-    return first, last
+    numbers = (low, high) if dash else (low, low)
+    if all(number.isascii() and number.isdigit() for number in numbers):
+        first, last = map(int, numbers)
+        if first <= last <= 65535:
+            return first, last
+    raise ValueError(f"{text!r} is no range of ports: give '*', a port, or LOW-HIGH within 0-65535")
 
 
 def _within(prefixes: Iterable[str], address: Address) -> bool:

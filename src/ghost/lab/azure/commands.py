@@ -93,7 +93,7 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
 def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> Any:
     """The command's result; for several `--ids` a list of results."""
     _check_subscription(lab, options.subscription)
-    ids: list[str] = getattr(options, "ids", None) or []
+    ids: list[str] | None = options.ids if found.id_names else None
     if not ids:
         return found.answer(lab, options)
     results = [found.answer(lab, _by_id(options, found.id_names, resource_id)) for resource_id in ids]

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from ghost.lab import effective
-from ghost.lab.azure import effective_views, shapes
+from ghost.lab.azure import effective_views, network_shapes, shapes
 from ghost.lab.azure.commands import GROUP, IN_GROUP, NAME, command
 from ghost.lab.azure.errors import part_not_found, refused, usage
 from ghost.lab.azure.lookup import in_group, named, part, watched_machine
@@ -22,37 +22,37 @@ OF_VNET = "--vnet-name !"
 @command("network vnet list", IN_GROUP)
 def vnet_list(lab: LabDirectory, options: Namespace) -> Any:
     networks = in_group(lab.world, lab.world.networks, options.resource_group)
-    return [shapes.virtual_network(lab.world, network) for network in networks]
+    return [network_shapes.virtual_network(lab.world, network) for network in networks]
 
 
 @command("network vnet show", GROUP, NAME, "--expand", ids=("name",))
 def vnet_show(lab: LabDirectory, options: Namespace) -> Any:
-    return shapes.virtual_network(lab.world, _network(lab, options, options.name))
+    return network_shapes.virtual_network(lab.world, _network(lab, options, options.name))
 
 
 @command("network vnet subnet list", GROUP, OF_VNET)
 def subnet_list(lab: LabDirectory, options: Namespace) -> Any:
     network = _network(lab, options, options.vnet_name)
-    return [shapes.subnet(lab.world, network, item) for item in network.subnets]
+    return [network_shapes.subnet(lab.world, network, item) for item in network.subnets]
 
 
 @command("network vnet subnet show", GROUP, OF_VNET, NAME, "--expand", ids=("vnet_name", "name"))
 def subnet_show(lab: LabDirectory, options: Namespace) -> Any:
     network = _network(lab, options, options.vnet_name)
-    return shapes.subnet(lab.world, network, part(lab.world, network, "subnets", network.subnets, options.name))
+    return network_shapes.subnet(lab.world, network, part(lab.world, network, "subnets", network.subnets, options.name))
 
 
 @command("network vnet peering list", GROUP, OF_VNET)
 def peering_list(lab: LabDirectory, options: Namespace) -> Any:
     network = _network(lab, options, options.vnet_name)
-    return [shapes.peering(lab.world, network, item) for item in network.peerings]
+    return [network_shapes.peering(lab.world, network, item) for item in network.peerings]
 
 
 @command("network vnet peering show", GROUP, OF_VNET, NAME, ids=("vnet_name", "name"))
 def peering_show(lab: LabDirectory, options: Namespace) -> Any:
     network = _network(lab, options, options.vnet_name)
     item = part(lab.world, network, "virtualNetworkPeerings", network.peerings, options.name)
-    return shapes.peering(lab.world, network, item)
+    return network_shapes.peering(lab.world, network, item)
 
 
 def _network(lab: LabDirectory, options: Namespace, name: str) -> VirtualNetwork:
@@ -65,26 +65,26 @@ def _network(lab: LabDirectory, options: Namespace, name: str) -> VirtualNetwork
 @command("network nsg list", IN_GROUP)
 def nsg_list(lab: LabDirectory, options: Namespace) -> Any:
     groups = in_group(lab.world, lab.world.security_groups, options.resource_group)
-    return [shapes.security_group(lab.world, group) for group in groups]
+    return [network_shapes.security_group(lab.world, group) for group in groups]
 
 
 @command("network nsg show", GROUP, NAME, "--expand", ids=("name",))
 def nsg_show(lab: LabDirectory, options: Namespace) -> Any:
-    return shapes.security_group(lab.world, _security_group(lab, options, options.name))
+    return network_shapes.security_group(lab.world, _security_group(lab, options, options.name))
 
 
 @command("network nsg rule list", GROUP, "--nsg-name !", "--include-default ?")
 def nsg_rule_list(lab: LabDirectory, options: Namespace) -> Any:
     group = _security_group(lab, options, options.nsg_name)
     rules = (*group.rules, *(default_rules() if options.include_default else ()))
-    return [shapes.security_rule(lab.world, group, rule) for rule in rules]
+    return [network_shapes.security_rule(lab.world, group, rule) for rule in rules]
 
 
 @command("network nsg rule show", GROUP, "--nsg-name !", NAME, ids=("nsg_name", "name"))
 def nsg_rule_show(lab: LabDirectory, options: Namespace) -> Any:
     group = _security_group(lab, options, options.nsg_name)
     rule = part(lab.world, group, "securityRules", group.rules, options.name)
-    return shapes.security_rule(lab.world, group, rule)
+    return network_shapes.security_rule(lab.world, group, rule)
 
 
 def _security_group(lab: LabDirectory, options: Namespace, name: str) -> SecurityGroup:
@@ -97,24 +97,24 @@ def _security_group(lab: LabDirectory, options: Namespace, name: str) -> Securit
 @command("network route-table list", IN_GROUP)
 def route_table_list(lab: LabDirectory, options: Namespace) -> Any:
     tables = in_group(lab.world, lab.world.route_tables, options.resource_group)
-    return [shapes.route_table(lab.world, table) for table in tables]
+    return [network_shapes.route_table(lab.world, table) for table in tables]
 
 
 @command("network route-table show", GROUP, NAME, "--expand", ids=("name",))
 def route_table_show(lab: LabDirectory, options: Namespace) -> Any:
-    return shapes.route_table(lab.world, _route_table(lab, options, options.name))
+    return network_shapes.route_table(lab.world, _route_table(lab, options, options.name))
 
 
 @command("network route-table route list", GROUP, "--route-table-name !")
 def route_list(lab: LabDirectory, options: Namespace) -> Any:
     table = _route_table(lab, options, options.route_table_name)
-    return [shapes.route(lab.world, table, item) for item in table.routes]
+    return [network_shapes.route(lab.world, table, item) for item in table.routes]
 
 
 @command("network route-table route show", GROUP, "--route-table-name !", NAME, ids=("route_table_name", "name"))
 def route_show(lab: LabDirectory, options: Namespace) -> Any:
     table = _route_table(lab, options, options.route_table_name)
-    return shapes.route(lab.world, table, part(lab.world, table, "routes", table.routes, options.name))
+    return network_shapes.route(lab.world, table, part(lab.world, table, "routes", table.routes, options.name))
 
 
 def _route_table(lab: LabDirectory, options: Namespace, name: str) -> RouteTable:
@@ -127,18 +127,19 @@ def _route_table(lab: LabDirectory, options: Namespace, name: str) -> RouteTable
 @command("network nic list", IN_GROUP)
 def nic_list(lab: LabDirectory, options: Namespace) -> Any:
     return [
-        shapes.interface(lab.world, nic) for nic in in_group(lab.world, lab.world.interfaces, options.resource_group)
+        network_shapes.interface(lab.world, nic)
+        for nic in in_group(lab.world, lab.world.interfaces, options.resource_group)
     ]
 
 
 @command("network nic show", GROUP, NAME, "--expand", ids=("name",))
 def nic_show(lab: LabDirectory, options: Namespace) -> Any:
-    return shapes.interface(lab.world, _interface(lab, options, options.name))
+    return network_shapes.interface(lab.world, _interface(lab, options, options.name))
 
 
 @command("network nic ip-config list", GROUP, "--nic-name !")
 def ip_config_list(lab: LabDirectory, options: Namespace) -> Any:
-    return [shapes.ip_configuration(lab.world, _interface(lab, options, options.nic_name))]
+    return [network_shapes.ip_configuration(lab.world, _interface(lab, options, options.nic_name))]
 
 
 @command("network nic ip-config show", GROUP, "--nic-name !", NAME, ids=("nic_name", "name"))
@@ -146,7 +147,7 @@ def ip_config_show(lab: LabDirectory, options: Namespace) -> Any:
     nic = _interface(lab, options, options.nic_name)
     if options.name.casefold() != "ipconfig1":
         raise part_not_found(shapes.part_id(lab.world, nic, "ipConfigurations", options.name))
-    return shapes.ip_configuration(lab.world, nic)
+    return network_shapes.ip_configuration(lab.world, nic)
 
 
 @command("network nic show-effective-route-table", GROUP, NAME, "--no-wait ?", ids=("name",))
@@ -179,7 +180,7 @@ def _running_interface(lab: LabDirectory, options: Namespace) -> NetworkInterfac
 
 @command("network watcher list")
 def watcher_list(lab: LabDirectory, _options: Namespace) -> Any:
-    return [shapes.watcher(lab.world, item) for item in lab.world.watchers]
+    return [network_shapes.watcher(lab.world, item) for item in lab.world.watchers]
 
 
 @command("network watcher show-next-hop", IN_GROUP, "--vm !", "--source-ip !", "--dest-ip !", "--nic")

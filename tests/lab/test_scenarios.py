@@ -1,0 +1,257 @@
+"""Each scenario's world has the fault it is about, and so has each variation of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost import lab
+from ghost.errors import LabError
+from ghost.lab.effective import carries, reach
+from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
+
+NAMES = lab.scenario_names()
+
+
+def fault_of(scenario: lab.Scenario) -> tuple[object, ...]:
+    """What is wrong between the two machines of the complaint, as the world has it."""
+    world, expected = scenario.world, scenario.expected
+    found = reach(world, expected.source, expected.destination, "Tcp", expected.port)
+    assert carries(found.source_route)
+    assert carries(found.return_route)
+    for direction, verdict in (("Outbound", found.outbound), ("Inbound", found.inbound)):
+        if not verdict.allowed:
+            assert verdict.rule is not None
+            assert verdict.group is not None
+            return "nsg_deny", direction, verdict.group.name.rpartition("/")[2], verdict.rule.name
+    there = world.loss(expected.source, expected.destination)
+    back = world.loss(expected.destination, expected.source)
+    if there or back:
+        assert not (there and back), "in one direction only"
+        return "packet_loss", expected.source if there else expected.destination
+    return ("none",)
+
+
+def stated_fault(expected: lab.ExpectedCause) -> tuple[object, ...]:
+    if expected.kind == "nsg_deny":
+        return "nsg_deny", expected.direction, expected.resource, expected.rule
+    return ("packet_loss", expected.lossy_from) if expected.kind == "packet_loss" else ("none",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_world_of_a_scenario_has_the_fault_it_states(name: str) -> None:
+    scenario = lab.load_scenario(name)
+
+    assert fault_of(scenario) == stated_fault(scenario.expected)
+    assert str(scenario.expected.port) in scenario.symptom
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_listens_where_the_complaint_is_about_and_a_client_asks_it(name: str) -> None:
+    scenario = lab.load_scenario(name)
+    expected, world = scenario.expected, scenario.world
+
+    assert expected.port in [listener.port for listener in world.machine(expected.destination).listeners]
+    assert (expected.source, expected.destination, expected.port) in [
+        (t.client, t.server, t.port) for t in world.traffic
+    ]
+    assert world.machine(expected.source).power == world.machine(expected.destination).power == "running"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_capture_can_be_taken_at_both_ends(name: str) -> None:
+    scenario = lab.load_scenario(name)
+    world = scenario.world
+    watched = {world.location_of(watcher.resource_group) for watcher in world.watchers}
+
+    for machine in (world.machine(scenario.expected.source), world.machine(scenario.expected.destination)):
+        assert machine.has_capture_agent
+        assert world.location_of(machine.resource_group) in watched
+    assert any("captures" in account.containers for account in world.storage_accounts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_answer_is_not_obvious(name: str) -> None:
+    """Other groups, other denying rules and other allowing rules for the port stand beside the cause."""
+    scenario = lab.load_scenario(name)
+    groups = scenario.world.security_groups
+    denies = [rule for group in groups for rule in group.rules if rule.access == "Deny"]
+
+    assert len(groups) >= 3
+    assert len([rule for rule in denies if rule.name != scenario.expected.rule]) >= 2
+    assert len(scenario.world.machines) >= 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_round_trips_through_a_dict_and_through_json(name: str) -> None:
+    scenario = lab.load_scenario(name)
+
+    assert lab.Scenario.from_dict(scenario.to_dict()) == scenario
+    assert lab.World.from_dict(json.loads(json.dumps(scenario.world.to_dict()))) == scenario.world
+
+
+def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(LabError, match=r"no scenario 'nope'.*blocked-port.*wire-loss"):
+        lab.load_scenario("nope")
+
+
+GOOD = (Path(lab.__file__).parent / "scenarios" / "blocked-port.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title = ", "titel = ", r"bad.toml: unknown field 'titel'"),
+        ('symptom = "', '# symptom = "', r"bad.toml: the field 'symptom' is missing"),
+        ('kind = "nsg_deny"', 'kind = "aliens"', r"bad.toml.expected.kind: 'aliens' is not one of"),
+        ("port = 6379", 'port = "6379"', r"bad.toml.expected.port: expected int, got '6379'"),
+        ("priority = 200", "priority = true", r"rules\[1\].priority: expected int, got True"),
+        ('security_group = "cache-nsg"', 'security_group = "cash-nsg"', r"no network security group 'cash-nsg'"),
+        ('address = "10.20.1.4"', 'address = "10.20.9.4"', r"10.20.9.4 lies outside its subnet"),
+        ('client = "web-vm-01"', 'client = "web-vm-09"', r"no machine 'web-vm-09'"),
+        ('resource_group = "prod-rg"\nprefixes', 'resource_group = "x"\nprefixes', r"no resource group 'x'"),
+        (
+            'destination_ports = ["22"]',
+            'destination_ports = ["22-"]',
+            r"rule allow-ssh-from-jobs of cache-nsg: .*'22-' is no range",
+        ),
+        ("priority = 110", "priority = 200", r"'Inbound priority 200 in cache-nsg' twice"),
+        ("priority = 110", "priority = 99", r"allow-ssh-from-jobs of cache-nsg has priority 99"),
+        ('name = "jobs-nsg"', 'name = "cache-nsg"', r"'cache-nsg' twice"),
+        ('prefix = "172.20.0.0/16"', 'prefix = "172.20.0.0/33"', r"'172.20.0.0/33' is no address and no prefix"),
+        ("[world]", "[world", r"cannot read the scenario .*bad.toml"),
+    ],
+)
+def test_a_file_that_is_not_sound_is_refused_with_the_place(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in GOOD
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+
+    with pytest.raises(LabError, match=message):
+        lab.read_scenario(path)
+
+
+# --- approvals ---
+
+APPROVALS = lab.Approvals(
+    (
+        lab.Approval("az storage blob delete --account-name keep", "deny", "the owners keep it"),
+        lab.Approval("az storage blob", "approve"),
+        lab.Approval("rm", "approve"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("az storage blob delete --account-name keep --name x", False),
+        ("az storage blob delete --account-name other --name x", True),
+        ("az storage blobs", False),
+        ("az storage", False),
+        ("rm /tmp/captures/x.cap", True),
+        ("rmdir /tmp", False),
+        ("rm 'unbalanced", False),
+        ("", False),
+    ],
+)
+def test_the_first_approval_that_matches_decides_and_none_denies(command: str, allowed: bool) -> None:
+    assert APPROVALS.decide(command).allowed is allowed
+
+
+def test_a_denial_carries_its_reason() -> None:
+    assert APPROVALS.decide("az storage blob delete --account-name keep").reason == "the owners keep it"
+    assert "no approval" in APPROVALS.decide("az vm delete").reason
+
+
+# --- variations ---
+
+ALL_VARIATIONS: list[tuple[str, Callable[[lab.Scenario], lab.Scenario]]] = [
+    ("blocked-port", lambda scenario: scenario),
+    ("blocked-port", with_deny_at_other_end),
+    ("blocked-port", lambda scenario: with_deny_at_other_end(with_deny_at_other_end(scenario))),
+    ("blocked-port", without_fault),
+    ("wire-loss", lambda scenario: scenario),
+    ("wire-loss", with_loss_in_other_direction),
+    ("wire-loss", without_fault),
+]
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.sampled_from(ALL_VARIATIONS), st.integers(0, 10_000))
+def test_every_variation_has_the_fault_it_states(
+    variation: tuple[str, Callable[[lab.Scenario], lab.Scenario]], seed: int
+) -> None:
+    name, change = variation
+    scenario = renamed(change(lab.load_scenario(name)), seed)
+
+    assert fault_of(scenario) == stated_fault(scenario.expected)
+    assert lab.World.from_dict(scenario.world.to_dict()) == scenario.world
+
+
+def test_the_deny_moves_to_the_other_group_and_back() -> None:
+    original = lab.load_scenario("blocked-port")
+    moved = with_deny_at_other_end(original)
+
+    assert (moved.expected.resource, moved.expected.direction) == ("prod-nsg", "Outbound")
+    assert with_deny_at_other_end(moved).expected == original.expected
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [str(value)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(NAMES), st.integers(0, 10_000))
+def test_no_name_address_or_faulty_port_survives_a_renaming(name: str, seed: int) -> None:
+    before = lab.load_scenario(name)
+    after = renamed(before, seed)
+    world = before.world
+    gone = {item.name for item in world.resources() if item not in world.watchers}
+    gone |= {rule.name for group in world.security_groups for rule in group.rules}
+    gone |= {subnet.name for network in world.networks for subnet in network.subnets}
+    gone |= {subnet.prefix for network in world.networks for subnet in network.subnets}
+    gone |= {interface.address for interface in world.interfaces}
+    gone |= {value for machine in world.machines for value in machine.tags.values()}
+    gone |= {str(before.expected.port)}
+
+    texts = _texts({**after.to_dict(), "name": "", "approvals": {}})
+
+    assert not {text for text in texts if text in gone}
+    for old in gone:
+        assert old not in after.symptom
+    assert str(after.expected.port) in after.symptom
+    assert any(item.name in after.symptom for item in (*after.world.machines, *after.world.networks[0].subnets))
+
+
+def test_a_renaming_is_the_same_for_the_same_seed() -> None:
+    scenario = lab.load_scenario("blocked-port")
+
+    assert renamed(scenario, 7) == renamed(scenario, 7)
+    assert renamed(scenario, 7) != renamed(scenario, 8)
+
+
+def test_loss_in_the_other_direction_is_felt_by_the_larger_part_of_the_data() -> None:
+    after = with_loss_in_other_direction(lab.load_scenario("wire-loss"))
+    traffic = next(t for t in after.world.traffic if t.client == after.expected.source)
+
+    assert after.world.loss("app-vm-01", "db-vm-01") == 0.0
+    assert after.world.loss("db-vm-01", "app-vm-01") > 0.0
+    assert traffic.response_bytes > traffic.request_bytes
+
+
+def test_faults_on_one_way_add_up() -> None:
+    world = lab.load_scenario("wire-loss").world
+    fault = replace(world.faults[0], loss=0.5)
+
+    assert replace(world, faults=(fault, fault)).loss(fault.source, fault.destination) == 0.75
