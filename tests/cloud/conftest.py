@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cloud.scripted import Desk, ScriptedShell
+from .scripted import Desk, ScriptedShell
 
 MakeDesk = Callable[..., Desk]
 

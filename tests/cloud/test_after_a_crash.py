@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cloud.scripted import TASK, VM, Desk, ScriptedShell, failed, ran, status
+from .scripted import TASK, VM, Desk, ScriptedShell, failed, ran, status
 
 COMMANDS_OF_A_LIFE = 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def capture_request(lab: RunningLab) -> dict[str, object]:
     }
 
 
+def held_in_azure(tmp_path: Path) -> tuple[list[object], list[object]]:
+    """The captures and the blobs that the lab's Azure holds."""
+    state = json.loads((tmp_path / "lab" / "state.json").read_text())
+    return state["captures"], state["blobs"]
+
+
 @pytest.mark.slow
 def test_a_capture_is_taken_analysed_and_removed(tmp_path: Path, lab: RunningLab) -> None:
     engineer = Engineer()
@@ -75,6 +82,8 @@ def test_a_capture_is_taken_analysed_and_removed(tmp_path: Path, lab: RunningLab
         if response["status"] != "task_pending":
             break
     assert response["status"] == "task_completed", response
+    captures, blobs = held_in_azure(tmp_path)
+    assert (len(captures), len(blobs)) == (1, 1)
 
     result = response["result"]
     capture = Path(result["local_pcap_path"]).read_bytes()
@@ -91,18 +100,9 @@ def test_a_capture_is_taken_analysed_and_removed(tmp_path: Path, lab: RunningLab
     cleaned = orchestrator.orchestrate({"intent": "cleanup_task", "task_id": task_id})
     assert (cleaned["status"], cleaned["state"], cleaned["cleanup_status"]) == ("task_completed", "DONE", "completed")
     assert not Path(result["local_pcap_path"]).exists()
-    assert [command.split()[:5][-1] for command in engineer.asked] == [
-        "create",
-        "--account-name",
-        "delete",
-        "--account-name",
-        engineer.asked[-1].split()[-1],
-    ]
-    state = (
-        json.loads((tmp_path / "lab" / "state.json").read_text()) if (tmp_path / "lab" / "state.json").exists() else {}
-    )
-    assert not state.get("captures")
-    assert not state.get("blobs")
+    kinds = [r"packet-capture create", "blob download", "packet-capture delete", "blob delete", "^rm "]
+    assert [next(kind for kind in kinds if re.search(kind, command)) for command in engineer.asked] == kinds
+    assert held_in_azure(tmp_path) == ([], [])
     assert verify(orchestrator.registry_path, orchestrator.registry_head).ok
     assert orchestrator.orchestrate({"intent": "list_tasks"})["orphans"] == []
 
@@ -114,6 +114,7 @@ def test_a_denied_download_leaves_nothing_in_azure(tmp_path: Path, lab: RunningL
     response = orchestrator.orchestrate({"intent": "check_task", "task_id": task_id})
     assert (response["status"], response["user_denied"]) == ("task_cancelled", True), response
     assert (response["denial_reason"], response["cleanup_status"]) == ("not now", "completed")
+    assert held_in_azure(tmp_path) == ([], [])
     assert orchestrator.orchestrate({"intent": "check_task", "task_id": task_id})["state"] == "DONE"
 
 
@@ -122,3 +123,18 @@ def test_a_machine_that_is_not_there_fails_before_anything_is_asked(tmp_path: Pa
     orchestrator = at_work(tmp_path, lab, engineer)
     response = orchestrator.orchestrate({**capture_request(lab), "target": "no-such-vm"})
     assert (response["status"], response["state"], engineer.asked) == ("task_failed", "FAILED", [])
+
+
+@pytest.mark.slow
+def test_both_ends_of_a_closed_path_are_captured_and_compared(tmp_path: Path, lab: RunningLab) -> None:
+    orchestrator = at_work(tmp_path, lab, Engineer())
+    started = orchestrator.orchestrate({**capture_request(lab), "target": "web-vm-01 to redis-cache-01"})
+    ends = [started["task_id"], started["paired_task"]["task_id"]]
+    first, second = (orchestrator.orchestrate({"intent": "check_task", "task_id": end}) for end in ends)
+    assert (first["status"], first["state"]) == ("task_pending", "COMPLETED"), first
+    assert second["status"] == "task_completed", second
+    first = orchestrator.orchestrate({"intent": "check_task", "task_id": ends[0]})
+    for response in (first, second):
+        mode, *files = response["result"].values()
+        assert mode == "comparison"
+        assert all(Path(file).stat().st_size > 0 for file in files)

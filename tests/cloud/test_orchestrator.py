@@ -13,8 +13,9 @@ import pytest
 from ghost.cloud import CloudOrchestrator
 from ghost.errors import UsageError
 from ghost.records import verify
-from tests.cloud.conftest import MakeDesk
-from tests.cloud.scripted import (
+
+from .conftest import MakeDesk
+from .scripted import (
     TASK,
     VM,
     Desk,
@@ -479,7 +480,7 @@ def test_reports_stay_unless_they_are_asked_for(desk: MakeDesk) -> None:
     assert not d.shell.matching(f"^rm .*{TASK}_")
     response = d.ask("cleanup_task", task_id=TASK, include_artifacts=True)
     assert (response["state"], response["cleanup_status"]) == ("DONE", "completed")
-    assert len(d.shell.matching(f"^rm .*{TASK}_")) == 4
+    assert len(d.shell.matching(f"^rm .*{TASK}_")) == 3
     assert response["result"]["report_path"] is None
 
 

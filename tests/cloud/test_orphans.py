@@ -12,8 +12,9 @@ import pytest
 
 from ghost.cloud import orphans
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Outcome, State
-from tests.cloud.conftest import MakeDesk
-from tests.cloud.scripted import START, TASK, Desk, failed, ran, refused
+
+from .conftest import MakeDesk
+from .scripted import START, TASK, Desk, failed, ran, refused
 
 FIELDS = {
     "kind",

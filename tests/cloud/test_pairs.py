@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.cloud.conftest import MakeDesk
-from tests.cloud.scripted import VM, Desk, failed, ran, refused, status
+from .conftest import MakeDesk
+from .scripted import VM, Desk, failed, ran, refused, status
 
 SOURCE = "ghost_web-vm-01_20250115T143200"
 DESTINATION = "ghost_db-vm-01_20250115T143200"

@@ -13,7 +13,8 @@ from ghost.cloud import events
 from ghost.cloud.commands import Purpose, ShellCommand
 from ghost.cloud.replies import Reply, event_of
 from ghost.cloud.task import CaptureTask, CleanupStep, State
-from tests.cloud.scripted import broken, failed, ran, refused
+
+from .scripted import broken, failed, ran, refused
 
 TASK = CaptureTask(
     task_id="ghost_a",

@@ -19,6 +19,7 @@ CREATE_TIMEOUT_SECONDS = 300.0
 TRANSFER_TIMEOUT_SECONDS = 1800.0
 DOWNLOAD_RETRY_SECONDS = 5.0
 _CONTEXT_LIMIT = 500
+_REASON_LIMIT = 1000
 
 _RESOURCE_FIELDS = "{id:id,name:name,type:type,location:location}"
 
@@ -47,7 +48,7 @@ class ShellCommand:
     """Which step of the cleanup plan this is, where it is one."""
 
     def request(self) -> dict[str, object]:
-        request: dict[str, object] = {"command": self.command, "reasoning": self.reasoning}
+        request: dict[str, object] = {"command": self.command, "reasoning": one_line(self.reasoning, _REASON_LIMIT)}
         if self.timeout_seconds is not None:
             request["timeout_seconds"] = self.timeout_seconds
         return request
@@ -205,7 +206,12 @@ class Artifacts:
     semantic_json: str
     report: str
     executive_summary: str
-    everything: tuple[str, ...]
+    where_written: tuple[str, ...] = ()
+    """Files that the engine may leave out."""
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        return (self.semantic_json, self.report, self.executive_summary)
 
 
 def artifacts_of(task: CaptureTask) -> Artifacts:
@@ -216,11 +222,11 @@ def artifacts_of(task: CaptureTask) -> Artifacts:
         first, second = (Path(path).stem for path in _ends(task))
         report = str(directory / f"{first}_vs_{second}_comparison.md")
         summary = str(directory / f"{first}_vs_{second}_executive_summary.md")
-        return Artifacts(semantic, report, summary, (semantic, report, summary))
+        return Artifacts(semantic, report, summary)
     report = str(directory / f"{own}_forensic_report.md")
     summary = str(directory / f"{own}_executive_summary.md")
     html = str(directory / f"{own}_report.html")
-    return Artifacts(semantic, report, summary, (semantic, report, summary, html))
+    return Artifacts(semantic, report, summary, (html,))
 
 
 def context(task: CaptureTask) -> str:

@@ -86,7 +86,8 @@ class DownloadFailed:
 
 @dataclass(frozen=True)
 class Analysed:
-    pass
+    also_written: tuple[str, ...] = ()
+    """Those of the engine's optional files that are there."""
 
 
 @dataclass(frozen=True)

@@ -210,17 +210,17 @@ def _without_local_file(task: CaptureTask) -> CaptureTask:
     return task.having(cleanup_plan=in_cloud)
 
 
-def _analysed(task: CaptureTask, _: events.Analysed, at: datetime) -> Next:
-    return _completed(task, at)
+def _analysed(task: CaptureTask, event: events.Analysed, at: datetime) -> Next:
+    return _completed(task, event.also_written, at)
 
 
-def _completed(task: CaptureTask, at: datetime) -> Next:
+def _completed(task: CaptureTask, also_written: tuple[str, ...], at: datetime) -> Next:
     files = commands.artifacts_of(task)
     task = task.having(
         semantic_json_path=files.semantic_json,
         report_path=files.report,
         executive_summary_path=files.executive_summary,
-        artifact_paths=files.everything,
+        artifact_paths=(*files.always, *also_written),
     )
     return end(task, Outcome.COMPLETED, at, None)
 
@@ -247,7 +247,7 @@ def _partner_lost(task: CaptureTask, _: events.PartnerLost, _at: datetime) -> Ne
 
 
 def _compared_by_partner(task: CaptureTask, event: events.ComparedByPartner, at: datetime) -> Next:
-    return _completed(_undecided(task).having(mode=Mode.COMPARISON, compare_with=event.capture), at)
+    return _completed(_undecided(task).having(mode=Mode.COMPARISON, compare_with=event.capture), (), at)
 
 
 def _undecided(task: CaptureTask) -> CaptureTask:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ghost.cloud import events, lifecycle, orphans, progress, responses
-from ghost.cloud.commands import Purpose, ShellCommand
+from ghost.cloud.commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.events import Event
 from ghost.cloud.names import check_container, check_prefix, new_task_id
 from ghost.cloud.registry import TaskRegistry
@@ -269,8 +269,11 @@ class CloudOrchestrator:
         return task, self._with_local_facts(task, event_of(task, command, reply))
 
     def _with_local_facts(self, task: CaptureTask, event: Event) -> Event:
-        """A download's event says what came to lie on the disk."""
+        """The events of a download and of an analysis say what came to lie on the disk."""
         path = Path(task.download_path)
+        if isinstance(event, events.Analysed):
+            optional = artifacts_of(task).where_written
+            return events.Analysed(tuple(file for file in optional if Path(file).is_file()))
         if isinstance(event, events.DownloadFailed):
             return events.DownloadFailed(event.detail, left_a_file=path.is_file())
         if isinstance(event, events.Downloaded):
