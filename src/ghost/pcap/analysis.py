@@ -83,7 +83,7 @@ def analyse(
     engine = _Engine(vector, kernels)
     if compile_kernels:
         _compile(reader, engine, progress, file_bytes)
-    decided = compile_kernels is not None
+    using_compiled, decided = bool(compile_kernels), compile_kernels is not None
     wire = 0
     for batch in reader.batches():
         engine.take(batch)
@@ -95,7 +95,11 @@ def analyse(
             estimate = engine.counts.packets * file_bytes / max(wire, 1) * (4 if reader.facts.compressed else 1)
             if compiled.worth_it(estimate - engine.counts.packets):
                 _compile(reader, engine, progress, file_bytes)
-    return engine.analysis(path, reader.facts)
+                using_compiled = True
+    analysis = engine.analysis(path, reader.facts)
+    if using_compiled and engine.counts.packets:
+        compiled.mark_ready()
+    return analysis
 
 
 def _size(path: Path) -> int:

@@ -67,14 +67,19 @@ def load() -> tuple[Vector, Kernel]:
 
     directory = cache_directory()
     keep = _usable(directory)
-    numba.config.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
+    settings: Any = numba.config
+    settings.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
     compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
     for module in _MODULES:
         for function in module.KERNELS:
             compiled[function] = numba.njit(cache=True, nogil=True)(_linked(function, compiled))
-    if keep:
-        (directory / _READY).touch(mode=0o600)
     return _array, compiled.__getitem__
+
+
+def mark_ready() -> None:
+    """Say that the kernels lie compiled in the cache, so that smaller captures use them too."""
+    if _usable(cache_directory()):
+        (cache_directory() / _READY).touch(mode=0o600)
 
 
 def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Callable[..., Any]]) -> types.FunctionType:
@@ -91,4 +96,4 @@ def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Cal
 
 
 def _array(array: NDArray[Any]) -> Ints:
-    return array  # type: ignore[return-value]  # compiled code indexes the array itself
+    return array

@@ -80,7 +80,9 @@ class _Path:
     frames: list[int] = field(default_factory=list)
 
 
-_ErrorKey = tuple[int, int, int, int, int, str | None, int | None, int | None, int | None, int | None, str | None]
+_ErrorKey = tuple[
+    int, int, int, int, int, str | None, str | None, int | None, int | None, int | None, str | None
+]  # fmt: skip
 
 
 class IcmpTracker:
@@ -190,7 +192,7 @@ class IcmpTracker:
                 if kind == 137 and gateway
                 else (_embedded_6(message[8:]))
             )
-        key = (version, kind, code, source, destination, *about, mtu, gateway)
+        key: _ErrorKey = (version, kind, code, source, destination, *about, mtu, gateway)
         error = self._errors.get(key)
         if error is None:
             if len(self._errors) >= _MOST_ERROR_KINDS:

@@ -251,7 +251,7 @@ class CaptureReader:
         self._start = self._stop = 0
         self._ended = False
         self.facts.compressed = True
-        self._stream = gzip.GzipFile(fileobj=_Pushback(head, hashing))  # type: ignore[call-overload]
+        self._stream = gzip.GzipFile(fileobj=_Pushback(head, hashing))
         yield from self._any_format()
 
     def _exhaust(self, hashing: _HashingReader) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, overload
+from typing import Literal, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ghost.pcap import tcp
 from ghost.pcap.layout import (
@@ -119,6 +120,9 @@ _EVENT_LOG = 4096
 _SAMPLE_LOG = 65536
 
 Handshake = Literal["completed", "unanswered", "refused", "reset", "incomplete", "not_seen"]
+_HANDSHAKES: tuple[Handshake, ...] = (
+    "completed", "incomplete", "not_seen", "reset", "incomplete", "refused", "incomplete", "unanswered",
+)  # fmt: skip
 
 
 class Streams:
@@ -266,6 +270,7 @@ class StreamView(Sequence[Stream]):
         self._streams, self._sides, self._evidence, self._samples = streams, sides, evidence, samples
         self._address, self._end = address, capture_end_ns
         self._order = np.arange(len(streams)) if order is None else order
+        self._handshakes: NDArray[np.str_] | None = None
 
     def select(self, order: Array) -> StreamView:
         return StreamView(self._streams, self._sides, self._evidence, self._samples, self._address, self._end, order)
@@ -311,7 +316,7 @@ class StreamView(Sequence[Stream]):
             first_frame=row[S_FIRST_FRAME],
             last_frame=row[S_LAST_FRAME],
             wire_bytes=row[S_WIRE_BYTES],
-            handshake=_handshake(row, ours, theirs),
+            handshake=self._handshake_of(number),
             syn_retransmissions=row[S_SYN_REPEATS],
             syn_ack_retransmissions=row[S_SYN_ACK_REPEATS],
             syn_to_syn_ack_ms=_ms(row[S_TO_SERVER]),
@@ -323,6 +328,11 @@ class StreamView(Sequence[Stream]):
             rst_from=_rst_from(row, sides, client),
             encapsulation=tuple(name for bit, name in enumerate(ENCAPSULATIONS) if row[S_ENCAPSULATION] >> bit & 1),
         )
+
+    def _handshake_of(self, number: int) -> Handshake:
+        if self._handshakes is None:
+            self._handshakes = self.handshakes()
+        return cast(Handshake, str(self._handshakes[number]))
 
     def _direction(self, side: int, mine: list[int], peer: list[int], endpoint: int) -> Direction:
         sent = mine[D_PACKETS] > 0
@@ -363,13 +373,25 @@ class StreamView(Sequence[Stream]):
 
     # ------------------------------------------------------------------------------------------------ all of them
 
-    def handshakes(self) -> list[Handshake]:
-        clients = self._streams[:, S_CLIENT].tolist()
-        rows, sides = self._streams.tolist(), self._sides.tolist()
-        return [
-            _handshake(row, pair[client], pair[1 - client])
-            for row, pair, client in zip(rows, sides, clients, strict=True)
+    def handshakes(self) -> NDArray[np.str_]:
+        """`Stream.handshake` of every stream, by columns."""
+        every = np.arange(len(self._streams))
+        client = self._streams[:, S_CLIENT]
+        ours, theirs = self._sides[every, client], self._sides[every, 1 - client]
+        answered = theirs[:, D_EVENTS + E_SYN_ACK] > 0
+        asked = ours[:, D_EVENTS + E_SYN] > 0
+        server_rst = theirs[:, D_EVENTS + E_RST] > 0
+        rst = server_rst | (ours[:, D_EVENTS + E_RST] > 0)
+        states = [
+            self._streams[:, S_COMPLETED] > 0,
+            ~asked & answered,
+            ~asked,
+            answered & rst,
+            answered,
+            server_rst,
+            theirs[:, D_PACKETS] > 0,
         ]
+        return np.select(states, [np.str_(name) for name in _HANDSHAKES[:-1]], np.str_(_HANDSHAKES[-1]))
 
     def connections(self) -> ConnectionStats:
         events = self._sides[:, :, D_EVENTS:]
@@ -380,10 +402,10 @@ class StreamView(Sequence[Stream]):
             syn_sent=int(events[:, :, E_SYN].sum()),
             syn_ack_received=int(events[:, :, E_SYN_ACK].sum()),
             connections_attempted=int((events[:, :, E_SYN] > 0).any(axis=1).sum()),
-            handshakes_completed=handshakes.count("completed"),
+            handshakes_completed=int((handshakes == "completed").sum()),
             syn_retransmitted=int(self._streams[:, S_SYN_REPEATS].sum()),
-            refused=handshakes.count("refused"),
-            unanswered_syn=handshakes.count("unanswered"),
+            refused=int((handshakes == "refused").sum()),
+            unanswered_syn=int((handshakes == "unanswered").sum()),
             rst_teardowns=int(reset.sum()),
             fin_teardowns=int((fins == 2).sum()),
             half_closed=int(((fins == 1) & ~reset).sum()),
@@ -397,8 +419,7 @@ class StreamView(Sequence[Stream]):
     def worst(self) -> Array:
         """Streams with something wrong, worst first."""
         events = self._sides[:, :, D_EVENTS:].sum(axis=1)
-        handshakes = np.array(self.handshakes())
-        failed = np.isin(handshakes, ("unanswered", "refused", "reset"))
+        failed = np.isin(self.handshakes(), ("unanswered", "refused", "reset"))
         broken = (events[:, E_RST] > 0) & ~self._sides[:, :, D_RST_AFTER_FIN].any(axis=1)
         waiting = self._streams[:, S_REQUEST_OPEN] > 0
         weight = (
@@ -413,21 +434,8 @@ class StreamView(Sequence[Stream]):
             + events[:, E_DATA_AFTER_RST] * 10
             + waiting * 2
         )
-        ranked = np.argsort(-weight, kind="stable")
-        return ranked[weight[ranked] > 0]
-
-
-def _handshake(row: list[int], client: list[int], server: list[int]) -> Handshake:
-    answered, rst = server[D_EVENTS + E_SYN_ACK], server[D_EVENTS + E_RST] + client[D_EVENTS + E_RST]
-    if row[S_COMPLETED]:
-        return "completed"
-    if client[D_EVENTS + E_SYN] == 0:
-        return "incomplete" if answered else "not_seen"
-    if answered:
-        return "reset" if rst else "incomplete"
-    if server[D_EVENTS + E_RST]:
-        return "refused"
-    return "incomplete" if server[D_PACKETS] else "unanswered"
+        ranked: Array = np.argsort(-weight, kind="stable")
+        return ranked[: int((weight > 0).sum())]
 
 
 def _rst_from(row: list[int], sides: list[list[int]], client: int) -> Literal["client", "server", "neither"] | None:
