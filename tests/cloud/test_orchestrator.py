@@ -286,8 +286,15 @@ def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDes
     assert not d.shell.matching("delete")
 
 
-@pytest.mark.parametrize("failure", [failed("ERROR: agent not installed"), broken("timeout")])
-@pytest.mark.parametrize("listing", [ran([{"name": TASK.upper()}]), failed("ERROR: throttled"), ran("[]trunc")])
+@pytest.mark.parametrize(
+    ("failure", "listing"),
+    [
+        (failed("ERROR: agent not installed"), ran([{"name": TASK.upper()}])),
+        (failed("ERROR: agent not installed"), failed("ERROR: throttled")),
+        (failed("ERROR: agent not installed"), ran([{"name": "a"}, "[truncated: showing 4 of 9 items]"])),
+        (broken("timeout"), ran([])),
+    ],
+)
 def test_a_failed_creation_that_may_have_left_a_capture_is_cleaned_up(desk: MakeDesk, failure, listing) -> None:
     d = desk(("packet-capture create", failure), ("packet-capture list", listing))
     response = d.capture()

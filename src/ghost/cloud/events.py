@@ -42,6 +42,8 @@ class CaptureCreated:
 @dataclass(frozen=True)
 class CreationFailed:
     detail: str
+    cut_off: bool = False
+    """The command was stopped before its end: Azure may still be at work on it."""
 
 
 @dataclass(frozen=True)

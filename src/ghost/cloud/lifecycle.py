@@ -105,6 +105,8 @@ def _created(task: CaptureTask, event: events.CaptureCreated, at: datetime) -> N
 
 
 def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: datetime) -> Next:
+    if event.cut_off:  # what is not there now may be there in a minute: looking would prove nothing
+        return end(task, Outcome.FAILED, at, event.detail)
     # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
     task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
     return task, commands.look_for_capture(task)

@@ -165,7 +165,8 @@ def _created(task: CaptureTask, reply: Reply) -> Event:
     if reply.denied:
         return events.Denied(reply.denial_reason)
     if not reply.succeeded:
-        return events.CreationFailed(f"Azure provisioning failed: {reply.detail}")
+        cut_off = reply.error in ("timeout", "interrupted")
+        return events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off)
     reported = parse_json(reply.output)
     if reply.action != "user_modified" or not isinstance(reported, dict):
         return events.CaptureCreated()
