@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SCENARIO ?= blocked-port
+SCENARIO ?= wire-loss
 
 .PHONY: demo test lint types contract bench clean lock
 
 demo: $(VENV)/.ready
-	@$(BIN)/ghost demo --lab $(SCENARIO) --workspace demo
+	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -83,6 +83,7 @@ class Investigation:
 
     def begin(self, symptom: str) -> None:
         self._hear(UserMessage(symptom))
+        self.save()
 
     def resume(self) -> None:
         note = ResumeNote(RESUMED)

@@ -270,7 +270,9 @@ def _cited(statement: dict[str, Any]) -> str:
     if not statement["supported"]:
         why = "; ".join(statement["problems"]) or "it cites no audit record"
         return f"{text(statement['text'])} **[unsupported: {text(why)}]**"
-    return f"{text(statement['text'])} [{', '.join(statement['audit_ids'])}]"
+    unnamed = [i for i in statement["audit_ids"] if i not in statement["text"]]
+    cited = f" [{', '.join(unnamed)}]" if unnamed else ""
+    return f"{text(statement['text'])}{cited}"
 
 
 def _action(action: str) -> str:

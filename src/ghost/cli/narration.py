@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ class Narration:
                 ("[Shell] ", "bold"),
                 (classification, _CLASS_STYLE.get(classification, "")),
                 f" — {action}: ",
-                (plain(command), "bold"),
+                (short(plain(command)), "bold"),
             ),
             highlight=False,
         )
@@ -167,6 +168,14 @@ class NarratedShell:
             response = self._shell.execute(request)
         self._narration.ran(response, command)
         return response
+
+
+_QUERY = re.compile(r"(--query )'([^']{60})[^']*'")
+
+
+def short(command: str) -> str:
+    """A command as a person scans it: a long `--query` is cut. The whole command is in the audit."""
+    return _QUERY.sub(r"\1'\2…'", command)
 
 
 def _outcome(response: dict[str, Any]) -> str:

@@ -1,0 +1,165 @@
+"""The report says what the records carry, says so where they do not, and is found out when they change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ghost.agent import verify_session, write_report
+from ghost.agent.report import LAYERS
+from ghost.shell import HitlDecision
+from tests.agent.conftest import SESSION, FixedClock, command, complete, hypothesis, turn
+
+
+def finished(bench, *turns):
+    investigation = bench.investigation([*turns])
+    investigation.begin("vm-1 cannot reach vm-2 on 6379")
+    investigation.run()
+    report, markdown = write_report(
+        investigation.session,
+        investigation.session.paths(bench.root),
+        investigation.shell,
+        FixedClock().now(),
+        "vm-1 cannot reach vm-2 on 6379",
+    )
+    investigation.save()
+    return investigation, report, markdown
+
+
+READ = turn("", command("az vm list -g rg"), command("az vm restart -g rg -n vm-1"), number=1)
+
+
+def test_a_statement_with_usable_evidence_is_cited(bench):
+    statements = [{"text": "vm-1 exists", "audit_ids": [f"{SESSION}_001"]}]
+    _, report, markdown = finished(bench, READ, turn("", complete(statements=statements)))
+    assert report["statements"][0]["supported"] is True
+    assert f"vm-1 exists [{SESSION}_001]" in markdown
+
+
+@pytest.mark.parametrize(
+    ("audit_ids", "why"),
+    [([], "cites no audit record"), ([f"{SESSION}_002"], "was denied"), ([f"{SESSION}_077"], "no audit record")],
+)
+def test_a_statement_without_it_is_printed_as_unsupported(bench, audit_ids, why):
+    statements = [{"text": "the moon did it", "audit_ids": audit_ids}]
+    _, report, markdown = finished(bench, READ, turn("", complete(statements=statements)))
+    assert report["statements"][0]["supported"] is False
+    line = next(line for line in markdown.splitlines() if "the moon did it" in line)
+    assert "unsupported" in line
+    assert why in line
+
+
+def test_the_summary_rests_on_what_it_cites_or_on_the_confirmed_hypotheses(bench):
+    _, report, _ = finished(
+        bench,
+        READ,
+        turn("", hypothesis("register"), hypothesis("confirm", audit_ids=[f"{SESSION}_001"])),
+        turn("", complete()),
+    )
+    assert report["summary"]["audit_ids"] == [f"{SESSION}_001"]
+    assert report["summary"]["supported"] is True
+
+
+def test_every_layer_is_in_the_coverage_and_a_claim_without_evidence_is_not_believed(bench):
+    coverage = [
+        {"layer": "vm_state", "status": "cleared", "audit_ids": [f"{SESSION}_001"]},
+        {"layer": "routes", "status": "cleared", "audit_ids": []},
+        {"layer": "wire", "status": "at_fault", "audit_ids": [f"{SESSION}_002"]},
+    ]
+    _, report, _ = finished(bench, READ, turn("", complete(coverage=coverage)))
+    status = {row["layer"]: row["status"] for row in report["coverage"]}
+    assert set(status) == set(LAYERS)
+    assert status["vm_state"] == "cleared"
+    assert {status[layer] for layer in LAYERS if layer != "vm_state"} == {"not_verified"}
+
+
+def test_every_command_is_listed_with_its_outcome_and_no_output(bench):
+    bench.outputs["az vm list"] = (0, '[{"name": "raw-output-word"}]')
+    _, report, markdown = finished(bench, READ, turn("", complete()))
+    assert [row["outcome"] for row in report["evidence"]] == ["ran", "denied: not now"]
+    assert "raw-output-word" not in markdown
+    assert "raw-output-word" not in json.dumps(report)
+
+
+def test_names_of_others_cannot_write_into_the_report(bench):
+    hostile = "x](http://evil) <script>| ` \n## Forged heading"
+    _, _, markdown = finished(
+        bench, READ, turn("", complete(root_cause_summary=hostile, recommended_actions=[f"az {hostile}"]))
+    )
+    assert "<script>" not in markdown.replace("`az x](http://evil) <script>", "")
+    assert not any(line.startswith("## Forged") for line in markdown.splitlines())
+
+
+def test_the_summary_of_a_capture_is_read_through_the_shell(bench, tmp_path):
+    bench.decide = lambda line: HitlDecision("approve" if line.startswith("cat ") else "deny")
+    bench.outputs["cat "] = (0, "3 of 100 segments lost")
+    task = {
+        "task_id": "ghost_vm-1_x",
+        "target": "vm-1",
+        "state": "DONE",
+        "report_path": str(tmp_path / "ghost_vm-1_x_forensic_report.md"),
+    }
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    registry.write_text(json.dumps(task) + "\n")
+    _, report, markdown = finished(bench, READ, turn("", complete()))
+    assert any(line[-1].endswith("ghost_vm-1_x_executive_summary.md") for line in bench.ran)
+    assert "> 3 of 100 segments lost" in markdown
+    assert report["captures"][0]["executive_summary_audit_id"] == f"{SESSION}_003"
+
+
+def test_a_refused_summary_is_noted_not_hidden(bench, tmp_path):
+    task = {"task_id": "t", "target": "vm-1", "state": "DONE", "report_path": str(tmp_path / "t_forensic_report.md")}
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    registry.write_text(json.dumps(task) + "\n")
+    _, report, markdown = finished(bench, READ, turn("", complete()))
+    assert "unavailable" in markdown
+    assert any("was not read" in note for note in report["advisories"])
+
+
+def test_a_finished_session_verifies(bench):
+    statements = [{"text": "vm-1 exists", "audit_ids": [f"{SESSION}_001"]}]
+    investigation, _, _ = finished(bench, READ, turn("", complete(statements=statements)))
+    checks = verify_session(investigation.session, investigation.session.paths(bench.root), checksum_holds=True)
+    assert [(c.name, c.problems) for c in checks if not c.ok and c.name != "task registry"] == []
+
+
+def test_verification_fails_after_any_one_byte_of_the_audit_changed_or_its_last_line_is_cut(bench):
+    statements = [{"text": "vm-1 exists", "audit_ids": [f"{SESSION}_001"]}]
+    investigation, _, _ = finished(bench, READ, turn("", complete(statements=statements)))
+    paths = investigation.session.paths(bench.root)
+    whole = paths.shell_audit.read_bytes()
+
+    def holds() -> bool:
+        checks = verify_session(investigation.session, paths, checksum_holds=True)
+        return all(c.ok for c in checks if c.name in {"shell audit", "report"})
+
+    assert holds()
+    for position in range(0, len(whole), 7):
+        paths.shell_audit.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        assert not holds(), position
+    lines = whole.splitlines(keepends=True)
+    paths.shell_audit.write_bytes(b"".join(lines[:-1]))
+    assert not holds()
+
+
+def test_a_report_that_was_made_to_cite_a_denied_command_fails(bench):
+    investigation, report, _ = finished(bench, READ, turn("", complete()))
+    paths = investigation.session.paths(bench.root)
+    report["statements"] = [{"text": "x", "audit_ids": [f"{SESSION}_002"], "supported": True, "problems": []}]
+    paths.report_json.write_text(json.dumps(report))
+    checks = verify_session(investigation.session, paths, checksum_holds=True)
+    assert any("was denied" in p for c in checks if c.name == "report" for p in c.problems)
+
+
+def test_where_the_report_cannot_be_written_its_text_is_still_there(bench):
+    investigation = bench.investigation([turn("", complete())])
+    investigation.begin("s")
+    investigation.run()
+    paths = investigation.session.paths(bench.root)
+    paths.report_json.mkdir()
+    _, markdown = write_report(investigation.session, paths, investigation.shell, FixedClock().now(), "s")
+    assert markdown.startswith("# Root Cause Analysis")
+    assert investigation.session.rca_report_path is None
