@@ -79,17 +79,13 @@ def postgresql(sizes: Sizes, _server_name: str, random: Random) -> list[Turn]:
     def message(kind: bytes, body: bytes) -> bytes:
         return kind + struct.pack(">I", len(body) + 4) + body
 
-    def rows(total: int) -> bytes:
-        row = 240
-        return b"".join(
-            message(b"D", struct.pack(">HI", 1, row) + _text(row, random)) for _ in range(max(total // (row + 11), 1))
-        )
-
     startup = struct.pack(">I", 196608) + b"user\0app\0database\0orders\0\0"
     ready = message(b"Z", b"I")
     column = struct.pack(">H", 1) + b"payload\0" + struct.pack(">IHIhih", 0, 0, 25, -1, -1, 0)
     query = b"SELECT payload FROM orders WHERE note <> '" + _text(max(sizes.request - 60, 8), random) + b"'\0"
-    answer = message(b"T", column) + rows(sizes.response) + message(b"C", b"SELECT 1\0") + ready
+    payload = _text(sizes.response, random)
+    row = struct.pack(">HI", 1, len(payload)) + payload
+    answer = message(b"T", column) + message(b"D", row) + message(b"C", b"SELECT 1\0") + ready
     return [
         Turn("client", struct.pack(">I", len(startup) + 4) + startup, 0.0003),
         Turn("server", message(b"R", struct.pack(">I", 0)) + ready, 0.0021),

@@ -1,0 +1,143 @@
+"""The engineer's machine, as the probing programs see the world from it: outside Azure, behind a gateway of its own.
+
+What the world declares as reachable answers; private addresses of the tenant do not, whatever the configuration of the
+tenant says. Nothing here touches a real network.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Literal, NoReturn
+
+from ghost.errors import LabError
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.world import LocalMachine, RemoteHost
+
+LOOPBACK_RTT_MS = 0.04
+GATEWAY_RTT_MS = 1.3
+GATEWAY_PORTS = (53, 80)
+
+Way = Literal["answers", "refused", "silent", "unreachable"]
+
+
+class InterruptError(Exception):
+    """The terminal's interrupt key."""
+
+
+@dataclass(frozen=True)
+class Laptop:
+    machine: LocalMachine
+    clock: LabClock
+    random: Random
+
+    @classmethod
+    def here(cls, program: str, argv: Sequence[str]) -> Laptop:
+        """The machine of this process's lab. Raises `LabError` outside of one."""
+        lab = LabDirectory.from_environment()
+        moment = int(lab.clock.monotonic())
+        return cls(lab.world.local, lab.clock, Random(f"{lab.world.seed}/{moment}/{program}/{argv}"))  # noqa: S311
+
+    @property
+    def address(self) -> str:
+        return str(ip_interface(self.machine.address).ip)
+
+    def resolve(self, name: str) -> list[str]:
+        """The addresses of a name; a literal address is its own."""
+        literal = parse_address(name)
+        if literal is not None:
+            return [str(literal)]
+        wanted = name.rstrip(".").casefold()
+        found = [entry.address for entry in self.machine.names if entry.name.rstrip(".").casefold() == wanted]
+        return found or (["127.0.0.1"] if wanted in ("localhost", self.machine.hostname.casefold()) else [])
+
+    def name_of(self, address: str) -> str | None:
+        """What a reverse look-up gives: addresses of the internet have no such names here."""
+        return "localhost" if ip_address(address).is_loopback else None
+
+    def host(self, address: str) -> RemoteHost | None:
+        """The host that answers at an address, if any does."""
+        target = ip_address(address)
+        if target.is_loopback or address == self.address:
+            return RemoteHost(address, LOOPBACK_RTT_MS, (), self._listening_ports())
+        if address in (self.machine.gateway, self.machine.dns_server) and self.is_neighbour(address):
+            return RemoteHost(address, GATEWAY_RTT_MS, (), GATEWAY_PORTS)
+        return next((host for host in self.machine.hosts if host.address == address), None)
+
+    def is_neighbour(self, address: str) -> bool:
+        """On the machine's own network: asked for by ARP, not through the gateway."""
+        return ip_address(address) in ip_interface(self.machine.address).network
+
+    def way(self, address: str, port: int) -> Way:
+        """What becomes of a TCP connection to a port of an address."""
+        host = self.host(address)
+        if host is None:
+            return "unreachable" if self.is_neighbour(address) else "silent"
+        if port in host.ports:
+            return "answers"
+        return "refused" if self.is_near(address) else "silent"
+
+    def is_near(self, address: str) -> bool:
+        return ip_address(address).is_loopback or self.is_neighbour(address)
+
+    def path(self, address: str) -> tuple[str, ...]:
+        """The routers on the way to a host, nearest first, as far as they are known, without the host."""
+        if self.is_near(address):
+            return ()
+        host = self.host(address)
+        return (self.machine.gateway, *(host.hops if host else ()))
+
+    def rtt_ms(self, base: float) -> float:
+        """One round trip: never faster than the path, sometimes slower."""
+        return base * (1 + abs(self.random.gauss(0.0, 0.04))) + abs(self.random.gauss(0.0, 0.015))
+
+    def _listening_ports(self) -> tuple[int, ...]:
+        rows = (socket for socket in self.machine.sockets if socket.state == "LISTEN" and socket.protocol == "tcp")
+        return tuple(int(socket.local.rpartition(":")[2]) for socket in rows)
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def run(program: str, body: Callable[[Laptop, Sequence[str]], int], argv: Sequence[str] | None) -> int:
+    """Runs a program's body on this process's machine, with the interrupt key as an exception."""
+    words = list(sys.argv[1:] if argv is None else argv)
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise InterruptError
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        return body(Laptop.here(program, words), words)
+    except LabError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    except InterruptError:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def options_of(program: str) -> dict[str, str]:
+    """A program's option tables in `options.toml`: words, parted by blanks."""
+    tables = tomllib.loads((Path(__file__).parent / "options.toml").read_text(encoding="utf-8"))
+    table: dict[str, str] = tables[program]
+    return table
+
+
+def complain(text: str) -> None:
+    print(text, file=sys.stderr)
