@@ -54,7 +54,7 @@ class Reads:
             position += 1
         path = " ".join(words[start:position])
         options = self.options_of.get(path)
-        if options is None:
+        if options is None or path.count(" ") != position - start - 1:  # 'vm list' in quotes is no path
             return self._not_a_read(path)
         while position < len(words):
             taken = _take(options, path, words, position)

@@ -106,7 +106,8 @@ def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]
     for grammar in known.values():
         for spelling in grammar.spelling_patterns:
             for size in (1, 2, 3, 4):
-                if size <= len(words) and spelling.fullmatch(" ".join(words[:size])):
+                first = " ".join(words[:size])
+                if first.count(" ") == size - 1 and spelling.fullmatch(first):
                     return grammar, (grammar.program, *words[size:])
     return None, words
 

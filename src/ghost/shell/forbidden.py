@@ -102,6 +102,7 @@ def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
                 return _destroys("device", f"it overwrites the device {target}")
             if _is_credential(target):
                 return _secret(target)
+    if line.fault is not None or (line.backticked and line.words[0] != "az"):
         for text in line.nested:
             if found := _inside(text, depth):
                 return found
@@ -130,6 +131,10 @@ def _judge(segment: Sequence[str], everywhere: Sequence[str], depth: int) -> Ref
         return _destroyer(name, segment, start, everywhere)
     if name == "find" and (found := _find(segment)):
         return found
+    if name == "az":  # only what it runs on a machine counts: az vm run-command invoke --scripts ...
+        start = next((index for index, word in enumerate(segment) if word in _AZ_CODE_OPTIONS), -1)
+        if start < 0:
+            return None
     seen: set[str] = set()
     for position in _command_positions(segment, start) if runs_others else ():
         inner = _program(segment[position])
@@ -214,6 +219,7 @@ def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: Seq
     return None
 
 
+_AZ_CODE_OPTIONS = frozenset(("--scripts", "--script", "--command"))
 _POWER_MANAGERS = frozenset(("systemctl", "loginctl", "busctl", "launchctl"))
 _WRITERS = frozenset(("dd", "tee", "cp", "install", "fdisk", "parted", "sfdisk", "gdisk", "cfdisk"))
 _JUDGED_BY_ARGUMENTS = _POWER_MANAGERS | _WRITERS | {"init", "telinit", "diskutil", "kexec"}
@@ -311,6 +317,8 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
         if option.lower() in policy.not_content_options and (option != "-i" or name in policy.identity_programs):
             skip_next = not equals
             continue
+        if _FILE_SCHEME.match(word):
+            yield _FILE_SCHEME.sub("/", word, count=1)
         if skip or (_SCHEME.match(word) and not _FILE_SCHEME.match(word)):
             continue
         yield word
@@ -327,14 +335,21 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
 
 def _credential_word(segment: Sequence[str]) -> Refusal | None:
     policy = _policy()
-    if not policy.hint.search(" ".join(segment).lower()) or _program(segment[0]) in policy.tell_no_content:
+    if not policy.hint.search(" ".join(segment).lower()) or _tells_no_content(segment):
         return None
     return next((_secret(path) for path in _paths_in(segment) if _is_credential(path)), None)
 
 
+def _tells_no_content(segment: Sequence[str]) -> bool:
+    """Programs such as ls tell about a file; find does so too while it runs nothing."""
+    return _program(segment[0]) in _policy().tell_no_content and not any(
+        word.startswith(("-exec", "-ok", "-fprint")) for word in segment
+    )
+
+
 def credential_behind(words: Sequence[str]) -> Refusal | None:
     """Why a command is never run because a link in it leads to credentials. Looks at the file system."""
-    if not words or _program(words[0]) in _policy().tell_no_content:
+    if not words or _tells_no_content(words):
         return None
     for count, path in enumerate(_paths_in(words)):
         if count >= _WORDS_WITH_REAL_PATHS:
