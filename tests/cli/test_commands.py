@@ -94,7 +94,7 @@ def test_a_safe_command_runs_at_once_and_is_audited(tmp_path):
     assert result.returncode == 0
     assert "Local Address" in result.stdout
     assert "SAFE" in result.stderr
-    records = [json.loads(line) for p in (tmp_path / "audit").glob("*.jsonl") for line in p.open()]
+    records = [json.loads(line) for p in (tmp_path / "audit").glob("*.jsonl") for line in p.read_text().splitlines()]
     assert [r["command"] for r in records] == ["ss -tln"]
     assert records[0]["action"] == "auto_approved"
 

@@ -33,4 +33,5 @@ def reissue(call: ToolCall, conversation: Sequence[Message], orchestrator: Orche
 
 
 def _same_capture(task: dict[str, Any], call: ToolCall) -> bool:
-    return task.get("target") == call.arguments.get("target") and task.get("state") not in _ENDED
+    source = str(call.arguments.get("target")).split(" to ")[0].strip()  # of a pair, the first task speaks for both
+    return task.get("target") == source and task.get("state") not in _ENDED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,26 +22,17 @@ KINDS: Final = {
 @dataclass(frozen=True)
 class Orphan:
     kind: str
+    name: str
     task_id: str | None
-    resource: str | None
-    location: str | None
-    path: str | None
-    age_days: float | None
+    """The task whose cleanup plan covers it; None where no record knows it."""
+    command: str | None
+    """What deletes it where no plan does; None where its name is not safe to put into a command."""
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Orphan:
-        return cls(
-            kind=str(value.get("kind")),
-            task_id=value.get("task_id"),
-            resource=value.get("resource"),
-            location=value.get("location"),
-            path=value.get("path"),
-            age_days=value.get("age_days"),
-        )
-
-    @property
-    def name(self) -> str:
-        return str(self.task_id or self.resource or self.path)
+        kind = str(value.get("kind"))
+        name = value.get("task_id") or value.get("resource") or value.get("path")
+        return cls(kind, str(name), value.get("task_id"), value.get("command"))
 
 
 def find_orphans(orchestrator: Orchestrator) -> list[Orphan]:
@@ -54,18 +44,17 @@ def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell
     """Asks for every deletion through the shell's gate. Returns warnings about what is left."""
     warnings = []
     for orphan in orphans:
-        if orphan.task_id is not None and orphan.kind != "untracked_azure":
+        if orphan.command is None and orphan.task_id is not None:
             response = orchestrator.orchestrate({"intent": "cleanup_task", "task_id": orphan.task_id})
             if response.get("cleanup_status") == "partial":
                 session.manual_cleanup_pending.append(orphan.task_id)
                 warnings.append(f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion.")
         else:
-            command = _deletion(orphan)
-            if command is None:
-                warnings.append(f"{orphan.name}: where it lies is not known, delete it by hand.")
+            if orphan.command is None:
+                warnings.append(f"{orphan.name}: its name is not safe to put into a command, delete it by hand.")
                 continue
             response = shell.execute(
-                {"command": command, "reasoning": f"Startup cleanup: {len(orphans)} orphaned resources."}
+                {"command": orphan.command, "reasoning": f"Startup cleanup: {len(orphans)} orphaned resources."}
             )
             if response.get("status") != "completed" or response.get("exit_code") != 0:
                 warnings.append(f"{orphan.name} was not deleted.")
@@ -86,12 +75,3 @@ def choose_and_clean(
         chosen = [o for o in orphans if console.choose(f"Delete {o.kind} {o.name}?", {"y": "Yes", "n": "No"}) == "y"]
         return clean_up(chosen, orchestrator, shell, session)
     return []
-
-
-def _deletion(orphan: Orphan) -> str | None:
-    if orphan.kind == "stale_local_file" and orphan.path:
-        return shlex.join(["rm", orphan.path])
-    if orphan.kind == "untracked_azure" and orphan.resource and orphan.location:
-        words = ["az", "network", "watcher", "packet-capture", "delete", "-l", orphan.location, "-n", orphan.resource]
-        return shlex.join(words)
-    return None

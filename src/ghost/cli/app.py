@@ -64,7 +64,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def ghost(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback reads it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:

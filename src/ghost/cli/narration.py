@@ -115,7 +115,7 @@ class Narration:
     @contextmanager
     def running(self, command: str) -> Iterator[None]:
         """A progress line while a command runs, on a terminal only."""
-        if not self.rich.is_terminal:
+        if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
         self._status = self.rich.status(Text(f"running: {plain(command)[:90]}", style="dim"), spinner="dots")
