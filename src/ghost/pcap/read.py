@@ -6,9 +6,7 @@ read with `readinto` into one buffer that is used again, with the unfinished rec
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import struct
 import zlib
 from collections.abc import Iterator
@@ -182,7 +180,7 @@ class Batch:
     count: int
 
 
-class _HashingReader(io.RawIOBase):
+class _HashingReader:
     """Hands on what it reads, and hashes it on the way."""
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -190,10 +188,7 @@ class _HashingReader(io.RawIOBase):
         self.hash = hashlib.sha256()
         self.total = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:
         # Unbuffered: hashing costs less than half a nanosecond a byte.
         got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
         self.hash.update(memoryview(buffer)[:got])
@@ -235,7 +230,7 @@ class CaptureReader:
     def batches(self) -> Iterator[Batch]:
         with self._file as file:
             hashing = _HashingReader(cast(BinaryIO, file))
-            self._stream: io.RawIOBase | gzip.GzipFile = hashing
+            self._stream: _HashingReader | _Gunzip = hashing
             try:
                 if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
                     yield from self._compressed(hashing)
@@ -251,7 +246,7 @@ class CaptureReader:
         self._start = self._stop = 0
         self._ended = False
         self.facts.compressed = True
-        self._stream = gzip.GzipFile(fileobj=_Pushback(head, hashing))
+        self._stream = _Gunzip(head, hashing)
         yield from self._any_format()
 
     def _exhaust(self, hashing: _HashingReader) -> None:
@@ -276,7 +271,7 @@ class CaptureReader:
         while self._stop < wanted and not self._ended:
             try:
                 got = self._stream.readinto(view[self._stop :])
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            except (EOFError, zlib.error) as error:
                 if not self.facts.interfaces:
                     raise CaptureError(f"{self._path.name} is damaged gzip data: {error}") from error
                 self.facts.notes.append(f"The compressed file is damaged or cut short ({error}).")
@@ -453,21 +448,36 @@ class CaptureReader:
         self.facts.truncated = True
 
 
-class _Pushback(io.RawIOBase):
-    """A raw stream with bytes put back before it."""
+class _Gunzip:
+    """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
 
-    def __init__(self, head: bytes, rest: _HashingReader) -> None:
-        self._head, self._rest = head, rest
+    def __init__(self, head: bytes, compressed: _HashingReader) -> None:
+        self._compressed = compressed
+        self._pending = head
+        self._inflate = zlib.decompressobj(wbits=31)
 
-    def readable(self) -> bool:
-        return True
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a part of the buffer; 0 at the end. Raises EOFError or zlib.error where the file is damaged."""
+        while True:
+            data = self._inflate.decompress(self._pending, len(buffer))
+            self._pending = self._inflate.unconsumed_tail
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+            if self._inflate.eof:
+                # Members may follow one another, and zeros may pad the last.
+                self._pending = (self._inflate.unused_data or self._more()).lstrip(b"\0")
+                if not self._pending:
+                    return 0
+                self._inflate = zlib.decompressobj(wbits=31)
+            elif not self._pending:
+                self._pending = self._more()
+                if not self._pending:
+                    raise EOFError("it ends before its end marker")
 
-    def read(self, size: int = -1, /) -> bytes:
-        if self._head:
-            given, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
-            return given
-        piece = bytearray(size if size >= 0 else 1 << 16)
-        return bytes(piece[: self._rest.readinto(memoryview(piece))])
+    def _more(self) -> bytes:
+        piece = bytearray(1 << 16)
+        return bytes(piece[: self._compressed.readinto(memoryview(piece))])
 
 
 def _decoded_link(link: int) -> int:

@@ -608,11 +608,10 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
 def judge_segment(
     p: int, stream: int, sender: int, flags: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, pool: Ints,
     counts: Ints,
-) -> None:  # fmt: skip
-    """Conclude what a segment with data, SYN or FIN says about loss, and hold it until it is acknowledged."""
+) -> int:  # fmt: skip
+    """Conclude what a segment with data, SYN or FIN says about loss. Returns the kind under which it is held."""
     side = stream * 2 + sender
     f = side * SIDE
-    r = (stream * 2 + 1 - sender) * SIDE
     control = rows[p + CONTROL]
     seq = rows[p + SEQUENCE]
     length = rows[p + LENGTH]
@@ -641,8 +640,20 @@ def judge_segment(
             if flags & (1 << E_SPURIOUS):
                 kind = 3
                 note(E_NEEDLESS, side, frame, sides, events, counts)
-    hold_segment(side, seq, end, kind, length, now, frame, sides, pool, counts)
-    limit = _MOST_HELD if sides[r + D_PACKETS] else _MOST_UNHEARD
+    return kind
+
+
+def hold(
+    p: int, stream: int, sender: int, kind: int, rows: Ints, sides: Ints, events: Ints, pool: Ints, counts: Ints
+) -> None:
+    """Remember a segment until it is acknowledged; beyond the limit the oldest is judged and forgotten."""
+    side = stream * 2 + sender
+    f = side * SIDE
+    length = rows[p + LENGTH]
+    start = rows[p + SEQUENCE]
+    end = (start + length + (1 if rows[p + CONTROL] & (SYN | FIN) else 0)) & _SEQ
+    hold_segment(side, start, end, kind, length, rows[p + TIME], rows[p + FRAME], sides, pool, counts)
+    limit = _MOST_HELD if sides[(stream * 2 + 1 - sender) * SIDE + D_PACKETS] else _MOST_UNHEARD
     if sides[f + D_HELD] > limit:
         g = sides[f + D_HEAD] * SEGMENT
         if pool[g + G_KIND] == 1 and pool[g + G_SIZE] > 0:
@@ -788,8 +799,10 @@ def track(
         if flags & (1 << E_LOST_SEGMENT):
             open_hole(side, following, seq, now, frame, rows[p + IP_ID], rows[p + TIMESTAMP], sides, pool, counts)
         new_data = 1 if length and not probe and (following < 0 or (seq - following) & _SEQ < _HALF) else 0
-        if (length or control & (SYN | FIN)) and not probe:
-            judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
+        if length or control & (SYN | FIN):
+            # A probe is repeated on purpose.
+            kind = 3 if probe else judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
+            hold(p, stream, sender, kind, rows, sides, events, pool, counts)
         time_response(p, stream, sender, new_data, rows, streams, samples, counts)
 
         # What the next packet is compared with.
@@ -852,6 +865,6 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
 
 KERNELS = (
     note, sample, take_segment, free_segment, lose, hold_segment, drop_head, mark_repeated, open_hole, fill_holes,
-    forget_holes, acknowledge, open_stream, slot_of, place_streams, handshake, flag, judge_segment, count_packet,
+    forget_holes, acknowledge, open_stream, slot_of, place_streams, handshake, flag, judge_segment, hold, count_packet,
     time_response, track, finish,
 )  # fmt: skip

@@ -1,0 +1,149 @@
+"""From bytes to addresses, ports and lengths, whatever carries them."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.model import Analysis
+
+from .wire import ACK, CLIENT, SERVER, ethernet, ip, pcap, tcp, udp
+
+SIX, OTHER_SIX = "2001:db8::1", "2001:db8::2"
+INNER = ip(CLIENT, SERVER, 6, tcp(40000, 443, 1, 1, ACK, b"hello"))
+INNER6 = ip(SIX, OTHER_SIX, 6, tcp(40000, 443, 1, 1, ACK, b"hello"))
+SEGMENT = tcp(40000, 443, 1, 1, ACK, b"hello")
+
+
+def analysed(tmp_path: Path, frame: bytes, link: int = 1) -> Analysis:
+    path = tmp_path / "one.pcap"
+    path.write_bytes(pcap([(1, frame)], link=link))
+    return analyse(path)
+
+
+def vlan(kind: int, packet: bytes) -> bytes:
+    return struct.pack(">HH", 5, kind) + packet
+
+
+def pppoe(packet: bytes) -> bytes:
+    return struct.pack(">BBHHH", 0x11, 0, 1, len(packet) + 2, 0x21) + packet
+
+
+def vxlan(packet: bytes) -> bytes:
+    return ip("192.0.2.1", "192.0.2.2", 17, udp(50000, 4789, b"\x08\0\0\0\0\0\x01\0" + ethernet(packet)))
+
+
+CARRIERS = {
+    "ethernet": (1, ethernet(INNER), ()),
+    "vlan": (1, ethernet(vlan(0x0800, INNER), 0x8100), ("vlan",)),
+    "qinq": (1, ethernet(vlan(0x8100, vlan(0x0800, INNER)), 0x88A8), ("vlan", "qinq")),
+    "snap": (1, ethernet(b"\xaa\xaa\x03\0\0\0\x08\0" + INNER, len(INNER) + 8), ()),
+    "pppoe": (1, ethernet(pppoe(INNER), 0x8864), ("pppoe",)),
+    "mpls": (1, ethernet(b"\0\0\x10\x40\0\0\x21\x40" + INNER, 0x8847), ("mpls",)),
+    "gre": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\0\0\x08\0" + INNER)), ("gre",)),
+    "gre with key": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\x20\0\x08\0\0\0\0\7" + INNER)), ("gre",)),
+    "ip in ip": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 4, INNER)), ("ipip",)),
+    "vxlan": (1, ethernet(vxlan(INNER)), ("vxlan",)),
+    "sll": (113, b"\0\0\0\1\0\6" + b"\0" * 8 + b"\x08\0" + INNER, ()),
+    "sll2": (276, b"\x08\0" + b"\0" * 18 + INNER, ()),
+    "raw": (101, INNER, ()),
+    "raw, historic number": (12, INNER, ()),
+    "null": (0, b"\2\0\0\0" + INNER, ()),
+    "loop": (108, b"\0\0\0\2" + INNER, ()),
+    "ppp": (9, b"\xff\x03\0\x21" + INNER, ()),
+}
+
+
+@pytest.mark.parametrize("name", CARRIERS)
+def test_the_packet_inside_is_found_whatever_carries_it(tmp_path: Path, name: str) -> None:
+    link, frame, encapsulation = CARRIERS[name]
+    analysis = analysed(tmp_path, frame, link)
+    assert analysis.tcp is not None
+    stream = analysis.tcp.streams[0]
+    assert (stream.client.endpoint.address, stream.client.endpoint.port) == (CLIENT, 40000)
+    assert (stream.server.endpoint.address, stream.server.endpoint.port) == (SERVER, 443)
+    assert stream.payload_bytes == 5
+    assert stream.encapsulation == encapsulation
+
+
+@pytest.mark.parametrize(
+    ("first", "headers"),
+    [
+        (0, b"\6\0" + b"\0" * 6),
+        (60, b"\x2b\0" + b"\0" * 6 + b"\6\2" + b"\0" * 22),
+        (44, b"\6\0\0\0\0\0\0\1"),
+        (51, b"\6\4" + b"\0" * 22),
+    ],
+)
+def test_ipv6_extension_headers_are_walked(tmp_path: Path, first: int, headers: bytes) -> None:
+    analysis = analysed(tmp_path, ethernet(ip(SIX, OTHER_SIX, first, headers + SEGMENT)))
+    assert analysis.tcp is not None
+    assert analysis.tcp.streams[0].client.endpoint.address == SIX
+    assert analysis.tcp.totals.payload_bytes == 5
+
+
+def test_ipv4_options_are_skipped(tmp_path: Path) -> None:
+    packet = bytearray(ip(CLIENT, SERVER, 6, b"\1\1\1\0" + SEGMENT))
+    packet[0] = 0x46
+    analysis = analysed(tmp_path, ethernet(bytes(packet)))
+    assert analysis.tcp is not None
+    assert analysis.tcp.streams[0].server.endpoint.port == 443
+
+
+def test_a_later_fragment_is_counted_and_not_taken_for_a_header(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, ethernet(ip(CLIENT, SERVER, 6, SEGMENT, fragment=100)))
+    assert analysis.summary.fragments == 1
+    assert analysis.tcp is None
+
+
+def test_ethernet_padding_is_not_payload(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, ethernet(ip(CLIENT, SERVER, 6, tcp(40000, 443, 1, 1, ACK))) + b"\0" * 6)
+    assert analysis.tcp is not None
+    assert analysis.tcp.totals.payload_bytes == 0
+
+
+def test_a_total_length_of_zero_means_segmentation_offload(tmp_path: Path) -> None:
+    packet = bytearray(ip(CLIENT, SERVER, 6, tcp(40000, 443, 1, 1, ACK, b"x" * 3000)))
+    packet[2:4] = b"\0\0"
+    analysis = analysed(tmp_path, ethernet(bytes(packet)))
+    assert analysis.tcp is not None
+    assert analysis.tcp.streams[0].client.largest_segment == 3000
+
+
+@pytest.mark.parametrize("link", [105, 65535])
+def test_an_unknown_link_type_is_named_and_its_packets_counted_as_undecoded(tmp_path: Path, link: int) -> None:
+    summary = analysed(tmp_path, INNER, link).summary
+    assert summary.link_types == (f"LINKTYPE_{link}",)
+    assert summary.undecoded_packets == 1
+
+
+def test_the_same_packet_seen_twice_is_a_duplicate_and_no_loss(tmp_path: Path) -> None:
+    frame = ethernet(ip(CLIENT, SERVER, 6, tcp(40000, 443, 1, 1, ACK, b"xx"), number=77))
+    path = tmp_path / "twice.pcap"
+    path.write_bytes(pcap([(1_000_000, frame), (1_100_000, frame)]))
+    analysis = analyse(path)
+    assert analysis.summary.duplicate_packets.frames == (2,)
+    assert analysis.tcp is not None
+    assert analysis.tcp.totals.retransmissions == 1
+    assert analysis.tcp.streams[0].client.lost == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(CARRIERS)),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=8),
+    st.integers(0, 200),
+)
+def test_a_damaged_packet_never_stops_the_analysis(
+    tmp_path_factory: pytest.TempPathFactory, name: str, edits: list[tuple[int, int]], keep: int
+) -> None:
+    link, frame, _ = CARRIERS[name]
+    changed = bytearray(frame)
+    for at, value in edits:
+        changed[at % len(changed)] = value
+    assert analysed(tmp_path_factory.getbasetemp(), bytes(changed[:keep]), link).summary.total_packets == 1

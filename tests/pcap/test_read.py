@@ -1,0 +1,189 @@
+"""Reading capture files: formats, clocks, damage."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ghost.errors import CaptureError
+from ghost.pcap.analysis import Progress, analyse
+
+from .wire import CLIENT, MS, SERVER, Talk, block, ethernet, ip, pcap, pcapng, transfer, udp
+
+START = 1_700_000_000_123_456_789
+FRAME = ethernet(ip(CLIENT, SERVER, 17, udp(1000, 2000, b"payload")))
+RESOLUTION = {"micro": b"", "nano": struct.pack("<HHB3x", 9, 1, 9), "binary": struct.pack("<HHB3x", 9, 1, 0x80 | 20)}
+
+
+def write(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "some.pcap"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("nanoseconds", [False, True])
+def test_both_byte_orders_and_both_clocks_of_pcap_are_read(tmp_path: Path, big: bool, nanoseconds: bool) -> None:
+    records = [(START, FRAME), (START + MS, FRAME)]
+    summary = analyse(write(tmp_path, pcap(records, big=big, nanoseconds=nanoseconds))).summary
+    assert summary.format == "pcap"
+    assert summary.total_packets == 2
+    assert summary.first_ns == (START if nanoseconds else START // 1000 * 1000)
+    assert summary.duration_seconds == pytest.approx(0.001)
+    assert summary.link_types == ("ETHERNET",)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_interfaces_of_a_pcapng_have_their_own_link_type_and_clock(tmp_path: Path, order: str) -> None:
+    nano = struct.pack(f"{order}HHB3xHH", 9, 1, 9, 0, 0)
+    raw = FRAME[14:]
+    records = [(0, START // 1000, FRAME), (1, START, raw)]
+    summary = analyse(write(tmp_path, pcapng(records, [(1, b""), (101, nano)], order))).summary
+    assert (summary.format, summary.interfaces, summary.link_types) == ("pcapng", 2, ("ETHERNET", "RAW"))
+    assert (summary.first_ns, summary.last_ns) == (START // 1000 * 1000, START)
+    assert summary.protocols_present["udp"] == 2
+
+
+def test_a_binary_clock_counts_parts_of_a_second(tmp_path: Path) -> None:
+    half = (5 << 20) + (1 << 19)
+    content = pcapng([(0, half, FRAME)], [(1, RESOLUTION["binary"])])
+    assert analyse(write(tmp_path, content)).summary.first_ns == 5_500_000_000
+
+
+def test_interface_statistics_tell_what_the_capturer_dropped(tmp_path: Path) -> None:
+    statistics = struct.pack("<III", 0, 0, 0) + struct.pack("<HHQ", 5, 8, 7) + struct.pack("<HHQ", 7, 8, 2)
+    content = pcapng([(0, 1, FRAME)], [(1, b"")]) + block(5, statistics)
+    assert analyse(write(tmp_path, content)).summary.dropped_by_capturer == 9
+    assert analyse(write(tmp_path, pcap([(1, FRAME)]))).summary.dropped_by_capturer is None
+
+
+def test_a_simple_packet_block_is_a_packet(tmp_path: Path) -> None:
+    content = pcapng([(0, 1, FRAME)], [(1, b"")]) + block(3, struct.pack("<I", len(FRAME)) + FRAME)
+    assert analyse(write(tmp_path, content)).summary.protocols_present["udp"] == 2
+
+
+def test_a_gzip_compressed_capture_reads_as_the_plain_one_and_keeps_its_own_hash(tmp_path: Path) -> None:
+    talk, _ = transfer(1, segments=30)
+    plain = talk.save(tmp_path / "plain.pcap")
+    packed = tmp_path / "packed.pcap.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    one, two = analyse(plain), analyse(packed)
+    assert two.summary.compressed
+    assert two.summary.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+    assert one.tcp is not None
+    assert two.tcp is not None
+    assert list(one.tcp.streams) == list(two.tcp.streams)
+
+
+@pytest.mark.parametrize("missing", [1, 7, 20, len(FRAME) + 3])
+def test_a_truncated_last_record_is_reported_and_the_rest_analysed(tmp_path: Path, missing: int) -> None:
+    content = pcap([(START, FRAME)] * 3)
+    summary = analyse(write(tmp_path, content[:-missing])).summary
+    assert summary.truncated_record
+    assert summary.total_packets == 2
+    assert any("ends inside a record" in note for note in summary.notes)
+
+
+def test_a_truncated_gzip_file_is_reported_and_the_rest_analysed(tmp_path: Path) -> None:
+    packed = gzip.compress(pcap([(START, bytes(range(256)) + bytes([n % 251]) * 900) for n in range(400)]))
+    summary = analyse(write(tmp_path, packed[: len(packed) * 3 // 4])).summary
+    assert summary.truncated_record
+    assert 0 < summary.total_packets < 400
+
+
+def test_a_record_of_impossible_length_ends_the_analysis_and_is_reported(tmp_path: Path) -> None:
+    content = pcap([(START, FRAME)]) + struct.pack("<IIII", 0, 0, 0x7FFFFFFF, 60) + b"\0" * 100
+    summary = analyse(write(tmp_path, content)).summary
+    assert (summary.total_packets, summary.truncated_record) == (1, True)
+    assert any("damaged after frame 1" in note for note in summary.notes)
+
+
+def test_frames_cut_by_the_snap_length_are_counted_and_their_length_kept(tmp_path: Path) -> None:
+    long = ethernet(ip(CLIENT, SERVER, 17, udp(1000, 2000, b"p" * 1000)))
+    head = pcap([])
+    content = head + struct.pack("<IIII", 1, 0, 60, len(long)) + long[:60]
+    analysis = analyse(write(tmp_path, content))
+    assert analysis.summary.cut_packets == 1
+    assert analysis.udp is not None
+    assert analysis.udp.payload_bytes == 1000
+
+
+@pytest.mark.parametrize("content", [b"", pcap([]), pcapng([], [(1, b"")]), gzip.compress(b"")])
+def test_a_capture_without_packets_is_an_analysis_that_says_so(tmp_path: Path, content: bytes) -> None:
+    analysis = analyse(write(tmp_path, content))
+    assert analysis.is_empty
+    assert analysis.tcp is analysis.udp is analysis.arp is analysis.icmp is analysis.dns is None
+    assert "The capture holds no packets." in analysis.summary.notes
+
+
+@pytest.mark.parametrize("content", [b"GIF89a", b"\x1f\x8b\x08nonsense", b"\0", gzip.compress(b"no capture")])
+def test_a_file_that_is_no_capture_gets_one_clear_line(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(CaptureError, match=r"some\.pcap is (not a packet capture|damaged gzip data)") as caught:
+        analyse(write(tmp_path, content))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_absent_gets_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"cannot read .*absent: No such file"):
+        analyse(tmp_path / "absent")
+
+
+def test_progress_is_told_while_reading(tmp_path: Path) -> None:
+    path = Talk().opened().save(tmp_path / "talk.pcap")
+    told: list[Progress] = []
+    analyse(path, progress=told.append)
+    assert told[-1].stage == "reading"
+    assert told[-1].packets == 3
+    assert told[-1].bytes_total == path.stat().st_size
+
+
+def _damaged(content: bytes) -> st.SearchStrategy[bytes]:
+    """The content with some bytes replaced and perhaps cut."""
+
+    def damage(edits: list[tuple[int, int]], keep: int) -> bytes:
+        changed = bytearray(content)
+        for at, value in edits:
+            changed[at % len(changed)] = value
+        return bytes(changed[: max(keep, 24)])
+
+    edits = st.lists(st.tuples(st.integers(0, len(content)), st.integers(0, 255)), max_size=20)
+    return st.builds(damage, edits, st.integers(24, len(content)))
+
+
+_VALID = (pcap(transfer(3, segments=6)[0].records), pcapng([(0, 9, FRAME)] * 3, [(1, RESOLUTION["nano"]), (113, b"")]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.binary(max_size=200), _damaged(_VALID[0]), _damaged(_VALID[1])))
+@example(_VALID[1][:40])
+def test_arbitrary_bytes_are_analysed_or_refused_and_never_crash(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = write(tmp_path_factory.getbasetemp(), content)
+    try:
+        analysis = analyse(path)
+    except CaptureError:
+        return
+    if analysis.tcp is not None:
+        assert len(list(analysis.tcp.streams)) == len(analysis.tcp.streams)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(64, 3000), st.integers(1, 7))
+def test_buffer_and_batch_sizes_never_change_the_result(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, buffer_bytes: int, batch_packets: int
+) -> None:
+    talk, _ = transfer(seed, segments=40, upstream=0.05, downstream=0.05, ack_loss=0.05)
+    path = talk.save(tmp_path_factory.getbasetemp() / "sizes.pcap")
+    whole, pieces = analyse(path), analyse(path, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
+    assert whole.summary == pieces.summary
+    assert whole.tcp is not None
+    assert pieces.tcp is not None
+    assert whole.tcp.totals == pieces.tcp.totals
+    assert list(whole.tcp.streams) == list(pieces.tcp.streams)
