@@ -259,8 +259,14 @@ def test_a_closed_window_is_the_receivers_application() -> None:
     assert (only(slow_client).blame, only(slow_client).who.src) == ("client", "10.0.1.4")
 
 
-def test_one_closed_window_that_opens_again_is_flow_control() -> None:
-    assert kinds(of_streams(stream(server={"zero_window": times(1)}))) == ["none"]
+def test_windows_that_close_for_a_moment_in_a_burst_are_flow_control() -> None:
+    bursts = (stream(client={"zero_window": times(2)}, source_port=50_000 + n) for n in range(6))
+    assert kinds(of_streams(*bursts)) == ["none"]
+
+
+def test_a_window_that_stays_closed_until_the_sender_probes_is_a_fault_however_it_probes() -> None:
+    for probe in ("zero_window_probes", "keep_alives"):
+        assert kinds(of_streams(stream({"zero_window": times(2)}, {probe: times(2)}))) == ["zero_window"]
 
 
 def test_a_path_with_a_long_round_trip_is_a_delay() -> None:
@@ -275,6 +281,18 @@ def test_half_a_conversation_is_asymmetric_routing_and_nothing_else() -> None:
     lone = silent(source_port=50_001)
     finding = only(of_streams(half, lone))
     assert (finding.kind, finding.blame, finding.who.src) == ("asymmetric", "network", "10.0.1.4")
+
+
+def test_several_half_conversations_share_one_cause() -> None:
+    nothing = {"packets": 0, "data_segments": 0, "payload_bytes": 0, "ttl": None, "fin": NO, "syn_ack": NO}
+    halves = [stream(None, nothing, dst=f"10.0.2.{n}", handshake="incomplete", teardown="open") for n in range(5)]
+    assert only(of_streams(*halves)).measured["pairs"] == 5
+
+
+def test_loss_in_a_capture_full_of_copies_is_doubtful() -> None:
+    doubtful = of_streams(stream(server=lossy(90, 1000)), summary=summary(duplicate_packets=times(300)))
+    loss = next(f for f in find(doubtful) if f.kind == "loss")
+    assert (loss.severity, loss.confidence) == ("LOW", "low")
 
 
 # -------------------------------------------------------------------------------------------------------- broken
@@ -324,7 +342,7 @@ def test_a_reset_after_a_long_silence_is_an_idle_timeout() -> None:
 
 def test_data_after_a_long_silence_that_nobody_acknowledges_is_an_idle_timeout() -> None:
     dead = {"longest_silence_ms": 300_000.0, "rto_retransmissions": times(5), "retransmissions": times(5)}
-    finding = only(of_streams(stream(client={**dead, "unacked_bytes": 200}, teardown="open")))
+    finding = only(of_streams(stream({**dead, "unacked_bytes": 200}, {"fin": NO}, teardown="open")))
     assert finding.kind == "idle_timeout"
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,20 +114,41 @@ def closed_port() -> int:
 
 @contextmanager
 def recorded(file: Path, capture_filter: str) -> Iterator[None]:
-    """Everything on the loopback interface that the filter lets through, written to `file`."""
-    command = ["tcpdump", "-i", "lo", "-n", "-U", "--immediate-mode", "-w", str(file), capture_filter]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tcpdump:
-        assert tcpdump.stderr is not None
-        said = tcpdump.stderr.readline()
-        while said and "listening on" not in said:
-            if "permission" in said.lower() or "not permitted" in said.lower():
+    """Everything on the loopback interface that the filter lets through, written to `file`.
+
+    A datagram marks the beginning and another the end: what lies between them is whole, however busy the machine.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as marker:
+        marker.bind((LOOPBACK, 0))
+        wanted = f"{capture_filter} or (udp port {marker.getsockname()[1]} and host {LOOPBACK})"
+        buffer = ["-s", "65535", "-B", "32768"]  # KiB: loopback frames are large, and come in bursts
+        command = ["tcpdump", "-i", "lo", "-n", "-U", "--immediate-mode", *buffer, "-w", str(file), wanted]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tcpdump:
+            try:
+                _wait_until_listening(tcpdump)
+                _mark(marker, b"the recording begins", file)
+                yield
+                _mark(marker, b"the recording ends", file)
+            finally:
                 tcpdump.terminate()
-                pytest.skip(f"capturing is not permitted here: {said.strip()}")
-            said = tcpdump.stderr.readline()
-        try:
-            yield
-        finally:
-            tcpdump.terminate()
+
+
+def _wait_until_listening(tcpdump: subprocess.Popen[str]) -> None:
+    assert tcpdump.stderr is not None
+    for said in tcpdump.stderr:
+        if "listening on" in said:
+            return
+        if "permi" in said.lower():
+            pytest.skip(f"capturing is not permitted here: {said.strip()}")
+    pytest.fail("tcpdump ended before it listened")
+
+
+def _mark(marker: socket.socket, words: bytes, file: Path) -> None:
+    marker.sendto(words, marker.getsockname())
+    deadline = time.monotonic() + 20
+    while not (file.exists() and words in file.read_bytes()):
+        assert time.monotonic() < deadline, f"tcpdump did not write the datagram {words!r}"
+        time.sleep(0.02)
 
 
 def fetch(port: int) -> None:

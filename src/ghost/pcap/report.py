@@ -190,9 +190,9 @@ def _measurements(analysis: Analysis) -> Iterator[str]:
     if analysis.tcp is not None:
         tcp, totals, made = analysis.tcp, analysis.tcp.totals, analysis.tcp.connections
         yield (
-            f"TCP: {count(len(tcp.streams), 'stream')}, {made.handshakes_completed} of"
-            f" {count(made.connections_attempted, 'handshake')} completed, {made.refused} refused,"
-            f" {made.unanswered_syn} unanswered, {count(totals.rst, 'reset')}"
+            f"TCP: {count(len(tcp.streams), 'stream')}, {count(made.connections_attempted, 'connection')} opened here:"
+            f" {made.handshakes_completed} completed, {made.refused} refused, {made.unanswered_syn} unanswered;"
+            f" {count(totals.rst, 'reset')}"
         )
         lost = totals.lost_upstream + totals.lost_downstream
         again = 100 * totals.retransmissions / totals.packets if totals.packets else 0.0

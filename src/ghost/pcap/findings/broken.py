@@ -133,7 +133,7 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
         for side, peer in directions(stream):
             silent = side.longest_silence_ms >= threshold("idle_timeout.min_gap_ms")
             repeated = side.rto_retransmissions.count >= threshold("idle_timeout.min_repeats")
-            if silent and repeated and side.unacked_bytes and peer.packets:
+            if silent and repeated and side.unacked_bytes and peer.packets and not peer.fin:
                 server = stream.server.endpoint
                 key = _ResetGroup(
                     "idle_timeout", side.endpoint.address, peer.endpoint.address, server.address, server.port

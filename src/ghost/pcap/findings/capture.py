@@ -101,7 +101,8 @@ def _numbers(analysis: Analysis) -> Iterator[str]:
         opened, done = tcp.connections.connections_attempted, tcp.connections.handshakes_completed
         lost = tcp.totals.lost_upstream + tcp.totals.lost_downstream
         rtt = f", median round trip {duration(tcp.handshake_rtt_ms.median)}" if tcp.handshake_rtt_ms else ""
-        yield f"TCP: {done} of {count(opened, 'handshake')} completed, {count(lost, 'segment')} lost{rtt}."
+        opened_here = f"{done} of {count(opened, 'handshake')} completed" if opened else "no handshake captured"
+        yield f"TCP: {count(len(tcp.streams), 'stream')}, {opened_here}, {count(lost, 'segment')} lost{rtt}."
     if analysis.dns is not None:
         dns = analysis.dns
         late = f", median {duration(dns.latency_ms.median)}" if dns.latency_ms else ""
@@ -109,4 +110,6 @@ def _numbers(analysis: Analysis) -> Iterator[str]:
     if analysis.icmp is not None:
         yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered."
     if analysis.arp is not None:
-        yield f"ARP: {count(analysis.arp.total_requests, 'request')}, no address conflict."
+        silent = sum(address.count for address in analysis.arp.unanswered_requests)
+        requests = count(analysis.arp.total_requests, "request")
+        yield f"ARP: {requests}, {silent} without a reply that was captured, no address conflict."

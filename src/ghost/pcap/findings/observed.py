@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ghost.pcap.findings.words import percent
 from ghost.pcap.model import Analysis, Direction, Stream
 
 Service = tuple[str, int]
@@ -40,7 +41,7 @@ class PathCount:
     reordered: int = 0
     duplicate_acks_back: int = 0
     sent: int = 0
-    """Distinct segments with data, SYN or FIN that left the sender: what a loss rate is a share of."""
+    """Segments with data, SYN or FIN that left the sender, repeats included: what a loss rate is a share of."""
     frames: list[int] = field(default_factory=list)
     reordered_frames: list[int] = field(default_factory=list)
     port: int | None = None
@@ -61,6 +62,8 @@ class Observed:
 
     first_ns: int = 0
     last_ns: int = 0
+    copies_pct: float = 0.0
+    """Packets captured more than once."""
     services: dict[Service, ServiceCount] = field(default_factory=lambda: defaultdict(ServiceCount))
     answering_ports: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Ports of a host that answered anything with their own voice, a refusal included."""
@@ -82,7 +85,12 @@ class Observed:
 
 
 def observe(analysis: Analysis) -> Observed:
-    seen = Observed(first_ns=analysis.summary.first_ns or 0, last_ns=analysis.summary.last_ns or 0)
+    summary = analysis.summary
+    seen = Observed(
+        first_ns=summary.first_ns or 0,
+        last_ns=summary.last_ns or 0,
+        copies_pct=percent(summary.duplicate_packets.count, summary.total_packets),
+    )
     if analysis.tcp is not None:
         for stream in analysis.tcp.streams:
             _sort_in(seen, stream)
@@ -159,7 +167,9 @@ def _add_to_path(seen: Observed, sender: Direction, receiver: Direction, stream:
     path.reordered_frames.extend(sender.reordered.frames[: 5 - len(path.reordered_frames)])
     if stream.one_sided:  # a repeat may have been needless: nobody's acknowledgements tell
         return
-    path.sent += sender.data_segments + sender.syn.count + sender.syn_ack.count + sender.lost_upstream.count
+    path.sent += (
+        sender.data_segments + sender.syn.count + sender.syn_ack.count + sender.fin.count + sender.lost_upstream.count
+    )
     path.retransmissions += sender.retransmissions.count
     path.fast += sender.fast_retransmissions.count
     path.rto += sender.rto_retransmissions.count

@@ -39,22 +39,24 @@ def _lossy_path(seen: Observed, source: str, destination: str, path: PathCount) 
     )
     kind = "rto_loss" if by_timer else "loss"
     back = seen.paths.get((destination, source))
-    other_way = rate(back.loss_pct) if back is not None and back.sent else "unknown"
-    repairs = f"{count(path.fast, 'fast retransmission')}, {path.rto} after a timeout or within a recovery"
+    other_way = f"{back.lost} of {back.sent:,}" if back is not None and back.sent else "nothing sent"
+    repairs = f"{path.fast} fast, {path.rto} after a timeout or within a recovery"
+    doubtful = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
+    doubt = " Packets were captured more than once, so some of these may be copies." if doubtful else ""
     return Finding(
         kind=kind,
-        severity=_loss_severity(path.loss_pct),
+        severity="LOW" if doubtful else _loss_severity(path.loss_pct),
         blame="network",
         protocol="TCP",
         title=f"{rate(path.loss_pct)} of the segments from {source} to {destination} are lost"
         + (" and repaired only after timeouts" if by_timer else ""),
-        detail=f"{path.lost} of {path.sent:,} segments lost {_where(path)}, {path.retransmissions} retransmitted"
-        f" ({repairs}). Loss in the other direction: {other_way}.",
+        detail=f"{path.lost} of {path.sent:,} segments lost {_where(path)};"
+        f" {count(path.retransmissions, 'retransmission')} ({repairs}). The other way: {other_way} lost.{doubt}",
         who=Who(source, destination, path.port),
         evidence=first_frames([path.frames]),
         cause=cause_of(kind),
         remediation=remediation_of(kind, src=source, dst=destination, port=path.port),
-        confidence="high" if path.lost >= 3 * threshold("loss.min_segments") else "medium",
+        confidence="low" if doubtful else "high" if path.lost >= 3 * threshold("loss.min_segments") else "medium",
         weight=path.lost,
         measured={
             "retransmissions": path.retransmissions,
@@ -105,16 +107,19 @@ def _reordering(seen: Observed) -> Iterator[Finding]:
 
 def _zero_window(seen: Observed) -> Iterator[Finding]:
     """`who.src` is the receiver that does not read, `who.dst` the sender that has to wait."""
-    for (source, destination), group in seen.zero_window.items():
-        events = sum(side.zero_window.count for _, side in group)
-        if events < threshold("zero_window.min_events"):
+    for (source, destination), closed in seen.zero_window.items():
+        group = [(stream, side) for stream, side in closed if _hinders(side, _peer(stream, side))]
+        if not group:
             continue
-        probes = sum(_peer(stream, side).zero_window_probes.count for stream, side in group)
+        events = sum(side.zero_window.count for _, side in group)
+        probes = sum(_probes(_peer(stream, side)) for stream, side in group)
         stall_ms = max(_peer(stream, side).longest_silence_ms for stream, side in group) if probes else 0.0
         stream, side = max(group, key=lambda pair: pair[1].zero_window.count)
         is_server = side is stream.server
         port = stream.server.endpoint.port
-        waited = f" The sender had to probe {count(probes, 'time')}" if probes else ""
+        waited = (
+            f" The sender had to probe {count(probes, 'time')}; longest pause {duration(stall_ms)}." if probes else ""
+        )
         yield Finding(
             kind="zero_window",
             severity="HIGH" if stall_ms >= threshold("zero_window.high_stall_ms") else "MEDIUM",
@@ -122,8 +127,7 @@ def _zero_window(seen: Observed) -> Iterator[Finding]:
             protocol="TCP",
             title=f"{source} does not read what {destination} sends",
             detail=f"Its receive window was zero in {count(events, 'packet')} of {count(len(group), 'connection')}"
-            f" ({'server' if is_server else 'client'} side, port {port})."
-            + (f"{waited}; longest pause {duration(stall_ms)}." if waited else ""),
+            f" ({'server' if is_server else 'client'} side, port {port}).{waited}",
             who=Who(source, destination, port),
             evidence=first_frames(side.zero_window.frames for _, side in group),
             cause=cause_of("zero_window"),
@@ -132,6 +136,20 @@ def _zero_window(seen: Observed) -> Iterator[Finding]:
             weight=events,
             measured={"zero_window": events, "probes": probes},
         )
+
+
+def _hinders(receiver: Direction, sender: Direction) -> bool:
+    """The window stayed closed until the sender's timer, or closed again and again; one that closes for a moment is
+    flow control at work."""
+    events = receiver.zero_window.count
+    if _probes(sender):
+        return events >= threshold("zero_window.min_probed_events")
+    return events >= threshold("zero_window.min_events")
+
+
+def _probes(sender: Direction) -> int:
+    """Some stacks probe a closed window with what looks like a keep-alive."""
+    return sender.zero_window_probes.count + sender.keep_alives.count
 
 
 def _peer(stream: Stream, side: Direction) -> Direction:
@@ -163,11 +181,12 @@ def _delay(seen: Observed) -> Iterator[Finding]:
 
 
 def _asymmetric(seen: Observed) -> Iterator[Finding]:
-    """`who.src` is the side whose packets were captured."""
-    for path, streams in seen.one_sided.items():
-        packets = sum(s.packets for s in streams)
-        if packets >= threshold("asymmetric.min_packets") and not _heard_otherwise(seen, path):
-            yield _half_heard(path, streams, packets)
+    """`who.src` is the side whose packets were captured. Several pairs of hosts share the one cause."""
+    halves = {path: streams for path, streams in seen.one_sided.items() if not _heard_otherwise(seen, path)}
+    packets = {path: sum(stream.packets for stream in streams) for path, streams in halves.items()}
+    halves = {path: halves[path] for path in halves if packets[path] >= threshold("asymmetric.min_packets")}
+    if halves:
+        yield _half_heard(max(halves, key=lambda path: packets[path]), halves, packets)
 
 
 def _heard_otherwise(seen: Observed, path: Path) -> bool:
@@ -175,22 +194,25 @@ def _heard_otherwise(seen: Observed, path: Path) -> bool:
     return back is not None and back.packets > 0
 
 
-def _half_heard(path: Path, streams: list[Stream], packets: int) -> Finding:
-    source, destination = path
-    ports = sorted({s.server.endpoint.port for s in streams})
+def _half_heard(busiest: Path, halves: dict[Path, list[Stream]], packets: dict[Path, int]) -> Finding:
+    source, destination = busiest
+    streams = [stream for each in halves.values() for stream in each]
+    total = sum(packets[path] for path in halves)
+    ports = sorted({stream.server.endpoint.port for stream in streams})
+    others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
     return Finding(
         kind="asymmetric",
         severity="MEDIUM",
         blame="network",
         protocol="TCP",
-        title=f"Only one direction was captured: {source} to {destination}, never back",
-        detail=f"{count(packets, 'packet')} in {count(len(streams), 'connection')}"
-        f" (port {few(ports)}) carry data or acknowledgements of answers that do not pass here.",
+        title=f"Only one direction was captured: {source} to {destination}, never back{others}",
+        detail=f"{count(total, 'packet')} in {count(len(streams), 'connection')} (port {few(ports)}) carry data or"
+        " acknowledge answers that do not pass here.",
         who=Who(source, destination, ports[0] if len(ports) == 1 else None),
-        evidence=first_frames([s.first_frame] for s in streams[:5]),
+        evidence=first_frames([stream.first_frame] for stream in halves[busiest][:5]),
         cause=cause_of("asymmetric"),
         remediation=remediation_of("asymmetric", src=source, dst=destination),
         confidence="medium",
-        weight=packets,
-        measured={"packets": packets, "streams": len(streams), "answers": 0},
+        weight=total,
+        measured={"packets": total, "streams": len(streams), "pairs": len(halves), "answers": 0},
     )
