@@ -187,6 +187,28 @@ def test_loss_is_placed_in_the_direction_the_capture_shows(source: str, destinat
     assert played.completion["confirmed_hypotheses"] == ["H4"]
 
 
+def test_loss_that_only_the_other_end_shows_is_looked_for_there() -> None:
+    facts = Facts()
+    facts.findings = {"cache-vm-01": [lossy("10.1.2.4", "10.1.1.4")]}
+    played = investigate(facts, "Transfers from web-vm-01 to cache-vm-01 on port 6379 stall")
+    assert played.tenant.captures == ["web-vm-01", "cache-vm-01"]
+    assert "from cache-vm-01 to web-vm-01 are lost" in played.completion["root_cause_summary"]
+
+
+def test_a_slow_path_is_clean_only_when_both_ends_say_so() -> None:
+    played = investigate(Facts(), "Transfers from web-vm-01 to cache-vm-01 on port 6379 stall")
+    assert played.tenant.captures == ["web-vm-01", "cache-vm-01"]
+    assert played.coverage("wire") == "cleared"
+    assert played.completion["confidence"] == "medium"
+
+
+def test_a_refused_connection_is_the_servers_and_the_wire_is_cleared() -> None:
+    refused = {**SILENT, "kind": "refused", "blame": "server_application", "title": "refused", "measured": {}}
+    played = investigate(Facts(findings={"web-vm-01": [refused]}))
+    assert played.coverage("guest_firewall") == "at_fault"
+    assert played.coverage("wire") == "cleared"
+
+
 SILENT = {
     "kind": "syn_unanswered",
     "severity": "HIGH",
@@ -331,6 +353,14 @@ def test_a_port_that_nothing_implies_is_asked_for() -> None:
     facts.nsgs["store-nsg"].append(denying())
     played = investigate(facts, "web-vm-01 cannot reach batch-vm-01", answer=lambda q: "443")
     assert "443" in played.completion["root_cause_summary"]
+
+
+def test_words_side_by_side_in_a_tag_mean_that_machine_and_not_one_that_has_one_of_them() -> None:
+    facts = Facts()
+    facts.machines.append(Vm("redis-old-01", "10.1.3.20", "jobs", tags={"role": "big-cache"}))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert "cache-vm-01" in played.completion["root_cause_summary"]
 
 
 # Names are data

@@ -17,6 +17,7 @@ from ghost.brain.offline.symptom import parse_symptom, vocabulary
         ("10.0.0.4 times out connecting to 10.0.1.5:443", "10.0.0.4", "10.0.1.5"),
         ("orders-db is unreachable from the web servers", "the web servers", "orders-db"),
         ("app01 gets resets from db01", "app01", "db01"),
+        ("Reads by app-1 from db-1 on port 5432 stall", "app-1", "db-1 stall"),
         ("x-1 -> y-1 tcp/8443 blocked", "x-1", "y-1 blocked"),
     ],
 )

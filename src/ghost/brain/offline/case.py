@@ -81,7 +81,9 @@ class Case:
 
     def not_verified(self, layer: str, note: str, audit_ids: Iterable[str] = ()) -> None:
         self.cover(layer, "not_verified", audit_ids, note)
-        self.gaps.append(f"{layer}: {note}")
+        gap = f"{layer}: {note}"
+        if gap not in self.gaps:
+            self.gaps.append(gap)
 
     def blame(self, cause: Cause) -> None:
         self.causes.append(cause)

@@ -28,6 +28,7 @@ from ghost.net import (
 BANDS = (0, 200, 400, 700, 1000, 2000, 4097, 70000)
 """Priorities at which rules are read in parts when all of them are too many for one answer."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 4096, 100
+GATE_ORDER: dict[Direction, tuple[str, str]] = {"Outbound": ("nic", "subnet"), "Inbound": ("subnet", "nic")}
 LAYER: dict[Direction, str] = {"Outbound": "nsg_outbound", "Inbound": "nsg_inbound"}
 
 
@@ -148,7 +149,8 @@ def _judge(
         case.not_verified(layer, "the private address of one end is not known, so no rule can be applied", audit_ids)
         return
     flow = Flow(symptom.protocol, source.address, None, destination.address, symptom.port)
-    verdicts = [evaluate_group(group, flow, direction, tags) for group in groups]
+    in_order = sorted(groups, key=lambda group: GATE_ORDER[direction].index(group.association))
+    verdicts = [evaluate_group(group, flow, direction, tags) for group in in_order]
     denials = _once_per_rule([verdict for verdict in verdicts if not verdict.allowed and verdict.certain])
     for denial in denials:
         case.blame(_denied(denial, end, direction, flow, audit_ids))

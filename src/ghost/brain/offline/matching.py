@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from ghost.brain.offline.symptom import vocabulary, word_set
 
@@ -30,6 +31,12 @@ class Described:
     name: str
     strong: frozenset[str]
     weak: frozenset[str]
+    spoken: tuple[str, ...] = ()
+    """Names and tag values as one would say them (`redis cache 01`); words next to each other there count more."""
+
+
+def spoken(text: str) -> str:
+    return " ".join(_singular(word) for word in re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def mentions(phrase: str, name: str) -> bool:
@@ -64,7 +71,8 @@ def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Descr
     if not wanted or not described:
         return []
     weight = _rarity(wanted, described)
-    scored = ((_score(wanted, item, weight), item) for item in described)
+    pairs = _adjacent(phrase, wanted)
+    scored = ((_score(wanted, item, weight) + _together(pairs, item, weight), item) for item in described)
     return sorted((pair for pair in scored if pair[0] >= ENOUGH), key=lambda pair: (-pair[0], pair[1].name))
 
 
@@ -78,6 +86,17 @@ def clear_winners(ranked: Sequence[tuple[float, Described]]) -> list[Described]:
 
 def _score(wanted: Iterable[str], item: Described, weight: dict[str, float]) -> float:
     return sum(weight[word] * max(_likeness(word, item.strong), 0.8 * _likeness(word, item.weak)) for word in wanted)
+
+
+def _adjacent(phrase: str, wanted: frozenset[str]) -> list[tuple[str, str]]:
+    words = spoken(phrase).split()
+    return [(a, b) for a, b in pairwise(words) if a in wanted and b in wanted]
+
+
+def _together(pairs: Iterable[tuple[str, str]], item: Described, weight: dict[str, float]) -> float:
+    """Two words that stand side by side in the phrase and in one name or tag mean that name or tag."""
+    said = [f" {text} " for text in item.spoken]
+    return sum(weight[a] + weight[b] for a, b in pairs if any(f" {a} {b} " in text for text in said))
 
 
 def _likeness(word: str, known: frozenset[str]) -> float:

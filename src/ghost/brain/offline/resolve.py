@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ghost.brain.offline.case import Case, ask
-from ghost.brain.offline.matching import Described, clear_winners, is_plural, mentions, rank, tokens
+from ghost.brain.offline.matching import Described, clear_winners, is_plural, mentions, rank, spoken, tokens
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Phrases, Symptom, addresses_in, vocabulary, word_set
 from ghost.brain.offline.tenant import Machine, Subnet, Tenant
@@ -48,7 +48,8 @@ class Ends:
 
 def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
     """Both ends, asking the engineer where the tenant does not decide."""
-    best = max((_ends(way, tenant) for way in symptom.ways), key=_certainty)
+    ways = [*symptom.ways, *_in_order_of_mention(symptom, tenant)]
+    best = max((_ends(way, tenant) for way in ways), key=_certainty)
     source = yield from _settle(case, best.source, "source", "From which machine", tenant, best.destination)
     if not source.resolved:
         return Ends(source, best.destination, missing=f"the source of the traffic ({_quoted(source.phrase)})")
@@ -58,6 +59,13 @@ def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
         _explain(case, source, "source")
         _explain(case, destination, "destination")
     return Ends(source, destination, missing)
+
+
+def _in_order_of_mention(symptom: Symptom, tenant: Tenant) -> list[Phrases]:
+    """Two machines named in a sentence of no known form: the first is taken for the source."""
+    lowered = symptom.text.lower()
+    named = {m.name for m in tenant.machines if mentions(symptom.text, m.name)}
+    return [Phrases(*sorted(named, key=lambda name: lowered.index(name.lower())))] if len(named) == 2 else []
 
 
 def meaning(phrase: str, tenant: Tenant) -> Meant:
@@ -130,7 +138,8 @@ def _described(machines: Sequence[Machine], tenant: Tenant) -> list[Described]:
     for key, machine in enumerate(machines):
         subnet = tenant.subnet_of(machine)
         around = " ".join([*machine.tags, machine.group, *((subnet.name, subnet.network) if subnet else ())])
-        described.append(Described(key, machine.name, tokens(machine.name), tokens(around)))
+        said = tuple(spoken(text) for text in (machine.name, *machine.tags))
+        described.append(Described(key, machine.name, tokens(machine.name), tokens(around), said))
     return described
 
 

@@ -45,7 +45,8 @@ def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTag
         case.blame(
             Cause("peering", MISROUTED, text, tuple(cited), _peering_advice(source.network, destination.network))
         )
-        return ServiceTags(source.network_prefixes)
+        case.say("I judge the security rules as they will count once the networks are peered.")
+        return ServiceTags(tuple(dict.fromkeys(prefixes)))
     if unread is not None:
         case.not_verified("peering", f"the peerings could not be read: {unread.why}")
         return ServiceTags(tuple(dict.fromkeys(prefixes)))

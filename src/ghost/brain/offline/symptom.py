@@ -189,6 +189,7 @@ def _clauses() -> tuple[re.Pattern[str], ...]:
         for pattern in (
             rf"\bbetween\s+{source}\s+and\s+(?P<destination>.+)",
             rf"\bfrom\s+{source}\s+(?:to|towards|into|reaching)\s+(?P<destination>.+)",
+            rf"\bby\s+{source}\s+(?:from|to|into|of|against)\s+(?P<destination>.+)",
             rf"\b(?:{reaching}|to|into)\s+{destination}\s+from\s+(?P<source>.+)",
             rf"{source}\s*(?:->|→|=>)\s*(?P<destination>.+)",
             rf"{source}\s+\b(?:{receiving})\b.*?\bfrom\s+(?P<destination>.+)",

@@ -19,26 +19,42 @@ GUEST = {"server_application", "server_host", "client"}
 
 
 def examine_wire(case: Case, symptom: Symptom, source: End, destination: End) -> Steps[None]:
-    """Captures at the source, or at the destination where the source is outside, and judges what it shows."""
+    """Captures at the source, or at the destination where the source is outside, and judges what it shows.
+
+    What slows a transfer may be visible at the other end alone: losses of acknowledgements, for one.
+    """
     activate(case, LOST)
     here, there = (source, destination) if source.machine else (destination, source)
-    captured = yield from capture_at(case, symptom, here, there)
-    if captured is None:
-        return
-    findings = about(captured, symptom, source, destination)
-    for finding in findings:
-        kind = finding.get("kind")
-        if kind in LOSS:
-            _lost(case, finding, captured, source, destination)
-        elif kind == "syn_unanswered":
-            yield from _unanswered(case, symptom, finding, captured, source, destination)
-        elif finding.get("severity") not in HARMLESS:
-            _broken(case, finding, captured)
+    clean = yield from _captured_clean(case, symptom, here, there, source, destination)
+    if clean and symptom.kind == "degraded" and there.machine:
+        case.say("A clean capture at one end is not a clean path, so I look at the other end too.")
+        yield from _captured_clean(case, symptom, there, here, source, destination)
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
+    wire = case.layers.get("wire")
     if causes:
         confirm(case, LOST, [audit_id for cause in causes for audit_id in cause.audit_ids])
-    elif "wire" not in case.layers:
-        _clean(case, captured)
+    elif wire is not None and wire.status == "cleared":
+        refute(case, LOST, wire.audit_ids)
+
+
+def _captured_clean(case: Case, symptom: Symptom, here: End, there: End, source: End, destination: End) -> Steps[bool]:
+    """Whether a capture was made at `here` and shows nothing that explains the symptom."""
+    captured = yield from capture_at(case, symptom, here, there)
+    if captured is None:
+        return False
+    clean = True
+    for finding in about(captured, symptom, source, destination):
+        kind, slight = finding.get("kind"), finding.get("severity") in HARMLESS
+        if kind in LOSS and (symptom.kind == "degraded" or not slight):
+            _lost(case, finding, captured, source, destination)
+        elif kind == "syn_unanswered" and str(finding["who"].get("src")) == source.address:
+            yield from _unanswered(case, symptom, finding, captured, source, destination)
+        elif not slight:
+            _broken(case, finding, captured)
+        else:
+            continue
+        clean = False
+    return clean and _clean(case, captured)
 
 
 def _lost(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
@@ -63,8 +79,8 @@ def _how_many(measured: dict[str, Any]) -> str:
     if measured.get("loss_pct") is None:
         return ""
     repeated, sent = measured.get("retransmissions"), measured.get("data_segments")
-    counted = f": {repeated} retransmissions in {sent} data segments" if repeated is not None and sent else ""
-    return f" ({measured['loss_pct']}% of them{counted})"
+    counted = f"; {repeated} retransmissions, {sent} data segments" if repeated is not None and sent else ""
+    return f" ({measured['loss_pct']}% of all sent{counted})"
 
 
 def _place(measured: dict[str, Any], where: str, sender: str, receiver: str) -> str:
@@ -87,7 +103,7 @@ def _unanswered(
     text = f"{seen} from {source.label} to {destination.label} are seen at {captured.end.label} and never answered"
     if case.causes:
         case.state(f"{text}, which agrees with the cause found.", *captured.audit_ids)
-        case.cover("wire", "cleared", captured.audit_ids, f"{text}: the wire shows what the configuration says")
+        case.cover("wire", "not_verified", captured.audit_ids, f"{text}, as the cause found makes it")
         return
     if captured.end is destination or destination.machine is None:
         _silent_guest(case, f"{text}.", captured.audit_ids, destination)
@@ -114,6 +130,7 @@ def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination
         f"On {destination.label}: does the service listen (ss -ltn), what does its firewall drop (nft list ruleset)?"
     )
     case.blame(Cause("guest_firewall", LOST, text, audit_ids, (advice,)))
+    case.cover("wire", "cleared", audit_ids, f"packets reach {destination.label}; it is the guest that does not answer")
 
 
 def _broken(case: Case, finding: dict[str, Any], captured: Captured) -> None:
@@ -126,18 +143,23 @@ def _broken(case: Case, finding: dict[str, Any], captured: Captured) -> None:
     )
     text = f"The capture at {captured.end.label} shows: {title}. {detail}"
     case.blame(Cause(layer, LOST, text, captured.audit_ids, actions))
+    if layer != "wire":
+        case.cover(
+            "wire", "cleared", captured.audit_ids, "packets pass in both directions; what is broken is at an end"
+        )
 
 
-def _clean(case: Case, captured: Captured) -> None:
+def _clean(case: Case, captured: Captured) -> bool:
     packets = captured.capture.get("packets")
     if packets == 0:
         case.not_verified("wire", f"the capture at {captured.end.label} holds no packets", captured.audit_ids)
-        return
+        return False
     numbers = next((str(f.get("detail")) for f in captured.findings if f.get("kind") == "none"), "")
     counted = f" in {packets} packets" if packets else ""
     text = (
         f"The capture at {captured.end.label} shows nothing broken between the two ends{counted}. {plain(numbers, 240)}"
     )
+    earlier = case.layers.get("wire")
     case.state(text.strip(), *captured.audit_ids)
-    case.cover("wire", "cleared", captured.audit_ids, text.strip())
-    refute(case, LOST, captured.audit_ids)
+    case.cover("wire", "cleared", (*(earlier.audit_ids if earlier else ()), *captured.audit_ids), text.strip())
+    return True
