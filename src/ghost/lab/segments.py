@@ -189,8 +189,9 @@ class Endpoint:
             self._expected = segment.end
             self.state = "established"
             self._receive_acknowledgement(segment)
-            self._emit(Segment(self._sequence_next, self._expected, ACK, self._window(), self._options()))
+            self._acknowledge_now()
             self._on_established()
+            self._send_what_fits()
         elif self.state == "syn_received":
             self._retransmit(self._flight[0])
         else:
