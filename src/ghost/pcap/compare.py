@@ -16,7 +16,7 @@ from ghost.pcap import text
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.words import count, duration, percent
 from ghost.pcap.model import Analysis, Statistics
-from ghost.pcap.text import markdown
+from ghost.pcap.text import code, markdown
 
 Assessment = Literal["STABLE", "REGRESSION", "IMPROVEMENT", "NEW ISSUE", "RESOLVED"]
 STABLE_BELOW_PCT = 10.0
@@ -150,7 +150,7 @@ def comparison_report(a: Capture, b: Capture) -> str:
     lines = [
         f"# Comparison: {_name(a)} (A) and {_name(b)} (B)",
         "",
-        *_verdict(a, b, table),
+        *_verdict(a, b, table, "##"),
         "",
         "| Metric | A | B | Delta | Assessment |",
         "| --- | --- | --- | --- | --- |",
@@ -184,7 +184,7 @@ def comparison_summary(a: Capture, b: Capture) -> str:
     table = differences(a.analysis, b.analysis)
     changed = [difference for difference in table if difference.assessment != "STABLE"]
     lines = [
-        *_verdict(a, b, table),
+        *_verdict(a, b, table, "#"),
         "",
         f"- A: {_name(a)}, {_size(a)}",
         f"- B: {_name(b)}, {_size(b)}",
@@ -204,7 +204,7 @@ def comparison_summary(a: Capture, b: Capture) -> str:
     return "\n".join(lines[:50]) + "\n"
 
 
-def _verdict(a: Capture, b: Capture, table: list[Difference]) -> Iterator[str]:
+def _verdict(a: Capture, b: Capture, table: list[Difference], level: str) -> Iterator[str]:
     worse = [d for d in table if d.assessment in ("NEW ISSUE", "REGRESSION")]
     better = [d for d in table if d.assessment in ("RESOLVED", "IMPROVEMENT")]
     new, gone = _only(b.findings, a.findings), _only(a.findings, b.findings)
@@ -212,17 +212,21 @@ def _verdict(a: Capture, b: Capture, table: list[Difference]) -> Iterator[str]:
         word = "Worse" if not (better or gone) else "Changed"
     else:
         word = "Better" if better or gone else "Stable"
-    leading = new[0] if new else gone[0] if gone and not worse else None
-    point = f": {'now' if new else 'no longer'} {markdown(leading.title)}" if leading else ""
-    yield f"# {word}{point}"
+    yield f"{level} {word}{_point(new, gone, worse, better)}"
     yield (
         f"{count(len(new), 'new finding')}, {len(gone)} gone; {count(len(worse), 'metric')} worse,"
         f" {len(better)} better, {len(table) - len(worse) - len(better)} stable."
     )
+
+
+def _point(new: list[Finding], gone: list[Finding], worse: list[Difference], better: list[Difference]) -> str:
+    if new:
+        return f": now {markdown(new[0].title)}"
     if worse:
-        yield f"Largest change: {_sentence(worse[0])}."
-    elif better:
-        yield f"Largest change: {_sentence(better[0])}."
+        return f": {_sentence(worse[0])}"
+    if gone:
+        return f": no longer {markdown(gone[0].title)}"
+    return f": {_sentence(better[0])}" if better else ""
 
 
 def _sentence(difference: Difference) -> str:
@@ -262,7 +266,7 @@ def _finding_lines(findings: Sequence[Finding]) -> list[str]:
 
 
 def _name(capture: Capture) -> str:
-    return markdown(text.name(capture.analysis.summary.file))
+    return code(text.name(capture.analysis.summary.file))
 
 
 def _size(capture: Capture) -> str:

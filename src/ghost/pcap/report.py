@@ -44,7 +44,7 @@ def executive_summary(analysis: Analysis, findings: Sequence[Finding]) -> str:
 
 def forensic_report(analysis: Analysis, findings: Sequence[Finding]) -> str:
     lines = [
-        f"# Forensic report: {markdown(text.name(analysis.summary.file))}",
+        f"# Forensic report: {code(text.name(analysis.summary.file))}",
         "",
         "## Executive Summary",
         "",
@@ -158,7 +158,7 @@ def _frames(finding: Finding) -> str:
 def _capture_lines(analysis: Analysis) -> Iterator[str]:
     summary = analysis.summary
     yield (
-        f"{markdown(text.name(summary.file))}: {count(summary.total_packets, 'packet')}, {summary.wire_bytes:,} bytes,"
+        f"{code(text.name(summary.file))}: {count(summary.total_packets, 'packet')}, {summary.wire_bytes:,} bytes,"
         f" {duration(summary.duration_seconds * 1000)} ({_kinds_of_traffic(summary)})"
     )
     lacks = list(_lacks(summary))

@@ -77,7 +77,7 @@ def healthy(analysis: Analysis) -> Finding:
     """That nothing is broken, with the numbers that say so."""
     summary = analysis.summary
     empty = analysis.is_empty
-    size = f"{count(summary.total_packets, 'packet')} in {summary.duration_seconds:.1f} s."
+    size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
     return Finding(
         kind="none",
         severity="INFO",

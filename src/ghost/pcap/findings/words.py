@@ -36,7 +36,15 @@ def rate(value: float) -> str:
 
 
 def duration(ms: float) -> str:
-    return f"{ms / 1000:.1f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+    """With the unit a person would choose: `0.4 ms`, `350 ms`, `2.5 s`, `12 min`, `3.0 h`, `4.2 days`."""
+    if ms < 1000:
+        return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+    seconds = ms / 1000
+    if seconds < 300:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
 
 
 def first_frames(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
