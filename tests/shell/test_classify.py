@@ -20,7 +20,7 @@ BENIGN = [json.loads(line)["command"] for line in (CORPORA / "commands_benign.js
 CAPTURES = [Path("/tmp/captures")]
 
 CLOUD_COMMANDS = [
-    "az resource show --ids /subscriptions/0/resourceGroups/g/providers/Microsoft.Compute/disks/v --query {id:id} -o json",
+    "az resource show --ids /subscriptions/0/resourceGroups/g/providers/Microsoft.Cache/Redis/r --query id -o json",
     'az resource list -g RG -n NAME --query "[].{id:id,name:name,type:type,location:location}" -o json',
     'az network watcher list --query "[].{name:name,location:location}" -o json',
     "az storage container exists --account-name sacc --name captures --auth-mode login -o json",

@@ -28,17 +28,17 @@ MINIMAL: dict[str, Any] = {
 AZ_READS = """
 account show|list; group list|show; resource list|show; vm list|show|get-instance-view|list-ip-addresses; vm
 extension list; vmss list|show; network vnet list|show; network vnet subnet list|show; network vnet peering
-list|show; network nsg list|show; network nsg rule list|show; network nic list|show; network nic show-effective-
-route-table; network nic list-effective-nsg; network nic ip-config list|show; network asg list|show; network route-
-table list|show; network route-table route list|show; network public-ip list|show; network watcher list; network
-watcher packet-capture list|show|show-status; network watcher show-next-hop|test-ip-flow; network lb list|show;
-network lb probe list|show; network lb rule list|show; network lb address-pool list|show; network private-endpoint
-list|show; network private-dns zone list|show; network private-dns record-set a list|show; network private-dns link
-vnet list; network dns zone list|show; network dns record-set list; network application-gateway list|show|show-
-backend-health; network nat gateway list|show; network firewall list|show; network vnet-gateway list|show; network
-express-route list|show; network bastion list; redis list|show; storage account list|show; storage container
-exists|list|show; storage blob exists|list|show; monitor metrics list; monitor activity-log list; aks list|show;
-sql server list|show; postgres flexible-server list|show
+list|show; network nsg list|show; network nsg rule list|show; network nic list|show; network nic
+show-effective-route-table; network nic list-effective-nsg; network nic ip-config list|show; network asg list|show;
+network route-table list|show; network route-table route list|show; network public-ip list|show; network watcher
+list; network watcher packet-capture list|show|show-status; network watcher show-next-hop|test-ip-flow; network lb
+list|show; network lb probe list|show; network lb rule list|show; network lb address-pool list|show; network
+private-endpoint list|show; network private-dns zone list|show; network private-dns record-set a list|show; network
+private-dns link vnet list; network dns zone list|show; network dns record-set list; network application-gateway
+list|show|show-backend-health; network nat gateway list|show; network firewall list|show; network vnet-gateway
+list|show; network express-route list|show; network bastion list; redis list|show; storage account list|show;
+storage container exists|list|show; storage blob exists|list|show; monitor metrics list; monitor activity-log list;
+aks list|show; sql server list|show; postgres flexible-server list|show
 """
 
 

@@ -166,12 +166,17 @@ def reads() -> Reads:
     return parse_reads(tomllib.loads((POLICY / "az_reads.toml").read_text(encoding="utf-8")))
 
 
+def _by_each_option(types: Mapping[str, Any]) -> dict[str, str]:
+    """`"--vm --nic" = type` stands for both; tables of single paths are left out."""
+    return {name: text for names, text in types.items() if isinstance(text, str) for name in names.split()}
+
+
 def parse_reads(table: Mapping[str, Any]) -> Reads:
-    types = table["types"]
+    types = _by_each_option(table["types"])
     parsed = cache(parse_type)
 
     def options(path: str, text: str) -> dict[str, Option]:
-        own = types.get(path, {})
+        own = _by_each_option(table["types"].get(path, {}))
         known: dict[str, Option] = {}
         for word in text.split():
             match = _OPTION.fullmatch(word)

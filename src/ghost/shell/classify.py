@@ -20,7 +20,7 @@ from ghost.shell.forbidden import credential_behind, forbidden
 from ghost.shell.grammar import Grammar, Refusal, grammars
 from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
 from ghost.shell.urls import host_of
-from ghost.shell.values import Roots, default_roots, real_path
+from ghost.shell.values import DEFAULT_ROOTS, Roots, real_path
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -39,7 +39,7 @@ def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
         return Decision(RISKY, 3, "syntax: empty", "There is no command. Give one.", problem="empty_command")
     refusal = forbidden(command, line)
     if refusal is None:
-        decision = _judge(line, Roots(tuple(default_roots() if roots is None else roots)))
+        decision = _judge(line, Roots(DEFAULT_ROOTS if roots is None else tuple(roots)))
         if decision.classification == SAFE:
             return decision
         refusal = credential_behind(line.words)
@@ -100,16 +100,19 @@ def _only_query_backticks(line: CommandLine) -> bool:
 
 def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]]:
     """The program's table, and the words with its own name for whatever spelling of it came first."""
-    known = grammars()
-    if grammar := known.get(words[0]):
+    if grammar := grammars().get(words[0]):
         return grammar, words
-    for grammar in known.values():
-        for spelling in grammar.spelling_patterns:
-            for size in (1, 2, 3, 4):
-                first = " ".join(words[:size])
-                if first.count(" ") == size - 1 and spelling.fullmatch(first):
-                    return grammar, (grammar.program, *words[size:])
+    for grammar, spelling in _spellings():
+        for size in range(1, min(len(words), 4) + 1):
+            first = " ".join(words[:size])
+            if first.count(" ") == size - 1 and spelling.fullmatch(first):
+                return grammar, (grammar.program, *words[size:])
     return None, words
+
+
+@cache
+def _spellings() -> tuple[tuple[Grammar, re.Pattern[str]], ...]:
+    return tuple((grammar, spelling) for grammar in grammars().values() for spelling in grammar.spelling_patterns)
 
 
 def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decision:
@@ -156,7 +159,7 @@ def _which_files(words: Sequence[str], roots: Roots) -> str:
     paths = [word for word in words[1:] if not word.startswith("-")]
     sentences = []
     for path in paths[:8]:
-        if any(character in path for character in "*?["):
+        if path.startswith("~") or any(character in path for character in "*?["):
             sentences.append(f" {path[:80]!r} is taken as written: nothing expands it.")
             continue
         inside = roots.hold(path)

@@ -246,7 +246,7 @@ def _remover(name: str, arguments: Sequence[str], everywhere: Sequence[str]) -> 
         operands = operands[:-1]
     for operand in operands:
         path = _normal(operand)
-        if policy.root.fullmatch(path) or path == _home():
+        if policy.root.fullmatch(path) or path == _home().lower():
             return _destroys("file system", f"{name} would take {operand[:80]} away, and the system or a home with it")
         if name in ("shred", "truncate", "wipe") and policy.device.fullmatch(path):
             return _destroys("device", f"{name} overwrites the device {operand[:80]}")
@@ -269,18 +269,20 @@ def _program(word: str) -> str:
 
 @cache
 def _home() -> str:
-    return os.path.normpath(os.path.expanduser("~")).lower()  # noqa: PTH111 - a text, never opened
+    return os.path.normpath(os.path.expanduser("~"))  # noqa: PTH111 - a text, never opened
+
+
+def _expanded(path: str) -> str:
+    """The path with its home directory written out: people and shells mean it so."""
+    for home in ("$HOME", "${HOME}", "~"):
+        if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/", "*"):
+            return f"{_home()}{path[len(home) :]}"
+    return f"/home/{path[1:]}" if path.startswith("~") else path
 
 
 def _normal(path: str) -> str:
     """The path in lower case, absolute where it climbs or begins at home, without `.` and `..`."""
-    for home in ("$HOME", "${HOME}", "~"):
-        if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/", "*"):
-            path = f"{os.path.expanduser('~')}{path[len(home) :]}"  # noqa: PTH111
-            break
-    else:
-        if path.startswith("~"):
-            path = f"/home/{path[1:]}"
+    path = _expanded(path)
     if path in (".", "..", "./", "../") or path.startswith(("../", "./")):
         path = f"{Path.cwd()}/{path}"
     normal = os.path.normpath(path) if path else ""
@@ -354,7 +356,7 @@ def credential_behind(words: Sequence[str]) -> Refusal | None:
     for count, path in enumerate(_paths_in(words)):
         if count >= _WORDS_WITH_REAL_PATHS:
             break
-        real = real_path(path) if path and len(path) < 4096 and path.isprintable() else None
+        real = real_path(_expanded(path)) if path and len(path) < 4096 and path.isprintable() else None
         if real is not None and _is_credential(real) and os.path.lexists(real):
             return _secret(f"{path[:80]} (really {PurePosixPath(real)})")
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,9 +38,9 @@ class Roots:
 
 
 def real_path(path: str) -> str | None:
-    """The path behind every symbolic link, `~` expanded; None for a text that cannot be a path."""
+    """The path behind every symbolic link; None for a text that cannot be a path. `~` is a name like any other."""
     try:
-        return os.path.realpath(os.path.expanduser(path))  # noqa: PTH111 - a str: Path() rejects nothing earlier
+        return os.path.realpath(path)
     except (OSError, ValueError):
         return None
 
@@ -55,6 +55,7 @@ _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
 _CAPTURE = re.compile(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
 _HEADER = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
+_TILDE = "begins with '~', which nothing expands; write the whole path"
 _VARIABLE = re.compile(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
 
 
@@ -192,6 +193,8 @@ def _server(_: str) -> Check:
 
 def _capture(_: str) -> Check:
     def check(value: str, roots: Roots) -> str | None:
+        if value.startswith("~"):
+            return _TILDE
         if value.startswith("-") or not _CAPTURE.fullmatch(value):
             return "is no capture file (.pcap, .pcapng or .cap, also .gz)"
         if not roots.hold(value):
@@ -208,6 +211,8 @@ def _capture(_: str) -> Check:
 
 def _directory(_: str) -> Check:
     def check(value: str, roots: Roots) -> str | None:
+        if value.startswith("~"):
+            return _TILDE
         if not value or value.startswith("-"):
             return "is no directory"
         if not roots.hold(value):
@@ -281,5 +286,4 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
 )
 
 
-def default_roots() -> Sequence[Path]:
-    return (Path(), Path("captures"), Path("/tmp/captures"))  # noqa: S108 - the specified place of captures
+DEFAULT_ROOTS = (Path(), Path("captures"), Path("/tmp/captures"))  # noqa: S108 - the specified place of captures
