@@ -23,15 +23,9 @@ class Settings(BaseSettings):
     max_turns: int = Field(default=50, validation_alias="GHOST_MAX_TURNS", ge=1)
     max_denials_per_hypothesis: int = Field(default=3, validation_alias="GHOST_MAX_DENIALS", ge=1)
     command_timeout_seconds: float = Field(default=120.0, validation_alias="GHOST_COMMAND_TIMEOUT", gt=0, le=1800)
-
-    @property
-    def audit_dir(self) -> Path:
-        return self.workspace / "audit"
+    lab_speed: float = Field(default=20.0, validation_alias="GHOST_LAB_SPEED", gt=0, le=1000)
+    """How many seconds pass in a simulated network while one passes outside."""
 
     @property
     def capture_dir(self) -> Path:
         return self.workspace / "captures"
-
-    @property
-    def session_file(self) -> Path:
-        return self.workspace / "ghost_session.json"

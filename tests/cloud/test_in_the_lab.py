@@ -50,7 +50,7 @@ def at_work(tmp_path: Path, lab: RunningLab, engineer: Engineer) -> CloudOrchest
 
 
 def capture_request(lab: RunningLab) -> dict[str, object]:
-    world = lab.scenario.world
+    world = load_scenario("blocked-port").world
     return {
         "intent": "capture_traffic",
         "target": "web-vm-01",
@@ -59,7 +59,7 @@ def capture_request(lab: RunningLab) -> dict[str, object]:
             "storage_account": world.storage_accounts[0].name,
             "duration_seconds": 20,
         },
-        "investigation_context": lab.scenario.symptom,
+        "investigation_context": lab.briefing.symptom,
     }
 
 

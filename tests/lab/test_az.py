@@ -619,12 +619,17 @@ def test_a_lab_is_reopened_as_it_is_and_replaced_when_started_anew(call: Az, at:
     directory = Path(running.environment["GHOST_LAB_DIR"])
     call(CREATE)
 
-    assert lab.reopen(running.scenario, directory).environment == running.environment
+    again = lab.reopen(directory)
+    assert again.environment == running.environment
+    assert again.briefing == lab.load_scenario("blocked-port").briefing
     assert len(call("az network watcher packet-capture list -l eastus").json) == 1
-    with pytest.raises(LabError, match="start a new one"):
-        lab.reopen(lab.load_scenario("wire-loss"), directory)
-    lab.start(running.scenario, directory)
+    lab.start(lab.load_scenario("blocked-port"), directory)
     assert call("az network watcher packet-capture list -l eastus").json == []
+
+
+def test_where_no_lab_was_started_none_is_reopened(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="start one first"):
+        lab.reopen(tmp_path)
 
 
 def test_a_lab_has_a_speed_above_nothing(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 
 from ghost.lab import ExpectedCause, Scenario
 from ghost.lab.world import SecurityGroup, World
-from ghost.net import SecurityRule
-from ghost.net.addresses import parse_ports
+from ghost.net import SecurityRule, parse_ports
 
 WORDS = [
     "amber",

@@ -99,7 +99,7 @@ class _Run:
         self.session = self._take_up() if request.resume else self._new_session()
         self.paths = self.session.paths(workspace.root)
         self.lab = self._lab(scenario)
-        self.scenario = self.lab.scenario if self.lab else None
+        self.briefing = self.lab.briefing if self.lab else None
 
     def carry_out(self) -> int:
         began = self.clock.monotonic()
@@ -195,7 +195,7 @@ class _Run:
         """The lab of this session: a new one, or the one an interrupted session worked in."""
         directory = self.workspace.root / "lab" / self.session.session_id
         if scenario is not None:
-            return start_lab(scenario, directory)
+            return start_lab(scenario, directory, speed=self.settings.lab_speed)
         return reopen_lab(directory) if directory.is_dir() else None
 
     def _shell(self) -> SafeExecShell:
@@ -212,8 +212,8 @@ class _Run:
     def _gate(self) -> Gate:
         if self.interactive:
             return TerminalGate(self.narration.rich, quiet=self.narration.quiet)
-        if self.scenario is not None:
-            return ScenarioGate(self.narration.rich, self.scenario.approvals)
+        if self.briefing is not None:
+            return ScenarioGate(self.narration.rich, self.briefing.approvals)
         return PlainGate(sys.stderr, sys.stdin)
 
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
@@ -226,8 +226,8 @@ class _Run:
     def _symptom(self) -> str:
         if self.request.symptom and self.request.symptom.strip():
             return without_secrets(self.request.symptom.strip())
-        if self.request.symptom is None and self.scenario is not None:
-            return self.scenario.symptom
+        if self.request.symptom is None and self.briefing is not None:
+            return self.briefing.symptom
         if self.request.symptom is None and self.interactive:
             self.narration.line("What network problem should I investigate?")
             typed = input("> ").strip()
@@ -244,7 +244,7 @@ class _Run:
     # -- what a person sees
 
     def _banner(self) -> None:
-        where = f"lab: {self.scenario.name} (SIMULATED)" if self.scenario else "Azure, through your az login"
+        where = f"lab: {self.briefing.name} (SIMULATED)" if self.briefing else "Azure, through your az login"
         self.narration.banner(
             f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
         )

@@ -8,6 +8,7 @@ from ghost.lab.running import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
     Approvals,
+    Briefing,
     ExpectedCause,
     Scenario,
     load_scenario,
@@ -19,6 +20,7 @@ from ghost.lab.world import World
 __all__ = [
     "Approval",
     "Approvals",
+    "Briefing",
     "ExpectedCause",
     "RunningLab",
     "Scenario",

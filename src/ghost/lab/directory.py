@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import LabError, RecordError
-from ghost.lab.scenario import Scenario
+from ghost.lab.scenario import Briefing, Scenario
 from ghost.lab.tree import from_dict, to_dict
 from ghost.lab.world import World
 from ghost.records import private_dir, read_json, write_json
@@ -50,13 +50,15 @@ class LabDirectory:
     path: Path
     world: World
     clock: LabClock
+    briefing: Briefing
 
     @classmethod
     def create(cls, path: Path, scenario: Scenario, clock: LabClock) -> LabDirectory:
         private_dir(path)
-        write_json(path / "world.json", {"world": scenario.world.to_dict(), "clock": to_dict(clock)})
+        content = {"clock": to_dict(clock), "briefing": to_dict(scenario.briefing), "world": scenario.world.to_dict()}
+        write_json(path / "world.json", content)
         write_json(path / "state.json", {})
-        return cls(path, scenario.world, clock)
+        return cls(path, scenario.world, clock, scenario.briefing)
 
     @classmethod
     def open(cls, path: Path) -> LabDirectory:
@@ -65,7 +67,12 @@ class LabDirectory:
             content = read_json(path / "world.json")
         except (FileNotFoundError, RecordError) as error:
             raise LabError(f"there is no lab in {path} ({error}): start one first") from error
-        return cls(path, World.from_dict(content["world"]), from_dict(LabClock, content["clock"], "clock"))
+        return cls(
+            path,
+            World.from_dict(content["world"]),
+            from_dict(LabClock, content["clock"], "clock"),
+            from_dict(Briefing, content["briefing"], "briefing"),
+        )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> LabDirectory:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ghost.lab.world import NetworkInterface, UserRoute, VirtualNetwork, World
-from ghost.net import Flow, Route, SecurityGroup, ServiceTags, Verdict, evaluate_gates, select_route
-from ghost.net.addresses import HOST_ADDRESS
+from ghost.net import HOST_ADDRESS, Flow, Route, SecurityGroup, ServiceTags, Verdict, evaluate_gates, select_route
 
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ghost.errors import LabError
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
-from ghost.lab.scenario import Scenario
+from ghost.lab.scenario import Briefing, Scenario
 from ghost.records import Clock, private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
@@ -27,7 +27,7 @@ DEFAULT_SPEED = 20.0
 class RunningLab:
     """Nothing runs between calls; the world goes on by its clock. There is nothing to stop."""
 
-    scenario: Scenario
+    briefing: Briefing
     program_dir: Path
     """The one directory in which the shell is to look for programs."""
     environment: dict[str, str]
@@ -41,20 +41,19 @@ def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) 
         raise LabError(f"the speed of a lab is {speed}: give a number above 0")
     for left_over in (directory / "blobs", directory / "bin"):
         shutil.rmtree(left_over, ignore_errors=True)
-    lab = LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed))
-    return _running(scenario, lab)
+    return _running(LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed)))
 
 
-def reopen(scenario: Scenario, directory: Path) -> RunningLab:
-    """The lab that was started in `directory`, as it is by now, for an investigation that is resumed."""
-    lab = LabDirectory.open(directory.absolute())
-    if lab.world != scenario.world:
-        raise LabError(f"the lab in {directory} is not that of the scenario {scenario.name!r}: start a new one")
-    return _running(scenario, lab)
+def reopen(directory: Path) -> RunningLab:
+    """The lab that was started in `directory`, as it is by now, for an investigation that is resumed.
+
+    Raises `LabError` where there is none.
+    """
+    return _running(LabDirectory.open(directory.absolute()))
 
 
-def _running(scenario: Scenario, lab: LabDirectory) -> RunningLab:
-    return RunningLab(scenario, _write_programs(lab.path / "bin"), {VARIABLE: str(lab.path)}, lab.clock)
+def _running(lab: LabDirectory) -> RunningLab:
+    return RunningLab(lab.briefing, _write_programs(lab.path / "bin"), {VARIABLE: str(lab.path)}, lab.clock)
 
 
 def _write_programs(directory: Path) -> Path:

@@ -5,6 +5,7 @@ Each is a TOML file in `scenarios/`. `expected` is for tests alone: nothing that
 
 from __future__ import annotations
 
+import json
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -69,14 +70,27 @@ class ExpectedCause:
 
 
 @dataclass(frozen=True)
+class Briefing:
+    """What is known of a scenario to whoever plays it: not the world, and not the cause."""
+
+    name: str
+    symptom: str
+    """What the engineer types."""
+    approvals: Approvals = Approvals()
+
+
+@dataclass(frozen=True)
 class Scenario:
     name: str
     title: str
     symptom: str
-    """What the engineer types."""
     world: World
     expected: ExpectedCause
     approvals: Approvals = Approvals()
+
+    @property
+    def briefing(self) -> Briefing:
+        return Briefing(self.name, self.symptom, self.approvals)
 
     def to_dict(self) -> dict[str, Any]:
         return to_dict(self)  # type: ignore[no-any-return]
@@ -94,16 +108,24 @@ def scenario_names() -> list[str]:
 
 
 def load_scenario(name: str) -> Scenario:
-    """Raises `LabError` where there is no such scenario, or where its file is not sound."""
+    """A scenario by its name, or one's own by the path of its file (`./mine.toml`, `./mine.json`).
+
+    Raises `LabError` where there is no such scenario, or where its file is not sound.
+    """
+    if Path(name).suffix in {".toml", ".json"}:
+        return read_scenario(Path(name))
     if name not in scenario_names():
         raise LabError(f"there is no scenario {name!r}; there are {', '.join(scenario_names())}")
     return read_scenario(SCENARIOS / f"{name}.toml")
 
 
 def read_scenario(path: Path) -> Scenario:
-    """The scenario in a TOML file, named after the file. Raises `LabError` where the file is not sound."""
+    """The scenario in a TOML or JSON file, named after the file. Raises `LabError` where the file is not sound."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
         raise LabError(f"cannot read the scenario {path} ({error}): correct the file") from error
+    if not isinstance(content, dict):
+        raise LabError(f"the scenario {path} holds no table of settings: correct the file")
     return Scenario.from_dict({"name": path.stem, **content}, path.name)

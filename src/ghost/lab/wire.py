@@ -24,7 +24,7 @@ from ghost.lab.hosts import AZURE_GATEWAY_MAC, Host, Path, ask_for_gateway
 from ghost.lab.reach import listens, passage, reaches_internet
 from ghost.lab.segments import LINUX, WINDOWS
 from ghost.lab.world import Traffic, World
-from ghost.net.addresses import HOST_ADDRESS
+from ghost.net import HOST_ADDRESS
 
 PACKET_BUDGET = 8000
 """About so many packets at most; where traffic would give more, only every second, third, ... connection is made."""

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from ghost.errors import LabError
 from ghost.lab.tree import from_dict, to_dict
-from ghost.net import SecurityRule
-from ghost.net.addresses import Network, parse_ports
+from ghost.net import Network, SecurityRule, parse_ports
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
 

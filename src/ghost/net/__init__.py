@@ -4,7 +4,7 @@ This room starts nothing, reads nothing and knows no other room. `evaluate_gates
 groups, `select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
 """
 
-from ghost.net.addresses import ServiceTags
+from ghost.net.addresses import HOST_ADDRESS, Network, ServiceTags, parse_ports
 from ghost.net.parse import group_from_arm, groups_from_effective_nsg, routes_from_effective_table
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
@@ -20,9 +20,11 @@ from ghost.net.security import (
 )
 
 __all__ = [
+    "HOST_ADDRESS",
     "Direction",
     "Flow",
     "GateVerdict",
+    "Network",
     "Route",
     "SecurityGroup",
     "SecurityRule",
@@ -33,6 +35,7 @@ __all__ = [
     "evaluate_group",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "parse_ports",
     "routes_from_effective_table",
     "select_route",
 ]

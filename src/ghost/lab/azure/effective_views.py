@@ -11,8 +11,7 @@ from typing import Any
 from ghost.lab import effective
 from ghost.lab.azure import shapes
 from ghost.lab.world import NetworkInterface, SecurityGroup, World
-from ghost.net import Route, SecurityRule, default_rules
-from ghost.net.addresses import HOST_ADDRESS, parse_ports
+from ghost.net import HOST_ADDRESS, Route, SecurityRule, default_rules, parse_ports
 
 NOT_INTERNET = (
     "0.0.0.0/8",

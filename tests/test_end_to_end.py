@@ -1,0 +1,261 @@
+"""One investigation, end to end, as processes: from a symptom typed to a report that verifies.
+
+Nothing is stood in for: the command line, the shell, the orchestrator, the capture engine and the brain are the
+product, the network is the lab's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from ghost.lab import Scenario, load_scenario
+from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
+
+GHOST = Path(sys.executable).with_name("ghost")
+SEEDS = [int(seed) for seed in os.environ.get("GHOST_TEST_SEEDS", "1,2").split(",")]
+
+
+def environment() -> dict[str, str]:
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("GHOST_", "GEMINI_"))}
+    return {**clean, "COLUMNS": "160", "GHOST_LAB_SPEED": "60"}
+
+
+def ghost(*arguments: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        [GHOST, *arguments],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=170,
+    )
+    assert result.returncode == status, result.stdout[-3000:] + result.stderr[-3000:]
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@dataclass(frozen=True)
+class Finished:
+    report: dict
+    screen: str
+    directory: Path
+
+    @property
+    def summary(self) -> str:
+        return self.report["summary"]["text"]
+
+    @property
+    def fault_layers(self) -> set[str]:
+        return {row["layer"] for row in self.report["coverage"] if row["status"] == "at_fault"}
+
+
+def investigate(scenario: Scenario, directory: Path) -> Finished:
+    (directory / "scenario.json").write_text(json.dumps(scenario.to_dict()))
+    result = ghost("investigate", scenario.symptom, "--lab", "scenario.json", "--json", cwd=directory)
+    return Finished(json.loads(result.stdout), result.stderr, directory)
+
+
+def unchanged(scenario: Scenario) -> Scenario:
+    return scenario
+
+
+def the_cause_is_right(finished: Finished, scenario: Scenario) -> None:
+    expected = scenario.expected
+    confirmed = [h for h in finished.report["hypotheses"] if h["state"] == "CONFIRMED"]
+    if expected.kind == "none":
+        assert finished.fault_layers == set()
+        assert confirmed == []
+        return
+    assert confirmed
+    assert finished.report["summary"]["supported"]
+    if expected.kind == "nsg_deny":
+        assert finished.fault_layers == {f"nsg_{expected.direction.lower()}"}
+        assert expected.rule in finished.summary
+        assert expected.resource in finished.summary
+    else:
+        assert finished.fault_layers == {"wire"}
+        lossy_to = {expected.source, expected.destination} - {expected.lossy_from}
+        assert re.search(
+            rf"from {re.escape(expected.lossy_from)}\b.* to {re.escape(lossy_to.pop())}\b.* lost", finished.summary
+        ), finished.summary
+
+
+VARIATIONS: dict[str, tuple[str, Callable[[Scenario], Scenario]]] = {
+    "the deny": ("blocked-port", unchanged),
+    "the deny at the other group": ("blocked-port", with_deny_at_other_end),
+    "no deny": ("blocked-port", without_fault),
+    "the loss": ("wire-loss", unchanged),
+    "the loss in the other direction": ("wire-loss", with_loss_in_other_direction),
+    "no loss": ("wire-loss", without_fault),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_with_every_name_address_and_port_changed_the_cause_is_right(tmp_path, name, seed):
+    base, variation = VARIATIONS[name]
+    scenario = renamed(variation(load_scenario(base)), seed)
+    finished = investigate(scenario, tmp_path)
+    the_cause_is_right(finished, scenario)
+    assert all(statement["supported"] for statement in finished.report["statements"])
+    ghost("audit", "verify", finished.report["session_id"], cwd=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory) -> Finished:
+    return investigate(load_scenario("wire-loss"), tmp_path_factory.mktemp("demo"))
+
+
+def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_report(demonstrated):
+    for words in (
+        "Hypothesis H1",
+        "refuted by:",
+        "[Shell] SAFE — auto-approved: az ",
+        "SAFETY SHELL ALERT",
+        "answered by the scenario",
+        "[Shell] RISKY — approved: az network watcher packet-capture create",
+        "packetCaptureStatus = Stopped",
+        "pcap-forensics",
+        "CONFIRMED by",
+        "RCA REPORT WRITTEN",
+    ):
+        assert words in demonstrated.screen
+    assert "\x1b[" not in demonstrated.screen
+
+
+def test_nothing_is_left_in_azure_and_the_reports_stay(demonstrated):
+    lab = next((demonstrated.directory / "lab").iterdir())
+    state = json.loads((lab / "state.json").read_text())
+    assert not state.get("captures")
+    assert not state.get("blobs")
+    capture = demonstrated.report["captures"][0]
+    assert capture["cleanup_status"] == "completed"
+    assert Path(capture["report_path"]).is_file()
+    assert "lost" in capture["executive_summary"]
+
+
+def test_every_file_of_a_workspace_is_private(demonstrated):
+    for path in (demonstrated.directory / "audit", demonstrated.directory / "captures"):
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert {p.stat().st_mode & 0o777 for p in path.iterdir() if p.is_file()} <= {0o600}
+
+
+def test_any_changed_byte_or_cut_line_of_an_audit_file_fails_the_verification(demonstrated):
+    session = demonstrated.report["session_id"]
+    audit = demonstrated.directory / "audit"
+    random = Random(7)
+    for path in (audit / f"shell_audit_{session}.jsonl", audit / f"orchestrator_tasks_{session}.jsonl"):
+        whole = path.read_bytes()
+        lines = whole.splitlines(keepends=True)
+        position = random.randrange(len(whole))
+        changed = whole[:position] + bytes([whole[position] ^ 0x01]) + whole[position + 1 :]
+        last_byte = whole[:-3] + bytes([whole[-3] ^ 0x01]) + whole[-2:]
+        try:
+            for content in (changed, last_byte, b"".join(lines[:-1]), whole[:-1]):
+                path.write_bytes(content)
+                result = ghost("audit", "verify", session, cwd=demonstrated.directory, status=1)
+                assert "FAIL" in result.stdout
+        finally:
+            path.write_bytes(whole)
+    ghost("audit", "verify", session, cwd=demonstrated.directory)
+
+
+def killed_after(seen: str, directory: Path) -> str:
+    """Starts an investigation, kills it with SIGKILL once `seen` is on its screen; the session's id."""
+    process = subprocess.Popen(
+        [GHOST, "investigate", "--lab", "wire-loss"],
+        cwd=directory,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    screen = ""
+    deadline = time.monotonic() + 100
+    for line in process.stdout:
+        screen += line
+        if seen in line or time.monotonic() > deadline:
+            break
+    process.send_signal(signal.SIGKILL)
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
+    assert seen in screen, screen[-2000:]
+    return re.search(r"Session: (ghost_\w+)", screen).group(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "moment",
+    ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 2/20", "--findings"],
+)
+def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tmp_path, moment):
+    session = killed_after(moment, tmp_path)
+    before = [
+        json.loads(line)["audit_id"]
+        for line in (tmp_path / "audit" / f"shell_audit_{session}.jsonl").read_text().splitlines()
+    ]
+    result = ghost("investigate", "--resume", session, "--json", cwd=tmp_path)
+    finished = Finished(json.loads(result.stdout), result.stderr, tmp_path)
+    the_cause_is_right(finished, load_scenario("wire-loss"))
+    cited = {i for s in finished.report["statements"] for i in s["audit_ids"]}
+    cited |= {i for h in finished.report["hypotheses"] for i in h["audit_ids"]}
+    listed = {row["audit_id"] for row in finished.report["evidence"]}
+    assert set(before) <= listed
+    if moment != "Hypothesis H2":
+        assert cited & set(before), "no evidence from before the kill is cited"
+    ghost("audit", "verify", session, cwd=tmp_path)
+    captures = finished.report["captures"]
+    assert len(captures) == 1, "a second capture was started"
+    state = json.loads((tmp_path / "lab" / session / "state.json").read_text())
+    assert not state.get("captures")
+
+
+def test_a_finished_session_is_not_run_again(demonstrated):
+    result = ghost("investigate", "--resume", demonstrated.report["session_id"], cwd=demonstrated.directory)
+    assert "finished" in result.stdout
+
+
+def test_an_interruption_saves_the_session_and_says_how_to_resume(tmp_path):
+    process = subprocess.Popen(
+        [GHOST, "investigate", "--lab", "wire-loss"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    for line in process.stdout:
+        if "Hypothesis H2" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Resume with: ghost investigate --resume ghost_" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_session_is_found_from_the_directory_above_its_workspace(demonstrated):
+    inner = demonstrated.directory.parent / "outer" / "demo"
+    inner.parent.mkdir(exist_ok=True)
+    inner.symlink_to(demonstrated.directory, target_is_directory=True)
+    ghost("audit", "show", demonstrated.report["session_id"], cwd=inner.parent)
+    ghost("audit", "verify", demonstrated.report["session_id"], cwd=inner.parent)
