@@ -587,8 +587,11 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
         if ack != seen and (ack - seen) & _SEQ < _HALF:
             flags |= 1 << E_ACKED_UNSEEN
     if (length > 0 or control & (SYN | FIN)) and not flags & (1 << E_KEEP_ALIVE):
-        behind = following >= 0 and (seq - following) & _SEQ >= _HALF
         end = (seq + length) & _SEQ
+        behind = following >= 0 and (seq - following) & _SEQ >= _HALF
+        if length > 1 and seq == (following - 1) & _SEQ:
+            # The byte of a probe, sent once more with what follows it.
+            behind = False
         full_end = (end + (1 if control & (SYN | FIN) else 0)) & _SEQ
         acked = sides[r + D_ACK]
         threshold = streams[stream * STREAM + S_INITIAL_RTT]
@@ -785,12 +788,13 @@ def track(
         side = stream * 2 + sender
         peer = stream * 2 + 1 - sender
         f = side * SIDE
+        other_answer = control & (SYN | ACK) == SYN | ACK and sides[f + D_BASE] >= 0 and sides[f + D_BASE] != seq
         if sides[f + D_BASE] < 0 or control & SYN:
             sides[f + D_BASE] = seq
 
         handshake(p, stream, sender, rows, streams, sides, events, counts)
         flags = flag(p, stream, sender, rows, streams, sides)
-        if reused:
+        if reused or other_answer:
             flags |= 1 << E_REUSED_PORTS
         count_packet(p, stream, sender, rows, streams, sides, events, samples, counts)
 
