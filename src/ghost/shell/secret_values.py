@@ -1,0 +1,64 @@
+"""What a value next to a secret's name says of itself: nothing there, taken out already, or random."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+MARKER = "[REDACTED]"
+CONNECTION_STRING = "[REDACTED_CONNECTION_STRING]"
+PRIVATE_KEY = "[REDACTED_PRIVATE_KEY]"
+
+Counts = Counter[str]
+"""Category to how many of it were taken out."""
+
+POLICY: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "policy" / "redaction.toml").read_text(encoding="utf-8")
+)
+_OPEN = frozenset(POLICY["values"]["open"])
+
+_GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+_DENSE = re.compile(r"[A-Za-z0-9+/=_.~%-]{16,}+")
+_HEX = re.compile(r"[0-9a-f]++|[0-9A-F]++")
+_KINDS = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
+_JUDGED = 256  # as much of a value as is looked at
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value looks made by chance rather than chosen by a person: mixed, dense, no GUID, no path, no name."""
+    value = value.strip().strip("\"'")[:_JUDGED]
+    if _DENSE.fullmatch(value) is None:
+        return False
+    kinds = sum(kind.search(value) is not None for kind in _KINDS)
+    if kinds < 2 or _GUID.fullmatch(value) or value.startswith(("/", "http")) or value.count("/") > len(value) / 12:
+        return False
+    if _HEX.fullmatch(value):
+        return len(value) >= 20
+    return kinds == 3 and _entropy(value) >= 3.2
+
+
+def _entropy(value: str) -> float:
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
+
+
+def is_open(value: str) -> bool:
+    """Whether a value says that there is no secret, or that it was taken out already."""
+    value = value.strip().strip("\"'").rstrip(",;")
+    if len(value) > _JUDGED:
+        return set(value) <= _MASKS
+    lowered = value.lower()
+    if lowered in _OPEN or lowered.strip("()[]<>{}") in _OPEN or set(value) <= _MASKS:
+        return True
+    return _NO_VALUE.fullmatch(value) is not None
+
+
+_MASKS = frozenset("*xX•")
+_NO_VALUE = re.compile(
+    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}"
+)

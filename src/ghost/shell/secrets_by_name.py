@@ -1,0 +1,240 @@
+"""Secrets that are known by the name beside them, however the two are written together.
+
+JSON, also inside JSON strings, YAML, environment files, headers, command options, XML, and pairs of fields such as
+`{"name": ..., "value": ...}`. Beside a name that is not always a secret's, only what looks random is taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ghost.shell.secret_values import MARKER, POLICY, PRIVATE_KEY, Counts, is_open, looks_random
+
+_CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
+_LIKELY = {category: tuple(names) for category, names in POLICY["names"]["likely"].items()}
+_NEVER = tuple(POLICY["names"]["never"]["names"])
+_SUFFIXES = tuple(POLICY["names"]["suffixes"])
+_ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.values() for name in names)
+
+_CORE = re.compile(
+    "pass|pwd|secret|token|key|psk|credential|community|cookie|signature|auth|connectionstring|connection_string"
+    "|connection-string|connection string|connstr|session|azurewebjobsstorage|assertion|jwt|userpw|nonce|salt|code|sas"
+    "|userdata|customdata|pin|sid|login"
+)
+_NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
+_NAME_REACH = 48
+_REST_OF_NAME = re.compile(r"[A-Za-z0-9_.-]{0,40}+")
+_PROBE_REACH = 360  # how far a value is looked at to tell whether it is random
+
+_SEPARATOR = (
+    r"(?:\\{0,7}[\"'])?(?:\[[\"']?\w{0,20}[\"']?\])?[ \t]{0,40}(?:=>|:=|==?|:|%3[dDaA]|\\u003[dD])"
+    r"[ \t]{0,40}(?:\n[ \t]{0,40}(?=[\"\[]))?"
+)
+_QUOTED = (
+    r"\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
+    r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
+    r"|'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
+)
+_LIST = r"\[(?P<list>[^\[\]{}]{0,8192}+)(?:\]|$)"
+_BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
+_BARE = (  # a `;`, `&` or `,` ends a value only where another name follows, a bracket only where nothing does
+    r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|[;&,](?!\s|$|[A-Za-z_][\w .%-]{0,30}=)"
+    r"|[(){}\[\]](?![\s,;)}\]\"']|$)|\\(?![nrt\"'u]))++)"
+)
+_CONTINUED = (  # base64 that was wrapped
+    r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=\s|$)"
+    r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}[A-Za-z0-9+/]{1,76}={1,2}(?=\s|$))*)"
+)
+_ASSIGNMENT = re.compile(f"{_SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_BARE}{_CONTINUED})")
+_JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
+_REST_OF_LINE = re.compile(r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED)
+_LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
+_OPTION_VALUE = re.compile(rf"[ \t]+(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))")
+_ELEMENT = re.compile(r"[^<>]{0,200}>(?P<bare>[^<>]+)(?=<|$)")
+_CERTAIN_OPTIONS = ("pass", "token", "jwt")
+_HEADER_NAMES = ("cookie", "setcookie")
+_VALUE_GROUPS = ("double", "escaped", "single", "list", "block", "bare")
+
+
+def redact_named_values(text: str, counts: Counts) -> str:
+    """Replaces the values that stand beside a secret's name, however the two are written together."""
+    if "value" in text:
+        for pattern in _PAIRS:
+            text = pattern.sub(lambda match: _pair(match, counts), text)
+    pieces: list[str] = []
+    done = 0
+    for core in _CORE.finditer(_lower(text)):
+        if core.start() < done:
+            continue
+        found = _secret_beside(_name_around(text, core, done))
+        if found is None:
+            continue
+        start, end, category, replacement = found
+        pieces += [text[done:start], replacement]
+        counts[category] += 1
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A name in a text, from `start` to `end`."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def words(self) -> str:
+        return self.text[self.start : self.end]
+
+    @property
+    def quoted(self) -> bool:
+        """Whether it stands in double quotes, as a key of JSON does."""
+        return self.text.endswith('"', 0, self.start) and self.text.startswith('"', self.end)
+
+    @property
+    def is_option(self) -> bool:
+        return self.words.rpartition(" ")[2].startswith("--")
+
+    @property
+    def is_element(self) -> bool:
+        return self.text.endswith("<", 0, self.start)
+
+    @property
+    def starts_line(self) -> bool:
+        """Whether it is one word and first on its line, but for an indentation, a mark, or `export`."""
+        start = self.end - len(self.words.lstrip())
+        line = self.text.rfind("\n", max(0, start - 80), start) + 1
+        if " " in self.words.strip() or (line == 0 and start > 80):
+            return False
+        return _LINE_START.fullmatch(self.text, line, start) is not None
+
+
+def _name_around(text: str, core: re.Match[str], done: int) -> _Name:
+    before = text[max(done, core.start() - _NAME_REACH) : core.start()]
+    rest = _REST_OF_NAME.match(text, core.end())
+    assert rest is not None
+    return _Name(text, core.start() - (len(before) - len(before.rstrip(_NAME_CHARACTERS))), rest.end())
+
+
+def _secret_beside(name: _Name) -> tuple[int, int, str, str] | None:
+    """Where the secret beside a name is, with its category and what replaces it; None where there is none."""
+    kind = secret_kind(name.words)
+    if kind is None:
+        return None
+    category, certain = kind
+    certain = (
+        certain
+        or (name.is_option and _normal(name.words).endswith(_CERTAIN_OPTIONS))
+        or (_normal(name.words) in _HEADER_NAMES and name.starts_line)
+    )
+    if not certain:
+        probe = _value_of(name, certain, name.end + _PROBE_REACH)
+        if probe is None or not any(map(looks_random, _strings(probe))):
+            return None
+    match = _value_of(name, certain, len(name.text))
+    if match is None:
+        return None
+    group = _value_group(match)
+    value = match[group]
+    if all(map(is_open, _strings(match))):
+        return None
+    if value.startswith("/") and _normal(name.words).endswith("pwd"):
+        return None  # the working directory
+    start, end = match.span(group)
+    if match.groupdict().get("continued"):
+        end = match.end("continued")
+    marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER
+    in_quotes = group == "list" or (group == "bare" and name.quoted)
+    return start, end, category, f'"{marker}"' if in_quotes else marker
+
+
+def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
+    """The value beside a name, by the way the two are written together, looked for up to `reach`."""
+    text, end = name.text, name.end
+    if name.is_option and (option := _OPTION_VALUE.match(text, end, reach)) is not None:
+        return option
+    if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
+        return element
+    if certain and (line := _REST_OF_LINE.match(text, end, reach)) is not None and name.starts_line:
+        return line
+    match = _ASSIGNMENT.match(text, end, reach)
+    if match is not None and name.quoted and match["bare"] is not None:
+        return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
+    return match
+
+
+def _value_group(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return next(group for group in _VALUE_GROUPS if groups.get(group) is not None)
+
+
+def _strings(match: re.Match[str]) -> list[str]:
+    """The value, or, where it is a list, its parts."""
+    group = _value_group(match)
+    return re.findall(r"[^\s,\"']+", match[group]) if group == "list" else [match[group]]
+
+
+_PAIRS = (
+    re.compile(
+        r"\"(?:name|key|keyName|displayName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\"[^{}]{0,400}?"
+        r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
+    ),
+    re.compile(
+        r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"[^{}\"]{0,100}"
+        r"\"(?:name|key|keyName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\""
+    ),
+    re.compile(
+        r"\b(?:name|key):[ \t]{1,40}[\"']?(?P<name>[\w.-]{1,200})[\"']?[ \t]*\n[ \t]{0,80}"
+        r"value:[ \t]{1,40}[\"']?(?P<value>[^\n\"']+)"
+    ),
+)
+
+
+def _pair(match: re.Match[str], counts: Counts) -> str:
+    """`{"name": "DB_PASSWORD", "value": "..."}` and `{"keyName": "key1", "value": "..."}`."""
+    value = match["value"]
+    kind = ("storage_key", True) if '"keyName"' in match[0] else secret_kind(match["name"])
+    if kind is None or not value.strip() or is_open(value) or not (kind[1] or looks_random(value)):
+        return match[0]
+    counts[kind[0]] += 1
+    start, end = match.start("value") - match.start(), match.end("value") - match.start()
+    return match[0][:start] + MARKER + match[0][end:]
+
+
+@lru_cache(maxsize=4096)
+def secret_kind(name: str) -> tuple[str, bool] | None:
+    """What stands beside a name: its category and whether it is a secret for certain; None where it is none."""
+    words = name.split(" ")
+    for count in (3, 2, 1):  # `primary key` is a name of two words; in `the access key` only two are the name
+        normal = _normal(" ".join(words[-count:]))
+        if normal.endswith(_NEVER):
+            return None
+        for category, endings in _CERTAIN.items():
+            if normal.endswith(endings) or normal.removesuffix("s").endswith(endings):
+                return category, True
+    last = _normal(words[-1])
+    for category, endings in _LIKELY.items():
+        if last.endswith(endings):
+            return category, False
+    return None
+
+
+def _normal(name: str) -> str:
+    normal = re.sub(r"[ _.-]", "", name).lower()
+    shorter = normal.rstrip("0123456789")
+    if shorter.endswith(_SUFFIXES) and not shorter.endswith(("connectionstring", "communitystring")):
+        for suffix in _SUFFIXES:
+            cut = shorter.removesuffix(suffix)
+            if cut != shorter and cut.endswith(_ALL_NAMES):
+                return cut
+    return shorter or normal
+
+
+def _lower(text: str) -> str:
+    """Lower case, character by character: offsets stay."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

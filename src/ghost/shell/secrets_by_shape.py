@@ -1,0 +1,157 @@
+"""Secrets that are known by their shape: private keys, connection strings, the tokens that providers issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, is_open
+
+
+def redact_shapes(text: str, counts: Counts) -> str:
+    """`text` without what looks like a secret, whatever stands beside it."""
+    return _shapes(_connection_strings(_private_keys(text, counts), counts), counts)
+
+
+# Private keys: whole blocks, and blocks whose beginning or end was cut.
+
+_PEM_EDGE = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-{1,5}|PuTTY-User-Key-File-\d")
+_PEM_BODY = re.compile(
+    r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
+    r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
+)
+_PEM_LINE_REST = re.compile(r"[^\n\"'<]{0,16384}")
+_PEM_REACH = 32_768
+
+
+def _private_keys(text: str, counts: Counts) -> str:
+    if "PRIVATE KEY" not in text and "PuTTY-User-Key" not in text:
+        return text
+    pieces: list[str] = []
+    done = 0
+    for edge in _PEM_EDGE.finditer(text):
+        if edge.start() < done:
+            continue
+        if edge[1] == "END":
+            start = _body_before(text, done, edge.start())
+            end = edge.end()
+        else:
+            start, end = edge.start(), _end_of_block(text, edge.end())
+        pieces += [text[done:start], PRIVATE_KEY]
+        counts["private_key"] += 1
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _end_of_block(text: str, start: int) -> int:
+    """Where the block that begins before `start` ends: after its END line, or where its base64 stops."""
+    closing = _PEM_EDGE.search(text, start, start + _PEM_REACH)
+    if closing is not None and closing[1] == "END":
+        return closing.end()
+    body = _PEM_BODY.match(text, start, start + _PEM_REACH)
+    assert body is not None
+    end = body.end()
+    last = re.compile(r"[A-Za-z0-9+/=]+").match(text, end)  # the last line of a cut block may be short
+    return last.end() if last is not None and text[end - 1 : end] in ("\n", "n") and end > start + 60 else end
+
+
+def _body_before(text: str, earliest: int, end: int) -> int:
+    """Where the base64 lines before a lone END line begin."""
+    start = end
+    while start > earliest:
+        line_end = start - 1 if text[start - 1] == "\n" else start
+        line_start = text.rfind("\n", max(earliest, line_end - 4096), line_end) + 1
+        line = text[max(line_start, earliest) : line_end]
+        if not re.fullmatch(r"[ \t>|\"']*(?:[A-Za-z0-9+/=]|\\[nr])*[ \t]*", line) or not line.strip():
+            break
+        start = max(line_start, earliest)
+        if line_start <= earliest or end - start > _PEM_REACH:
+            break
+    return start
+
+
+# Connection strings: a run of `key=value;` with a secret among the keys goes whole.
+
+_CONNECTION_RUN = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:Data Source|User ID|[A-Za-z]{1,40}+)[ ]?(?:=|\\u003[dD])[^;\"'\r\n<>]{0,1000}+;[ ]?){1,40}+"
+    r"(?:[A-Za-z][A-Za-z ]{0,40}+(?:=|\\u003[dD])[^;\"'\s<>]{0,1000}+)?"
+)
+_CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
+_CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
+_REDIS_RUN = re.compile(
+    r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
+    r"password=[^,\s\"'\[][^\s\"']*+",
+    re.IGNORECASE,
+)
+
+
+def _connection_strings(text: str, counts: Counts) -> str:
+    def replace(match: re.Match[str]) -> str:
+        names = {name.replace(" ", "").lower() for name in _CONNECTION_SEGMENT.findall(match[0])}
+        if len(names) < 2 or not names & _CONNECTION_SECRETS:
+            return match[0]
+        counts["connection_string"] += 1
+        return CONNECTION_STRING
+
+    if ";" in text:
+        text = _CONNECTION_RUN.sub(replace, text)
+    if ",password=" in text.lower():
+        text, number = _REDIS_RUN.subn(CONNECTION_STRING, text)
+        counts["connection_string"] += number
+    return text
+
+
+# Shapes of the policy
+
+
+@dataclass(frozen=True)
+class Shape:
+    category: str
+    pattern: re.Pattern[str]
+    anchors: tuple[str, ...]
+    ignore_case: bool
+    marker: str
+    must: tuple[str, ...]
+    must_not: tuple[str, ...]
+
+
+def _shapes(text: str, counts: Counts) -> str:
+    lowered = text.lower()
+    for shape in SHAPES:
+        if any(anchor in (lowered if shape.ignore_case else text) for anchor in shape.anchors):
+            text = shape.pattern.sub(_replacement(shape, counts), text)
+    return text
+
+
+def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]:
+    def replace(match: re.Match[str]) -> str:
+        name = "secret" if shape.pattern.groupindex and match["secret"] is not None else 0
+        start, end = match.span(name)
+        if is_open(match[name]):
+            return match[0]
+        counts[shape.category] += 1
+        whole = match[0]
+        if match[0][:6].lower() == "bearer":
+            return f"Bearer {MARKER}"
+        return whole[: start - match.start()] + shape.marker + whole[end - match.start() :]
+
+    return replace
+
+
+def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
+    for row in policy["shape"]:
+        ignore_case = row.get("ignore_case", False)
+        yield Shape(
+            category=row["category"],
+            pattern=re.compile(row["pattern"], re.IGNORECASE if ignore_case else 0),
+            anchors=tuple(row["anchors"]),
+            ignore_case=ignore_case,
+            marker=row.get("marker", MARKER),
+            must=tuple(row["must"]),
+            must_not=tuple(row["must_not"]),
+        )
+
+
+SHAPES = tuple(_load_shapes(POLICY))
