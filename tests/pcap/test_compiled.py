@@ -1,0 +1,89 @@
+"""Compiled kernels say what interpreted ones say; statistics are nearest rank."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.pcap import compiled
+from ghost.pcap.analysis import analyse
+from ghost.pcap.samples import EXACT, Samples, statistics
+
+from .wire import transfer
+
+
+@pytest.mark.slow
+def test_compiled_kernels_equal_interpreted_ones(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    talk, _ = transfer(11, segments=300, upstream=0.05, downstream=0.05, ack_loss=0.05)
+    path = talk.save(tmp_path / "lossy.pcap")
+    slow, fast = analyse(path, compile_kernels=False), analyse(path, compile_kernels=True)
+    assert slow.summary == fast.summary
+    assert slow.tcp is not None
+    assert fast.tcp is not None
+    assert slow.tcp.totals == fast.tcp.totals
+    assert list(slow.tcp.streams) == list(fast.tcp.streams)
+
+
+def test_a_small_capture_is_analysed_without_importing_numba(tmp_path: Path) -> None:
+    path = transfer(1, segments=50)[0].save(tmp_path / "small.pcap")
+    program = (
+        "import sys, pathlib; from ghost.pcap.analysis import analyse;"
+        f"analyse(pathlib.Path({str(path)!r})); sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_compiling_waits_for_captures_that_repay_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
+    assert not compiled.worth_it(compiled.WORTH_COMPILING - 1)
+    assert compiled.worth_it(compiled.WORTH_COMPILING)
+    (tmp_path / "ready").touch()
+    assert compiled.worth_it(compiled.WORTH_LOADING)
+    assert not compiled.worth_it(compiled.WORTH_LOADING - 1)
+
+
+def test_a_directory_others_may_write_to_is_not_trusted_with_compiled_code(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    assert not compiled._usable(tmp_path)
+    tmp_path.chmod(0o700)
+    assert compiled._usable(tmp_path)
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60))
+def test_statistics_are_nearest_rank(values: list[int]) -> None:
+    ordered = sorted(values)
+    found = statistics([value / 1e6 for value in values])
+    assert found is not None
+    assert found.count == len(values)
+    assert (found.min, found.max) == (round(ordered[0] / 1e6, 6), round(ordered[-1] / 1e6, 6))
+    assert found.median == round(ordered[math.ceil(0.5 * len(ordered)) - 1] / 1e6, 6)
+    assert found.p95 == round(ordered[math.ceil(0.95 * len(ordered)) - 1] / 1e6, 6)
+
+
+def test_no_samples_have_no_statistics() -> None:
+    assert statistics([]) is None
+    assert Samples().of(3) is None
+    assert Samples().of_all(0, 4) is None
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31), st.floats(9, 18))
+def test_beyond_the_exact_count_statistics_stay_within_one_percent(seed: int, scale: float) -> None:
+    values = np.exp(np.random.default_rng(seed).normal(scale, 1.5, EXACT + 5000)).astype(np.int64) + 1
+    samples = Samples()
+    samples.add(np.zeros(len(values), np.int64), values)
+    found, ordered = samples.of(0), np.sort(values)
+    assert found is not None
+    assert found.count == len(values)
+    assert (found.min, found.max) == pytest.approx((ordered[0] / 1e6, ordered[-1] / 1e6), abs=1e-6)
+    assert found.median == pytest.approx(ordered[math.ceil(0.5 * len(values)) - 1] / 1e6, rel=0.0101, abs=1e-6)
+    assert found.p95 == pytest.approx(ordered[math.ceil(0.95 * len(values)) - 1] / 1e6, rel=0.0101, abs=1e-6)

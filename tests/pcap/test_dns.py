@@ -1,0 +1,138 @@
+"""DNS: queries and responses matched by id, five-tuple and name."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import dns.flags
+import dns.message
+import dns.rcode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.dns import read_question
+from ghost.pcap.model import Analysis, DnsSection
+
+from .wire import ACK, CLIENT, MS, PSH, SERVER, Record, ethernet, ip, pcap, tcp, udp
+
+RESOLVER = "10.0.0.53"
+
+
+def query(name: str, number: int, kind: str = "A") -> bytes:
+    return dns.message.make_query(name, kind, id=number).to_wire()
+
+
+def answer(asked: bytes, rcode: dns.rcode.Rcode = dns.rcode.NOERROR, *, truncated: bool = False) -> bytes:
+    response = dns.message.make_response(dns.message.from_wire(asked))
+    response.set_rcode(rcode)
+    response.flags |= dns.flags.TC if truncated else 0
+    return response.to_wire()
+
+
+def asked(at_ms: float, message: bytes, port: int = 5000) -> Record:
+    return int(at_ms * MS), ethernet(ip(CLIENT, RESOLVER, 17, udp(port, 53, message)))
+
+
+def answered(at_ms: float, message: bytes, port: int = 5000) -> Record:
+    return int(at_ms * MS), ethernet(ip(RESOLVER, CLIENT, 17, udp(53, port, message)))
+
+
+def analysed(tmp_path: Path, *records: Record) -> Analysis:
+    path = tmp_path / "dns.pcap"
+    path.write_bytes(pcap(records))
+    return analyse(path)
+
+
+def section(tmp_path: Path, *records: Record) -> DnsSection:
+    found = analysed(tmp_path, *records).dns
+    assert found is not None
+    return found
+
+
+def test_a_reused_id_does_not_hide_an_unanswered_query(tmp_path: Path) -> None:
+    lost, other = query("lost.example", 7), query("other.example", 7)
+    found = section(tmp_path, asked(0, lost), asked(10, other), answered(15, answer(other)))
+    assert (found.queries_total, found.responses_total, found.unanswered_total) == (2, 1, 1)
+    assert [(one.name, one.type, one.server, one.frame) for one in found.unanswered] == [
+        ("lost.example", "A", RESOLVER, 1)
+    ]
+    assert found.latency_ms is not None
+    assert found.latency_ms.max == 5.0
+
+
+def test_a_repeated_query_is_one_question_and_its_latency_counts_from_the_last_attempt(tmp_path: Path) -> None:
+    message = query("slow.example", 1)
+    found = section(tmp_path, asked(0, message), asked(1000, message), answered(1200, answer(message)))
+    assert (found.queries_total, found.repeated_queries, found.unanswered_total) == (2, 1, 0)
+    assert [(one.name, one.attempts, one.latency_ms) for one in found.slow] == [("slow.example", 2, 200.0)]
+
+
+def test_failures_are_named_with_their_code(tmp_path: Path) -> None:
+    absent, broken, refused = query("absent.example", 1), query("broken.example", 2, "AAAA"), query("r.example", 3)
+    found = section(
+        tmp_path, asked(0, absent), answered(1, answer(absent, dns.rcode.NXDOMAIN)), asked(2, broken),
+        answered(3, answer(broken, dns.rcode.SERVFAIL)), asked(4, refused),
+        answered(5, answer(refused, dns.rcode.REFUSED, truncated=True)),
+    )  # fmt: skip
+    assert [one.name for one in found.nxdomain] == ["absent.example"]
+    assert [(one.name, one.rcode) for one in found.servfail] == [
+        ("broken.example", "SERVFAIL"),
+        ("r.example", "REFUSED"),
+    ]
+    assert found.rcodes == {"NXDOMAIN": 1, "SERVFAIL": 1, "REFUSED": 1}
+    assert found.query_types == {"A": 2, "AAAA": 1}
+    assert found.truncated_responses == 1
+    assert found.servers[0].responses == 3
+
+
+def test_dns_over_tcp_is_read_behind_its_length(tmp_path: Path) -> None:
+    message = query("big.example", 9)
+    framed, reply = (struct.pack(">H", len(part)) + part for part in (message, answer(message)))
+    records = [
+        (1 * MS, ethernet(ip(CLIENT, RESOLVER, 6, tcp(6000, 53, 1, 1, ACK | PSH, framed)))),
+        (3 * MS, ethernet(ip(RESOLVER, CLIENT, 6, tcp(53, 6000, 1, 1 + len(framed), ACK | PSH, reply)))),
+    ]
+    found = section(tmp_path, *records)
+    assert (found.queries_total, found.responses_total, found.unanswered_total) == (1, 1, 0)
+
+
+def test_multicast_names_are_counted_apart_and_owed_no_answer(tmp_path: Path) -> None:
+    packet = ethernet(ip(CLIENT, "224.0.0.251", 17, udp(5353, 5353, query("printer.local", 0))))
+    found = section(tmp_path, (1, packet))
+    assert (found.mdns_packets, found.queries_total, found.unanswered_total) == (1, 0, 0)
+
+
+def test_udp_conversations_tell_who_was_never_answered(tmp_path: Path) -> None:
+    message = query("a.example", 1)
+    silent = (9 * MS, ethernet(ip(CLIENT, SERVER, 17, udp(7000, 514, b"log"))))
+    found = analysed(tmp_path, asked(0, message), answered(1, answer(message)), silent).udp
+    assert found is not None
+    assert (found.datagrams, found.conversations_total, found.unanswered_conversations) == (3, 2, 1)
+    assert (found.unanswered[0].server.address, found.unanswered[0].server.port) == (SERVER, 514)
+
+
+def test_queries_and_responses_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
+    compared = 0
+    for expected_file in sorted(shared_captures.glob("*.tshark.json")):
+        by_protocol = json.loads(expected_file.read_text(encoding="utf-8"))["dns_by_protocol_query_response"]
+        expected = [sum(counts) for counts in zip(*(by_protocol.get(key, (0, 0)) for key in UNICAST), strict=True)]
+        (capture,) = shared_captures.glob(f"{expected_file.name.removesuffix('.tshark.json')}.pcap*")
+        found = analyse(capture).dns
+        assert [found.queries_total, found.responses_total] == expected if found else expected == [0, 0], capture.name
+        compared += any(expected)
+    assert compared >= 3
+
+
+UNICAST = ("dns", "dns_over_tcp")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(st.binary(max_size=80), st.builds(lambda tail: query("x.example", 1)[:14] + tail, st.binary(max_size=40)))
+)
+def test_arbitrary_messages_are_read_or_refused(message: bytes) -> None:
+    question = read_question(message)
+    assert question is None or len(message) >= 12

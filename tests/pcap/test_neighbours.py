@@ -1,0 +1,129 @@
+"""ARP and ICMP: who did not answer, who claims whose address, what errors are about."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.arp import ArpTracker
+from ghost.pcap.icmp import IcmpTracker
+from ghost.pcap.model import Analysis
+
+from .wire import ACK, CLIENT, MS, SERVER, Record, ethernet, ip, pcap, tcp
+
+ROUTER = "10.0.1.1"
+MAC, OTHER_MAC = b"\x02\0\0\0\0\1", b"\x02\0\0\0\0\2"
+
+
+def arp(operation: int, mac: bytes, sender: str, target: str) -> bytes:
+    ends = ipaddress.ip_address(sender).packed, ipaddress.ip_address(target).packed
+    return ethernet(b"\0\1\x08\0\6\4" + operation.to_bytes(2, "big") + mac + ends[0] + b"\0" * 6 + ends[1], 0x0806)
+
+
+def echo(source: str, destination: str, kind: int, number: int, sequence: int, size: int = 32) -> bytes:
+    return ethernet(ip(source, destination, 1, struct.pack(">BBHHH", kind, 0, 0, number, sequence) + b"x" * size))
+
+
+def error(source: str, kind: int, code: int, rest: bytes = b"\0" * 4) -> bytes:
+    quoted = ip(CLIENT, SERVER, 6, tcp(40_000, 443, 1, 1, ACK))[:28]
+    return ethernet(ip(source, CLIENT, 1, struct.pack(">BBH", kind, code, 0) + rest + quoted))
+
+
+def analysed(tmp_path: Path, *frames: bytes) -> Analysis:
+    path = tmp_path / "some.pcap"
+    records: list[Record] = [(n * 10 * MS, frame) for n, frame in enumerate(frames)]
+    path.write_bytes(pcap(records))
+    return analyse(path)
+
+
+def test_a_reply_answers_requests_for_its_own_address_only(tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path, arp(1, MAC, CLIENT, ROUTER), arp(2, OTHER_MAC, ROUTER, CLIENT), arp(1, MAC, CLIENT, SERVER),
+        arp(1, MAC, CLIENT, SERVER),
+    ).arp  # fmt: skip
+    assert found is not None
+    assert (found.total_requests, found.total_replies) == (3, 1)
+    assert [(one.ip, one.count, one.asked_by, one.ever_answered) for one in found.unanswered_requests] == [
+        (SERVER, 2, (CLIENT,), False)
+    ]
+    assert found.unanswered_requests[0].sample_frames == (3, 4)
+
+
+def test_two_cards_that_claim_one_address_are_a_duplicate(tmp_path: Path) -> None:
+    claims = [arp(2, mac, ROUTER, CLIENT) for mac in (MAC, OTHER_MAC, MAC)]
+    found = analysed(tmp_path, *claims).arp
+    assert found is not None
+    (duplicate,) = found.duplicate_ips
+    assert duplicate.ip == ROUTER
+    assert duplicate.macs == ("02:00:00:00:00:01", "02:00:00:00:00:02")
+    assert (duplicate.sample_frames, duplicate.alternations) == ((1, 2), 2)
+
+
+def test_announcements_and_probes_are_owed_no_reply(tmp_path: Path) -> None:
+    found = analysed(tmp_path, arp(1, MAC, CLIENT, CLIENT), arp(1, MAC, "0.0.0.0", CLIENT)).arp
+    assert found is not None
+    assert (found.gratuitous.count, found.probes, found.unanswered_requests) == (1, 1, ())
+
+
+def test_echoes_are_matched_by_addresses_id_and_sequence(tmp_path: Path) -> None:
+    found = analysed(
+        tmp_path, echo(CLIENT, SERVER, 8, 1, 1), echo(CLIENT, ROUTER, 8, 1, 1, 1400), echo(SERVER, CLIENT, 0, 1, 1),
+        echo(SERVER, CLIENT, 0, 2, 1), echo(SERVER, CLIENT, 0, 1, 1),
+    ).icmp  # fmt: skip
+    assert found is not None
+    assert (found.echo_pairs_matched, found.echo_unmatched, found.replies_unmatched) == (1, 1, 1)
+    assert found.duplicate_replies == 1
+    assert found.rtt_ms is not None
+    assert found.rtt_ms.max == 20.0
+    lost = found.echo_paths[0]
+    assert (lost.dst, lost.unmatched, lost.largest_unanswered_bytes, lost.sample_frames) == (ROUTER, 1, 1400, (2,))
+
+
+def test_an_error_says_what_it_is_about(tmp_path: Path) -> None:
+    found = analysed(tmp_path, *[error(ROUTER, 3, 4, b"\0\0" + (1400).to_bytes(2, "big"))] * 2).icmp
+    assert found is not None
+    (about,) = found.errors
+    assert (about.kind, about.code_meaning, about.next_hop_mtu) == ("unreachable", "fragmentation needed", 1400)
+    assert (about.src, about.unreachable_dst, about.protocol, about.destination_port) == (ROUTER, SERVER, "tcp", 443)
+    assert (about.count, about.sample_frames) == (2, (1, 2))
+
+
+def test_sources_of_exceeded_hop_limits_are_counted(tmp_path: Path) -> None:
+    found = analysed(tmp_path, error(ROUTER, 11, 0), error(ROUTER, 11, 0), error("10.0.9.1", 11, 0)).icmp
+    assert found is not None
+    assert found.ttl_exceeded_sources == {ROUTER: 2, "10.0.9.1": 1}
+
+
+def test_a_redirect_names_the_better_gateway(tmp_path: Path) -> None:
+    found = analysed(tmp_path, error(ROUTER, 5, 1, ipaddress.ip_address("10.0.1.2").packed)).icmp
+    assert found is not None
+    assert (found.errors[0].kind, found.errors[0].gateway) == ("redirect", "10.0.1.2")
+
+
+def test_icmpv6_messages_are_named(tmp_path: Path) -> None:
+    six, other = "2001:db8::1", "2001:db8::2"
+    quoted = ip(six, other, 17, b"\0\x35\0\x36" + b"\0" * 4)
+    too_big = ethernet(ip(other, six, 58, struct.pack(">BBHI", 2, 0, 0, 1280) + quoted))
+    found = analysed(tmp_path, too_big, ethernet(ip(six, other, 58, b"\x87" + b"\0" * 23))).icmp
+    assert found is not None
+    assert found.type_distribution == {"v6/packet_too_big": 1, "v6/neighbor_solicitation": 1}
+    assert (found.errors[0].next_hop_mtu, found.errors[0].unreachable_dst, found.errors[0].source_port) == (
+        1280,
+        other,
+        53,
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=90), st.sampled_from([4, 6]))
+def test_arbitrary_messages_never_crash(message: bytes, version: int) -> None:
+    icmp, neighbours = IcmpTracker(), ArpTracker()
+    read = icmp.packet(4 if version == 4 else 6, message, len(message), 0, 1, 1, 1)
+    assert (icmp.section(str) is None) == (not read)
+    neighbours.packet(message, 1, 1)
+    neighbours.section()
