@@ -182,6 +182,7 @@ def test_curl_is_hardened_and_names_the_host_to_resolve() -> None:
     )
     assert decision.hosts == ("example.com",)
     assert decide("curl http://[2001:db8::1]:80/").hosts == ("2001:db8::1",)
+    assert decide("curl -A 'bot http://b.example' -w 'x://y' http://a.example./").hosts == ("a.example.",)
 
 
 def test_dig_ignores_the_users_file_of_options() -> None:
@@ -303,6 +304,8 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("ping 10.0.0.1", 1, "-c 4"),
         ("ping -f 10.0.0.1", 1, "floods"),
         ("ip l s eth0 up", 1, "ip link show"),
+        ("ip rule del 5", 1, "'del' changes"),
+        ("az storage blob list --account-name a.b/ -c c", 2, "no name of a storage account"),
         ("curl -L http://a.example", 1, "-o /dev/null"),
         ("curl -X POST http://a.example", 1, "GET and HEAD"),
         ("curl http://2130706433/", 1, "write 127.0.0.1"),

@@ -116,10 +116,9 @@ def _spellings() -> tuple[tuple[Grammar, re.Pattern[str]], ...]:
 
 
 def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decision:
-    refusal = grammar.refusal(words, roots)
-    if refusal is not None:
-        return Decision(RISKY, 1, refusal.rule, refusal.explanation, grammar.program, words)
-    hosts = tuple(host_of(word) for word in words[1:] if "://" in word) if grammar.hosts_of else ()
+    judged = grammar.judge(words, roots)
+    if isinstance(judged, Refusal):
+        return Decision(RISKY, 1, judged.rule, judged.explanation, grammar.program, words)
     return Decision(
         SAFE,
         None,
@@ -127,7 +126,7 @@ def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decis
         f"{grammar.program} {grammar.about}, and every option of this command is known to only read.",
         grammar.program,
         (words[0], *grammar.harden, *words[1:]),
-        hosts=hosts,
+        hosts=tuple(map(host_of, judged)) if grammar.operands_are_urls else (),
     )
 
 

@@ -13,6 +13,7 @@ must match and that must not, and they are checked when it is loaded.
     forms       [{lead, pairs, words, operands, at_least, at_most}] where the first operands are sub-commands
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
     spellings   other first words that mean this program, as regular expressions over the first words
+    operands_are_urls  the operands' hosts must be resolved and judged before the run
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -94,13 +95,13 @@ class Grammar:
     risks: Mapping[str, str]
     harden: tuple[str, ...]
     spelling_patterns: tuple[re.Pattern[str], ...]
-    hosts_of: str
-    """The operand type whose host must be judged before the run ('URL' for curl), or ''."""
+    operands_are_urls: bool
     prefixes: tuple[str, ...]
 
-    def refusal(self, words: Sequence[str], roots: Roots) -> Refusal | None:
-        """Why these words, the program's name first, are not SAFE; None when they are."""
-        return _Reading(self, words, roots).refusal()
+    def judge(self, words: Sequence[str], roots: Roots) -> Refusal | tuple[str, ...]:
+        """Why these words, the program's name first, are not SAFE; their operands when they are."""
+        reading = _Reading(self, words, roots)
+        return reading.refusal() or tuple(reading.operands)
 
 
 @dataclass
@@ -110,10 +111,11 @@ class _Reading:
     grammar: Grammar
     words: Sequence[str]
     roots: Roots
+    operands: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    """Canonical options, and those with a value also as `-o VALUE`."""
 
     def refusal(self) -> Refusal | None:
-        self.operands: list[str] = []
-        self.seen: set[str] = set()
         position = 1
         while position < len(self.words):
             word = self.words[position]
@@ -173,8 +175,8 @@ class _Reading:
     def _unknown(self, option: str, inside: str = "") -> Refusal:
         where = f" (in {_shown(inside)})" if inside and inside != option else ""
         known = self.grammar.risks.get(option)
-        reason = known or "the table of options known to only read does not hold it. Leave it out if it is not needed."
-        return self._refuse(f"option {_shown(option)}", f"{_shown(option)}{where}: {reason}")
+        reason = known or "is not in the table of options known to only read. Leave it out if it is not needed."
+        return self._refuse(f"option {_shown(option)}", f"{_shown(option)}{where} {reason}")
 
     def _unmet_condition(self) -> Refusal | None:
         for options, why in self.grammar.requires:
@@ -191,9 +193,9 @@ class _Reading:
         if None in faults:
             return None
         shown = " ".join(self.operands[:3])
-        for size in (2, 1):
-            if known := self.grammar.risks.get(" ".join(self.operands[:size])):
-                return self._refuse(f"word {_shown(shown)}", f"{_shown(shown)}: {known}")
+        for words in (" ".join(self.operands[:2]), *self.operands[:1], *self.operands[1:3]):
+            if known := self.grammar.risks.get(words):
+                return self._refuse(f"word {_shown(words)}", f"{_shown(words)} {known}")
         if faults:
             return self._refuse("operand", f"{faults[-1]}.")
         return self._refuse("operand", f"{_shown(shown)} is not a form of it that is known to only read.")
@@ -236,7 +238,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         risks=_by_each_name(table.get("risks", {})),
         harden=tuple(table.get("harden", ())),
         spelling_patterns=tuple(re.compile(text) for text in table.get("spellings", ())),
-        hosts_of=table.get("hosts_of", ""),
+        operands_are_urls=table.get("operands_are_urls", False),
         prefixes=tuple(table.get("prefixes", ("-",))),
     )
     _check_examples(grammar, table["examples"])
@@ -273,7 +275,7 @@ def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> 
         for command in examples[kind]:
             line = parse(command)
             words = (grammar.program, *line.words[1:])
-            is_safe = line.fault is None and grammar.refusal(words, EXAMPLE_ROOTS) is None
+            is_safe = line.fault is None and not isinstance(grammar.judge(words, EXAMPLE_ROOTS), Refusal)
             if is_safe != (kind == "safe"):
                 raise ConfigurationError(
                     f"The policy table of {grammar.program} contradicts its example {command!r}, which must be {kind}."

@@ -1,7 +1,7 @@
 """The types that a policy table may give to an option's value or an operand.
 
 A type is written in the table as its name and its parameters, alternatives joined by ` | `:
-`INT 1..100`, `NUMBER 0.2..60`, `WORD a b c`, `INTERFACE | ADDRESS`, `MATCH <regular expression>`. Each becomes a check:
+`INT 1..100`, `NUMBER 0.2..60`, `WORD a b c`, `INTERFACE | ADDRESS`, `MATCH <expression> -- <noun>`. Each becomes a check:
 the reason why a value is refused, or None. No type admits a value that begins with `-` unless it is spelled in the
 table, so that an option is never taken for a value.
 """
@@ -109,8 +109,11 @@ def _word(parameters: str) -> Check:
 
 
 def _match(parameters: str) -> Check:
-    pattern = re.compile(parameters, re.ASCII)
-    return lambda value, _: None if pattern.fullmatch(value) else "does not have a form known to be harmless"
+    """`MATCH <regular expression> -- <what it is>`."""
+    expression, _, noun = parameters.partition(" -- ")
+    pattern = re.compile(expression, re.ASCII)
+    reason = f"is no {noun}" if noun else "does not have a form known to be harmless"
+    return lambda value, _: None if pattern.fullmatch(value) else reason
 
 
 def _tokens(parameters: str) -> Check:
