@@ -65,6 +65,21 @@ def test_a_deny_at_the_destinations_interface_is_the_cause() -> None:
     assert "nic-nsg at the interface" in played.completion["root_cause_summary"]
 
 
+@pytest.mark.parametrize(("prefix", "status"), [("10.1.2.0/24", "at_fault"), ("52.0.0.0/8", "cleared")])
+def test_a_rule_with_a_tag_counts_by_what_azure_says_the_tag_stands_for(prefix: str, status: str) -> None:
+    facts = Facts()
+    expanded = {"destinationAddressPrefix": "Storage.EastUS", "expandedDestinationAddressPrefix": [prefix]}
+    facts.nsgs["front-nsg"].append(denying(direction="Outbound", **expanded))
+    assert investigate(facts).coverage("nsg_outbound") == status
+
+
+def test_a_rule_for_application_security_groups_is_not_taken_for_one_about_everything() -> None:
+    facts = Facts()
+    members = {"sourceAddressPrefix": None, "expandedSourceAddressPrefix": ["10.1.3.4/32"]}
+    facts.nsgs["store-nsg"].append(denying(**members))
+    assert investigate(facts).coverage("nsg_inbound") == "cleared"
+
+
 def test_a_deny_outbound_at_the_source_is_the_cause() -> None:
     facts = Facts()
     facts.nsgs["front-nsg"].append(denying(direction="Outbound"))

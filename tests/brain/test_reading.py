@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import ghost.brain.offline
 from ghost.brain.offline.case import merged
 from ghost.brain.offline.reading import Outcome, az, is_name, plain, query, reading_of, resource_id
-from ghost.brain.offline.routing import prefixes_around
+from ghost.brain.offline.tenant import prefixes_around
 
 FOLDER = Path(ghost.brain.offline.__file__).parent
 TEMPLATES = tomllib.loads((FOLDER / "queries.toml").read_text(encoding="utf-8"))

@@ -14,11 +14,13 @@ from ghost.brain.offline.hypotheses import FILTERED
 from ghost.brain.offline.reading import Outcome, Read, Reading, ResourceId, az, plain, query, resource_id
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom
+from ghost.brain.offline.tenant import prefixes_around
 from ghost.net import (
     Direction,
     Flow,
     GateVerdict,
     SecurityGroup,
+    SecurityRule,
     ServiceTags,
     evaluate_group,
     group_from_arm,
@@ -27,6 +29,8 @@ from ghost.net import (
 
 BANDS = (0, 200, 400, 700, 1000, 2000, 4097, 70000)
 """Priorities at which rules are read in parts when all of them are too many for one answer."""
+NO_ADDRESS = "255.255.255.255/32"
+"""Stands for prefixes that are known and hold neither address."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 4096, 100
 GATE_ORDER: dict[Direction, tuple[str, str]] = {"Outbound": ("nic", "subnet"), "Inbound": ("subnet", "nic")}
 LAYER: dict[Direction, str] = {"Outbound": "nsg_outbound", "Inbound": "nsg_inbound"}
@@ -44,7 +48,7 @@ def check_gates(case: Case, symptom: Symptom, source: End, destination: End, tag
     for end, direction in gates:
         groups, audit_ids = yield from _groups(case, end, direction, answers.get(direction))
         if groups is not None:
-            _judge(case, symptom, source, destination, end, direction, groups, audit_ids, tags)
+            yield from _judge(case, symptom, source, destination, end, direction, groups, audit_ids, tags)
     _resolve(case)
 
 
@@ -130,7 +134,9 @@ def _decoded(value: Any, field: str) -> Any:
 
 
 def _object(item: Any) -> Any:
-    return json.loads(item) if isinstance(item, str) else item
+    """A row as an object; a field whose condition in the query did not hold is false, and means absent."""
+    row = json.loads(item) if isinstance(item, str) else item
+    return {key: value for key, value in row.items() if value is not False} if isinstance(row, dict) else row
 
 
 def _judge(
@@ -143,7 +149,7 @@ def _judge(
     groups: Sequence[SecurityGroup],
     audit_ids: tuple[str, ...],
     tags: ServiceTags,
-) -> None:
+) -> Steps[None]:
     layer = LAYER[direction]
     if not (source.address and destination.address):
         case.not_verified(layer, "the private address of one end is not known, so no rule can be applied", audit_ids)
@@ -151,9 +157,19 @@ def _judge(
     flow = Flow(symptom.protocol, source.address, None, destination.address, symptom.port)
     in_order = sorted(groups, key=lambda group: GATE_ORDER[direction].index(group.association))
     verdicts = [evaluate_group(group, flow, direction, tags) for group in in_order]
+    unknown = [rule for verdict in verdicts if not verdict.certain for rule in verdict.undecided]
+    if unknown and end.interface and end.running is not False:
+        tags, more = yield from _with_expansions(case, end.interface, flow, unknown, tags)
+        audit_ids = (*audit_ids, *more)
+        verdicts = [evaluate_group(group, flow, direction, tags) for group in in_order]
     denials = _once_per_rule([verdict for verdict in verdicts if not verdict.allowed and verdict.certain])
     for denial in denials:
-        case.blame(_denied(denial, end, direction, flow, audit_ids))
+        if denial.rule is not None and denial.rule.is_default and any(c.layer == "peering" for c in case.causes):
+            text = f"{_denial_text(denial, end, direction, flow)} That follows from the peering and mends with it."
+            case.state(text, *audit_ids)
+            case.not_verified(layer, "without the peering the default rules deny; the custom rules do not", audit_ids)
+        else:
+            case.blame(_denied(denial, end, direction, flow, audit_ids))
     doubtful = [verdict for verdict in verdicts if not verdict.certain]
     if doubtful:
         rules = ", ".join(plain(rule.name) for verdict in doubtful for rule in verdict.undecided)
@@ -165,14 +181,61 @@ def _judge(
         case.cover(layer, "cleared", audit_ids, text)
 
 
+def _with_expansions(
+    case: Case, interface: ResourceId, flow: Flow, rules: Sequence[SecurityRule], tags: ServiceTags
+) -> Steps[tuple[ServiceTags, tuple[str, ...]]]:
+    """What the tags in undecided rules stand for. Azure knows; the lists are long, so only prefixes that hold one of
+    the two addresses are asked for."""
+    prefixes = {
+        "source_prefixes": prefixes_around(flow.source_address),
+        "destination_prefixes": prefixes_around(flow.destination_address),
+    }
+    words = ("network", "nic", "list-effective-nsg", "-g", interface.group, "-n", interface.name)
+    named = {rule.name: rule for rule in rules}
+    readings = yield from read(
+        case,
+        "Some rules use tags whose prefixes I do not know, so I ask which of them hold these two addresses.",
+        *(
+            Read(
+                az(*words, query=query("effective_prefixes", rule=f"securityRules/{name}", **prefixes)),
+                f"What the tags of the rule {plain(name)} stand for.",
+                (FILTERED,),
+            )
+            for name in named
+        ),
+    )
+    others = dict(tags.others)
+    audit_ids: list[str] = []
+    for rule, answer in zip(named.values(), readings, strict=True):
+        for row in (found for group in _groups_of_rows(answer) for found in group):
+            audit_ids += answer.audit_ids
+            for stated, matched, known in (
+                (rule.source_prefixes, row.get("source"), row.get("sources")),
+                (rule.destination_prefixes, row.get("destination"), row.get("destinations")),
+            ):
+                if known:
+                    others |= {tag: tuple(map(str, matched or (NO_ADDRESS,))) for tag in stated}
+    return ServiceTags(tags.virtual_network, others), tuple(dict.fromkeys(audit_ids))
+
+
+def _groups_of_rows(answer: Reading) -> list[list[dict[str, Any]]]:
+    """The rule's rows in each group: rows are lines of JSON text."""
+    groups = answer.value if answer.ok and isinstance(answer.value, list) else []
+    return [[_object(row) for row in group] for group in groups if isinstance(group, list)]
+
+
 def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
     """One group at both gates denies by one rule: one finding."""
     return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
 
 
 def _denied(verdict: GateVerdict, end: End, direction: Direction, flow: Flow, audit_ids: tuple[str, ...]) -> Cause:
-    text = f"{direction} at {end.label} {flow} is denied: {_where(verdict)}, {_rule(verdict)}."
+    text = _denial_text(verdict, end, direction, flow)
     return Cause(LAYER[direction], FILTERED, text, audit_ids, _remedies(verdict, direction, flow))
+
+
+def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flow) -> str:
+    return f"{direction} at {end.label} {flow} is denied: {_where(verdict)}, {_rule(verdict)}."
 
 
 def _where(verdict: GateVerdict) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from typing import Any
 
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
@@ -13,7 +13,7 @@ from ghost.brain.offline.ends import End
 from ghost.brain.offline.hypotheses import MISROUTED
 from ghost.brain.offline.reading import Read, Reading, ResourceId, az, plain, query, resource_id
 from ghost.brain.offline.steps import Steps
-from ghost.brain.offline.tenant import Tenant
+from ghost.brain.offline.tenant import Tenant, prefixes_around
 from ghost.net import Route, ServiceTags, routes_from_effective_table, select_route
 
 WITHIN_AZURE = {"vnetlocal", "vnetpeering", "vnetglobalpeering", "globalvnetpeering", "virtualnetworkpeering"}
@@ -130,12 +130,6 @@ def _route_read(interface: ResourceId, address: str) -> Read:
         (MISROUTED,),
         (page,),
     )
-
-
-def prefixes_around(address: str) -> list[str]:
-    """Every prefix that can hold the address: JMESPath cannot compare prefixes, but it can look one up."""
-    parsed = ip_address(address)
-    return [str(ip_network(f"{address}/{length}", strict=False)) for length in range(parsed.max_prefixlen, -1, -1)]
 
 
 def _routes(

@@ -206,3 +206,9 @@ def within(address: str, prefix: str) -> bool:
         return ip_address(address) in network
     except ValueError:
         return False
+
+
+def prefixes_around(address: str) -> list[str]:
+    """Every prefix that can hold the address: JMESPath cannot compare prefixes, but it can look one up."""
+    parsed = ip_address(address)
+    return [str(ip_network(f"{address}/{length}", strict=False)) for length in range(parsed.max_prefixlen, -1, -1)]
