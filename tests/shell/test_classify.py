@@ -269,6 +269,9 @@ def test_a_link_to_credentials_is_forbidden_whatever_it_is_called(tmp_path: Path
         *(
             "ssh -i ~/.ssh/id_rsa host ss -tan",
             "cat /proc/self/status",
+            "az vm show -g prod.env -n web.key",
+            "dig vault.prod.env",
+            "ping -c 1 server.key",
             "curl -X POST http://a.example/.env",
             "systemctl status ssh",
         ),

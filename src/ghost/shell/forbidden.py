@@ -34,6 +34,7 @@ _STRING = re.compile(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 _BREAKS = re.compile(r"[=@:,<>]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE_SCHEME = re.compile(r"file:/*(?:localhost)?/", re.IGNORECASE)
+_PATH_LIKE = re.compile(r"[/~@]")
 _SPACE = re.compile(r"\s+")
 
 _DESTROYS = "Refused: {what}. Nothing in a network investigation needs it, so there is no prompt."
@@ -62,6 +63,7 @@ class _Policy:
     tell_no_content: frozenset[str]
     not_content_options: frozenset[str]
     identity_programs: frozenset[str]
+    take_names: frozenset[str]
     az_text_options: frozenset[str]
 
 
@@ -81,7 +83,7 @@ def _policy() -> _Policy:
         **{name: frozenset(words.split()) for name, words in programs.items()},
         **{
             name: frozenset(credentials[name].split())
-            for name in ("tell_no_content", "not_content_options", "identity_programs", "az_text_options")
+            for name in ("tell_no_content", "not_content_options", "identity_programs", "take_names", "az_text_options")
         },
     )
 
@@ -321,6 +323,8 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
             continue
         if _FILE_SCHEME.match(word):
             yield _FILE_SCHEME.sub("/", word, count=1)
+        if name in policy.take_names and not _PATH_LIKE.search(word):
+            continue
         if skip or (_SCHEME.match(word) and not _FILE_SCHEME.match(word)):
             continue
         yield word

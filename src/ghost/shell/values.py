@@ -1,9 +1,9 @@
 """The types that a policy table may give to an option's value or an operand.
 
 A type is written in the table as its name and its parameters, alternatives joined by ` | `:
-`INT 1..100`, `NUMBER 0.2..60`, `WORD a b c`, `INTERFACE | ADDRESS`, `MATCH <expression> -- <noun>`. Each becomes a check:
-the reason why a value is refused, or None. No type admits a value that begins with `-` unless it is spelled in the
-table, so that an option is never taken for a value.
+`INT 1..100`, `NUMBER 0.2..60`, `WORD a b c`, `INTERFACE | ADDRESS`, `MATCH <expression> -- <noun>`. Each becomes a
+check: the reason why a value is refused, or None. No type admits a value that begins with `-` unless it is spelled
+in the table, so that an option is never taken for a value.
 """
 
 from __future__ import annotations
