@@ -189,7 +189,7 @@ class _HashingReader:
         self.total = 0
 
     def readinto(self, buffer: memoryview) -> int:
-        # Unbuffered: hashing costs less than half a nanosecond a byte.
+        # Unbuffered: hashing costs about half a nanosecond a byte.
         got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
         self.hash.update(memoryview(buffer)[:got])
         self.total += got
