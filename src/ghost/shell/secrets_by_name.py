@@ -52,7 +52,7 @@ _JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)"
 _REST_OF_LINE = re.compile(r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED)
 _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
 _OPTION_VALUE = re.compile(rf"[ \t]+(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))")
-_ELEMENT = re.compile(r"[^<>]{0,200}>(?P<bare>[^<>]+)(?=<|$)")
+_ELEMENT = re.compile(r"[^<>]{0,200}>(?P<bare>[^<>\n]++|[^<>]++(?=</))")
 _CERTAIN_OPTIONS = ("pass", "token", "jwt")
 _HEADER_NAMES = ("cookie", "setcookie")
 _VALUE_GROUPS = ("double", "escaped", "single", "list", "block", "bare")
@@ -159,7 +159,7 @@ def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
         return option
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
-    if certain and (line := _REST_OF_LINE.match(text, end, reach)) is not None and name.starts_line:
+    if certain and name.starts_line and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
         return line
     match = _ASSIGNMENT.match(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None:
