@@ -28,7 +28,7 @@ def handshake_findings(seen: Observed) -> Iterator[Finding]:
 def _unanswered(seen: Observed, flooded: set[Service], scanners: set[str]) -> Iterator[Finding]:
     by_host: dict[str, dict[int, list[Stream]]] = defaultdict(dict)
     for service, streams in seen.unanswered.items():
-        given_up = [s for s in streams if _given_up(s, seen.last_ns) and s.client.endpoint.address not in scanners]
+        given_up = [s for s in streams if _given_up(s, seen.last_ns) and not _explained(seen, s, scanners)]
         if given_up and service not in flooded:
             by_host[service[0]][service[1]] = given_up
     for host, ports in by_host.items():
@@ -38,6 +38,12 @@ def _unanswered(seen: Observed, flooded: set[Service], scanners: set[str]) -> It
                 yield _unanswered_port(seen, host, port, streams, others)
         else:
             yield from _silent_host(seen, host, ports)
+
+
+def _explained(seen: Observed, stream: Stream, scanners: set[str]) -> bool:
+    """By a scan, or because the answers of this host to this client take another path."""
+    client = stream.client.endpoint.address
+    return client in scanners or (client, stream.server.endpoint.address) in seen.one_sided
 
 
 def _given_up(stream: Stream, last_ns: int) -> bool:
@@ -260,7 +266,7 @@ def _scan(seen: Observed, source: str, attempts: list[tuple[Service, Stream]]) -
         ports[port].add(host)
     widest_host = max(hosts, key=lambda host: len(hosts[host]))
     widest_port = max(ports, key=lambda port: len(ports[port]))
-    answered = sum(1 for service in seen.services.values() if source in service.clients_answered)
+    answered = seen.services_used[source]
     targets = len({service for service, _ in attempts})
     if percent(answered, answered + targets) > threshold("port_scan.max_answered_pct"):
         return None

@@ -6,7 +6,7 @@ symptom are kept.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -65,6 +65,8 @@ class Observed:
     copies_pct: float = 0.0
     """Packets captured more than once."""
     services: dict[Service, ServiceCount] = field(default_factory=lambda: defaultdict(ServiceCount))
+    services_used: Counter[str] = field(default_factory=Counter)
+    """How many services answered a client."""
     answering_ports: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """Ports of a host that answered anything with their own voice, a refusal included."""
     ttls: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -135,7 +137,9 @@ def _handshake(seen: Observed, stream: Stream, service: Service) -> None:
         seen.ttls[client.endpoint.address].add(client.ttl)
     if stream.handshake == "completed" or (server.packets and stream.handshake == "not_seen"):
         count.completed += 1
-        count.clients_answered.add(client.endpoint.address)
+        if client.endpoint.address not in count.clients_answered:
+            count.clients_answered.add(client.endpoint.address)
+            seen.services_used[client.endpoint.address] += 1
         rtt = stream.handshake_rtt_ms
         if rtt is not None:
             seen.handshake_ms[client.endpoint.address, service[0]].append((rtt, stream.first_frame))

@@ -51,7 +51,7 @@ def _lossy_path(seen: Observed, source: str, destination: str, path: PathCount) 
         title=f"{rate(path.loss_pct)} of the segments from {source} to {destination} are lost"
         + (" and repaired only after timeouts" if by_timer else ""),
         detail=f"{path.lost} of {path.sent:,} segments lost {_where(path)};"
-        f" {count(path.retransmissions, 'retransmission')} ({repairs}). The other way: {other_way} lost.{doubt}",
+        f" {path.retransmissions} flagged as retransmissions ({repairs}). The other way: {other_way} lost.{doubt}",
         who=Who(source, destination, path.port),
         evidence=first_frames([path.frames]),
         cause=cause_of(kind),
