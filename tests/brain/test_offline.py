@@ -325,6 +325,48 @@ def test_a_tenant_too_large_to_list_is_searched_by_the_words_of_the_symptom() ->
     assert played.coverage("nsg_inbound") == "at_fault"
 
 
+# Names of the domain name system
+
+
+def zone(**records: str) -> dict[str, Any]:
+    return {"corp.internal": {"records": records, "networks": ["net-a"]}}
+
+
+NAMED = "web-vm-01 cannot reach cache.corp.internal on port 6379"
+
+
+def test_a_name_in_a_private_zone_leads_to_its_machine() -> None:
+    facts = Facts(zones=zone(cache="10.1.2.4"))
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, NAMED)
+    assert played.coverage("dns") == "cleared"
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+def test_a_zone_that_the_source_does_not_see_is_the_cause() -> None:
+    facts = Facts(zones={"corp.internal": {"records": {"cache": "10.1.2.4"}, "networks": ["net-z"]}})
+    played = investigate(facts, NAMED)
+    assert played.coverage("dns") == "at_fault"
+    assert played.completion["confirmed_hypotheses"] == ["H3"]
+    assert "not linked with net-a" in played.completion["root_cause_summary"]
+
+
+def test_a_name_that_its_zone_does_not_hold_is_the_cause() -> None:
+    facts = Facts(zones=zone(other="10.1.2.9"))
+    played = investigate(facts, NAMED, answer=lambda q: "cache-vm-01")
+    assert played.coverage("dns") == "at_fault"
+    assert any("add-record" in action for action in played.completion["recommended_actions"])
+
+
+def test_an_address_of_no_machine_is_examined_as_far_as_the_tenant_reaches() -> None:
+    facts = Facts()
+    facts.nsgs["front-nsg"].append(denying(direction="Outbound"))
+    played = investigate(facts, "web-vm-01 cannot reach 10.200.0.9 on port 6379")
+    assert played.coverage("nsg_outbound") == "at_fault"
+    assert played.coverage("nsg_inbound") == "not_verified"
+    assert played.coverage("load_balancer") == "cleared"
+
+
 # Questions
 
 

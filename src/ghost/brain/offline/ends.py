@@ -124,10 +124,15 @@ def _judge_power(case: Case, ends: Sequence[End]) -> None:
         aside = f"; {', '.join(outside)} is no machine of the tenant" if outside else ""
         case.state(f"Running: {states}{aside}.", *audit_ids)
         case.cover("vm_state", "cleared", audit_ids, f"running: {states}{aside}")
-        if len(known) == len(ends):
-            refute(case, ABSENT, audit_ids)
     elif not known:
         case.not_verified("vm_state", "neither end is a machine whose state can be read")
+
+
+def settle_presence(case: Case, source: End, destination: End) -> None:
+    """Refutes that an end is absent, once both are known to run and no name leads elsewhere."""
+    dns = case.layers.get("dns")
+    if source.running and destination.running and not (dns and dns.status == "at_fault"):
+        refute(case, ABSENT, [*source.audit_ids, *destination.audit_ids, *(dns.audit_ids if dns else ())])
 
 
 def _with_interfaces(case: Case, ends: Sequence[End]) -> Steps[list[End]]:

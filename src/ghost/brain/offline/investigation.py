@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.conclusion import conclude, conclude_unresolved
-from ghost.brain.offline.ends import inspect_ends
+from ghost.brain.offline.ends import inspect_ends, settle_presence
 from ghost.brain.offline.gates import check_gates
 from ghost.brain.offline.hypotheses import register_all
 from ghost.brain.offline.local import probe
@@ -41,6 +41,7 @@ def investigate(text: str) -> Steps[None]:
     yield from check_gates(case, symptom, source, destination, tags)
     yield from check_routes(case, tenant, source, destination)
     check_name(case, name, source, destination)
+    settle_presence(case, source, destination)
     yield from check_service(case, destination)
 
     if not case.causes or symptom.kind == "degraded":
