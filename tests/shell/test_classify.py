@@ -71,7 +71,7 @@ def test_what_the_orchestrator_changes_is_asked_and_runs_exactly_as_written(comm
     assert decision.problem is None
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=200))
 @example("\x00")
 @example("\ud800")
@@ -99,12 +99,13 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=12).map(" ".join))
 def test_any_mixture_of_command_words_gets_a_verdict(command: str) -> None:
     assert decide(command).explanation
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(BENIGN),
     st.sampled_from(["-~", "--zzz", "--zzz=1", "-Ω", "+zzz", "--no-such-option", "-@", "@/etc/hosts", "--", "-c;id"]),
@@ -142,6 +143,7 @@ OPERATORS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(BENIGN), OPERATORS, st.booleans(), st.booleans())
 def test_an_operator_before_or_behind_makes_a_safe_command_unsafe(
     command: str, operator: str, in_front: bool, with_space: bool
@@ -154,6 +156,7 @@ def test_an_operator_before_or_behind_makes_a_safe_command_unsafe(
     assert decision.arguments is None
 
 
+@settings(deadline=None)
 @given(st.sampled_from(BENIGN))
 def test_a_safe_command_runs_its_own_words_behind_the_hardening_options(command: str) -> None:
     decision = decide(command, CAPTURES)
@@ -166,6 +169,7 @@ def test_a_safe_command_runs_its_own_words_behind_the_hardening_options(command:
         assert list(decision.arguments) == [*words[:1], *decision.arguments[1 : 1 + hardening], *words[1:]]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(BENIGN))
 def test_how_a_word_is_quoted_does_not_change_the_verdict(command: str) -> None:
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in shlex.split(command))

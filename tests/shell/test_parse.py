@@ -14,6 +14,7 @@ PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
 PLAIN_WORDS = st.lists(st.text(PRINTABLE, max_size=12), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(PLAIN_WORDS)
 def test_quoting_words_and_parsing_them_gives_the_same_words(words: list[str]) -> None:
     line = parse(shlex.join(words))
@@ -23,6 +24,7 @@ def test_quoting_words_and_parsing_them_gives_the_same_words(words: list[str]) -
     assert not line.backticked
 
 
+@settings(deadline=None)
 @given(st.text(PRINTABLE, max_size=60))
 def test_a_line_without_fault_is_read_as_a_posix_shell_reads_it(command: str) -> None:
     line = parse(command)
@@ -31,7 +33,7 @@ def test_a_line_without_fault_is_read_as_a_posix_shell_reads_it(command: str) ->
         assert list(line.words) == shlex.split(command, comments=False)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_parses(command: str) -> None:
     line = parse(command)

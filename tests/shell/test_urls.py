@@ -3,7 +3,7 @@ from __future__ import annotations
 import ipaddress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell.urls import fault_of_url, host_of, lenient_ipv4
@@ -30,6 +30,7 @@ def test_a_metadata_address_is_refused_in_every_spelling(host: str, rest: str) -
     assert fault_of_url(f"http://{host}{rest}") is not None
 
 
+@settings(deadline=None)
 @given(st.ip_addresses(v=4), st.data())
 def test_every_lenient_spelling_is_read_as_the_address_it_means(
     address: ipaddress.IPv4Address, data: st.DataObject
@@ -39,6 +40,7 @@ def test_every_lenient_spelling_is_read_as_the_address_it_means(
     assert lenient_ipv4(host.removesuffix(".")) == address
 
 
+@settings(deadline=None)
 @given(st.ip_addresses(v=4).filter(lambda a: not a.is_link_local and str(a) != "168.63.129.16"))
 def test_an_ordinary_address_is_fetched_only_in_its_usual_spelling(address: ipaddress.IPv4Address) -> None:
     if str(address) not in ("100.100.100.200", "192.0.0.192"):
@@ -47,11 +49,13 @@ def test_an_ordinary_address_is_fetched_only_in_its_usual_spelling(address: ipad
     assert fault_of_url(f"http://{int(address)}/") is not None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_judged(url: str) -> None:
     assert fault_of_url(url) is None or fault_of_url(url)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20))
 def test_a_url_that_is_accepted_has_the_host_that_is_written(path: str) -> None:
     url = f"http://web.internal/{path}"

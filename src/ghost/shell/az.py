@@ -109,10 +109,11 @@ def _take(options: Mapping[str, Option], path: str, words: Sequence[str], positi
 
 
 def _fault_of_value(option: Option, value: str) -> str | None:
-    if "=@" in value or (value.startswith("@") and value != "@"):
-        return "az may read as '@FILE', a local file. In a --query put something before '@'"
-    if value == "@" and option.name == "--query":
+    """az reads a word, or what follows its first '=', as a file's name where it begins with '@'; a bare '@' is text."""
+    if value == "@" and option.name in ("--query", "--name"):
         return None
+    if value.startswith("@") or value.partition("=")[2].startswith("@"):
+        return "az may read as '@FILE', a local file. In a --query put something before '@'"
     return option.check(value, _NO_ROOTS) if option.check else None
 
 
