@@ -114,7 +114,9 @@ def test_frames_cut_by_the_snap_length_are_counted_and_their_length_kept(tmp_pat
     assert analysis.udp.payload_bytes == 1000
 
 
-@pytest.mark.parametrize("content", [b"", pcap([]), pcapng([], [(1, b"")]), gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "content", [b"", pcap([]), pcapng([], [(1, b"")]), gzip.compress(b"")], ids=["empty", "pcap", "pcapng", "gzip"]
+)
 def test_a_capture_without_packets_is_an_analysis_that_says_so(tmp_path: Path, content: bytes) -> None:
     analysis = analyse(write(tmp_path, content))
     assert analysis.is_empty
@@ -122,7 +124,11 @@ def test_a_capture_without_packets_is_an_analysis_that_says_so(tmp_path: Path, c
     assert "The capture holds no packets." in analysis.summary.notes
 
 
-@pytest.mark.parametrize("content", [b"GIF89a", b"\x1f\x8b\x08nonsense", b"\0", gzip.compress(b"no capture")])
+@pytest.mark.parametrize(
+    "content",
+    [b"GIF89a", b"\x1f\x8b\x08nonsense", b"\0", gzip.compress(b"no capture")],
+    ids=["image", "bad gzip", "one byte", "gzip of text"],
+)
 def test_a_file_that_is_no_capture_gets_one_clear_line(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(CaptureError, match=r"some\.pcap is (not a packet capture|damaged gzip data)") as caught:
         analyse(write(tmp_path, content))

@@ -27,10 +27,12 @@ from ghost.pcap.layout import (
     MARK_ARP,
     MARK_DNS,
     MARK_DNS_TCP,
+    MARK_HTTP_REQUEST,
     MARK_ICMP,
     MARK_ICMP6,
     MARK_LLMNR,
     MARK_MDNS,
+    MARK_TLS_HELLO,
     NETWORK,
     NETWORK_ARP,
     NETWORK_OTHER,
@@ -40,12 +42,14 @@ from ghost.pcap.layout import (
     SAMPLE_FRAMES,
     SOURCE,
     SOURCE_PORT,
+    STREAM_NUMBER,
     TIME,
     TRANSPORT,
     TWIN,
     WIRE,
 )
 from ghost.pcap.model import Analysis, CaptureSummary, Occurrences
+from ghost.pcap.names import http_host, tls_server_name
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, LINK_NAMES, Batch, CaptureReader, FileFacts
 from ghost.pcap.streams import Streams
 from ghost.pcap.udp import UdpConversations
@@ -177,6 +181,9 @@ class _Engine:
                 self._icmp.packet(
                     4 if version == 4 else 6, message, row[LENGTH], row[SOURCE], row[DESTINATION], frame, now
                 )
+            elif mark in (MARK_TLS_HELLO, MARK_HTTP_REQUEST):
+                read_name = tls_server_name if mark == MARK_TLS_HELLO else http_host
+                self._streams.name(row[STREAM_NUMBER], read_name(bytes(whole[row[PAYLOAD] : end])))
             elif row[LENGTH]:
                 message = bytes(whole[row[PAYLOAD] : min(end, row[PAYLOAD] + row[LENGTH])])
                 self._dns.packet(

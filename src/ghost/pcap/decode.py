@@ -46,10 +46,12 @@ from ghost.pcap.layout import (
     MARK_ARP,
     MARK_DNS,
     MARK_DNS_TCP,
+    MARK_HTTP_REQUEST,
     MARK_ICMP,
     MARK_ICMP6,
     MARK_LLMNR,
     MARK_MDNS,
+    MARK_TLS_HELLO,
     MSS,
     NETWORK,
     NETWORK_ARP,
@@ -134,6 +136,21 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int) -> 
     rows[p + WINDOW] = (buf[o + 14] << 8) | buf[o + 15]
     rows[p + PAYLOAD] = min(o + header, end)
     rows[p + LENGTH] = length - header
+    at = o + header
+    if end - at >= 16:
+        first, second, third = buf[at], buf[at + 1], buf[at + 2]
+        if first == 0x16 and second == 3 and buf[at + 5] == 1:
+            rows[p + MARK] = MARK_TLS_HELLO
+        elif (
+            # GET, PUT, POST, HEAD, DELETE, OPTIONS, CONNECT
+            (first == 71 and second == 69 and third == 84)
+            or (first == 80 and second in (85, 79) and third in (84, 83))
+            or (first == 72 and second == 69 and third == 65)
+            or (first == 68 and second == 69 and third == 76)
+            or (first == 79 and second == 80 and third == 84)
+            or (first == 67 and second == 79 and third == 78)
+        ):
+            rows[p + MARK] = MARK_HTTP_REQUEST
     at = o + 20
     stop = min(o + header, end)
     while at < stop:

@@ -41,7 +41,8 @@ MARK = 29  # which parser wants it
 FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
 END = 32  # where the captured bytes end in the buffer
-PACKET = 33
+STREAM_NUMBER = 33  # written by the TCP kernel
+PACKET = 34
 
 NETWORK_ARP = 1
 NETWORK_OTHER = 2
@@ -53,6 +54,8 @@ MARK_DNS = 4
 MARK_DNS_TCP = 5
 MARK_MDNS = 6
 MARK_LLMNR = 7
+MARK_TLS_HELLO = 8
+MARK_HTTP_REQUEST = 9
 
 ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls")
 IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS = (1 << bit for bit in range(8))

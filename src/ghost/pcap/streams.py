@@ -144,6 +144,7 @@ class Streams:
         self._counts[N_FREE] = -1
         self._samples = Samples()
         self._evidence: dict[tuple[int, int], list[int]] = {}
+        self._names: dict[int, str] = {}
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
@@ -164,6 +165,11 @@ class Streams:
             if done >= count:
                 return
             self._grow()
+
+    def name(self, stream: int, name: str | None) -> None:
+        """What the client called the server; the first name stays."""
+        if name is not None:
+            self._names.setdefault(stream, name)
 
     def finish(self) -> None:
         done = 0
@@ -204,7 +210,7 @@ class Streams:
             return None
         streams = self._streams[: count * STREAM].reshape(count, STREAM)
         sides = self._sides[: count * 2 * SIDE].reshape(count, 2, SIDE)
-        view = StreamView(streams, sides, self._evidence, self._samples, address, capture_end_ns)
+        view = StreamView(streams, sides, self._evidence, self._samples, self._names, address, capture_end_ns)
         worst = view.worst()
         return TcpSection(
             totals=self._totals(sides),
@@ -263,17 +269,20 @@ class StreamView(Sequence[Stream]):
         sides: Array,
         evidence: dict[tuple[int, int], list[int]],
         samples: Samples,
+        names: dict[int, str],
         address: Callable[[int], str],
         capture_end_ns: int,
         order: Array | None = None,
     ) -> None:
         self._streams, self._sides, self._evidence, self._samples = streams, sides, evidence, samples
-        self._address, self._end = address, capture_end_ns
+        self._names, self._address, self._end = names, address, capture_end_ns
         self._order = np.arange(len(streams)) if order is None else order
         self._handshakes: NDArray[np.str_] | None = None
 
     def select(self, order: Array) -> StreamView:
-        return StreamView(self._streams, self._sides, self._evidence, self._samples, self._address, self._end, order)
+        return StreamView(
+            self._streams, self._sides, self._evidence, self._samples, self._names, self._address, self._end, order
+        )
 
     def __len__(self) -> int:
         return len(self._order)
@@ -326,6 +335,7 @@ class StreamView(Sequence[Stream]):
             unanswered_request_ms=wait,
             teardown=teardown,
             rst_from=_rst_from(row, sides, client),
+            server_name=self._names.get(number),
             encapsulation=tuple(name for bit, name in enumerate(ENCAPSULATIONS) if row[S_ENCAPSULATION] >> bit & 1),
         )
 

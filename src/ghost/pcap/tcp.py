@@ -25,8 +25,6 @@ from ghost.pcap.layout import (
     D_HOLES,
     D_IN_FLIGHT,
     D_LARGEST,
-    D_LARGEST_ACKED,
-    D_LARGEST_LOST,
     D_LAST_FLAGS,
     D_LAST_TIME,
     D_MIN_RTT,
@@ -43,7 +41,6 @@ from ghost.pcap.layout import (
     D_SEEN_END,
     D_SEGMENTS,
     D_SILENCE,
-    D_SMALLEST_LOST,
     D_SMALLEST_WINDOW,
     D_TAIL,
     D_TTL,
@@ -56,7 +53,6 @@ from ghost.pcap.layout import (
     DSACK_START,
     E_ACK_RTT,
     E_ACKED_UNSEEN,
-    E_CAPTURE_GAP,
     E_DATA_AFTER_RST,
     E_DUPLICATE_ACK,
     E_FAST,
@@ -86,21 +82,15 @@ from ghost.pcap.layout import (
     FLAGS,
     FRAGMENT,
     FRAME,
-    G_END,
     G_FRAME,
     G_KIND,
     G_NEXT,
-    G_PREVIOUS,
     G_SIZE,
-    G_START,
-    G_TIME,
-    G_TIMESTAMP,
     IP_ID,
     LENGTH,
     MSS,
     N_EVENT_CAPACITY,
     N_EVENTS,
-    N_FREE,
     N_FREE_COUNT,
     N_POOL,
     N_POOL_CAPACITY,
@@ -137,11 +127,8 @@ from ghost.pcap.layout import (
     S_WIRE_BYTES,
     SACK_PERMITTED,
     SAMPLE_DELTA,
-    SAMPLE_FRAMES,
     SAMPLE_REQUEST_ACKED,
     SAMPLE_RESPONSE,
-    SAMPLE_RTT,
-    SAMPLES,
     SCALE,
     SEGMENT,
     SEQUENCE,
@@ -149,6 +136,7 @@ from ghost.pcap.layout import (
     SOURCE,
     SOURCE_PORT,
     STREAM,
+    STREAM_NUMBER,
     SYN,
     TIME,
     TIMESTAMP,
@@ -157,6 +145,18 @@ from ghost.pcap.layout import (
     WINDOW,
     WIRE,
 )
+from ghost.pcap.segments import (
+    acknowledge,
+    drop_head,
+    fill_holes,
+    forget_holes,
+    hold_segment,
+    lose,
+    mark_repeated,
+    note,
+    open_hole,
+    sample,
+)  # fmt: skip
 from ghost.pcap.vectors import Ints
 
 _FAST_NS = 20_000_000
@@ -164,7 +164,6 @@ _ORDER_NS = 3_000_000
 _MOST_HELD = 4096
 """Unacknowledged segments remembered for each side; a side whose peer is not captured is held to `_MOST_UNHEARD`."""
 _MOST_UNHEARD = 64
-_MOST_HOLES = 256
 _SEQ = 0xFFFFFFFF
 _HALF = 0x80000000
 
@@ -172,254 +171,6 @@ _HALF = 0x80000000
 _EVENTS_AT_ONCE = 64
 _POOL_AT_ONCE = 8
 _SAMPLES_AT_ONCE = 8
-
-
-def note(kind: int, side: int, frame: int, sides: Ints, events: Ints, counts: Ints) -> None:
-    """Count an event of a side; the first frames are kept as evidence."""
-    at = side * SIDE + D_EVENTS + kind
-    sides[at] = sides[at] + 1
-    if sides[at] <= SAMPLE_FRAMES:
-        row = counts[N_EVENTS] * 3
-        events[row] = side
-        events[row + 1] = kind
-        events[row + 2] = frame
-        counts[N_EVENTS] = counts[N_EVENTS] + 1
-
-
-def sample(kind: int, side: int, value: int, samples: Ints, counts: Ints) -> None:
-    row = counts[N_SAMPLES] * 2
-    samples[row] = side * SAMPLES + kind
-    samples[row + 1] = value
-    counts[N_SAMPLES] = counts[N_SAMPLES] + 1
-
-
-def take_segment(pool: Ints, counts: Ints) -> int:
-    """A free row of the pool."""
-    row = counts[N_FREE]
-    if row >= 0:
-        counts[N_FREE] = pool[row * SEGMENT + G_NEXT]
-        counts[N_FREE_COUNT] = counts[N_FREE_COUNT] - 1
-    else:
-        row = counts[N_POOL]
-        counts[N_POOL] = row + 1
-    return row
-
-
-def free_segment(row: int, pool: Ints, counts: Ints) -> None:
-    pool[row * SEGMENT + G_NEXT] = counts[N_FREE]
-    counts[N_FREE] = row
-    counts[N_FREE_COUNT] = counts[N_FREE_COUNT] + 1
-
-
-def lose(kind: int, side: int, frame: int, size: int, sides: Ints, events: Ints, counts: Ints) -> None:
-    """Note a lost segment of a side."""
-    note(kind, side, frame, sides, events, counts)
-    s = side * SIDE
-    if size > sides[s + D_LARGEST_LOST]:
-        sides[s + D_LARGEST_LOST] = size
-    if size > 0 and (sides[s + D_SMALLEST_LOST] == 0 or size < sides[s + D_SMALLEST_LOST]):
-        sides[s + D_SMALLEST_LOST] = size
-
-
-def hold_segment(
-    side: int, start: int, end: int, kind: int, size: int, now: int, frame: int, sides: Ints, pool: Ints, counts: Ints
-) -> None:
-    """Remember a segment until it is acknowledged, in the order of its end."""
-    row = take_segment(pool, counts)
-    g = row * SEGMENT
-    pool[g + G_START] = start
-    pool[g + G_END] = end
-    pool[g + G_TIME] = now
-    pool[g + G_FRAME] = frame
-    pool[g + G_KIND] = kind
-    pool[g + G_SIZE] = size
-    s = side * SIDE
-    before = sides[s + D_TAIL]
-    after = -1
-    while (
-        before >= 0
-        and (pool[before * SEGMENT + G_END] - end) & _SEQ < _HALF
-        and (pool[before * SEGMENT + G_END] != end)
-    ):
-        after = before
-        before = pool[before * SEGMENT + G_PREVIOUS]
-    pool[g + G_PREVIOUS] = before
-    pool[g + G_NEXT] = after
-    if before >= 0:
-        pool[before * SEGMENT + G_NEXT] = row
-    else:
-        sides[s + D_HEAD] = row
-    if after >= 0:
-        pool[after * SEGMENT + G_PREVIOUS] = row
-    else:
-        sides[s + D_TAIL] = row
-    sides[s + D_HELD] = sides[s + D_HELD] + 1
-
-
-def drop_head(side: int, sides: Ints, pool: Ints, counts: Ints) -> None:
-    s = side * SIDE
-    row = sides[s + D_HEAD]
-    following = pool[row * SEGMENT + G_NEXT]
-    sides[s + D_HEAD] = following
-    if following >= 0:
-        pool[following * SEGMENT + G_PREVIOUS] = -1
-    else:
-        sides[s + D_TAIL] = -1
-    sides[s + D_HELD] = sides[s + D_HELD] - 1
-    free_segment(row, pool, counts)
-
-
-def mark_repeated(side: int, start: int, sides: Ints, pool: Ints) -> int:
-    """Mark held segments that the repeat of `start` overlaps: their ACK tells no round trip. Returns how many."""
-    row = sides[side * SIDE + D_TAIL]
-    found = 0
-    while row >= 0:
-        g = row * SEGMENT
-        # Ends are in order: nothing before this one reaches beyond `start`.
-        if (start - pool[g + G_END]) & _SEQ < _HALF:
-            break
-        if pool[g + G_KIND] == 0:
-            pool[g + G_KIND] = 2
-        found += 1
-        row = pool[g + G_PREVIOUS]
-    return found
-
-
-def open_hole(
-    side: int, start: int, end: int, now: int, frame: int, ip_id: int, timestamp: int,
-    sides: Ints, pool: Ints, counts: Ints,
-) -> None:  # fmt: skip
-    s = side * SIDE
-    if sides[s + D_HOLE_COUNT] >= _MOST_HOLES:
-        return
-    row = take_segment(pool, counts)
-    g = row * SEGMENT
-    pool[g + G_START] = start
-    pool[g + G_END] = end
-    pool[g + G_TIME] = now
-    pool[g + G_FRAME] = frame
-    pool[g + G_SIZE] = ip_id
-    pool[g + G_TIMESTAMP] = timestamp
-    pool[g + G_NEXT] = sides[s + D_HOLES]
-    sides[s + D_HOLES] = row
-    sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] + 1
-
-
-def fill_holes(
-    side: int, start: int, end: int, now: int, ip_id: int, timestamp: int, round_trip: int,
-    sides: Ints, pool: Ints, counts: Ints,
-) -> int:  # fmt: skip
-    """Take `start` to `end` out of the side's holes: 0 none was there, 1 a repeat filled it, 2 it was only late."""
-    s = side * SIDE
-    row = sides[s + D_HOLES]
-    before = -1
-    verdict = 0
-    while row >= 0:
-        g = row * SEGMENT
-        following = pool[g + G_NEXT]
-        low = pool[g + G_START]
-        high = pool[g + G_END]
-        # Overlap: start < high and end > low.
-        if start != high and (high - start) & _SEQ < _HALF and end != low and (end - low) & _SEQ < _HALF:
-            # A repeat was sent after the segment that opened the hole, a late one before it. The sender's clock says
-            # which; then its IP id; then whether a round trip had time to pass.
-            newer = (timestamp - pool[g + G_TIMESTAMP]) & _SEQ
-            step = (ip_id - pool[g + G_SIZE]) & 0xFFFF
-            if timestamp and pool[g + G_TIMESTAMP] and newer:
-                late = newer >= _HALF
-            elif ip_id and pool[g + G_SIZE] and step:
-                late = step >= 0x8000
-            else:
-                late = now - pool[g + G_TIME] < round_trip
-            verdict = 2 if late else 1
-            begins = (start - low) & _SEQ < _HALF and start != low
-            ends = (high - end) & _SEQ < _HALF and high != end
-            if begins and ends:
-                pool[g + G_END] = start
-                open_hole(
-                    side, end, high, pool[g + G_TIME], pool[g + G_FRAME], pool[g + G_SIZE], pool[g + G_TIMESTAMP],
-                    sides, pool, counts,
-                )  # fmt: skip
-                return verdict
-            if begins:
-                pool[g + G_END] = start
-                before = row
-            elif ends:
-                pool[g + G_START] = end
-                before = row
-            else:
-                if before >= 0:
-                    pool[before * SEGMENT + G_NEXT] = following
-                else:
-                    sides[s + D_HOLES] = following
-                sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
-                free_segment(row, pool, counts)
-        else:
-            before = row
-        row = following
-    return verdict
-
-
-def forget_holes(side: int, ack: int, sides: Ints, events: Ints, pool: Ints, counts: Ints) -> None:
-    """The peer acknowledged beyond a hole: what was in it travelled, and only the capture lacks it."""
-    s = side * SIDE
-    row = sides[s + D_HOLES]
-    before = -1
-    while row >= 0:
-        g = row * SEGMENT
-        following = pool[g + G_NEXT]
-        if (ack - pool[g + G_END]) & _SEQ < _HALF:
-            note(E_CAPTURE_GAP, side, pool[g + G_FRAME], sides, events, counts)
-            if before >= 0:
-                pool[before * SEGMENT + G_NEXT] = following
-            else:
-                sides[s + D_HOLES] = following
-            sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
-            free_segment(row, pool, counts)
-        else:
-            before = row
-        row = following
-
-
-def acknowledge(
-    side: int, ack: int, now: int, dsack_start: int, dsack_end: int, sides: Ints, events: Ints, pool: Ints,
-    samples: Ints, counts: Ints,
-) -> int:  # fmt: skip
-    """Release what the peer acknowledged of `side`'s segments and judge its repeats. 1 if it ends a held segment."""
-    s = side * SIDE
-    exact = 0
-    shortest = sides[s + D_MIN_RTT]
-    while sides[s + D_HEAD] >= 0:
-        g = sides[s + D_HEAD] * SEGMENT
-        end = pool[g + G_END]
-        if (ack - end) & _SEQ >= _HALF:
-            break
-        kind = pool[g + G_KIND]
-        elapsed = now - pool[g + G_TIME]
-        size = pool[g + G_SIZE]
-        if end == ack:
-            if kind == 0 and elapsed >= 0 and exact == 0:
-                # Karn: only a segment sent once tells a round trip.
-                sample(SAMPLE_RTT, side, elapsed, samples, counts)
-                if sides[s + D_MIN_RTT] < 0 or elapsed < sides[s + D_MIN_RTT]:
-                    sides[s + D_MIN_RTT] = elapsed
-            if elapsed:
-                exact = 1
-        if kind == 1:
-            reported = (
-                dsack_end != dsack_start
-                and (pool[g + G_START] - dsack_start) & _SEQ < _HALF
-                and ((dsack_end - end) & _SEQ < _HALF)
-            )
-            if reported or (shortest > 0 and elapsed * 2 < shortest):
-                # The receiver says it had it, or answers sooner than the repeat could reach it.
-                note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
-            else:
-                lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], size, sides, events, counts)
-        if size > sides[s + D_LARGEST_ACKED]:
-            sides[s + D_LARGEST_ACKED] = size
-        drop_head(side, sides, pool, counts)
-    return exact
 
 
 def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: Ints, sides: Ints, counts: Ints) -> int:
@@ -843,6 +594,7 @@ def track(
                 sides[f + D_IN_FLIGHT] = max(sides[f + D_IN_FLIGHT], flight)
         sides[f + D_LAST_FLAGS] = flags
         rows[p + FLAGS] = flags
+        rows[p + STREAM_NUMBER] = stream
         bit = 0
         remaining = flags
         while remaining:
@@ -868,7 +620,6 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
 
 
 KERNELS = (
-    note, sample, take_segment, free_segment, lose, hold_segment, drop_head, mark_repeated, open_hole, fill_holes,
-    forget_holes, acknowledge, open_stream, slot_of, place_streams, handshake, flag, judge_segment, hold, count_packet,
-    time_response, track, finish,
+    open_stream, slot_of, place_streams, handshake, flag, judge_segment, hold, count_packet, time_response, track,
+    finish,
 )  # fmt: skip
