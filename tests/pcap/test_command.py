@@ -135,6 +135,34 @@ def test_the_counts_of_every_shared_capture_are_those_of_tshark(
         assert dns["responses_total"] == sum(responses for _, responses in asked), capture.name
 
 
+CONCLUDED = {
+    "communityid__icmp6.pcap": ["none"],
+    "dns-edns-ecs.pcap": ["dns_timeout", "dns_timeout"],  # queries of several captures, some without their answers
+    "ftp__cwd-navigation.pcap": ["capture_incomplete", "none"],
+    "http__206_example_a.pcap": ["loss"],
+    "http__bro.org.pcap": ["none"],
+    "http__m57-long-49600-80.pcap": ["duplicate_packets", "none"],
+    "linuxsll-arp.pcap": ["none"],  # ARP requests of strangers: their replies do not pass here
+    "mysql__auth.pcap": ["none"],
+    "smtp.pcap": ["none"],  # path MTU discovery that works
+    "ssh__ssh.client-side-half-duplex.pcap": ["asymmetric"],
+    "tcp__option-sack.pcap": ["syn_unanswered"],
+    "tcp__retransmit-timeout.pcapng": ["none"],
+    "tls__ssl.v3.pcap": ["none"],  # resets after complete exchanges
+    "tunnels__gre-sample.pcap": ["port_unreachable"],
+    "wikipedia.pcap": ["none"],  # a search list, and a capture that begins in mid-stream
+}
+
+
+@pytest.mark.parametrize("name", CONCLUDED)
+def test_a_real_capture_leads_to_its_conclusion_and_no_other(
+    name: str, shared_captures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(shared_captures / name), "--findings"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [finding["kind"] for finding in printed["findings"]] == CONCLUDED[name]
+
+
 # ------------------------------------------------------------------------------------------------ what may go wrong
 
 

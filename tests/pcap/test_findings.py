@@ -354,15 +354,26 @@ def test_large_segments_lost_while_small_ones_pass_is_an_mtu_black_hole() -> Non
     assert "1400" in finding.detail
 
 
-def test_path_mtu_discovery_that_works_is_healthy() -> None:
-    told = icmp_error("packet_too_big", 4, dst="10.0.1.4", next_hop_mtu=1400)
-    assert kinds(of_streams(stream(), icmp=icmp(told))) == ["none"]
+@pytest.mark.parametrize(("kind", "code", "version"), [("unreachable", 4, 4), ("packet_too_big", 0, 6)])
+def test_path_mtu_discovery_that_works_is_healthy(kind: str, code: int, version: int) -> None:
+    """A whole flight was too big: each segment was reported, sent again smaller, and acknowledged."""
+    told = icmp_error(kind, code, version=version, dst="10.0.1.4", next_hop_mtu=1400, count=4)
+    resent = {"data_segments": 30, "lost_downstream": times(5), "retransmissions": times(5)}
+    assert kinds(of_streams(stream(client=resent), icmp=icmp(told))) == ["none"]
 
 
-def test_a_sender_that_does_not_listen_to_packet_too_big_is_an_mtu_black_hole() -> None:
-    told = icmp_error("packet_too_big", 4, dst="10.0.1.4", next_hop_mtu=1400, count=8, sample_frames=(5, 6))
+def test_a_sender_of_datagrams_that_does_not_listen_to_packet_too_big_is_an_mtu_black_hole() -> None:
+    told = icmp_error("unreachable", 4, dst="10.0.1.4", protocol="udp", next_hop_mtu=1400, count=8)
     finding = only(of_streams(stream(), icmp=icmp(told)))
     assert (finding.kind, finding.measured["next_hop_mtu"]) == ("mtu_black_hole", 1400)
+
+
+def test_a_connection_that_was_told_and_still_hangs_is_an_mtu_black_hole() -> None:
+    told = icmp_error("unreachable", 4, dst="10.0.1.4", next_hop_mtu=1400, count=2, sample_frames=(5, 6))
+    stuck = {"unacked_bytes": 2800, "largest_acked_segment": 300, "smallest_lost_segment": 1460}
+    stuck |= {"rto_retransmissions": times(4), "retransmissions": times(4), "lost_downstream": times(4)}
+    finding = only(of_streams(stream(client={**stuck, "data_segments": 12}, teardown="open"), icmp=icmp(told)))
+    assert (finding.kind, finding.severity, finding.confidence) == ("mtu_black_hole", "HIGH", "high")
 
 
 # ----------------------------------------------------------------------------------------------- ICMP and ARP

@@ -19,6 +19,7 @@ import ghost
 from ghost.errors import ConfigurationError, GhostError, UsageError
 from ghost.pcap.progress import Progress
 from ghost.pcap.text import printable
+from ghost.records import private_dir, write_text
 
 if TYPE_CHECKING:
     from ghost.pcap.model import Analysis
@@ -107,7 +108,10 @@ def _run(options: argparse.Namespace) -> None:
     places = _Places(options.semantic_dir or Path(), options.report_dir or Path())
     if options.findings:
         _print_findings(options.capture)
-    elif options.compare is None:
+        return
+    for directory in places:
+        private_dir(directory)  # before the work, not after it
+    if options.compare is None:
         _print_paths(_one_capture(options.capture, places), as_json=options.json)
     else:
         _print_paths(_two_captures(options.capture, options.compare, places), as_json=options.json)
@@ -141,7 +145,6 @@ def _one_capture(path: Path, places: _Places) -> dict[str, Path]:
     from ghost.pcap.findings import find
     from ghost.pcap.report import executive_summary, forensic_report
     from ghost.pcap.semantic import dump, semantic
-    from ghost.records import write_text
 
     with Progress(sys.stderr, _shown(path)) as progress:
         analysis = _analyse(path, progress)
@@ -164,7 +167,6 @@ def _two_captures(baseline: Path, current: Path, places: _Places) -> dict[str, P
     from ghost.pcap.compare import Capture, comparison_report, comparison_summary
     from ghost.pcap.findings import find
     from ghost.pcap.semantic import dump, semantic
-    from ghost.records import write_text
 
     a, b = stem_of(baseline), stem_of(current)
     if a == b:  # the same name in two directories

@@ -31,7 +31,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
     seen = observe(analysis)
     found = [
         *handshake_findings(seen),
-        *broken_findings(analysis, seen),
+        *broken_findings(seen),
         *transfer_findings(seen),
         *segment_findings(analysis, seen),
         *control_findings(analysis),

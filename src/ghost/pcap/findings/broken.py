@@ -10,15 +10,15 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, directions
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, few, first_frames
-from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
+from ghost.pcap.model import Direction, IcmpError, Stream
 
 IP_AND_TCP_HEADERS = 40
 
 
-def broken_findings(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
+def broken_findings(seen: Observed) -> Iterator[Finding]:
     yield from _resets(seen)
     yield from _forgotten(seen)
-    yield from _too_big(analysis, seen)
+    yield from _too_big(seen)
 
 
 # ------------------------------------------------------------------------------------------------------- resets
@@ -167,16 +167,13 @@ def _idle_timeout(group: _ResetGroup, streams: list[Stream]) -> Finding:
 # -------------------------------------------------------------------------------------------------- path MTU
 
 
-def _too_big(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
-    """Path MTU discovery that works shows one or two messages and smaller segments after them: healthy."""
-    errors = analysis.icmp.of_kind("packet_too_big") if analysis.icmp else ()
-    told: dict[tuple[str, str], list[IcmpError]] = defaultdict(list)
-    for error in errors:
-        told[error.dst, error.unreachable_dst or error.src].append(error)
+def _too_big(seen: Observed) -> Iterator[Finding]:
+    """Path MTU discovery that works is healthy: the sender is told, sends smaller segments, and goes on."""
     stuck = {(s.endpoint.address, p.endpoint.address): (s, stream) for stream, s, p in _stuck_on_size(seen)}
-    for path, messages in told.items():
-        repeated = sum(error.count for error in messages)
-        if path in stuck or repeated >= threshold("mtu.min_messages"):
+    for path, messages in seen.too_big.items():
+        goes_on = path in seen.paths and all(error.protocol == "tcp" for error in messages)
+        repeated = sum(error.count for error in messages) >= threshold("mtu.min_messages")
+        if path in stuck or (repeated and not goes_on):
             yield _black_hole(path, messages, stuck.pop(path, None))
     for path, side_and_stream in stuck.items():
         yield _black_hole(path, [], side_and_stream)

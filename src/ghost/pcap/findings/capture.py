@@ -101,12 +101,13 @@ def _numbers(analysis: Analysis) -> Iterator[str]:
         opened, done = tcp.connections.connections_attempted, tcp.connections.handshakes_completed
         lost = tcp.totals.lost_upstream + tcp.totals.lost_downstream
         rtt = f", median round trip {duration(tcp.handshake_rtt_ms.median)}" if tcp.handshake_rtt_ms else ""
+        repaired = " and repaired" if lost else ""
         opened_here = f"{done} of {count(opened, 'handshake')} completed" if opened else "no handshake captured"
-        yield f"TCP: {count(len(tcp.streams), 'stream')}, {opened_here}, {count(lost, 'segment')} lost{rtt}."
+        yield f"TCP: {count(len(tcp.streams), 'stream')}, {opened_here}, {count(lost, 'segment')} lost{repaired}{rtt}."
     if analysis.dns is not None:
         dns = analysis.dns
         late = f", median {duration(dns.latency_ms.median)}" if dns.latency_ms else ""
-        yield f"DNS: {dns.queries_total} queries, {dns.unanswered_total} unanswered{late}."
+        yield f"DNS: {count(dns.queries_total, 'query', 'queries')}, {dns.unanswered_total} unanswered{late}."
     if analysis.icmp is not None:
         yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered."
     if analysis.arp is not None:

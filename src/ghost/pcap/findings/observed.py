@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ghost.pcap.findings.words import percent
-from ghost.pcap.model import Analysis, Direction, Stream
+from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 
 Service = tuple[str, int]
 """Server address and port."""
@@ -82,6 +82,8 @@ class Observed:
     """A side had data nobody acknowledged when the stream ended."""
     handshake_ms: dict[Path, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
     """Client and server to round trip and the frame it began in."""
+    too_big: dict[Path, list[IcmpError]] = field(default_factory=lambda: defaultdict(list))
+    """What routers told a sender about its packets being too big for the way to a receiver."""
     speakers: set[str] = field(default_factory=set)
     """Addresses that sent a TCP packet."""
 
@@ -96,7 +98,15 @@ def observe(analysis: Analysis) -> Observed:
     if analysis.tcp is not None:
         for stream in analysis.tcp.streams:
             _sort_in(seen, stream)
+    for error in analysis.icmp.errors if analysis.icmp else ():
+        if says_too_big(error):
+            seen.too_big[error.dst, error.unreachable_dst or error.src].append(error)
     return seen
+
+
+def says_too_big(error: IcmpError) -> bool:
+    """Packet too big (ICMPv6), or fragmentation needed and DF set (RFC 1191)."""
+    return error.kind == "packet_too_big" or (error.kind == "unreachable" and (error.version, error.code) == (4, 4))
 
 
 def directions(stream: Stream) -> Iterator[tuple[Direction, Direction]]:

@@ -21,10 +21,14 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _loss(seen: Observed) -> Iterator[Finding]:
-    """One finding a direction: `who.src` sent what was lost on its way to `who.dst`."""
+    """One finding a direction: `who.src` sent what was lost on its way to `who.dst`.
+
+    What a router dropped for its size, and said so, is path MTU discovery and no loss.
+    """
     for (source, destination), path in seen.paths.items():
+        too_big = sum(error.count for error in seen.too_big.get((source, destination), ()))
         if (
-            path.lost >= threshold("loss.min_segments")
+            path.lost - too_big >= threshold("loss.min_segments")
             and path.sent >= threshold("loss.min_data_segments")
             and path.loss_pct >= threshold("loss.min_pct")
         ):
