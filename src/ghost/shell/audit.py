@@ -119,9 +119,10 @@ class ShellAudit:
         except RecordError as error:
             self._warn(f"a command was interrupted, and what it was cannot be read: {error}")
             return
-        fields = {name: intent[name] for name in AuditRecord.__dataclass_fields__ if name in intent}
+        known = intent if isinstance(intent, dict) else {}
+        fields = {name: known[name] for name in AuditRecord.__dataclass_fields__ if name in known}
         try:
-            record = AuditRecord(**fields)
+            record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=())
         except TypeError as error:
             self._warn(f"a command was interrupted, and {self.intent_path} does not say which: {error}")
             return

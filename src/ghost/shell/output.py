@@ -29,13 +29,16 @@ class Output:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def empty_output(anonymized: bool) -> Output:
-    return process_output(Captured(), Captured(), TopologyAnonymizer() if anonymized else None)
+def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
+    """What is said of a command that did not run, or whose output may not be shown; no step that could fail."""
+    metadata = {**_described("text", 0, 0, 0, truncated=False), **_redactions([]), **_anonymizations(anonymizer, "")}
+    return Output("", "", metadata)
 
 
 def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None) -> Output:
     if is_binary(stdout):
-        text, metadata = _describe_binary(stdout)
+        text = f"[binary output: {stdout.total} bytes, not displayed]"
+        metadata = _described("binary", 0, 0, stdout.total, truncated=True)
         found: list[dict[str, Any]] = []
     else:
         text, first = redact(decode(stdout))
@@ -47,14 +50,9 @@ def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnony
             metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
     errors, third = redact(decode(stderr))
     metadata |= _redactions([*found, third])
-    metadata |= {"anonymization_applied": False, "anonymization_mappings_count": 0, "anonymization_containment": {}}
     if anonymizer is not None:
         text, errors = anonymizer.anonymize(text), anonymizer.anonymize(errors)
-        metadata |= {
-            "anonymization_applied": True,
-            "anonymization_mappings_count": len(anonymizer.mappings),
-            "anonymization_containment": anonymizer.containment(f"{text}\n{errors}"),
-        }
+    metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
     return Output(text, errors, metadata)
 
 
@@ -82,13 +80,13 @@ def is_binary(captured: Captured) -> bool:
     return False
 
 
-def _describe_binary(captured: Captured) -> tuple[str, dict[str, Any]]:
-    return f"[binary output: {captured.total} bytes, not displayed]", {
-        "truncation_applied": True,
-        "total_lines": 0,
-        "lines_shown": 0,
-        "total_bytes": captured.total,
-        "output_type": "binary",
+def _described(kind: str, total_lines: int, lines_shown: int, total_bytes: int, *, truncated: bool) -> dict[str, Any]:
+    return {
+        "truncation_applied": truncated,
+        "total_lines": total_lines,
+        "lines_shown": lines_shown,
+        "total_bytes": total_bytes,
+        "output_type": kind,
     }
 
 
@@ -99,4 +97,12 @@ def _redactions(found: list[dict[str, Any]]) -> dict[str, Any]:
         "redactions_applied": count > 0,
         "redaction_count": count,
         "redaction_categories": sorted(categories),
+    }
+
+
+def _anonymizations(anonymizer: TopologyAnonymizer | None, text: str) -> dict[str, Any]:
+    return {
+        "anonymization_applied": anonymizer is not None,
+        "anonymization_mappings_count": len(anonymizer.mappings) if anonymizer is not None else 0,
+        "anonymization_containment": anonymizer.containment(text) if anonymizer is not None else {},
     }

@@ -21,7 +21,7 @@ from ghost.shell.classify import decide
 from ghost.shell.decision import Decision
 from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
-from ghost.shell.output import Output, empty_output, process_output
+from ghost.shell.output import Output, no_output, process_output
 from ghost.shell.redact import redact
 
 MAX_TIMEOUT_SECONDS = 1800.0
@@ -229,7 +229,7 @@ class SafeExecShell:
         return self._anonymizer.restore(text) if self._anonymizer is not None else text
 
     def _no_output(self) -> Output:
-        return empty_output(self._anonymizer is not None)
+        return no_output(self._anonymizer)
 
     def _answer(self, record: AuditRecord, output: Output) -> dict[str, Any]:
         return _response(

@@ -1,0 +1,114 @@
+"""Private mode: placeholders are stable, tell what lies in what, and can be mapped back."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.errors import RecordError
+from ghost.shell import TopologyAnonymizer
+
+SUBSCRIPTION = "7f3c1a52-9b64-4d0e-8f1a-2b6c7d8e9f00"
+VNET = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Network/virtualNetworks/prod-vnet"
+
+
+def test_private_addresses_become_placeholders_and_public_ones_stay() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = "10.0.1.4.43210 > 192.168.7.1:443 172.16.0.9, 172.32.0.9 8.8.8.8 fd00::12 2001:db8::1 168.63.129.16 10.0.1.4"
+    assert anonymizer.anonymize(text) == (
+        "[INTERNAL_IP_1].43210 > [INTERNAL_IP_2]:443 [INTERNAL_IP_3], 172.32.0.9 8.8.8.8 [INTERNAL_IP_4] 2001:db8::1"
+        " 168.63.129.16 [INTERNAL_IP_1]"
+    )
+
+
+def test_a_subnet_has_a_placeholder_of_its_own_and_an_interface_address_keeps_its_length() -> None:
+    anonymizer = TopologyAnonymizer()
+    assert anonymizer.anonymize("10.0.1.0/24 10.0.1.4/24 10.0.1.4/32") == (
+        "[INTERNAL_SUBNET_1] [INTERNAL_IP_1]/24 [INTERNAL_IP_1]/32"
+    )
+
+
+def test_resource_ids_become_placeholders_whatever_their_case() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = anonymizer.anonymize(json.dumps({"id": VNET, "again": VNET.upper(), "subnet": f"{VNET}/subnets/cache"}))
+    assert json.loads(text) == {
+        "id": "[AZURE_RESOURCE_1]",
+        "again": "[AZURE_RESOURCE_1]",
+        "subnet": "[AZURE_RESOURCE_2]",
+    }
+
+
+def test_the_subscription_of_a_resource_is_hidden_too() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = anonymizer.anonymize(f"{VNET}\nsubscription {SUBSCRIPTION}")
+    assert SUBSCRIPTION not in text
+
+
+def test_a_name_for_reverse_resolution_does_not_give_the_address_away() -> None:
+    assert "10.in-addr" not in TopologyAnonymizer().anonymize("4.1.0.10.in-addr.arpa. PTR web-vm-01.")
+
+
+def test_it_tells_which_placeholder_lies_in_which() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = anonymizer.anonymize(f"10.0.0.0/16 10.0.2.0/24 10.0.2.4 10.9.9.9 {VNET} {VNET}/subnets/cache")
+    assert anonymizer.containment(text) == {
+        "[INTERNAL_SUBNET_2]": "[INTERNAL_SUBNET_1]",
+        "[INTERNAL_IP_1]": "[INTERNAL_SUBNET_2]",
+        "[AZURE_RESOURCE_2]": "[AZURE_RESOURCE_1]",
+    }
+
+
+def test_placeholders_are_mapped_back_and_unknown_ones_stay() -> None:
+    anonymizer = TopologyAnonymizer()
+    anonymizer.anonymize(f"10.0.2.4 10.0.2.0/24 {VNET}")
+    assert anonymizer.restore("ping -c 1 [INTERNAL_IP_1]; [INTERNAL_SUBNET_1] [AZURE_RESOURCE_1] [INTERNAL_IP_9]") == (
+        f"ping -c 1 10.0.2.4; 10.0.2.0/24 {VNET} [INTERNAL_IP_9]"
+    )
+
+
+def test_the_mapping_outlives_the_process_in_a_file_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    text = f"10.0.2.4 10.0.2.0/24 {VNET.upper()}"
+    first = TopologyAnonymizer(path).anonymize(text)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = TopologyAnonymizer(path)
+    assert again.anonymize(text) == first
+    assert again.anonymize("10.0.2.5") == "[INTERNAL_IP_2]"
+    assert again.restore("[INTERNAL_IP_1]") == "10.0.2.4"
+
+
+def test_a_mapping_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    path.write_text('{"10.0.0.4": "x"}')
+    with pytest.raises(RecordError, match="holds no placeholders"):
+        TopologyAnonymizer(path)
+
+
+ADDRESSES = st.integers(0, 2**24 - 1).map(lambda n: str(ipaddress.IPv4Address(10 * 2**24 + n)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(ADDRESSES, min_size=1, max_size=20), st.sampled_from([" ", ":443 ", "\n", ".53 > ", '", "', "-", "/32,"])
+)
+def test_no_private_address_survives_and_all_come_back(addresses: list[str], joint: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    text = joint.join(addresses)
+    hidden = anonymizer.anonymize(text)
+    assert not any(address in hidden for address in addresses)
+    assert anonymizer.anonymize(hidden) == hidden
+    assert anonymizer.restore(hidden) == text
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="0123456789./:abcdefd[]INTERNAL_IP_1 \n-", max_size=200))
+def test_any_text_is_anonymized_without_fail_and_once_for_all(text: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    hidden = anonymizer.anonymize(text)
+    assert anonymizer.anonymize(hidden) == hidden

@@ -1,0 +1,149 @@
+"""Output stays within the budget, whatever it is; below it nothing is cut, and JSON stays JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.shell import truncate
+from ghost.shell.truncate import MAX_CHARACTERS, MAX_LINES
+
+
+def within_budget(text: str) -> bool:
+    return len(text.splitlines()) <= MAX_LINES and len(text) <= MAX_CHARACTERS
+
+
+def test_nothing_is_cut_below_the_budget() -> None:
+    text = "\n".join(f"line {n}" for n in range(200))
+    assert truncate(text) == (
+        text,
+        {
+            "truncation_applied": False,
+            "total_lines": 200,
+            "lines_shown": 200,
+            "total_bytes": len(text),
+            "output_type": "text",
+        },
+    )
+
+
+def test_an_array_keeps_its_first_three_and_its_last_item() -> None:
+    text, metadata = truncate(json.dumps([{"n": n, "text": "x" * 50} for n in range(500)]))
+    items = json.loads(text)
+    assert [item["n"] for item in items if isinstance(item, dict)] == [0, 1, 2, 499]
+    assert "[truncated: showing 4 of 500 items]" in items
+    assert metadata["output_type"] == "json_array"
+    assert (metadata["items_total"], metadata["items_shown"]) == (500, 4)
+    assert metadata["truncation_applied"] is True
+
+
+def test_an_array_below_the_budget_says_that_it_is_whole() -> None:
+    _, metadata = truncate("[1, 2, 3, 4, 5]")
+    assert (metadata["items_total"], metadata["items_shown"], metadata["truncation_applied"]) == (5, 5, False)
+
+
+def test_an_object_keeps_every_top_level_key_and_three_levels() -> None:
+    value = {f"key{n}": {"a": {"b": {"c": {"d": 1}}}, "list": list(range(100))} for n in range(30)}
+    text, metadata = truncate(json.dumps(value, indent=2))
+    shown = json.loads(text)
+    assert list(shown) == list(value)
+    assert shown["key0"]["a"]["b"] == "..."
+    assert shown["key0"]["list"] == [0, 1, 2, "[truncated: showing 4 of 100 items]", 99]
+    assert metadata["output_type"] == "json_object"
+    assert "items_total" not in metadata
+
+
+def test_a_table_keeps_its_header_and_first_rows() -> None:
+    rows = [f"rule{n:<12}  10.0.{n % 256}.0/24   Allow" for n in range(900)]
+    text, metadata = truncate(
+        "\n".join(["Name              Prefix        Access", "----------------  ------------  ------", *rows])
+    )
+    lines = text.splitlines()
+    assert lines[0].startswith("Name")
+    assert lines[2] == rows[0]
+    shown = len(lines) - 3
+    assert lines[-1] == f"[truncated: showing {shown} of 900 rows]"
+    assert metadata["output_type"] == "tabular"
+    assert within_budget(text)
+
+
+def test_text_keeps_its_first_twenty_and_last_ten_lines() -> None:
+    text, metadata = truncate("\n".join(f"line {n}" for n in range(1000)))
+    lines = text.splitlines()
+    assert lines[:20] == [f"line {n}" for n in range(20)]
+    assert lines[20] == "[truncated: 970 lines omitted]"
+    assert lines[21:] == [f"line {n}" for n in range(990, 1000)]
+    assert (metadata["total_lines"], metadata["lines_shown"]) == (1000, 30)
+
+
+def test_one_endless_line_is_cut() -> None:
+    text, metadata = truncate("x" * 1_000_000)
+    assert within_budget(text)
+    assert text.endswith("characters omitted]")
+    assert metadata["truncation_applied"] is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({f"key number {n}" * 10: n for n in range(5000)}),
+        json.dumps([["x" * 100_000] * 10] * 10),
+        json.dumps({"a": "\ud800" * 20_000}),
+        json.dumps([1e300] * 9000),
+        "[" * 50_000 + "]" * 50_000,
+        "[1e999," + "1," * 9000 + "1]",
+        "[NaN]" * 9000,
+        "{" * 20_000,
+        "\u2028" * 20_000,
+        "\n" * 20_000,
+        "-" * 30 + "\n" + "--- ---\n" + "a  b\n" * 4000,
+        "a\tb\n" * 4000,
+    ],
+)
+def test_no_shape_of_output_exceeds_the_budget(text: str) -> None:
+    shortened, metadata = truncate(text)
+    assert within_budget(shortened)
+    assert metadata["truncation_applied"] is True
+    if metadata["output_type"].startswith("json"):
+        json.loads(shortened, parse_constant=pytest.fail)
+        shortened.encode("utf-8")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=40), inner, max_size=12),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    value=st.lists(JSON, max_size=4) | st.dictionaries(st.text(max_size=40), JSON, max_size=8),
+    times=st.integers(1, 300),
+)
+def test_valid_json_stays_valid_and_within_the_budget(value: Any, times: int) -> None:
+    text = json.dumps(
+        value * times if isinstance(value, list) else {f"{k}{n}": v for k, v in value.items() for n in range(times)}
+    )
+    shortened, metadata = truncate(text)
+    assert within_budget(shortened)
+    if metadata["output_type"].startswith("json"):
+        assert type(json.loads(shortened)) is type(value)
+    if within_budget(text):
+        assert shortened == text
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.text(max_size=80) | st.sampled_from(["----  ----", "a  b  c", "{", "[1,", "x" * 5000]), max_size=30),
+    st.integers(1, 60),
+)
+def test_any_text_ends_within_the_budget(lines: list[str], times: int) -> None:
+    text = "\n".join(lines * times)
+    shortened, metadata = truncate(text)
+    assert within_budget(shortened)
+    assert metadata["truncation_applied"] is not within_budget(text)
