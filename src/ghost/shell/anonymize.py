@@ -92,12 +92,11 @@ class TopologyAnonymizer:
 
     def _subscriptions(self, text: str) -> str:
         """Hides the bare ids of the subscriptions whose resources were seen."""
-        for resource_id in list(self._originals.values()):
-            if resource_id.lower().startswith("/subscriptions/"):
-                guid = resource_id.split("/")[2]
-                if guid.lower() in text.lower():
-                    placeholder = self._placeholder(AZURE_RESOURCE, guid, guid.lower())
-                    text = re.sub(re.escape(guid), placeholder, text, flags=re.IGNORECASE)
+        known = {original.split("/")[2] for original in self._originals.values() if original.startswith("/")}
+        for guid in sorted(known):
+            if guid.lower() in text.lower():
+                placeholder = self._placeholder(AZURE_RESOURCE, guid, guid.lower())
+                text = re.sub(re.escape(guid), placeholder, text, flags=re.IGNORECASE)
         return text
 
     def _address(self, text: str) -> str:
