@@ -43,6 +43,7 @@ def at_work(tmp_path: Path, lab: RunningLab, engineer: Engineer) -> CloudOrchest
         roots=[captures, tmp_path / "audit"],
         program_dirs=[lab.program_dir],
         environment=lab.environment,
+        resolver=lab.resolver,
     )
     return CloudOrchestrator(
         shell, "s1", tmp_path / "audit", clock=lab.clock, local_capture_dir=captures, announce=lambda _: None

@@ -406,3 +406,12 @@ def pattern(text: str) -> list[str]:
     """The lines with every number as N and without the version of dig."""
     text = re.sub(r"DiG \S+", "DiG", text)
     return [re.sub(r"\d+(\.\d+)?", "N", line) for line in text.splitlines()]
+
+
+def test_names_are_resolved_by_the_lab_alone(tmp_path: Path) -> None:
+    scenario = load_scenario("blocked-port")
+    resolver = start(scenario, tmp_path / "lab").resolver
+    for entry in scenario.world.local.names:
+        assert entry.address in resolver(entry.name.upper() + ".")
+    assert resolver("localhost") == ["127.0.0.1"]
+    assert resolver("no-such-name.example") == []

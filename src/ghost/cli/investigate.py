@@ -207,6 +207,7 @@ class _Run:
             roots=[Path.cwd(), self.workspace.root, self.workspace.capture_dir],
             program_dirs=[self.lab.program_dir] if self.lab else None,
             environment=self.lab.environment if self.lab else None,
+            resolver=self.lab.resolver if self.lab else None,
         )
 
     def _gate(self) -> Gate:

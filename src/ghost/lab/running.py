@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class RunningLab:
     """The one directory in which the shell is to look for programs."""
     environment: dict[str, str]
     """What the programs need, beyond what any program needs."""
+    resolver: Callable[[str], list[str]]
+    """Host name to addresses, as the engineer's machine in the lab knows them: no real resolver is asked."""
     clock: Clock
 
 
@@ -53,7 +56,8 @@ def reopen(directory: Path) -> RunningLab:
 
 
 def _running(lab: LabDirectory) -> RunningLab:
-    return RunningLab(lab.briefing, _write_programs(lab.path / "bin"), {VARIABLE: str(lab.path)}, lab.clock)
+    programs = _write_programs(lab.path / "bin")
+    return RunningLab(lab.briefing, programs, {VARIABLE: str(lab.path)}, lab.world.local.resolve, lab.clock)
 
 
 def _write_programs(directory: Path) -> Path:

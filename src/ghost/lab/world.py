@@ -212,6 +212,12 @@ class LocalMachine:
     names: tuple[DnsName, ...] = ()
     hosts: tuple[RemoteHost, ...] = ()
 
+    def resolve(self, name: str) -> list[str]:
+        """The addresses of a name, as this machine's resolver tells them; none where it does not exist."""
+        wanted = name.rstrip(".").casefold()
+        found = [entry.address for entry in self.names if entry.name.rstrip(".").casefold() == wanted]
+        return found or (["127.0.0.1"] if wanted in ("localhost", self.hostname.casefold()) else [])
+
 
 @dataclass(frozen=True)
 class World:

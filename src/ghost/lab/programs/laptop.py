@@ -52,11 +52,7 @@ class Laptop:
     def resolve(self, name: str) -> list[str]:
         """The addresses of a name; a literal address is its own."""
         literal = parse_address(name)
-        if literal is not None:
-            return [str(literal)]
-        wanted = name.rstrip(".").casefold()
-        found = [entry.address for entry in self.machine.names if entry.name.rstrip(".").casefold() == wanted]
-        return found or (["127.0.0.1"] if wanted in ("localhost", self.machine.hostname.casefold()) else [])
+        return [str(literal)] if literal is not None else self.machine.resolve(name)
 
     def name_of(self, address: str) -> str | None:
         """What a reverse look-up gives: addresses of the internet have no such names here."""
