@@ -389,7 +389,7 @@ def test_an_ambiguous_target_is_asked_for_and_the_answer_taken(answer: str) -> N
     assert len(asked) == 1
     assert "cache-vm-01" in asked[0]
     assert "cache-vm-02" in asked[0]
-    assert "10.1.2.5:6379 is denied" in played.completion["root_cause_summary"]
+    assert "denies TCP 10.1.1.4 -> 10.1.2.5:6379 inbound" in played.completion["root_cause_summary"]
 
 
 def test_without_anyone_to_answer_it_says_what_is_missing() -> None:

@@ -45,7 +45,7 @@ class Flow:
 
     def __str__(self) -> str:
         port = "" if self.destination_port is None else f":{self.destination_port}"
-        return f"{self.protocol} {self.source_address} -> {self.destination_address}{port}"
+        return f"{self.protocol.upper()} {self.source_address} -> {self.destination_address}{port}"
 
 
 @dataclass(frozen=True)

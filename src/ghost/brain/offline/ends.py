@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
 from ghost.brain.offline.hypotheses import ABSENT
+from ghost.brain.offline.matching import mentions
 from ghost.brain.offline.reading import Read, Reading, ResourceId, az, plain, query, resource_id
 from ghost.brain.offline.resolve import Meant
 from ghost.brain.offline.steps import Steps
@@ -23,6 +24,8 @@ class End:
     label: str
     address: str = ""
     """Empty where it is not known."""
+    phrase: str = ""
+    """How the symptom names it."""
     machine: Machine | None = None
     machine_id: str = ""
     location: str = ""
@@ -46,6 +49,12 @@ class End:
         return None if not self.power else self.power.lower().endswith("running")
 
     @property
+    def scope(self) -> tuple[str, ...]:
+        """What a rule for it has to cover: its whole subnet where the symptom speaks of that, else its address."""
+        whole = self.subnet is not None and mentions(self.phrase, self.subnet.name)
+        return self.subnet_prefixes if whole and self.subnet_prefixes else (self.address,)
+
+    @property
     def network(self) -> ResourceId | None:
         """The virtual network of the subnet."""
         return resource_id(self.subnet.text.rsplit("/subnets/", 1)[0]) if self.subnet else None
@@ -62,10 +71,10 @@ def inspect_ends(case: Case, source: Meant, destination: Meant) -> Steps[tuple[E
 
 def _bare(role: Role, meant: Meant) -> End:
     if not meant.machines:
-        return End(role, meant.address or meant.phrase, meant.address or "")
+        return End(role, meant.address or meant.phrase, meant.address or "", meant.phrase)
     machine = meant.machines[0]
     address = machine.addresses[0] if machine.addresses else ""
-    return End(role, machine.name, address, machine, location=machine.location)
+    return End(role, machine.name, address, meant.phrase, machine, location=machine.location)
 
 
 def _with_machines(case: Case, ends: Sequence[End]) -> Steps[list[End]]:

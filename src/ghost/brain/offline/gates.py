@@ -169,7 +169,8 @@ def _judge(
             case.state(text, *audit_ids)
             case.not_verified(layer, "without the peering the default rules deny; the custom rules do not", audit_ids)
         else:
-            case.blame(_denied(denial, end, direction, flow, audit_ids))
+            remedies = _remedies(denial, direction, flow, source, destination)
+            case.blame(Cause(layer, FILTERED, _denial_text(denial, end, direction, flow), audit_ids, remedies))
     doubtful = [verdict for verdict in verdicts if not verdict.certain]
     if doubtful:
         rules = ", ".join(plain(rule.name) for verdict in doubtful for rule in verdict.undecided)
@@ -229,13 +230,8 @@ def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
     return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
 
 
-def _denied(verdict: GateVerdict, end: End, direction: Direction, flow: Flow, audit_ids: tuple[str, ...]) -> Cause:
-    text = _denial_text(verdict, end, direction, flow)
-    return Cause(LAYER[direction], FILTERED, text, audit_ids, _remedies(verdict, direction, flow))
-
-
 def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flow) -> str:
-    return f"{direction} at {end.label} {flow} is denied: {_where(verdict)}, {_rule(verdict)}."
+    return f"The {_where(verdict)} of {end.label} denies {flow} {direction.lower()}: {_rule(verdict)}."
 
 
 def _where(verdict: GateVerdict) -> str:
@@ -257,7 +253,7 @@ def _rule(verdict: GateVerdict) -> str:
     )
 
 
-def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow) -> tuple[str, ...]:
+def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow, source: End, destination: End) -> tuple[str, ...]:
     """Advice with real names; the engineer decides whether the rule or the symptom is the mistake."""
     group, rule = resource_id(verdict.group.name), verdict.rule
     if group is None or rule is None:
@@ -277,8 +273,8 @@ def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow) -> tuple[s
                 f"allow-{flow.protocol.lower()}-{flow.destination_port or 'all'}-{priority}",
             ),
             *("--priority", str(priority), "--direction", direction, "--access", "Allow", "--protocol", flow.protocol),
-            *("--source-address-prefixes", flow.source_address),
-            *("--destination-address-prefixes", flow.destination_address, *ports),
+            *("--source-address-prefixes", *source.scope),
+            *("--destination-address-prefixes", *destination.scope, *ports),
         ]
         remedies.append(f"If this traffic is meant to pass, allow it before {plain(rule.name)}: {shlex.join(allow)}")
     if not rule.is_default:
