@@ -305,7 +305,7 @@ def _hypotheses_table(rows: list[dict[str, Any]]) -> str:
                 text(h["id"]),
                 text(h["description"]),
                 text(h["refuted_by"]),
-                h["state"],
+                "ACTIVE (not settled)" if h["state"] == "ACTIVE" else h["state"],
                 str(h["denial_count"]),
                 _ids(h["audit_ids"]),
             )

@@ -147,7 +147,8 @@ class Narration:
         else:
             state = {"confirm": "CONFIRMED", "refute": "REFUTED", "contradict": "CONTRADICTED"}.get(action, "ACTIVE")
             style = {"CONFIRMED": "bold green", "REFUTED": "dim", "CONTRADICTED": "yellow"}.get(state)
-            cited = ", ".join(call.arguments.get("audit_ids") or [])
+            audit_ids = call.arguments.get("audit_ids") or []
+            cited = ", ".join(audit_ids[:3]) + (f" and {len(audit_ids) - 3} more" if len(audit_ids) > 3 else "")
             self.line(f"      {identity} {state}{f' by {cited}' if cited else ''}", style=style)
 
 
