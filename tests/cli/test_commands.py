@@ -136,6 +136,23 @@ def test_json_of_a_command_is_the_shells_response(tmp_path):
     assert response["error"] == "forbidden_command"
 
 
+def test_without_az_an_investigation_says_how_to_get_it(tmp_path):
+    result = ghost("investigate", "vm-a cannot reach vm-b on 443", cwd=tmp_path, GHOST_AZ=str(tmp_path / "none" / "az"))
+    assert result.returncode == 1
+    assert "GHOST_AZ" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_an_az_that_nobody_is_logged_in_to_says_so(tmp_path):
+    program = tmp_path / "bin" / "az"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho \"ERROR: Please run 'az login' to setup account.\" >&2\nexit 1\n")
+    program.chmod(0o755)
+    result = ghost("investigate", "vm-a cannot reach vm-b on 443", cwd=tmp_path, GHOST_AZ=str(program))
+    assert result.returncode == 1
+    assert "run az login" in result.stderr.splitlines()[-1]
+
+
 def test_a_second_investigation_in_a_workspace_is_told_to_wait(tmp_path):
     from ghost.records import workspace_lock
 

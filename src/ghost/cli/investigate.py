@@ -43,6 +43,13 @@ KEY_NEEDED = (
     "--brain offline, which needs none"
 )
 
+AZ_NEEDED = (
+    "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
+    "it, add --lab blocked-port"
+)
+SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
+NOT_FOUND = 127
+
 
 @dataclass(frozen=True)
 class Request:
@@ -59,6 +66,10 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     settings = load_settings()
     if request.resume and (request.symptom or request.lab):
         raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
+    blank = request.symptom is not None and not request.symptom.strip()
+    nobody_to_ask = request.symptom is None and not (request.lab or request.resume or terminal())
+    if blank or nobody_to_ask:
+        raise UsageError(SYMPTOM_NEEDED)
     brain = choose_brain(request.brain, settings)
     if request.resume:
         workspace, _ = workspace_of(request.resume, workspace_option, settings)
@@ -109,6 +120,7 @@ class _Run:
             return 0
         safe_shell = self._shell()
         shell = NarratedShell(safe_shell, self.narration)
+        self._check_access(shell)
         orchestrator = CloudOrchestrator(
             shell,
             self.session.session_id,
@@ -225,16 +237,15 @@ class _Run:
         return messages, unanswered
 
     def _symptom(self) -> str:
-        if self.request.symptom and self.request.symptom.strip():
+        if self.request.symptom is not None:
             return without_secrets(self.request.symptom.strip())
-        if self.request.symptom is None and self.briefing is not None:
+        if self.briefing is not None:
             return self.briefing.symptom
-        if self.request.symptom is None and self.interactive:
-            self.narration.line("What network problem should I investigate?")
-            typed = input("> ").strip()
-            if typed:
-                return without_secrets(typed)
-        raise UsageError('no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"')
+        self.narration.line("What network problem should I investigate?")
+        typed = input("> ").strip()
+        if not typed:
+            raise UsageError(SYMPTOM_NEEDED)
+        return without_secrets(typed)
 
     def _evidence(self) -> Evidence:
         return Evidence(self.paths.shell_audit)
@@ -249,6 +260,20 @@ class _Run:
         self.narration.banner(
             f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
         )
+
+    def _check_access(self, shell: NarratedShell) -> None:
+        """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
+        response = shell.execute(
+            {
+                "command": "az account show --query '{name:name,id:id,user:user.name}' -o json",
+                "reasoning": "Which subscription is read, and as whom.",
+            }
+        )
+        if response["exit_code"] == NOT_FOUND:
+            raise ConfigurationError(AZ_NEEDED)
+        if response["exit_code"] != 0:
+            why = (str(response["stderr"]).strip().splitlines() or [str(response["error"])])[-1]
+            raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
 
     def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
         self.narration.line("Checking for orphaned resources from previous sessions...")
