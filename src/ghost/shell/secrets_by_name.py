@@ -68,36 +68,40 @@ def redact_named_values(text: str, counts: Counts) -> str:
     for core in _CORE.finditer(_lower(text)):
         if core.start() < done:
             continue
-        found = _secret_beside(_name_around(text, core, done))
-        if found is None:
+        name = _name_around(text, core, done)
+        if name is None or (found := _secret_beside(name)) is None:
             continue
-        start, end, category, replacement = found
+        start, end, replacement = found
         pieces += [text[done:start], replacement]
-        counts[category] += 1
+        counts[name.meaning.category] += 1
         done = end
     return "".join([*pieces, text[done:]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """What the words of a name say, wherever they stand."""
+
+    category: str
+    certain: bool
+    is_option: bool  # `--password`
+    is_header: bool  # `Cookie`, which is a secret's name only where it starts a line
+    may_be_directory: bool  # `PWD`
+
+
+@dataclass(frozen=True, slots=True)
 class _Name:
-    """A name in a text, from `start` to `end`."""
+    """A secret's name in a text, from `start` to `end`."""
 
     text: str
     start: int
     end: int
-
-    @property
-    def words(self) -> str:
-        return self.text[self.start : self.end]
+    meaning: _Meaning
 
     @property
     def quoted(self) -> bool:
         """Whether it stands in double quotes, as a key of JSON does."""
         return self.text.endswith('"', 0, self.start) and self.text.startswith('"', self.end)
-
-    @property
-    def is_option(self) -> bool:
-        return self.words.rpartition(" ")[2].startswith("--")
 
     @property
     def is_element(self) -> bool:
@@ -106,31 +110,43 @@ class _Name:
     @property
     def starts_line(self) -> bool:
         """Whether it is one word and first on its line, but for an indentation, a mark, or `export`."""
-        start = self.end - len(self.words.lstrip())
+        words = self.text[self.start : self.end]
+        start = self.end - len(words.lstrip())
         line = self.text.rfind("\n", max(0, start - 80), start) + 1
-        if " " in self.words.strip() or (line == 0 and start > 80):
+        if " " in words.strip() or (line == 0 and start > 80):
             return False
         return _LINE_START.fullmatch(self.text, line, start) is not None
 
 
-def _name_around(text: str, core: re.Match[str], done: int) -> _Name:
+def _name_around(text: str, core: re.Match[str], done: int) -> _Name | None:
     before = text[max(done, core.start() - _NAME_REACH) : core.start()]
     rest = _REST_OF_NAME.match(text, core.end())
     assert rest is not None
-    return _Name(text, core.start() - (len(before) - len(before.rstrip(_NAME_CHARACTERS))), rest.end())
+    start, end = core.start() - (len(before) - len(before.rstrip(_NAME_CHARACTERS))), rest.end()
+    meaning = _meaning(text[start:end])
+    return _Name(text, start, end, meaning) if meaning is not None else None
 
 
-def _secret_beside(name: _Name) -> tuple[int, int, str, str] | None:
-    """Where the secret beside a name is, with its category and what replaces it; None where there is none."""
-    kind = secret_kind(name.words)
+@lru_cache(maxsize=8192)
+def _meaning(words: str) -> _Meaning | None:
+    kind = secret_kind(words)
     if kind is None:
         return None
     category, certain = kind
-    certain = (
-        certain
-        or (name.is_option and _normal(name.words).endswith(_CERTAIN_OPTIONS))
-        or (_normal(name.words) in _HEADER_NAMES and name.starts_line)
+    normal = _normal(words)
+    is_option = words.rpartition(" ")[2].startswith("--")
+    return _Meaning(
+        category,
+        certain or (is_option and normal.endswith(_CERTAIN_OPTIONS)),
+        is_option,
+        normal in _HEADER_NAMES,
+        normal.endswith("pwd"),
     )
+
+
+def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
+    """Where the secret beside a name is, and what replaces it; None where there is none."""
+    certain = name.meaning.certain or (name.meaning.is_header and name.starts_line)
     if not certain:
         probe = _value_of(name, certain, name.end + _PROBE_REACH)
         if probe is None or not any(map(looks_random, _strings(probe))):
@@ -142,20 +158,20 @@ def _secret_beside(name: _Name) -> tuple[int, int, str, str] | None:
     value = match[group]
     if all(map(is_open, _strings(match))):
         return None
-    if value.startswith("/") and _normal(name.words).endswith("pwd"):
-        return None  # the working directory
+    if value.startswith("/") and name.meaning.may_be_directory:
+        return None
     start, end = match.span(group)
     if match.groupdict().get("continued"):
         end = match.end("continued")
     marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER
     in_quotes = group == "list" or (group == "bare" and name.quoted)
-    return start, end, category, f'"{marker}"' if in_quotes else marker
+    return start, end, f'"{marker}"' if in_quotes else marker
 
 
 def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
     """The value beside a name, by the way the two are written together, looked for up to `reach`."""
     text, end = name.text, name.end
-    if name.is_option and (option := _OPTION_VALUE.match(text, end, reach)) is not None:
+    if name.meaning.is_option and (option := _OPTION_VALUE.match(text, end, reach)) is not None:
         return option
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
