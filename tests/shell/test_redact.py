@@ -259,4 +259,4 @@ def test_time_grows_with_length_and_no_faster(unit: str) -> None:
         return time.perf_counter() - started
 
     small = min(seconds(20_000) for _ in range(2))
-    assert seconds(160_000) < max(0.25, 24 * small)  # 8 times the length; 64 times were quadratic
+    assert seconds(160_000) < max(0.75, 24 * small)  # 8 times the length; 64 times were quadratic

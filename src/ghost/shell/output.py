@@ -1,7 +1,8 @@
 """Stage 4: what a program printed becomes what a model may read.
 
-Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. Raw
-output never leaves this module: where a step fails, the caller gets an exception and no text.
+Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. What
+truncation would leave out anyway is not redacted, so that the time is bounded however much was printed. Raw output
+never leaves this module: where a step fails, the caller gets an exception and no text.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 from ghost.shell.anonymize import TopologyAnonymizer
 from ghost.shell.execute import Captured
-from ghost.shell.redact import redact
-from ghost.shell.truncate import truncate, truncate_text
+from ghost.shell.redact import plain, redact
+from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, truncate_text
 
 _SEAM_REACH = 65_536
 _SEAM_MARGIN = 4_096
@@ -41,28 +42,40 @@ def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnony
         metadata = _described("binary", 0, 0, stdout.total, truncated=True)
         found: list[dict[str, Any]] = []
     else:
-        text, first = redact(decode(stdout))
-        text, metadata = truncate(text) if stdout.complete else truncate_text(text)
-        text, second = redact(text)
-        found = [first, second]
+        text, metadata, found = _readable(plain(decode(stdout)), whole=stdout.complete)
         metadata["total_bytes"] = stdout.total
         if not stdout.complete:
             metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
-    errors, third = redact(decode(stderr))
-    metadata |= _redactions([*found, third])
+    errors, _, more = _readable(plain(decode(stderr)), whole=False)
+    metadata |= _redactions([*found, *more])
     if anonymizer is not None:
         text, errors = anonymizer.anonymize(text), anonymizer.anonymize(errors)
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
     return Output(text, errors, metadata)
 
 
+def _readable(text: str, *, whole: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """`text` within the budget and without its secrets, what was done to it, and what was taken out of it."""
+    text, extent = foreshorten(text, whole=whole)
+    text, first = redact(text)
+    if extent is not None:
+        text, metadata = truncate_foreshortened(text, extent)
+    else:
+        text, metadata = truncate(text) if whole else truncate_text(text)
+    text, second = redact(text)
+    return text, metadata, [first, second]
+
+
 def decode(captured: Captured) -> str:
-    """The text of a stream. At the seam of a cut one, the broken words on either side of it are left out too."""
+    """The text of a stream. Where its middle was cut out, the broken lines on either side are left out too.
+
+    Of a line that began before what was kept nothing is shown: the name that makes a secret of it may be gone.
+    """
     if captured.complete:
         return (captured.head + captured.tail).decode("utf-8", "replace")
     head_end = captured.head.rfind(b"\n", len(captured.head) - _SEAM_REACH) + 1 or len(captured.head) - _SEAM_MARGIN
-    tail_start = captured.tail.find(b"\n", 0, _SEAM_REACH) + 1 or _SEAM_MARGIN
-    head, tail = captured.head[:head_end], captured.tail[tail_start:]
+    tail_start = captured.tail.find(b"\n") + 1 or len(captured.tail)
+    head, tail = captured.head[: max(0, head_end)], captured.tail[tail_start:]
     omitted = captured.total - len(head) - len(tail)
     note = f"[truncated: {omitted} bytes omitted]\n"
     return head.decode("utf-8", "replace").rstrip("\n") + "\n" + note + tail.decode("utf-8", "replace")

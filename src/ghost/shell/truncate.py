@@ -1,6 +1,7 @@
 """Keeps output within a model's budget, by its kind: what stays is still readable, and JSON stays JSON.
 
-Nothing is cut below the budget of 200 lines and about 4,000 tokens; nothing above it is returned.
+Nothing is cut below the budget of 200 lines and about 4,000 tokens; nothing above it is returned. Long output is
+foreshortened before it is redacted: to what may be shown, and what must be seen beside it to tell a secret.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 MAX_LINES = 200
@@ -18,10 +20,42 @@ ARRAY_HEAD, ARRAY_TAIL = 3, 1
 TEXT_HEAD, TEXT_TAIL = 20, 10
 MAX_DEPTH = 3
 ELISION = "..."
+_TEXT: tuple[str, Any] = ("text", None)
 
 _DASHES = re.compile(r"-{2,}(?:[ \t]+-{2,})*[ \t]*")
 _COLUMN_GAP = re.compile(r"\S(?: {2,}|\t+)\S")
 _CUT_LINE_NOTE = 50  # room for the note at the end of a cut line
+_CUT_LINE = re.compile(r"\[truncated: (\d+) characters omitted\]$")
+_CUT_ARRAY = re.compile(r"\[truncated: showing \d+ of (\d+) items\]")
+
+# Foreshortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
+# of hundreds of lines is seen from its beginning.
+LONGEST_LINE = MAX_CHARACTERS + 2_432
+WINDOW = (TEXT_HEAD + 1) * LONGEST_LINE
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What an output was before it was foreshortened."""
+
+    kind: str
+    lines: int
+    size: int
+    items: int | None = None
+
+
+def foreshorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
+    """The parts of a long output that may survive truncation. A short one stays, and has no `Extent`."""
+    if len(text) <= 2 * WINDOW:
+        return text, None
+    kind, value = _recognise(text) if whole else _TEXT
+    lines = text.count("\n") + (not text.endswith("\n"))
+    size = len(text.encode("utf-8", "replace"))
+    if kind == "json_array":
+        return _short_array(value, WIDE)[0], Extent(kind, lines, size, len(value))
+    if kind == "json_object":
+        return _short_object(value, WIDE), Extent(kind, lines, size)
+    return _both_ends(text, lines), Extent(kind, lines, size)
 
 
 def truncate(text: str) -> tuple[str, dict[str, Any]]:
@@ -34,8 +68,19 @@ def truncate_text(text: str) -> tuple[str, dict[str, Any]]:
     return truncate_as("text", None, text)
 
 
-def truncate_as(kind: str, value: Any, text: str) -> tuple[str, dict[str, Any]]:
+def truncate_foreshortened(text: str, extent: Extent) -> tuple[str, dict[str, Any]]:
+    """The same for what was foreshortened, and redacted since."""
+    kind, value = _recognise(text) if extent.kind.startswith("json") else (extent.kind, None)
+    shortened, metadata = truncate_as(kind, value, text, extent.lines)
+    metadata |= {"truncation_applied": True, "total_lines": extent.lines, "total_bytes": extent.size}
+    if kind == "json_array":
+        metadata |= {"items_total": extent.items}
+    return shortened, metadata
+
+
+def truncate_as(kind: str, value: Any, text: str, total_lines: int | None = None) -> tuple[str, dict[str, Any]]:
     lines = text.splitlines()
+    total = len(lines) if total_lines is None else total_lines
     metadata: dict[str, Any] = {
         "truncation_applied": False,
         "total_lines": len(lines),
@@ -44,7 +89,7 @@ def truncate_as(kind: str, value: Any, text: str) -> tuple[str, dict[str, Any]]:
         "output_type": kind,
     }
     if kind == "json_array":
-        metadata |= {"items_total": len(value), "items_shown": len(value)}
+        metadata |= {"items_total": len(value), "items_shown": len(_items(value)[0])}
     if within_budget(text):
         return text, metadata
     if kind == "json_array":
@@ -52,11 +97,11 @@ def truncate_as(kind: str, value: Any, text: str) -> tuple[str, dict[str, Any]]:
     elif kind == "json_object":
         shortened = _short_object(value)
     elif kind == "tabular":
-        shortened, metadata["lines_shown"] = _short_table(lines)
+        shortened, metadata["lines_shown"] = _short_table(lines, total)
     else:
-        shortened, metadata["lines_shown"] = _short_text(lines)
+        shortened, metadata["lines_shown"] = _short_text(lines, total)
     if kind.startswith("json"):
-        metadata["lines_shown"] = min(len(lines), len(shortened.splitlines()))
+        metadata["lines_shown"] = min(total, len(shortened.splitlines()))
     metadata["truncation_applied"] = True
     return shortened, metadata
 
@@ -87,31 +132,43 @@ def _is_table(text: str) -> bool:
     return _COLUMN_GAP.search(lines[0]) is not None and not lines[0][0].isspace() and parted >= 0.8 * len(lines)
 
 
-# JSON: ever shorter forms are tried until one is within the budget.
+# JSON: ever shorter forms are tried until one is within the budget: first the depth, then the longest string.
 
 
-def _short_array(items: list[Any]) -> tuple[str, int]:
+@dataclass(frozen=True)
+class Budget:
+    characters: int
+    lines: float
+    forms: tuple[tuple[int, int | None], ...]
+
+
+_STEPS = ((MAX_DEPTH, None), (MAX_DEPTH, 1000), (MAX_DEPTH, 200), (2, 200), (2, 60), (1, 60))
+SHOWN = Budget(MAX_CHARACTERS, MAX_LINES, _STEPS)
+WIDE = Budget(2 * WINDOW, math.inf, (*_STEPS[:1], (MAX_DEPTH, MAX_CHARACTERS), (MAX_DEPTH, 2000), *_STEPS[1:]))
+
+
+def _short_array(items: list[Any], budget: Budget = SHOWN) -> tuple[str, int]:
     for head, tail in ((ARRAY_HEAD, ARRAY_TAIL), (1, 0)):
         shown, count = _ends(items, head, tail)
-        if (text := _first_within_budget(_forms(shown))) is not None:
+        if (text := _first_within(budget, _forms(shown, budget))) is not None:
             return text, count
-    return _dump([_note(0, len(items))]), 0
+    return _dump([_note(0, _items(items)[1])]), 0
 
 
-def _short_object(value: dict[str, Any]) -> str:
-    text = _first_within_budget(_forms(value, unshortened=False))
+def _short_object(value: dict[str, Any], budget: Budget = SHOWN) -> str:
+    text = _first_within(budget, _forms(value, budget, unshortened=False))
     keys = list(value)
     while text is None:  # thousands of keys: a part of them, none of their values
         keys = keys[: len(keys) // 2]
         note = f"[truncated: showing {len(keys)} of {len(value)} keys]"
-        text = _first_within_budget(iter([{**{_cut(k, 100): ELISION for k in keys}, note: ELISION}]))
+        text = _first_within(budget, iter([{**{_cut(k, 100): ELISION for k in keys}, note: ELISION}]))
     return text
 
 
-def _forms(value: Any, unshortened: bool = True) -> Iterator[Any]:
+def _forms(value: Any, budget: Budget, unshortened: bool = True) -> Iterator[Any]:
     if unshortened:
         yield value
-    for depth, longest in ((MAX_DEPTH, None), (MAX_DEPTH, 1000), (MAX_DEPTH, 200), (2, 200), (2, 60), (1, 60)):
+    for depth, longest in budget.forms:
         yield _shallow(value, depth, longest)
 
 
@@ -128,28 +185,31 @@ def _shallow(value: Any, depth: int, longest: int | None) -> Any:
 
 def _ends(items: list[Any], head: int, tail: int) -> tuple[list[Any], int]:
     """The first and last items with a note between them, and how many of the items are shown."""
-    if len(items) <= head + tail or _is_shortened(items):
-        return items, len(items)
+    real, total = _items(items)
+    if len(real) <= head + tail:
+        return items, len(real)
     shown = head + tail
-    return [*items[:head], _note(shown, len(items)), *items[len(items) - tail :]], shown
+    return [*real[:head], _note(shown, total), *real[len(real) - tail :]], shown
 
 
-def _is_shortened(items: list[Any]) -> bool:
-    """Whether these are the ends of an array already, with their note."""
-    return len(items) <= ARRAY_HEAD + ARRAY_TAIL + 1 and any(
-        isinstance(item, str) and item.startswith("[truncated: showing ") for item in items
-    )
+def _items(items: list[Any]) -> tuple[list[Any], int]:
+    """The items, and how many there were: of an array cut already, its note tells."""
+    if len(items) <= ARRAY_HEAD + ARRAY_TAIL + 1:
+        for index, item in enumerate(items):
+            if isinstance(item, str) and (note := _CUT_ARRAY.fullmatch(item)) is not None:
+                return items[:index] + items[index + 1 :], int(note[1])
+    return items, len(items)
 
 
 def _note(shown: int, total: int) -> str:
     return f"[truncated: showing {shown} of {total} items]"
 
 
-def _first_within_budget(forms: Iterator[Any]) -> str | None:
+def _first_within(budget: Budget, forms: Iterator[Any]) -> str | None:
     for form in forms:
         for indent in (2, None):
             text = _dump(form, indent)
-            if within_budget(text):
+            if len(text) <= budget.characters and len(text.splitlines()) <= budget.lines:
                 return text
     return None
 
@@ -171,7 +231,7 @@ def _float(literal: str) -> float | str:
 # Lines
 
 
-def _short_table(lines: list[str]) -> tuple[str, int]:
+def _short_table(lines: list[str], total: int) -> tuple[str, int]:
     """The header and as many first rows as fit."""
     header_size = 2 if len(lines) > 1 and _DASHES.fullmatch(lines[1].strip()) else 1
     header, rows = lines[:header_size], lines[header_size:]
@@ -186,16 +246,16 @@ def _short_table(lines: list[str]) -> tuple[str, int]:
         shown.append(line)
         used += len(line) + 1
         count += 1
-    return "\n".join([*shown, f"[truncated: showing {count} of {len(rows)} rows]"]), header_size + count
+    return "\n".join([*shown, f"[truncated: showing {count} of {total - header_size} rows]"]), header_size + count
 
 
-def _short_text(lines: list[str]) -> tuple[str, int]:
+def _short_text(lines: list[str], total: int) -> tuple[str, int]:
     """The first 20 and last 10 lines; longer ones than the budget has room for are cut themselves."""
     if len(lines) <= TEXT_HEAD + TEXT_TAIL:
         shown, kept = lines, len(lines)
     else:
         kept = TEXT_HEAD + TEXT_TAIL
-        note = f"[truncated: {len(lines) - kept} lines omitted]"
+        note = f"[truncated: {total - kept} lines omitted]"
         shown = [*lines[:TEXT_HEAD], note, *lines[-TEXT_TAIL:]]
     if not within_budget("\n".join(shown)):
         longest = MAX_CHARACTERS // len(shown) - 1
@@ -203,11 +263,42 @@ def _short_text(lines: list[str]) -> tuple[str, int]:
     return "\n".join(shown), kept
 
 
+def _both_ends(text: str, total: int) -> str:
+    """A window at either end of a text; its longer lines are cut."""
+    head: list[str] = []
+    start, used = 0, 0
+    while start < len(text) and used < WINDOW:
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        head.append(_cut_line_at(text, start, end))
+        used += len(head[-1]) + 1
+        start = end + 1
+    tail: list[str] = []
+    end, used = len(text) - text.endswith("\n"), 0
+    while end >= start and used < WINDOW:
+        line = text.rfind("\n", start, end) + 1 or start
+        tail.append(_cut_line_at(text, line, end))
+        used += len(tail[-1]) + 1
+        end = line - 1
+    omitted = total - len(head) - len(tail)
+    note = [f"[truncated: {omitted} lines omitted]"] if omitted > 0 else []
+    return "\n".join([*head, *note, *reversed(tail)])
+
+
+def _cut_line_at(text: str, start: int, end: int) -> str:
+    if end - start <= LONGEST_LINE:
+        return text[start:end]
+    kept = LONGEST_LINE - _CUT_LINE_NOTE
+    return f"{text[start : start + kept]}[truncated: {end - start - kept} characters omitted]"
+
+
 def _cut_line(line: str, longest: int) -> str:
     if len(line) <= longest:
         return line
-    kept = longest - _CUT_LINE_NOTE
-    return f"{line[:kept]}[truncated: {len(line) - kept} characters omitted]"
+    earlier = _CUT_LINE.search(line, max(0, len(line) - _CUT_LINE_NOTE))
+    omitted, end = (int(earlier[1]), earlier.start()) if earlier is not None else (0, len(line))
+    kept = min(end, longest - _CUT_LINE_NOTE)
+    return f"{line[:kept]}[truncated: {end - kept + omitted} characters omitted]"
 
 
 def _cut(text: str, longest: int | None) -> str:

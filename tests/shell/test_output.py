@@ -1,0 +1,105 @@
+"""However much a program prints: what is shown is what redacting all of it would show, in a bounded time."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.shell import redact, truncate
+from ghost.shell.execute import STDOUT_LIMIT, Captured
+from ghost.shell.output import Output, process_output
+from ghost.shell.truncate import WINDOW, foreshorten
+
+NOTHING = Captured()
+PASSWORD = "h7Gq-tR4w9Zk2"
+PEM = "\n".join(
+    ["-----BEGIN RSA PRIVATE KEY-----", *["MIIEowIBAAKCAQEAvx7u" * 3] * 300, "-----END RSA PRIVATE KEY-----"]
+)
+
+
+def processed(text: str) -> Output:
+    return process_output(Captured.of(text, STDOUT_LIMIT), NOTHING, None)
+
+
+def log(lines: int) -> str:
+    return "\n".join(f"14:32:00.{n:06} INFO session {n} of 10.0.1.{n % 250} password={PASSWORD}" for n in range(lines))
+
+
+TEXTS = {
+    "a log": log(20_000),
+    "long lines": "\n".join(f"{n} {'a b ' * 6_000} password={PASSWORD}" for n in range(60)),
+    "one line": f"a password={PASSWORD} " * 60_000,
+    "a key at its end": log(20_000) + "\n" + PEM,
+    "a key that never ends": log(20_000) + "\n" + PEM[:15_000],
+    "a table": "Name    Password\n------  ------\n" + "\n".join(f"host{n}  password={PASSWORD}" for n in range(40_000)),
+    "an array": json.dumps([{"n": n, "adminPassword": PASSWORD, "text": "x" * 50} for n in range(20_000)]),
+    "an object": json.dumps({f"k{n}": {"password": PASSWORD, "list": list(range(4_000))} for n in range(60)}),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_of_a_long_output_the_same_is_shown_as_where_all_of_it_were_redacted(kind: str) -> None:
+    text = TEXTS[kind]
+    assert len(text) > 2 * WINDOW
+    output = processed(text)
+    expected, metadata = truncate(redact(text)[0])
+    if kind == "a key at its end":  # a key becomes one line, and lines are counted before
+        assert output.text.splitlines()[:20] == expected.splitlines()[:20]
+        assert output.text.splitlines()[21:] == expected.splitlines()[21:]
+    elif kind == "an array":
+        assert json.loads(output.text) == json.loads(expected)
+    else:
+        assert output.text.splitlines()[-1][:40] == expected.splitlines()[-1][:40]
+        assert len(output.text.splitlines()) == len(expected.splitlines())
+    assert PASSWORD not in output.text
+    assert "MIIEowIBAAKCAQEA" not in output.text
+    same = ("output_type", "truncation_applied", "items_total", "items_shown", "lines_shown")
+    assert {k: output.metadata.get(k) for k in same} == {k: metadata.get(k) for k in same}
+    assert output.metadata["total_bytes"] == len(text)
+    assert output.metadata["total_lines"] == len(text.splitlines())
+
+
+@pytest.mark.parametrize("unit", ["key=", "h:1,password=,", '"', "eyJ", "-----BEGIN", "[{", "a\n", "\x1b[1m", "x"])
+def test_the_time_is_bounded_however_hostile_the_output_is(unit: str) -> None:
+    text = unit * (STDOUT_LIMIT // len(unit))
+    started = time.perf_counter()
+    output = processed(text)
+    assert time.perf_counter() - started < 15
+    assert len(output.text) <= 16_000
+    assert output.metadata["total_bytes"] == len(text)
+
+
+def test_of_a_line_that_began_before_what_was_kept_nothing_is_shown() -> None:
+    text = f"{'x' * 2_000_000}password={PASSWORD * 40_000}\nlast line"
+    output = process_output(Captured.of(text, 1_000_000), NOTHING, None)
+    assert PASSWORD[:6] not in output.text
+    assert output.text.endswith("last line")
+    whole_line = process_output(Captured.of(PASSWORD * 200_000, 1_000_000), NOTHING, None)
+    assert "bytes omitted]" in whole_line.text
+
+
+def test_what_is_written_to_standard_error_is_within_the_budget_too() -> None:
+    output = process_output(NOTHING, Captured.of(log(3_000), STDOUT_LIMIT), None)
+    assert len(output.stderr.splitlines()) == 31
+    assert PASSWORD not in output.stderr
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a" * 3_000, "b\n" * 400, "\n", f"password={PASSWORD} ", '{"', "x\ty\n"]), max_size=60),
+    st.integers(20, 60),
+)
+def test_foreshortening_keeps_the_first_and_last_lines(parts: list[str], times: int) -> None:
+    text = "".join(parts) * times
+    shortened, extent = foreshorten(text)
+    if extent is None:
+        assert shortened == text
+        return
+    assert len(shortened) <= 2 * WINDOW + 100_000
+    lines, original = shortened.splitlines(), text.splitlines()
+    assert [line[:16_000] for line in lines[:20]] == [line[:16_000] for line in original[:20]]
+    assert [line[:16_000] for line in lines[-10:]] == [line[:16_000] for line in original[-10:]]
