@@ -73,6 +73,7 @@ def truncate_foreshortened(text: str, extent: Extent) -> tuple[str, dict[str, An
     kind, value = _recognise(text) if extent.kind.startswith("json") else (extent.kind, None)
     shortened, metadata = truncate_as(kind, value, text, extent.lines)
     metadata |= {"truncation_applied": True, "total_lines": extent.lines, "total_bytes": extent.size}
+    metadata["lines_shown"] = min(metadata["lines_shown"], extent.lines)
     if kind == "json_array":
         metadata |= {"items_total": extent.items}
     return shortened, metadata
@@ -101,7 +102,7 @@ def truncate_as(kind: str, value: Any, text: str, total_lines: int | None = None
     else:
         shortened, metadata["lines_shown"] = _short_text(lines, total)
     if kind.startswith("json"):
-        metadata["lines_shown"] = min(total, len(shortened.splitlines()))
+        metadata["lines_shown"] = min(len(lines), len(shortened.splitlines()))
     metadata["truncation_applied"] = True
     return shortened, metadata
 
