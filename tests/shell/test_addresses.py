@@ -70,3 +70,12 @@ def test_an_address_is_not_looked_up() -> None:
 
     words = ("curl", "-q", "http://127.0.0.1:8080/", "http://[::1]/")
     assert pin_hosts(words, ("127.0.0.1", "::1"), never).arguments == words
+
+
+def test_a_safe_command_leads_only_where_its_url_does_whatever_its_other_words_spell() -> None:
+    words = ("-A", "169.254.169.254", "-H", "Referer: http://evil.example/", "http://web.internal/")
+
+    pinned = pin(*words, hosts=("web.internal",))
+
+    assert (pinned.forbidden, pinned.unresolved) == (None, None)
+    assert pin(*words).forbidden is not None

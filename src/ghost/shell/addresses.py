@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ghost.shell.deadline import call_within
@@ -39,19 +39,16 @@ def resolve_by_system(host: str) -> list[str]:
 
 
 def pin_hosts(arguments: Sequence[str], hosts: Sequence[str], resolver: Resolver) -> Pinned:
-    """Adds a `--resolve HOST:PORT:ADDRESS` for each name among `hosts` and the URLs of a curl command.
+    """Adds a `--resolve HOST:PORT:ADDRESS` for each host of a curl command that is a name.
 
-    Fails closed: a name that does not resolve now is not left to the program, which might be told another answer.
+    `hosts` are those that judging a SAFE command found: it has no others. Where there are none, as in a command that a
+    person approved, every word that may lead somewhere counts. Fails closed: a name that does not resolve now is not
+    left to the program, which might be told another answer.
     """
     words = tuple(arguments)
-    for word in words[1:]:
-        bare = _BARE_HOST.match(word)  # curl takes an address without a scheme for a URL
-        if bare is not None and (literal := _literal(bare["host"])) is not None and is_metadata(literal):
-            return Pinned(words, forbidden=f"{bare['host']} is {literal}")
     pins: list[str] = []
     ports = sorted({80, 443} | {int(match["port"]) for word in words for match in _URL.finditer(word) if match["port"]})
-    named = [*hosts, *(match["host"] for word in words[1:] for match in _URL.finditer(word))]
-    for host in dict.fromkeys(named):
+    for host in dict.fromkeys(hosts or _hosts_in(words)):
         if (literal := _literal(host)) is not None:
             if is_metadata(literal):
                 return Pinned(words, forbidden=f"{host} is {literal}")
@@ -67,6 +64,16 @@ def pin_hosts(arguments: Sequence[str], hosts: Sequence[str], resolver: Resolver
             pins += [part for port in ports for part in ("--resolve", f"{spelling}:{port}:{pinned}")]
     first = 2 if words[1:2] in (("-q",), ("--disable",)) else 1  # curl heeds -q only as its first option
     return Pinned((*words[:first], *pins, *words[first:]))
+
+
+def _hosts_in(words: Sequence[str]) -> Iterator[str]:
+    """Hosts of URLs, and words that spell an address: curl takes one without a scheme for a URL."""
+    for word in words[1:]:
+        bare = _BARE_HOST.match(word)
+        if bare is not None and _literal(bare["host"]) is not None:
+            yield bare["host"]
+    for word in words[1:]:
+        yield from (match["host"] for match in _URL.finditer(word))
 
 
 def _resolve(host: str, resolver: Resolver) -> list[Address]:
