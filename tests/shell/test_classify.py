@@ -132,11 +132,8 @@ OPERATORS = st.sampled_from(
         "$(id)",
         "`id`",
         "$x",
-        "\n",
-        "\nid",
         "(id)",
         ")",
-        "\t",
         "\x00",
         ";",
     ]
@@ -154,6 +151,20 @@ def test_an_operator_before_or_behind_makes_a_safe_command_unsafe(
 
     assert decision.classification != SAFE
     assert decision.arguments is None
+
+
+@settings(deadline=None)
+@given(st.sampled_from(BENIGN), st.text(" \t\r\n", max_size=4), st.text(" \t\r\n", max_size=4))
+def test_blanks_and_line_ends_around_a_command_are_no_part_of_it(command: str, before: str, behind: str) -> None:
+    assert decide(f"{before}{command}{behind}", CAPTURES) == decide(command, CAPTURES)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(BENIGN), st.sampled_from(["\n", "\r", "\t", "\x0b", "\u2028"]), st.data())
+def test_a_line_end_inside_a_command_makes_it_unsafe(command: str, end: str, data: st.DataObject) -> None:
+    position = data.draw(st.sampled_from([index for index, letter in enumerate(command) if letter == " "] or [1]))
+
+    assert decide(command[:position] + end + command[position:], CAPTURES).classification != SAFE
 
 
 @settings(deadline=None)

@@ -24,7 +24,8 @@ class Decision:
     `arguments` are the words to run, the program's bare name first, with the hardening options of the program
     already in it when SAFE; None when nothing could run as written (`problem` then says why:
     `empty_command`, `unsupported_syntax`, `command_too_long`). `program` is the program's name in the policy,
-    or the first word. `hosts` are the host names that must be resolved and judged before the run (curl).
+    or the first word. `hosts` are the host names that must be resolved and judged before the run: these and
+    no others where there are any (curl). `variables` are environment variables that the run must have.
     """
 
     classification: Classification
@@ -36,3 +37,4 @@ class Decision:
     problem: str | None = None
     environment: Environment = "local"
     hosts: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()

@@ -6,12 +6,16 @@ must match and that must not, and they are checked when it is loaded.
 
     program     the name in the allowlist                  about     what it does, in words
     flags       options without a value: "-s --silent"     values    options with one: "-c" = "INT 1..100"
-    clusters    letters may be joined: -4nc3               equals    --name=value, +name=value
+    clusters    letters may be joined: -4nc3               equals    --name=value
+    joined      prefixes of options that take a value by '=' alone: dig's +name=value, nslookup's -name=value
+    optional    valued options whose value may be left out: lsof -i, lsof -i :443
     options_first  no option after the first operand       repeatable  valued options allowed more than once
     requires    [{any, why}]: one of these must be there   only_with   option = [others, one of which must be there]
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
     forms       [{lead, pairs, words, operands, at_least, at_most}] where the first operands are sub-commands
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
+    alone       options that are SAFE as the only word, such as --version
+    variables   environment variables the run must have, so that no file of the user adds options or code
     spellings   other first words that mean this program, as regular expressions over the first words
     operands_are_urls  the operands' hosts must be resolved and judged before the run
 """
@@ -21,10 +25,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ghost.errors import ConfigurationError
 from ghost.shell.parse import parse
@@ -78,6 +82,17 @@ class Form:
         return f"it needs {self.at_least} operand(s), such as a host" if count < self.at_least else None
 
 
+class Part(NamedTuple):
+    """One option with its value, or an operand: then `option` is None."""
+
+    option: str | None
+    value: str | None
+    word: str
+    """The word it was read from."""
+    takes_next: bool = False
+    """Whether the value is the word behind it."""
+
+
 @dataclass(frozen=True)
 class Grammar:
     program: str
@@ -87,6 +102,8 @@ class Grammar:
     canonical: Mapping[str, str]
     clusters: bool
     equals: bool
+    joined: tuple[str, ...]
+    optional: frozenset[str]
     options_first: bool
     repeatable: frozenset[str]
     requires: tuple[tuple[frozenset[str], str], ...]
@@ -94,115 +111,125 @@ class Grammar:
     forms: tuple[Form, ...]
     risks: Mapping[str, str]
     harden: tuple[str, ...]
+    alone: frozenset[str]
+    variables: tuple[tuple[str, str], ...]
     spelling_patterns: tuple[re.Pattern[str], ...]
     operands_are_urls: bool
     prefixes: tuple[str, ...]
 
+    def read(self, words: Sequence[str]) -> tuple[Part, ...]:
+        """The command behind the program's name, as the program itself takes it apart."""
+        parts: list[Part] = []
+        position = 1
+        has_operand = False
+        while position < len(words):
+            word = words[position]
+            position += 1
+            if len(word) < 2 or not word.startswith(self.prefixes) or (self.options_first and has_operand):
+                has_operand = True
+                parts.append(Part(None, word, word))
+                continue
+            following = words[position] if position < len(words) else None
+            read = self._read_option(word, following)
+            parts += read
+            position += bool(read and read[-1].takes_next)
+        return tuple(parts)
+
+    def _read_option(self, word: str, following: str | None) -> list[Part]:
+        if word in self.flags:
+            return [Part(word, None, word)]
+        if word in self.values and not word.startswith(self.joined):
+            return [self._with_next(word, following, word)]
+        if "=" in word and (word.startswith(self.joined) or (self.equals and word.startswith("--"))):
+            name, _, value = word.partition("=")
+            return [Part(name, value, word)]
+        if self.clusters and not word.startswith(("--", *self.joined)):
+            return self._read_cluster(word, following)
+        return [Part(word, None, word)]
+
+    def _read_cluster(self, word: str, following: str | None) -> list[Part]:
+        parts: list[Part] = []
+        for index, letter in enumerate(word[1:], start=1):
+            option = f"{word[0]}{letter}"
+            if option in self.values:
+                joined = word[index + 1 :]
+                parts.append(Part(option, joined, word) if joined else self._with_next(option, following, word))
+                break
+            parts.append(Part(option, None, word))
+            if option not in self.flags:
+                break  # what the letters behind an unknown one are, no one knows
+        return parts
+
+    def _with_next(self, option: str, following: str | None, word: str) -> Part:
+        """The option's value is the next word; where it may be left out, only if that is no option."""
+        if following is None or (option in self.optional and following.startswith(self.prefixes)):
+            return Part(option, None, word)
+        return Part(option, following, word, takes_next=True)
+
     def judge(self, words: Sequence[str], roots: Roots) -> Refusal | tuple[str, ...]:
         """Why these words, the program's name first, are not SAFE; their operands when they are."""
-        reading = _Reading(self, words, roots)
-        return reading.refusal() or tuple(reading.operands)
+        if len(words) == 2 and words[1] in self.alone:
+            return ()
+        operands: list[str] = []
+        seen: set[str] = set()
+        for part in self.read(words):
+            if part.option is None:
+                operands.append(part.value or "")
+            elif refusal := self._fault_of_option(part, seen, roots):
+                return refusal
+        return self._unmet_condition(seen) or self._operand_fault(operands, roots) or tuple(operands)
 
-
-@dataclass
-class _Reading:
-    """One pass over a command's words."""
-
-    grammar: Grammar
-    words: Sequence[str]
-    roots: Roots
-    operands: list[str] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    """Canonical options, and those with a value also as `-o VALUE`."""
-
-    def refusal(self) -> Refusal | None:
-        position = 1
-        while position < len(self.words):
-            word = self.words[position]
-            is_option = len(word) > 1 and word.startswith(self.grammar.prefixes)
-            if not is_option or (self.grammar.options_first and self.operands):
-                self.operands.append(word)
-                position += 1
-                continue
-            taken = self._option(word, self.words[position + 1] if position + 1 < len(self.words) else None)
-            if isinstance(taken, Refusal):
-                return taken
-            position += taken
-        return self._unmet_condition() or self._operand_fault()
-
-    def _option(self, word: str, following: str | None) -> int | Refusal:
-        """How many words the option takes (1 or 2)."""
-        grammar = self.grammar
-        if word in grammar.flags:
-            self.seen.add(grammar.canonical[word])
-            return 1
-        if word in grammar.values and not word.startswith("+"):
-            return self._value(word, following, 2)
-        if grammar.equals and word.startswith(("--", "+")) and "=" in word:
-            name, _, value = word.partition("=")
-            if name in grammar.values:
-                return self._value(name, value, 1)
-            return self._unknown(name)
-        if grammar.clusters and not word.startswith(("--", "+")):
-            return self._cluster(word, following)
-        return self._unknown(word)
-
-    def _cluster(self, word: str, following: str | None) -> int | Refusal:
-        for index, letter in enumerate(word[1:], start=1):
-            option = f"-{letter}"
-            if option in self.grammar.flags:
-                self.seen.add(self.grammar.canonical[option])
-            elif option in self.grammar.values:
-                joined = word[index + 1 :]
-                return self._value(option, joined, 1) if joined else self._value(option, following, 2)
-            else:
-                return self._unknown(option, inside=word)
-        return 1
-
-    def _value(self, option: str, value: str | None, width: int) -> int | Refusal:
-        name = self.grammar.canonical[option]
+    def _fault_of_option(self, part: Part, seen: set[str], roots: Roots) -> Refusal | None:
+        """`seen` takes the canonical option, and with a value also `-o VALUE`."""
+        option, value = part.option or "", part.value
+        check = self.values.get(option)
+        if check is None or (value is None and option in self.optional):
+            if value is not None or (option not in self.flags and option not in self.optional):
+                return self._unknown(option, inside=part.word)
+            seen.add(self.canonical[option])
+            return None
+        name = self.canonical[option]
         if value is None:
             return self._refuse("option", f"{option} needs a value behind it.")
-        if reason := self.grammar.values[option](value, self.roots):
-            known = self.grammar.risks.get(option, "")
+        if reason := check(value, roots):
+            known = self.risks.get(option, "")
             why = f" Otherwise it {known}" if known else ""
             return self._refuse(f"option {option}", f"the value {_shown(value)} of {option} {reason}.{why}")
-        if any(seen.startswith(f"{name} ") for seen in self.seen) and name not in self.grammar.repeatable:
+        if name not in self.repeatable and any(other.startswith(f"{name} ") for other in seen):
             return self._refuse(f"option {option}", f"{option} is given twice.")
-        self.seen.update((name, f"{name} {value}"))
-        return width
+        seen.update((name, f"{name} {value}"))
+        return None
 
     def _unknown(self, option: str, inside: str = "") -> Refusal:
         where = f" (in {_shown(inside)})" if inside and inside != option else ""
-        known = self.grammar.risks.get(option)
+        known = self.risks.get(option)
         reason = known or "is not in the table of options known to only read. Leave it out if it is not needed."
         return self._refuse(f"option {_shown(option)}", f"{_shown(option)}{where} {reason}")
 
-    def _unmet_condition(self) -> Refusal | None:
-        for options, why in self.grammar.requires:
-            if not options & self.seen:
+    def _unmet_condition(self, seen: set[str]) -> Refusal | None:
+        for options, why in self.requires:
+            if not options & seen:
                 return self._refuse("requires " + " or ".join(sorted(options)), why)
-        for option, others in self.grammar.only_with.items():
-            if option in self.seen and not self.seen.intersection(others):
+        for option, others in self.only_with.items():
+            if option in seen and not seen.intersection(others):
                 return self._refuse(f"option {option}", f"{option} is SAFE only together with {' or '.join(others)}.")
         return None
 
-    def _operand_fault(self) -> Refusal | None:
-        forms = [form for form in self.grammar.forms if form.leads(self.operands)]
-        faults = [form.fault(self.operands, self.roots) for form in forms]
+    def _operand_fault(self, operands: Sequence[str], roots: Roots) -> Refusal | None:
+        forms = [form for form in self.forms if form.leads(operands)]
+        faults = [form.fault(operands, roots) for form in forms]
         if None in faults:
             return None
-        shown = " ".join(self.operands[:3])
-        for words in (" ".join(self.operands[:2]), *self.operands[:1], *self.operands[1:3]):
-            if known := self.grammar.risks.get(words):
+        shown = " ".join(operands[:3])
+        for words in (" ".join(operands[:2]), *operands[:1], *operands[1:3]):
+            if known := self.risks.get(words):
                 return self._refuse(f"word {_shown(words)}", f"{_shown(words)} {known}")
         if faults:
             return self._refuse("operand", f"{faults[-1]}.")
         return self._refuse("operand", f"{_shown(shown)} is not a form of it that is known to only read.")
 
     def _refuse(self, rule: str, reason: str) -> Refusal:
-        program = self.grammar.program
-        return Refusal(f"{program}: {rule}", f"{program} is allowed, but {reason}")
+        return Refusal(f"{self.program}: {rule}", f"{self.program} is allowed, but {reason}")
 
 
 def _shown(value: str) -> str:
@@ -230,6 +257,8 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         canonical=canonical,
         clusters=table.get("clusters", False),
         equals=table.get("equals", False),
+        joined=tuple(table.get("joined", ())),
+        optional=frozenset(table.get("optional", ())),
         options_first=table.get("options_first", False),
         repeatable=frozenset(table.get("repeatable", ())),
         requires=tuple((frozenset(item["any"]), item["why"]) for item in table.get("requires", ())),
@@ -237,6 +266,8 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         forms=tuple(_parse_form(form) for form in forms),
         risks=_by_each_name(table.get("risks", {})),
         harden=tuple(table.get("harden", ())),
+        alone=frozenset(table.get("alone", ())),
+        variables=tuple(table.get("variables", {}).items()),
         spelling_patterns=tuple(re.compile(text) for text in table.get("spellings", ())),
         operands_are_urls=table.get("operands_are_urls", False),
         prefixes=tuple(table.get("prefixes", ("-",))),

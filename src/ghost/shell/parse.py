@@ -33,6 +33,10 @@ class CommandLine:
     """Where redirections point to."""
     nested: tuple[str, ...] = ()
     """Texts in double quotes that a shell would expand."""
+    operators: tuple[str, ...] = ()
+    """What stood outside quotes and is no word: operators, redirections, expansions."""
+    quoted: frozenset[int] = frozenset()
+    """Words of which some part was quoted or escaped."""
 
 
 _PIECE = re.compile(
@@ -72,6 +76,8 @@ class _Assembly:
     segments: list[tuple[str, ...]] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     nested: list[str] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
+    quoted: set[int] = field(default_factory=set)
     backticked: set[int] = field(default_factory=set)
     fault: Fault | None = None
     current: list[str] | None = None
@@ -83,6 +89,10 @@ class _Assembly:
             self.current = [text]
         else:
             self.current.append(text)
+
+    def add_quoted(self, text: str) -> None:
+        self.quoted.add(len(self.words))
+        self.add(text)
 
     def end_word(self) -> None:
         if self.current is None:
@@ -119,22 +129,25 @@ def parse(command: str) -> CommandLine:
             parts.add(text)
         elif kind == "single":
             _check_characters(parts, piece["single"])
-            parts.add(piece["single"])
+            parts.add_quoted(piece["single"])
         elif kind == "double":
             _add_double_quoted(parts, piece["double"])
         elif kind == "escaped":
             _check_characters(parts, piece["escaped"], quoted=False)
-            parts.add(piece["escaped"])
+            parts.add_quoted(piece["escaped"])
         elif kind == "redirection":
             parts.blame("pattern: redirection", f"{_ONE_COMMAND}{text} redirects, which reads or writes a file.{_FIX}")
+            parts.operators.append(text)
             parts.end_word()
             parts.awaiting_target = True
         elif kind == "operator":
             name = _OPERATOR_NAMES.get(text, "an operator")
             rule = "pattern: substitution" if text in ("`", "$(", "<(", ">(") else "pattern: operator"
             parts.blame(rule, f"{_ONE_COMMAND}{text!r} outside quotes is {name}.{_FIX}")
+            parts.operators.append(text)
             parts.end_segment()
         elif kind == "variable":
+            parts.operators.append(text)
             parts.blame(
                 "pattern: substitution", f"{_ONE_COMMAND}{text} is a variable. Write its value, or use single quotes."
             )
@@ -155,6 +168,8 @@ def parse(command: str) -> CommandLine:
         segments=tuple(parts.segments),
         targets=tuple(parts.targets),
         nested=tuple(parts.nested),
+        operators=tuple(parts.operators),
+        quoted=frozenset(parts.quoted),
     )
 
 
@@ -171,7 +186,7 @@ def _add_double_quoted(parts: _Assembly, raw: str) -> None:
             parts.nested.append(raw)
         raw = _DOUBLE_ESCAPE.sub(r"\1", raw)
     _check_characters(parts, raw)
-    parts.add(raw)
+    parts.add_quoted(raw)
 
 
 def _check_characters(parts: _Assembly, text: str, *, quoted: bool = True) -> None:
