@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -58,14 +59,34 @@ def explain(command: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(verdict, ensure_ascii=False, indent=2))
         return
-    tier = verdict["tier"]
-    print(f"command:        {plain(command)}")
-    print(f"classification: {verdict['classification']}")
-    print(f"tier:           {'passes all' if tier is None else tier}")
-    print(f"rule:           {plain(verdict['rule'])}")
-    print(f"why:            {plain(verdict['explanation'])}")
-    if verdict["arguments"]:
-        print(f"would run:      {' '.join(plain(word) if word else repr(word) for word in verdict['arguments'])}")
+    tier, parsed = verdict["tier"], verdict["parse"]
+    options = [
+        option["option"] if option["value"] is None else f"{option['option']} {_word(option['value'])}"
+        for option in parsed["options"]
+    ]
+    _line("command", command)
+    _line("program", parsed["program"])
+    _line("options", "  ".join(options))
+    _line("operands", "  ".join(map(_word, parsed["operands"])))
+    _line("operators", "  ".join(parsed["operators"]))
+    _line("then", "  ".join(parsed["other_commands"]))
+    _line("classification", verdict["classification"])
+    _line("tier", "passes all" if tier is None else str(tier))
+    _line("rule", verdict["rule"])
+    _line("why", verdict["explanation"])
+    _line("would run", shlex.join(verdict["arguments"] or ()))
+    _line("with", "  ".join(f"{name}={value}" for name, value in verdict["variables"].items()))
+    _line("resolves first", "  ".join(verdict["hosts"]))
+    _line("how to be SAFE", verdict["fix"] or "")
+
+
+def _line(name: str, text: str) -> None:
+    if text:
+        print(f"{name + ':':<16}{plain(text)}")
+
+
+def _word(text: str) -> str:
+    return shlex.quote(text) if text else "''"
 
 
 def _ending(text: str) -> str:

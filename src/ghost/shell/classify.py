@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ghost.errors import ConfigurationError
 from ghost.shell import az
 from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
 from ghost.shell.forbidden import credential_behind, forbidden
-from ghost.shell.grammar import Grammar, Refusal, grammars
+from ghost.shell.grammar import Grammar, Refusal
 from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
 from ghost.shell.urls import host_of
+from ghost.shell.user_policy import grammars
 from ghost.shell.values import DEFAULT_ROOTS, Roots, real_path
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -41,7 +43,10 @@ def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
         return Decision(RISKY, 3, "syntax: empty", "There is no command. Give one.", problem="empty_command")
     refusal = forbidden(command, line)
     if refusal is None:
-        decision = _judge(line, Roots(DEFAULT_ROOTS if roots is None else tuple(roots)))
+        try:
+            decision = _judge(line, Roots(DEFAULT_ROOTS if roots is None else tuple(roots)))
+        except ConfigurationError as error:  # a broken table: nothing is approved by the others either
+            return _cannot_run(line.words, "policy: unusable", f"No command is judged until this is mended: {error}", 1)
         if decision.classification == SAFE:
             return decision
         refusal = credential_behind(line.words)

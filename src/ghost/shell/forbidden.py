@@ -88,6 +88,20 @@ def _policy() -> _Policy:
     )
 
 
+@cache
+def programs_that_do_more() -> frozenset[str]:
+    """Programs that run code or other programs, or destroy or change what their operands name."""
+    policy = _policy()
+    named = policy.shells | policy.interpreters | policy.removers | policy.formatters | policy.power
+    return named | policy.wrappers.keys() | _POWER_MANAGERS | _WRITERS | _dangerous() | {"cat", "ssh"}
+
+
+@cache
+def _dangerous() -> frozenset[str]:
+    table = tomllib.loads((_POLICY.parent / "patterns.toml").read_text(encoding="utf-8"))
+    return frozenset(program for row in table["patterns"].values() for program in row["programs"].split())
+
+
 def forbidden(command: str, line: CommandLine) -> Refusal | None:
     """Why this command is never run; None when Tier 0 has nothing against it."""
     return _forbidden(command, line, _DEPTH)

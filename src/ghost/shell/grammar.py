@@ -236,7 +236,17 @@ def _shown(value: str) -> str:
     return repr(value if len(value) <= 80 else value[:77] + "...")
 
 
+_KEYS = frozenset((
+    "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "repeatable",
+    "requires", "only_with", "operands", "at_least", "at_most", "forms", "risks", "harden", "alone", "variables",
+    "spellings", "operands_are_urls", "prefixes", "examples",
+))  # fmt: skip
+_FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most"))
+
+
 def parse_grammar(table: Mapping[str, Any]) -> Grammar:
+    for key in (*(set(table) - _KEYS), *(key for form in table.get("forms", ()) for key in set(form) - _FORM_KEYS)):
+        raise ConfigurationError(f"A policy table has the unknown key {key!r}; known: {', '.join(sorted(_KEYS))}.")
     canonical: dict[str, str] = {}
     flags: set[str] = set()
     for spellings in table.get("flags", []):
@@ -314,7 +324,7 @@ def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> 
 
 
 @cache
-def grammars() -> Mapping[str, Grammar]:
-    """Every table by its program, read and checked once."""
+def built_in() -> Mapping[str, Grammar]:
+    """The tables of this package by their program, read and checked once."""
     tables = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(PROGRAMS.glob("*.toml")))
     return {grammar.program: grammar for grammar in map(parse_grammar, tables)}

@@ -20,6 +20,7 @@ from ghost.shell.audit import AuditRecord, ShellAudit
 from ghost.shell.classify import decide
 from ghost.shell.decision import Decision
 from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
+from ghost.shell.explain import explain
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
 from ghost.shell.output import Output, no_output, process_output
 from ghost.shell.redact import redact
@@ -90,17 +91,8 @@ class SafeExecShell:
 
     @staticmethod
     def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
-        """How a command would be judged, and by which rule; nothing runs and nothing is written."""
-        decision = decide(command, tuple(map(Path, roots)) if roots is not None else None)
-        return {
-            "classification": decision.classification,
-            "tier": decision.tier,
-            "rule": decision.rule,
-            "explanation": decision.explanation,
-            "arguments": list(decision.arguments) if decision.arguments is not None else None,
-            "environment": decision.environment,
-            "problem": decision.problem,
-        }
+        """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""
+        return explain(command, roots)
 
     def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Takes one command through the four stages and answers with the fields of the response.
@@ -185,11 +177,15 @@ class SafeExecShell:
         result = run(
             arguments,
             programs=self._programs,
-            environment=child_environment(self._programs, decision.environment, self._environment),
+            environment=self._variables_for(decision),
             timeout_seconds=timeout_seconds,
             runner=self._runner,
         )
         return _Finished(result, "timeout" if result.timed_out else None)
+
+    def _variables_for(self, decision: Decision) -> dict[str, str]:
+        extra = {**self._environment, **dict(decision.variables)}
+        return child_environment(self._programs, decision.environment, extra)
 
     # What is written down and answered: redacted, and with placeholders where the topology is hidden.
 

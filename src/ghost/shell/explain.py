@@ -1,0 +1,195 @@
+"""How a command is judged, in full: its parse, the rule that decided, and the nearest command that would be SAFE.
+
+Nothing runs here and nothing is written. The SAFE command is found by trying: operators and wrappers are left out, then
+options that are not SAFE, and what a table requires is added; a word that says what to do is never left out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ghost.shell.classify import decide
+from ghost.shell.decision import FORBIDDEN, SAFE, Decision
+from ghost.shell.grammar import Part
+from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
+from ghost.shell.user_policy import grammars
+
+_TRIES = 400
+_STEPS = 4
+_WRAPPERS = {"sudo": 0, "doas": 0, "env": 0, "nohup": 0, "time": 0, "nice": 0, "command": 0, "stdbuf": 0, "timeout": 1}
+"""Programs that run the command behind them, and how many words of their own stand before it."""
+_ADDITIONS = (("-c", "4"), ("-r",), ("-i",), ("-a",), ("-o", "/dev/null"), ("-I",))
+"""What tables require of a command: a count, a report mode, a selection, a discarded body."""
+
+
+def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
+    """Classification, tier, rule and explanation; `parse`; `safe_form` (or None) and `fix`, which says what to do."""
+    places = tuple(map(Path, roots)) if roots is not None else None
+    decision = decide(command, places)
+    line = parse(command.strip()[:MAX_LENGTH])
+    safe_form = None if decision.classification in (SAFE, FORBIDDEN) else _nearest_safe(line, decision, places)
+    return {
+        "classification": decision.classification,
+        "tier": decision.tier,
+        "rule": decision.rule,
+        "explanation": decision.explanation,
+        "arguments": list(decision.arguments) if decision.arguments is not None else None,
+        "environment": decision.environment,
+        "problem": decision.problem,
+        "hosts": list(decision.hosts),
+        "variables": dict(decision.variables),
+        "parse": _parsed(line, decision),
+        "safe_form": safe_form,
+        "fix": _fix(decision, safe_form),
+    }
+
+
+def _fix(decision: Decision, safe_form: str | None) -> str | None:
+    if decision.classification == SAFE:
+        return None
+    if decision.classification == FORBIDDEN:
+        return "Nothing makes it SAFE, and nobody can approve it."
+    if safe_form is not None:
+        return f"This would be SAFE: {safe_form}"
+    return "No form of it near this one is SAFE; a person has to approve it, or use another command."
+
+
+def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
+    """The command taken apart as its program would; what stands behind an operator is not taken apart."""
+    words = line.segments[0] if line.segments else ()
+    if decision.program in grammars() and decision.arguments is not None and line.fault is None:
+        words = (decision.program, *words[len(words) - _count_of_own_words(decision) :])
+    program = words[0] if words else ""
+    parts = _parts(words)
+    return {
+        "program": program,
+        "options": [{"option": part.option, "value": part.value} for part in parts if part.option is not None],
+        "operands": [part.value for part in parts if part.option is None],
+        "operators": list(line.operators),
+        "quoted": [line.words[index] for index in sorted(line.quoted) if index < len(line.words)],
+        "other_commands": [shlex.join(segment) for segment in line.segments[1:]],
+    }
+
+
+def _count_of_own_words(decision: Decision) -> int:
+    """How many words behind the program's name are the command's own: hardening is put in front of them."""
+    assert decision.arguments is not None
+    hardening = len(grammars()[decision.program].harden) if decision.classification == SAFE else 0
+    return len(decision.arguments) - 1 - hardening
+
+
+def _parts(words: Sequence[str]) -> list[Part]:
+    if not words:
+        return []
+    if grammar := grammars().get(words[0]):
+        return list(grammar.read(words))
+    return list(_az_parts(words) if words[0] == "az" else _plain_parts(words))
+
+
+def _az_parts(words: Sequence[str]) -> Iterator[Part]:
+    """az takes every word up to the next option as the option's values."""
+    position = 1
+    while position < len(words):
+        word = words[position]
+        end = position + 1
+        if not word.startswith("-"):
+            yield Part(None, word, word)
+        elif word.startswith("--") and "=" in word:
+            name, _, value = word.partition("=")
+            yield Part(name, value, word)
+        else:
+            while end < len(words) and not words[end].startswith("-"):
+                end += 1
+            yield Part(word, " ".join(words[position + 1 : end]) or None, word, takes_next=end > position + 1)
+        position = end
+
+
+def _plain_parts(words: Sequence[str]) -> Iterator[Part]:
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        if not word.startswith("-") or word == "-":
+            yield Part(None, word, word)
+        else:
+            yield Part(name, value, word) if equals else Part(word, None, word)
+
+
+def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...] | None) -> str | None:
+    """The SAFE command with the fewest options changed, breadth first; None where a few steps lead to none."""
+    words = _unwrapped(line.segments[0] if line.segments else (), decision)
+    if not words:
+        return None
+    seen = {words}
+    level = [words]
+    for _ in range(_STEPS):
+        following: list[tuple[str, ...]] = []
+        for candidate in level:
+            if decide(shlex.join(candidate), roots).classification == SAFE:
+                return shlex.join(candidate)
+            if len(seen) > _TRIES:
+                continue
+            for changed in islice(_changed(candidate), _TRIES):
+                if changed not in seen:
+                    seen.add(changed)
+                    following.append(changed)
+        level = following
+    return None
+
+
+def _unwrapped(words: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
+    """The command itself: without variables, wrappers and the directory of its program."""
+    while words:
+        name = words[0].rpartition("/")[2]
+        if name in _WRAPPERS:
+            rest = words[1:]
+            while rest and rest[0].startswith("-"):
+                rest = rest[1:]
+            words = rest[_WRAPPERS[name] :]
+        elif "=" in words[0] and words[0].partition("=")[0].isidentifier():
+            words = words[1:]
+        else:
+            break
+    if not words:
+        return ()
+    if words[0] not in grammars() and decision.program in grammars() and decision.arguments is not None:
+        return (decision.program, *decision.arguments[1:])
+    return (words[0].rpartition("/")[2], *words[1:])
+
+
+def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Every command that differs by one option left out, written in full or added."""
+    yield from _with_one_less(words)
+    if words[0] == "az":
+        return
+    for addition in _ADDITIONS:
+        if addition[0] not in words:
+            yield (words[0], *addition, *words[1:])
+    if words[0] == "curl":
+        for index, word in enumerate(words[1:], start=1):
+            if not word.startswith("-") and "." in word and "://" not in word and "/" not in words[index - 1]:
+                yield (*words[:index], f"http://{word}", *words[index + 1 :])
+
+
+def _with_one_less(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    grammar = grammars().get(words[0])
+    for index, word in enumerate(words[1:], start=1):
+        if not word.startswith(grammar.prefixes if grammar else "-") or len(word) < 2:
+            continue
+        end = index + 1
+        if words[0] == "az":
+            while end < len(words) and not words[end].startswith("-"):
+                end += 1
+        elif grammar is not None:
+            read = grammar.read((words[0], *words[index : index + 2]))
+            end += any(part.takes_next for part in read)
+            if len(word) > 2 and grammar.clusters and not word.startswith("--"):
+                for letter in range(1, len(word)):
+                    yield (*words[:index], word[:letter] + word[letter + 1 :], *words[index + 1 :])
+        is_unknown = grammar is None or word not in grammar.flags
+        without_next = (*words[:index], *words[end + 1 :])
+        if is_unknown and end == index + 1 and not all(other.startswith("-") for other in without_next[1:]):
+            yield without_next  # an unknown option may have had a value
+        yield (*words[:index], *words[end:])

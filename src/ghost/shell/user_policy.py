@@ -1,0 +1,87 @@
+"""Programs that a user adds to the allowlist: tables like the built-in ones, in the directory of GHOST_POLICY_DIR.
+
+A user's table may only add. It never changes a program of the built-in tables, nor allows one that runs code, writes,
+deletes, or runs other programs. The directory and its files must belong to the user or to root, with nobody else able
+to write them, and one broken file makes every command ask, so that a mistake is seen at once. See `docs/policy.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import ConfigurationError
+from ghost.shell.forbidden import programs_that_do_more
+from ghost.shell.grammar import Grammar, built_in, parse_grammar
+
+VARIABLE = "GHOST_POLICY_DIR"
+_FEWEST_EXAMPLES = 3
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_NOT_FOR_USERS = {
+    "spellings": "would give the words of other programs a new meaning",
+    "operands_are_urls": "is for curl, whose hosts the shell pins",
+}
+
+
+@cache
+def grammars() -> Mapping[str, Grammar]:
+    """Every table by its program: the built-in ones and the user's, read and checked once."""
+    directory = os.environ.get(VARIABLE)
+    return {**built_in(), **user_grammars(Path(directory))} if directory else built_in()
+
+
+def user_grammars(directory: Path) -> dict[str, Grammar]:
+    """The tables in a directory; ConfigurationError names the file and what is wrong with it."""
+    if not directory.is_absolute():
+        raise ConfigurationError(f"{VARIABLE} is {str(directory)!r}; give an absolute path.")
+    _check_owner(directory, is_directory=True)
+    return {grammar.program: grammar for grammar in _read(directory)}
+
+
+def _read(directory: Path) -> Iterator[Grammar]:
+    for path in sorted(directory.glob("*.toml")):
+        _check_owner(path, is_directory=False)
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+            _check_place(table, path)
+            yield parse_grammar(table)
+        except KeyError as error:
+            raise ConfigurationError(f"The policy file {path} has no {error.args[0]!r}.") from error
+        except (AttributeError, TypeError, ValueError, re.error, OSError) as error:
+            raise ConfigurationError(f"The policy file {path} cannot be read: {error}") from error
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error} (in {path})") from error
+
+
+def _check_owner(path: Path, *, is_directory: bool) -> None:
+    try:
+        status = path.lstat()
+    except OSError as error:
+        raise ConfigurationError(f"{VARIABLE}: {path} cannot be read: {error.strerror}.") from error
+    kind = stat.S_ISDIR(status.st_mode) if is_directory else stat.S_ISREG(status.st_mode)
+    if not kind:
+        raise ConfigurationError(f"{VARIABLE}: {path} is no {'directory' if is_directory else 'regular file'}.")
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ConfigurationError(f"{VARIABLE}: others can write {path}; make it yours alone: chmod go-w {path}")
+
+
+def _check_place(table: Mapping[str, Any], path: Path) -> None:
+    program = str(table["program"])
+    if program != path.stem or not _NAME.fullmatch(program):
+        raise ConfigurationError(f"The table is for {program!r}; a file is named after its program, {program}.toml.")
+    if program in built_in() or program == "az":
+        raise ConfigurationError(f"{program} has a built-in table, which a user's file cannot change.")
+    if program.lower() in programs_that_do_more():
+        raise ConfigurationError(f"{program} runs code, changes files or runs other programs, and always asks.")
+    for key, why in _NOT_FOR_USERS.items():
+        if key in table:
+            raise ConfigurationError(f"{key!r} {why}; leave it out.")
+    for kind in ("safe", "risky"):
+        if len(table["examples"][kind]) < _FEWEST_EXAMPLES:
+            raise ConfigurationError(f"The table of {program} needs {_FEWEST_EXAMPLES} {kind} examples or more.")

@@ -1,0 +1,101 @@
+"""What a person is shown of a command: its parse, the rule that decided, and the nearest command that is SAFE."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.shell.classify import decide
+from ghost.shell.explain import explain
+
+ROOTS = ["/tmp/captures"]
+
+
+@pytest.mark.parametrize(
+    ("command", "safe_form"),
+    [
+        ("ping -f 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("ping -4fc 4 10.0.0.1", "ping -4c 4 10.0.0.1"),
+        ("sudo ping 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("timeout 5 ping 10.0.0.1", "ping -c 4 10.0.0.1"),
+        ("/usr/bin/dig a.example", "dig a.example"),
+        ("mtr 10.0.0.1", "mtr -r 10.0.0.1"),
+        ("curl a.example", "curl http://a.example"),
+        ("curl -X POST -d x=1 http://a.example", "curl http://a.example"),
+        ("ping -c 4 10.0.0.1 | grep x", "ping -c 4 10.0.0.1"),
+        ("tshark -r /tmp/captures/a.pcap -w /tmp/x", "tshark -r /tmp/captures/a.pcap"),
+        ("dig -f names a.example", "dig a.example"),
+        ("az vm list -g prod-rg --debug", "az vm list -g prod-rg"),
+        ("python3 pcap_forensics.py /tmp/captures/a.cap --dask tcp://x", "pcap-forensics /tmp/captures/a.cap"),
+        ("ip link set eth0 up", None),
+        ("az vm delete -n v", None),
+        ("rm -rf /", None),
+        ("no-such-program -x y", None),
+        ("", None),
+        ("'", None),
+    ],
+)
+def test_the_nearest_safe_command_changes_options_and_never_what_is_asked(command: str, safe_form: str | None) -> None:
+    told = explain(command, ROOTS)
+
+    assert told["safe_form"] == safe_form
+    assert told["fix"]
+    if safe_form is not None:
+        assert decide(safe_form, None).classification == "SAFE"
+        assert safe_form in told["fix"]
+
+
+def test_the_parse_is_that_of_the_program() -> None:
+    told = explain("ping -4nc3 '10.0.0.1' -W 2 | sort -u > x", ROOTS)
+
+    assert told["parse"] == {
+        "program": "ping",
+        "options": [
+            {"option": "-4", "value": None},
+            {"option": "-n", "value": None},
+            {"option": "-c", "value": "3"},
+            {"option": "-W", "value": "2"},
+        ],
+        "operands": ["10.0.0.1"],
+        "operators": ["|", ">"],
+        "quoted": ["10.0.0.1"],
+        "other_commands": ["sort -u"],
+    }
+
+
+def test_a_safe_command_is_told_with_what_the_shell_adds() -> None:
+    told = explain("tshark -r /tmp/captures/a.pcap -qz conv,tcp", ROOTS)
+
+    assert (told["classification"], told["fix"], told["safe_form"]) == ("SAFE", None, None)
+    assert told["arguments"][:2] == ["tshark", "-n"]
+    assert told["variables"]["WIRESHARK_CONFIG_DIR"] == "/nonexistent"
+    assert told["parse"]["options"] == [
+        {"option": "-r", "value": "/tmp/captures/a.pcap"},
+        {"option": "-q", "value": None},
+        {"option": "-z", "value": "conv,tcp"},
+    ]
+
+
+def test_values_of_az_options_are_told_apart_from_its_words() -> None:
+    told = explain("az vm list --query \"[?a == 'x'].name\" --show-details -o=json", ROOTS)
+
+    assert told["parse"]["operands"] == ["vm", "list"]
+    assert told["parse"]["options"][:2] == [
+        {"option": "--query", "value": "[?a == 'x'].name"},
+        {"option": "--show-details", "value": None},
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(max_size=80)
+    | st.lists(
+        st.sampled_from(["ping", "-c", "-f", "--x=y", "az", "vm", "list", "|", ">", "'", "\\", "sudo", "4", "@", "$x"])
+    ).map(" ".join)
+)
+def test_any_text_is_explained(command: str) -> None:
+    told = explain(command, ROOTS)
+
+    assert told["classification"] == decide(command).classification
+    assert told["safe_form"] is None or decide(told["safe_form"]).classification == "SAFE"
