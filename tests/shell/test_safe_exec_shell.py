@@ -118,7 +118,7 @@ def test_a_real_ping_of_loopback_runs_unasked(make: Any) -> None:
     assert response["exit_code"] == 0
     assert "1 packets transmitted, 1 received" in response["output"]
     assert response["audit_id"] == "s1_001"
-    assert response["sandbox"] == []
+    assert response["sandbox"] == records(shell)[0]["sandbox"]
     assert response["duration_seconds"] > 0
 
 
@@ -236,12 +236,19 @@ def test_an_endless_command_is_an_error_and_leaves_a_bounded_record(make: Any) -
     assert shell.audit_path.stat().st_size < 40_000
 
 
-def test_a_required_sandbox_that_does_not_exist_stops_everything(make: Any) -> None:
-    shell = make(never, sandbox="required")
+def test_a_required_sandbox_that_cannot_be_had_stops_what_nobody_approved(make: Any, script: Any) -> None:
+    shell = make(approve, sandbox="required", runner=lambda *_, **__: pytest.fail("it ran"))
     assert ask(shell, "ss -tln")["error"] == "sandbox_unavailable"
+    assert records(shell)[0]["error"] == "sandbox_unavailable"
     assert ask(shell, "rm -rf /")["error"] == "forbidden_command"
     with pytest.raises(UsageError, match="sandbox"):
         make(sandbox="maybe")
+
+
+def test_an_approved_command_runs_without_a_sandbox(make: Any, tmp_path: Path) -> None:
+    response = ask(make(approve, sandbox="required"), f"touch {tmp_path}/made")
+    assert (response["exit_code"], response["sandbox"]) == (0, [])
+    assert (tmp_path / "made").exists()
 
 
 # Running

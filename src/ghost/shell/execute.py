@@ -9,17 +9,18 @@ from __future__ import annotations
 import fnmatch
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import time
 import tomllib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from ghost.shell.launcher import StartedProgram, start_program
+from ghost.shell.sandbox import Confinement, Sandbox
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 256 * 1024
@@ -29,7 +30,6 @@ NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
 _READ_SIZE = 1 << 16
-_POLL_SECONDS = 0.05
 _LINGER_SECONDS = 0.3  # what a program's last words may take once it has ended, where a child holds its pipe
 
 Runner = Callable[..., Any]
@@ -67,6 +67,8 @@ class Run:
     exit_code: int | None
     timed_out: bool
     duration_seconds: float
+    layers: tuple[str, ...] = ()
+    """Of the sandbox, those it ran in."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,12 @@ def run(
     environment: Mapping[str, str],
     timeout_seconds: float,
     runner: Runner | None = None,
+    sandbox: Sandbox | None = None,
 ) -> Run:
-    """Runs `arguments[0]` of the program directories with the rest as its arguments.
+    """Runs `arguments[0]` of the program directories with the rest as its arguments, in a sandbox where one is given.
 
-    A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it.
+    A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it. Raises
+    `SandboxUnavailableError` where the sandbox cannot be had as its mode requires it, or a layer cannot be applied.
     `KeyboardInterrupt` ends the program's whole group, then goes on to the caller.
     """
     name = arguments[0]
@@ -128,10 +132,12 @@ def run(
         if program is None:
             return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
         words = [str(program), *arguments[1:]]
+    sandbox = sandbox if sandbox is not None else Sandbox("off", (), programs.search_path)
     try:
-        if runner is not None:
-            return _run_with(runner, words, environment, timeout_seconds)
-        return _run_built_in(words, environment, timeout_seconds)
+        with sandbox.confine(name, words, environment, foreign_runner=runner is not None) as confinement:
+            if runner is not None:
+                return _run_with(runner, words, environment, timeout_seconds)
+            return _run_built_in(words, confinement.environment or environment, timeout_seconds, confinement)
     except FileNotFoundError:
         return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
     except (OSError, ValueError) as error:
@@ -142,79 +148,80 @@ def run(
         )
 
 
-def _run_built_in(words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
+def _run_built_in(
+    words: list[str], environment: Mapping[str, str], timeout_seconds: float, confinement: Confinement
+) -> Run:
     started = time.monotonic()
-    process = subprocess.Popen(  # noqa: S603 - this is the place; an argument list, never a shell
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(environment),
-        start_new_session=True,
-        close_fds=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    stdout, stderr = _BoundedStream(process.stdout, STDOUT_LIMIT), _BoundedStream(process.stderr, STDERR_LIMIT)
-    try:
-        timed_out = not _drain(process, (stdout, stderr), started + timeout_seconds)
-    finally:
-        _end_group(process)
-        stdout.close()
-        stderr.close()
-    return Run(
-        stdout.captured(),
-        stderr.captured(),
-        None if timed_out else process.returncode,
-        timed_out,
-        time.monotonic() - started,
-    )
+    with _BoundedStream(STDOUT_LIMIT) as stdout, _BoundedStream(STDERR_LIMIT) as stderr:
+        program = start_program(words, environment, confinement, stdout.writing_end, stderr.writing_end)
+        try:
+            stdout.close_writing_end()
+            stderr.close_writing_end()
+            timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds)
+        finally:
+            program.end()
+        return Run(
+            stdout.captured(),
+            stderr.captured(),
+            None if timed_out else program.exit_code,
+            timed_out,
+            time.monotonic() - started,
+            confinement.layers,
+        )
 
 
-def _drain(process: subprocess.Popen[bytes], streams: Sequence[_BoundedStream], deadline: float) -> bool:
+def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float) -> bool:
     """Reads both pipes until the program has ended; False where the deadline came first.
 
     The pipes may outlive the program, held open by a child of its own, so their end is not waited for.
     """
-    ended_at: float | None = None
-    pause = 0.001
     with selectors.DefaultSelector() as selector:
+        selector.register(program.control, selectors.EVENT_READ)
         for stream in streams:
-            selector.register(stream.pipe, selectors.EVENT_READ, stream)
-        while True:
-            now = time.monotonic()
-            if ended_at is None and _has_ended(process):
-                ended_at = now
-            if ended_at is not None and (not selector.get_map() or now > ended_at + _LINGER_SECONDS):
-                return True
-            if ended_at is None and now >= deadline:
-                return False
-            if not selector.get_map():
-                pause = min(pause * 2, _POLL_SECONDS)
-                time.sleep(min(pause, max(0.0, deadline - now)))
-                continue
-            for key, _ in selector.select(min(_POLL_SECONDS, max(0.0, deadline - now) if ended_at is None else 1)):
-                if not key.data.read():
+            selector.register(stream.reading_end, selectors.EVENT_READ, stream)
+        while program.exit_code is None or len(selector.get_map()) > 1:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return program.exit_code is not None
+            for key, _ in selector.select(left):
+                if key.data is None:
+                    program.read_answers()
+                    if program.exit_code is not None:
+                        deadline = time.monotonic() + _LINGER_SECONDS
+                elif not key.data.read():
                     selector.unregister(key.fileobj)
+    return True
 
 
 class _BoundedStream:
     """A pipe of which at most `limit` bytes are kept: half from its beginning, half from its end."""
 
-    def __init__(self, pipe: IO[bytes], limit: int) -> None:
-        self.pipe = pipe
+    def __init__(self, limit: int) -> None:
+        self.reading_end, self.writing_end = os.pipe()
+        os.set_blocking(self.reading_end, False)
         self._limit = limit
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
         self._total = 0
         self._lines = 0
-        os.set_blocking(pipe.fileno(), False)
+
+    def __enter__(self) -> _BoundedStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.reading_end)
+        self.close_writing_end()
+
+    def close_writing_end(self) -> None:
+        if self.writing_end >= 0:
+            os.close(self.writing_end)
+            self.writing_end = -1
 
     def read(self) -> bool:
         """Takes what is there; False at the end of the stream."""
         try:
-            chunk = os.read(self.pipe.fileno(), _READ_SIZE)
+            chunk = os.read(self.reading_end, _READ_SIZE)
         except BlockingIOError:
             return True
         except OSError:
@@ -233,28 +240,6 @@ class _BoundedStream:
     def captured(self) -> Captured:
         tail = b"".join(self._tail)[-(self._limit // 2) :]
         return Captured(bytes(self._head), tail, self._total, self._lines)
-
-    def close(self) -> None:
-        self.pipe.close()
-
-
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the program has ended, without reaping it: its number must stay its own until its group is ended."""
-    if process.returncode is not None:
-        return True
-    if not hasattr(os, "waitid"):
-        return process.poll() is not None
-    with suppress(ChildProcessError):
-        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    return process.poll() is not None
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends whatever is left of the program's group, itself included, and reaps it."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):  # a program of another user may refuse to be ended
-        process.wait(2)
 
 
 def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:

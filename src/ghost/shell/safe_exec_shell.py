@@ -5,6 +5,7 @@ It knows nothing of who asks or why, keeps no raw output, retries nothing, and n
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,13 @@ from ghost.shell.addresses import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolv
 from ghost.shell.anonymize import TopologyAnonymizer
 from ghost.shell.audit import AuditRecord, ShellAudit
 from ghost.shell.classify import decide
-from ghost.shell.decision import Decision
+from ghost.shell.decision import SAFE, Decision
 from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.explain import explain
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
 from ghost.shell.output import Output, no_output, process_output
 from ghost.shell.redact import redact
+from ghost.shell.sandbox import Sandbox, SandboxUnavailableError
 
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
@@ -34,8 +36,9 @@ class SafeExecShell:
     """Runs one command at a time for one session; every one of them leaves a record.
 
     `program_dirs`: where programs are looked for; default the system directories and the configured az.
-    `environment`: further variables of child processes. `sandbox`: `auto` or `required`. `runner` has the calling
-    convention of `subprocess.run`. `resolver` tells the addresses of a host name.
+    `environment`: further variables of child processes. `sandbox`: `auto` applies to SAFE commands the layers there
+    are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
+    `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name.
     """
 
     def __init__(
@@ -56,8 +59,8 @@ class SafeExecShell:
     ) -> None:
         if not valid_session_id(session_id):
             raise UsageError(f"{session_id!r} is no session id: use letters, digits, '_', '-' and '.', 100 at most")
-        if sandbox not in ("auto", "required"):
-            raise UsageError(f"sandbox is {sandbox!r}: use 'auto' or 'required'")
+        if sandbox not in ("auto", "required", "off"):
+            raise UsageError(f"sandbox is {sandbox!r}: use 'auto', 'required' or 'off'")
         settings = Settings()
         directory = Path(audit_dir)
         self.session_id = session_id
@@ -71,7 +74,7 @@ class SafeExecShell:
             else Programs(tuple(Path(d).absolute() for d in program_dirs))
         )
         self._environment = dict(environment or {})
-        self._sandbox = sandbox
+        self._sandbox = Sandbox(sandbox, tuple(map(os.path.realpath, self._roots)), self._programs.search_path)
         self._runner = runner
         self._resolver = resolver if resolver is not None else resolve_by_system
         self._clock: Clock = SystemClock()
@@ -134,6 +137,7 @@ class SafeExecShell:
             record,
             status="completed" if finished.error is None else "error",
             error=finished.error,
+            sandbox=finished.run.layers if finished.run else (),
             exit_code=finished.run.exit_code if finished.run else None,
             duration_seconds=round(finished.run.duration_seconds, 3) if finished.run else None,
         )
@@ -153,9 +157,6 @@ class SafeExecShell:
         return decide(command, self._roots)
 
     def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
-        if self._sandbox == "required" and decision.classification != "FORBIDDEN":
-            # No layer exists on this system: nobody is asked about what could not run.
-            return Passage("error", command, decision, None, error="sandbox_unavailable")
         return pass_gate(command, decision, reasoning, self._judge_again, self._callback, self._hitl_timeout_seconds)
 
     def _judge_again(self, modified_command: str) -> Decision:
@@ -174,13 +175,17 @@ class SafeExecShell:
                 message = f"curl: ({COULD_NOT_RESOLVE}) Could not resolve host: {pinned.unresolved}"
                 return _Finished(failed_run(COULD_NOT_RESOLVE, message), None)
             arguments = pinned.arguments
-        result = run(
-            arguments,
-            programs=self._programs,
-            environment=self._variables_for(decision),
-            timeout_seconds=timeout_seconds,
-            runner=self._runner,
-        )
+        try:
+            result = run(
+                arguments,
+                programs=self._programs,
+                environment=self._variables_for(decision),
+                timeout_seconds=timeout_seconds,
+                runner=self._runner,
+                sandbox=self._sandbox if decision.classification == SAFE else None,
+            )
+        except SandboxUnavailableError:
+            return _Finished(None, "sandbox_unavailable")
         return _Finished(result, "timeout" if result.timed_out else None)
 
     def _variables_for(self, decision: Decision) -> dict[str, str]:

@@ -43,6 +43,13 @@ def settle(state: dict[str, Any], now: datetime) -> None:
                 _upload(state, capture)
 
 
+def settled(lab: LabDirectory) -> dict[str, Any]:
+    """The state as it is by now, for reading: nothing is written, so a read needs no right to write."""
+    state = lab.state()
+    settle(state, lab.clock.now())
+    return state
+
+
 def status(capture: Capture, now: datetime) -> str:
     if capture["error"] is not None:
         return "Error"
@@ -161,20 +168,17 @@ def show(lab: LabDirectory, options: Namespace) -> Any:
 
 @command("network watcher packet-capture show-status", *BY_LOCATION)
 def show_status(lab: LabDirectory, options: Namespace) -> Any:
-    with lab.changing() as state:
-        now = lab.clock.now()
-        settle(state, now)
-        capture = _find(lab, state, options)
-        answer = {
-            "captureStartTime": isoformat(starts(capture)),
-            "id": _capture_id(lab.world, capture),
-            "name": capture["name"],
-            "packetCaptureError": [capture["error"]] if capture["error"] else [],
-            "packetCaptureStatus": status(capture, now),
-        }
-        if answer["packetCaptureStatus"] == "Stopped":
-            answer["stopReason"] = "Manual" if capture["stopped"] is not None else "TimeExceeded"
-        return answer
+    capture = _find(lab, settled(lab), options)
+    answer = {
+        "captureStartTime": isoformat(starts(capture)),
+        "id": _capture_id(lab.world, capture),
+        "name": capture["name"],
+        "packetCaptureError": [capture["error"]] if capture["error"] else [],
+        "packetCaptureStatus": status(capture, lab.clock.now()),
+    }
+    if answer["packetCaptureStatus"] == "Stopped":
+        answer["stopReason"] = "Manual" if capture["stopped"] is not None else "TimeExceeded"
+    return answer
 
 
 @command("network watcher packet-capture stop", *BY_LOCATION, "--no-wait ?")

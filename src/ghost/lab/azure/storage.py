@@ -1,6 +1,7 @@
 """The data commands of storage: containers and blobs. The only blobs are those that captures leave.
 
-A blob's bytes are made by `ghost.lab.wire` when they are first asked for, and kept in the lab's `blobs/`.
+A blob's bytes are made by `ghost.lab.wire` when they are asked for, and kept in the lab's `blobs/` once downloaded.
+Commands that read write nothing: they run in a sandbox that would not let them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.lab.azure import shapes
-from ghost.lab.azure.captures import DEFAULT_CONTAINER, settle
+from ghost.lab.azure.captures import DEFAULT_CONTAINER, settle, settled
 from ghost.lab.azure.commands import command
 from ghost.lab.azure.errors import AzError, blob_service_not_found, usage
 from ghost.lab.directory import LabDirectory
@@ -84,6 +85,7 @@ def blob_download(lab: LabDirectory, options: Namespace) -> Any:
     """Without `--file` the bytes go to standard output."""
     blob = _blob(lab, options)
     content = _content(lab, blob)
+    _keep(lab, blob, content)
     if options.file is None:
         sys.stdout.buffer.write(content)
         return None
@@ -98,6 +100,7 @@ def blob_download(lab: LabDirectory, options: Namespace) -> Any:
 def blob_delete(lab: LabDirectory, options: Namespace) -> None:
     blob = _blob(lab, options)
     with lab.changing() as state:
+        settle(state, lab.clock.now())
         state["blobs"] = [other for other in state.get("blobs", []) if _place(other) != _place(blob)]
     _file(lab, blob).unlink(missing_ok=True)
 
@@ -141,23 +144,28 @@ def _blob(lab: LabDirectory, options: Namespace) -> Blob:
 
 
 def _settled(lab: LabDirectory) -> list[Blob]:
-    with lab.changing() as state:
-        settle(state, lab.clock.now())
-        return list(state.get("blobs", []))
+    return list(settled(lab).get("blobs", []))
 
 
 def _content(lab: LabDirectory, blob: Blob) -> bytes:
+    """The bytes that were kept, or the same made anew: to look at a blob needs no right to write."""
     path = _file(lab, blob)
-    if not path.exists():
-        from ghost.lab.wire import synthesize
+    if path.exists():
+        return path.read_bytes()
+    from ghost.lab.wire import synthesize
 
-        start = datetime.fromisoformat(blob["starts"])
-        content = synthesize(lab.world, blob["machine"], start, blob["seconds"], lab.world.seed)
-        private_dir(path.parent)
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(content)
-        partial.replace(path)
-    return path.read_bytes()
+    start = datetime.fromisoformat(blob["starts"])
+    return synthesize(lab.world, blob["machine"], start, blob["seconds"], lab.world.seed)
+
+
+def _keep(lab: LabDirectory, blob: Blob, content: bytes) -> None:
+    with lab.changing() as state:
+        settle(state, lab.clock.now())
+    path = _file(lab, blob)
+    private_dir(path.parent)
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(content)
+    partial.replace(path)
 
 
 def _file(lab: LabDirectory, blob: Blob) -> Path:

@@ -1,0 +1,253 @@
+"""The program that starts programs: a small process with one thread, to which the shell sends what is to run.
+
+It is run by its path with `python -I -S` and imports nothing of Ghost. A process that has one thread may fork and
+then run Python before it executes, which the shell itself may not: it has threads. Between the two a command
+is confined, step by step, as the request says; a step that fails ends the command before its program has begun.
+
+A request is a length of four bytes, a marshalled dict, and four descriptors: the working directory, standard output,
+standard error, and the command's control socket. On the control socket the answers are a letter and a number each:
+`F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group is left.
+Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import marshal
+import os
+import select
+import signal
+import socket
+import stat
+import struct
+import sys
+from contextlib import suppress
+from typing import Any
+
+ANSWER = struct.Struct("<ci")
+LENGTH = struct.Struct("<I")
+DESCRIPTORS = 4
+
+# linux/prctl.h, linux/capability.h, linux/landlock.h
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER, CAPABILITY_VERSION_3 = 4, 2, 0x20080522
+LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_RULE_PATH_BENEATH = 444, 445, 446, 1
+
+
+class StepFailedError(Exception):
+    """A step of a start that did not work; `step` is the letter the shell is told."""
+
+    def __init__(self, step: bytes, number: int) -> None:
+        super().__init__(step, number)
+        self.step = step
+        self.number = number
+
+
+def main(descriptor: int) -> None:
+    shell = socket.socket(fileno=descriptor)
+    woken, wake = socket.socketpair()
+    for end in (woken, wake):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    running: dict[int, Running] = {}
+    waiting = select.poll()
+    waiting.register(shell, select.POLLIN)
+    waiting.register(woken, select.POLLIN)
+    parent = _descriptor_of(os.getppid())
+    if parent is not None:
+        waiting.register(parent, select.POLLIN)  # a child of the shell may hold the socket open when the shell ends
+    try:
+        while True:
+            for number, _ in waiting.poll():
+                if number == shell.fileno():
+                    started = _take(shell, libc)
+                    running[started.control.fileno()] = started
+                    waiting.register(started.control, select.POLLIN)
+                elif number == woken.fileno():
+                    with suppress(BlockingIOError):
+                        woken.recv(4096)
+                elif number == parent:
+                    return
+                elif number in running:
+                    running[number].end()
+                    waiting.unregister(number)
+            for number, command in list(running.items()):
+                if command.is_over():
+                    with suppress(KeyError):
+                        waiting.unregister(number)
+                    command.control.close()
+                    del running[number]
+    finally:
+        for command in running.values():
+            command.end()
+
+
+def _descriptor_of(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except OSError:
+        return None
+
+
+class Running:
+    """A command that was started, until nothing of it is left."""
+
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid = pid
+        self.control = control
+        self._told = False
+        self._ending = False
+
+    def end(self) -> None:
+        """Ends its whole group. Its leader is not reaped before, so that the number is still its own."""
+        self._ending = True
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def is_over(self) -> bool:
+        """Tells the shell how the program ended, once; true when it was told to end and has been reaped."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return False
+        if not self._told:
+            self._told = True
+            self._answer(b"X", ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
+        if not self._ending:
+            return False
+        self.end()
+        os.waitid(os.P_PID, self.pid, os.WEXITED)
+        self._answer(b"R", 0)
+        return True
+
+    def _answer(self, letter: bytes, number: int) -> None:
+        with suppress(OSError):
+            self.control.send(ANSWER.pack(letter, number))
+
+
+def _take(shell: socket.socket, libc: Any) -> Running:
+    """Receives one request and starts what it asks for. The end of the shell ends this process."""
+    header, descriptors, _, _ = socket.recv_fds(shell, LENGTH.size, DESCRIPTORS)
+    if len(header) < LENGTH.size or len(descriptors) != DESCRIPTORS:
+        raise SystemExit
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    (left,) = LENGTH.unpack(header)
+    body = bytearray()
+    while len(body) < left:
+        chunk = shell.recv(min(left - len(body), 1 << 20))
+        if not chunk:
+            raise SystemExit
+        body += chunk
+    request = marshal.loads(body)  # noqa: S302 - from the process that started this one, over a socket of the two alone
+    own = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become(request, descriptors, libc, own)
+        except StepFailedError as failure:
+            os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
+        except OSError as failure:
+            os.write(descriptors[3], ANSWER.pack(b"F", failure.errno or 0))
+        except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
+            os.write(descriptors[3], ANSWER.pack(b"F", 0))
+        finally:
+            os._exit(127)
+    for descriptor in descriptors[:3]:
+        os.close(descriptor)
+    return Running(pid, socket.socket(fileno=descriptors[3]))
+
+
+def _become(request: dict[str, Any], descriptors: list[int], libc: Any, launcher: int) -> None:
+    """The new process becomes the program: its own session, its own output, its confinement, then it executes."""
+    os.setsid()
+    if libc is not None:
+        _prctl(libc, b"d", PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != launcher:
+            os._exit(127)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what Python ignores, the program would inherit as ignored
+        signal.signal(number, signal.SIG_DFL)
+    os.fchdir(descriptors[0])
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(descriptors[1], 1)
+    os.dup2(descriptors[2], 2)
+    if request["umask"] is not None:
+        os.umask(request["umask"])
+    for name, limit in request["limits"]:
+        _limit(name, limit)
+    if (steps := request["confinement"]) is not None:
+        _confine(libc, steps)
+    os.execve(request["program"], request["words"], request["environment"])  # noqa: S606 - what a launcher is for
+
+
+def _limit(name: str, limit: int) -> None:
+    import resource
+
+    number = getattr(resource, name)
+    _, hard = resource.getrlimit(number)
+    bound = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(number, (bound, bound))
+
+
+def _confine(libc: Any, steps: dict[str, Any]) -> None:
+    """Gives up, for this process and its children, what `steps` names. Nothing of it can be taken back."""
+    if steps["no_new_privs"]:
+        _prctl(libc, b"n", PR_SET_NO_NEW_PRIVS, 1)
+    if steps["capabilities"] is not None:
+        _drop_capabilities(libc, steps["capabilities"])
+    if steps["landlock"] is not None:
+        _restrict_files(libc, *steps["landlock"])
+    if steps["seccomp"] is not None:
+        code = ctypes.create_string_buffer(steps["seccomp"], len(steps["seccomp"]))
+        program = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))
+        _prctl(libc, b"s", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(program))
+
+
+def _drop_capabilities(libc: Any, kept: int) -> None:
+    """Keeps of the capabilities there are only those of the mask `kept`, in every set."""
+    data = (ctypes.c_uint32 * 6)()
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    _check(libc.capget(header, data), b"c")
+    _prctl(libc, b"c", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    for capability in range(64):
+        if not kept >> capability & 1 and libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+            break  # past the last capability, or no right to change the set: without new privileges it gives none
+    for half in range(2):
+        mask = data[3 * half + 1] & (kept >> 32 * half & 0xFFFFFFFF)
+        data[3 * half], data[3 * half + 1], data[3 * half + 2] = mask, mask, 0
+    _check(libc.capset(header, data), b"c")
+
+
+def _restrict_files(libc: Any, ruleset: bytes, file_rights: int, rules: list[tuple[bytes, int]]) -> None:
+    """Landlock: denies what `ruleset` handles but for the rights below each path of `rules` that there is."""
+    descriptor = _check(libc.syscall(LANDLOCK_CREATE_RULESET, ruleset, ctypes.c_size_t(len(ruleset)), 0), b"l")
+    for path, rights in rules:
+        try:
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= file_rights
+        rule = struct.pack("=Qi", rights, place)
+        if rights:
+            _check(libc.syscall(LANDLOCK_ADD_RULE, descriptor, LANDLOCK_RULE_PATH_BENEATH, rule, 0), b"l")
+        os.close(place)
+    _check(libc.syscall(LANDLOCK_RESTRICT_SELF, descriptor, 0), b"l")
+    os.close(descriptor)
+
+
+def _prctl(libc: Any, step: bytes, option: int, *arguments: Any) -> None:
+    words = [a if isinstance(a, ctypes.c_char_p) else ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    _check(libc.prctl(option, *words), step)
+
+
+def _check(result: int, step: bytes) -> int:
+    if result < 0:
+        raise StepFailedError(step, ctypes.get_errno())
+    return result
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
