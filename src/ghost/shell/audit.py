@@ -6,6 +6,8 @@ said on standard error and stops nothing.
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import RecordError
-from ghost.records import ChainedLog, Head, read_json, read_valid_records, write_json
+from ghost.records import ChainedLog, Head, private_dir, read_json, read_valid_records, write_json
+from ghost.shell.decision import SAFE
 
 SUMMARY_CHARACTERS = 200
 
@@ -83,10 +86,20 @@ class ShellAudit:
         return f"{self.session_id}_{sequence:03d}"
 
     def begin(self, record: AuditRecord) -> None:
-        """Leaves word that a command is about to run: a crash must not hide that it did."""
+        """Leaves word that a command is about to run: a crash must not hide that it did.
+
+        For what may change something the word is on the disk before the command runs. For a SAFE command the system
+        has it, which outlives a crash of Ghost, though not of the machine; waiting for the disk twice would cost more
+        than most such commands take.
+        """
         try:
-            write_json(self.intent_path, record.as_dict())
-        except (RecordError, ValueError) as error:
+            if record.classification == SAFE:
+                private_dir(self.intent_path.parent)
+                with open(self.intent_path, "w", encoding="utf-8", opener=_private) as file:
+                    file.write(json.dumps(record.as_dict()))
+            else:
+                write_json(self.intent_path, record.as_dict())
+        except (RecordError, OSError, ValueError) as error:
             self._warn(f"the intent of {record.audit_id} is not written: {error}")
 
     def write(self, record: AuditRecord) -> None:
@@ -96,6 +109,7 @@ class ShellAudit:
     def _append(self, record: dict[str, Any], audit_id: str) -> None:
         try:
             self._log.append(record)
+            _to_disk(self.path)
             write_json(self.head_path, self._log.head.as_dict())
             self.intent_path.unlink(missing_ok=True)
         except (RecordError, OSError) as error:
@@ -136,6 +150,19 @@ class ShellAudit:
     def _recorded(self, audit_id: str) -> bool:
         records, _ = read_valid_records(self.path)
         return any(record.get("audit_id") == audit_id for record in records)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _to_disk(path: Path) -> None:
+    """Not only handed to the system: a record outlives a crash of the machine."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _warn_on_stderr(message: str) -> None:

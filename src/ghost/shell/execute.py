@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -97,13 +98,11 @@ def child_environment(
     programs: Programs, target: str, extra: Mapping[str, str] | None, inherited: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """The variables a child gets: an allowlist of the caller's, fixed ones, `extra`; never a key or a token."""
-    policy = _ENVIRONMENT_POLICY
-    allowed = [*policy["inherit"], *(policy["inherit_azure"] if target == "azure" else [])]
-    variables = {n: v for n, v in inherited.items() if any(fnmatch.fnmatchcase(n, pattern) for pattern in allowed)}
-    variables.update(policy["set"])
+    variables = {n: v for n, v in inherited.items() if _INHERITED[target].match(n)}
+    variables.update(_ENVIRONMENT_POLICY["set"])
     variables["PATH"] = programs.search_path
     variables.update(extra or {})
-    return {n: v for n, v in variables.items() if not any(fnmatch.fnmatchcase(n, p) for p in policy["never"])}
+    return {n: v for n, v in variables.items() if not _NEVER.match(n)}
 
 
 def run(
@@ -282,3 +281,12 @@ def _is_program(path: Path) -> bool:
 _ENVIRONMENT_POLICY: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "policy" / "environment.toml").read_text(encoding="utf-8")
 )
+
+
+def _any_of(*lists: str) -> re.Pattern[str]:
+    """One expression for the patterns of some lists of the policy."""
+    return re.compile("|".join(fnmatch.translate(pattern) for name in lists for pattern in _ENVIRONMENT_POLICY[name]))
+
+
+_INHERITED = {"local": _any_of("inherit"), "azure": _any_of("inherit", "inherit_azure")}
+_NEVER = _any_of("never")

@@ -13,8 +13,10 @@ Whatever the shell sends there, and the end of that socket, ends the group. The 
 from __future__ import annotations
 
 import ctypes
+import gc
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
@@ -44,6 +46,7 @@ class StepFailedError(Exception):
 
 
 def main(descriptor: int) -> None:
+    gc.disable()  # a new process that looks through all objects would copy them
     shell = socket.socket(fileno=descriptor)
     woken, wake = socket.socketpair()
     for end in (woken, wake):
@@ -183,8 +186,6 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any, launcher
 
 
 def _limit(name: str, limit: int) -> None:
-    import resource
-
     number = getattr(resource, name)
     _, hard = resource.getrlimit(number)
     bound = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
