@@ -1,21 +1,22 @@
-"""Which az commands only read: a table of command paths and options, `policy/az_reads.toml`.
+"""Which az commands only read: `ghost.azure`'s table of what the CLI offers, and reviewed lists in `policy/az_*.toml`.
 
-An az command is SAFE when its leading words are a path of the table, every option is known for that path and spelled
-in full, no word is left over and no value names a file with `@`. The verb of a command can only explain why it is
-RISKY; it makes nothing SAFE.
+An az command is SAFE when its leading words are a read, every option is known for it, admitted by `az_options.toml`
+and spelled in full, no word is left over and no value names a file with `@`. A read is a command whose HTTP methods
+are GET and HEAD alone, or one that a reviewed list holds; `az_risky_reads.toml` takes away what yields secrets or acts.
+The verb of a command can only make it RISKY; it makes nothing SAFE.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from ghost.azure import Arity, Catalogue, Command, Option, catalogue, parse_options
 from ghost.errors import ConfigurationError
 from ghost.shell.grammar import Refusal
 from ghost.shell.parse import parse
@@ -23,29 +24,35 @@ from ghost.shell.values import Check, Roots, parse_type
 
 POLICY = Path(__file__).parent / "policy"
 _NO_ROOTS = Roots(())
-_OPTION = re.compile(r"(?P<names>-[A-Za-z0-9/-]*[A-Za-z0-9])(?P<arity>[?*]?)(?P<required>!?)")
 
 
 @dataclass(frozen=True)
-class Option:
+class Allowed:
+    """An option of a read, with what its values may be."""
+
     name: str
-    arity: Literal["none", "one", "several"]
+    arity: Arity
     check: Check | None
-    is_required: bool
 
 
 @dataclass(frozen=True)
 class Reads:
-    """The table: command path to the options it may have, each under every spelling."""
+    """The reads of the CLI and of known extensions. A command is judged when it is first asked for."""
 
-    options_of: Mapping[str, Mapping[str, Option]]
-    everywhere: Mapping[str, Option]
+    catalogue: Catalogue
+    reviewed: frozenset[str]
+    """Reads written by hand or of an extension: neither declares its methods."""
+    post: Mapping[str, str]
+    risks: Risks
+    values: Values
+    everywhere: Mapping[str, Allowed]
+    _allowed: dict[str, Mapping[str, Allowed]] = field(default_factory=dict)
 
     def refusal(self, words: Sequence[str]) -> Refusal | None:
         """Why `az ...` is not SAFE; None when it is."""
         position = 1
         while position < len(words) and words[position].startswith("-"):
-            taken = _take(self.everywhere, "", words, position)
+            taken = _take(self.everywhere, self.risks, "", words, position)
             if isinstance(taken, Refusal):
                 return taken
             position += taken
@@ -53,22 +60,44 @@ class Reads:
         while position < len(words) and not words[position].startswith("-"):
             position += 1
         path = " ".join(words[start:position])
-        options = self.options_of.get(path)
+        options = self.options(path)
         if options is None or path.count(" ") != position - start - 1:  # 'vm list' in quotes is no path
             return self._not_a_read(path)
         while position < len(words):
-            taken = _take(options, path, words, position)
+            taken = _take(options, self.risks, path, words, position)
             if isinstance(taken, Refusal):
                 return taken
             position += taken
         return None
 
+    def options(self, path: str) -> Mapping[str, Allowed] | None:
+        """The options that the read at this path may have, by every spelling; None where it is no read."""
+        known = self._allowed.get(path)
+        if known is None and self._is_read(path):
+            command = self.catalogue.command(path)
+            assert command is not None
+            known = self._allowed[path] = {**self.everywhere, **self.values.allowed(command.options.values(), path)}
+        return known
+
+    def paths(self) -> Iterator[str]:
+        return filter(self._is_read, self.catalogue.lines)
+
+    def _is_read(self, path: str) -> bool:
+        command = self.catalogue.command(path)
+        if command is None or not self._reads_by_its_methods(command):
+            return False
+        return self.risks.of_reading(path) is None and path.rpartition(" ")[2] not in self.risks.verbs
+
+    def _reads_by_its_methods(self, command: Command) -> bool:
+        if not command.methods:
+            return command.path in self.reviewed
+        others = command.methods - {"GET", "HEAD"}
+        return not others or (others == {"POST"} and command.path in self.post)
+
     def _not_a_read(self, path: str) -> Refusal:
         if not path:
             return Refusal("az: no command", "az without a command tells nothing. Name one, such as az account show.")
-        risks = _risks()
-        known = risks.of_path(path)
-        if known:
+        if known := self.risks.of_path(path):
             return Refusal(f"az: {path[:80]}", f"az {path[:80]} {known}.")
         return Refusal(
             "az: not a known read",
@@ -76,31 +105,34 @@ class Reads:
         )
 
     def _suggestion(self, path: str) -> str:
-        if len(path) > 80:
+        if path in self.catalogue.lines:
             return ""
-        ending = next((known for known in self.options_of if known.endswith(f" {path}")), None)
-        near = [ending] if ending else difflib.get_close_matches(path, self.options_of, n=1, cutoff=0.8)
-        return f" Did you mean az {near[0]}?" if near else ""
+        near = self.catalogue.nearest(path.split(" ")) if len(path) <= 80 else None
+        if near is None or not self._is_read(near):
+            return ""
+        return f" Did you mean az {near}?"
 
 
-def _take(options: Mapping[str, Option], path: str, words: Sequence[str], position: int) -> int | Refusal:
+def _take(
+    options: Mapping[str, Allowed], risks: Risks, path: str, words: Sequence[str], position: int
+) -> int | Refusal:
     """Judge the option at `position` with its values; how many words it takes."""
     word = words[position]
     name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
     option = options.get(name)
     if option is None:
-        return _unknown_option(name, options, path)
+        return _unknown_option(name, options, risks, path)
     if option.arity == "none":
         return _refuse(name, "takes no value.") if equals else 1
     if equals:
         values, width = [value], 1
     else:
         end = position + 1
-        limit = len(words) if option.arity == "several" else position + 2
+        limit = len(words) if option.arity in ("any", "some") else position + 2
         while end < min(limit, len(words)) and not words[end].startswith("-"):
             end += 1
         values, width = list(words[position + 1 : end]), end - position
-    if not values:
+    if not values and option.arity != "optional":
         return _refuse(name, "needs a value behind it.")
     for value in values:
         if reason := _fault_of_value(option, value):
@@ -108,7 +140,7 @@ def _take(options: Mapping[str, Option], path: str, words: Sequence[str], positi
     return width
 
 
-def _fault_of_value(option: Option, value: str) -> str | None:
+def _fault_of_value(option: Allowed, value: str) -> str | None:
     """az reads a word, or what follows its first '=', as a file's name where it begins with '@'; a bare '@' is text."""
     if value == "@" and option.name in ("--query", "--name"):
         return None
@@ -117,9 +149,8 @@ def _fault_of_value(option: Option, value: str) -> str | None:
     return option.check(value, _NO_ROOTS) if option.check else None
 
 
-def _unknown_option(name: str, options: Mapping[str, Option], path: str) -> Refusal:
-    known = _risks().options.get(name)
-    if known:
+def _unknown_option(name: str, options: Mapping[str, Allowed], risks: Risks, path: str) -> Refusal:
+    if known := risks.options.get(name):
         return _refuse(name, f"{known}.")
     where = f"az {path}" if path else "az before the command"
     full = sorted(long for long in options if name.startswith("--") and long.startswith(name))
@@ -132,75 +163,148 @@ def _refuse(option: str, reason: str) -> Refusal:
 
 
 @dataclass(frozen=True)
+class Values:
+    """`az_options.toml`: the type of each option, and where a command or group has another one for it."""
+
+    types: Mapping[str, str]
+    meaning: Mapping[str, str]
+    only: Mapping[str, Mapping[str, str]]
+    _checks: dict[str, Check] = field(default_factory=dict)
+
+    def allowed(self, options: Iterable[Option], path: str = "") -> dict[str, Allowed]:
+        """Those of a command's options that a read may have, by every spelling."""
+        allowed: dict[str, Allowed] = {}
+        for option in options:
+            kind = self._kind(path, option)
+            if kind is None or kind == "never" or option.may_name_a_file:
+                continue
+            one = Allowed(option.names[0], option.arity, self._check(kind, option))
+            allowed.update(dict.fromkeys(option.names, one))
+        return allowed
+
+    def _kind(self, path: str, option: Option) -> str | None:
+        """The innermost group that says something of the option decides."""
+        scope = path
+        while scope:
+            own = self.only.get(scope, {})
+            for name in option.names:
+                if name in own:
+                    return own[name]
+            scope = scope.rpartition(" ")[0]
+        return next((self.types[name] for name in option.names if name in self.types), None)
+
+    def _check(self, kind: str, option: Option) -> Check | None:
+        if option.arity == "none":
+            return None
+        if option.choices and kind not in ("directions", "sign_in"):
+            return _one_of(option.choices)
+        text = self.meaning[kind]
+        if text not in self._checks:
+            self._checks[text] = parse_type(text)
+        return self._checks[text]
+
+
+def _one_of(choices: Sequence[str]) -> Check:
+    """One of az's own words, whatever the case: so az takes most of them."""
+    known = frozenset(choice.lower() for choice in choices)
+    return lambda value, _: None if value.lower() in known else f"is not one of: {' '.join(choices)}"
+
+
+@dataclass(frozen=True)
 class Risks:
-    verbs: Mapping[str, str]
+    """`az_risky_reads.toml` decides; `az_risks.toml` only has words for what is no read anyway."""
+
     secrets: tuple[tuple[re.Pattern[str], str], ...]
+    beginnings: Mapping[str, str]
+    verbs: Mapping[str, str]
     groups: Mapping[str, str]
     options: Mapping[str, str]
 
-    def of_path(self, path: str) -> str | None:
-        """What an az command that is no read does, where its words tell; None otherwise."""
+    def of_reading(self, path: str) -> str | None:
+        """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
         head = path[:200]
         for pattern, why in self.secrets:
-            if pattern.fullmatch(head):
-                return f"only reads, but {why}; the output would go to the model"
-        first, *_ = words = head.split()
+            if pattern.match(f"{head} "):
+                return why
+        while head:
+            if head in self.beginnings:
+                return self.beginnings[head]
+            head = head.rpartition(" ")[0]
+        return None
+
+    def of_path(self, path: str) -> str | None:
+        """What an az command that is not SAFE does, where its words tell; None otherwise."""
+        first, *_ = words = path[:200].split() or [""]
         if first in self.groups:
             return self.groups[first]
-        return next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
-
-
-@cache
-def _risks() -> Risks:
-    table = tomllib.loads((POLICY / "az_risks.toml").read_text(encoding="utf-8"))
-    return Risks(
-        verbs=table["verbs"],
-        secrets=tuple((re.compile(row["path"]), row["why"]) for row in table["secrets"]),
-        groups=table["groups"],
-        options={name: why for names, why in table["options"].items() for name in names.split(", ")},
-    )
+        verb = next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
+        why = self.of_reading(path)
+        if why is not None and (verb is None or words[-1] not in self.verbs or why.startswith("prints")):
+            return f"may only read, but {why}; the output would go to the model"
+        return verb
 
 
 @cache
 def reads() -> Reads:
-    """The table, read and checked against its examples once."""
-    return parse_reads(tomllib.loads((POLICY / "az_reads.toml").read_text(encoding="utf-8")))
+    """The table, checked against its examples once."""
+    return parse_reads(_table("az_reads.toml"))
 
 
-def _by_each_option(types: Mapping[str, Any]) -> dict[str, str]:
-    """`"--vm --nic" = type` stands for both; tables of single paths are left out."""
-    return {name: text for names, text in types.items() if isinstance(text, str) for name in names.split()}
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((POLICY / name).read_text(encoding="utf-8"))
 
 
 def parse_reads(table: Mapping[str, Any]) -> Reads:
-    types = _by_each_option(table["types"])
-    parsed = cache(parse_type)
-
-    def options(path: str, text: str) -> dict[str, Option]:
-        own = _by_each_option(table["types"].get(path, {}))
-        known: dict[str, Option] = {}
-        for word in text.split():
-            match = _OPTION.fullmatch(word)
-            if match is None:
-                raise ConfigurationError(f"The az table's row {path!r} holds {word!r}, which is no option.")
-            names = match["names"].split("/")
-            wanted = next((own.get(name) or types.get(name) for name in names if name in own or name in types), None)
-            arity: Literal["none", "one", "several"] = (
-                "none" if match["arity"] == "?" else "several" if match["arity"] else "one"
-            )
-            check = None if arity == "none" else parsed(wanted or types["*"])
-            option = Option(names[0], arity, check, bool(match["required"]))
-            known.update(dict.fromkeys(names, option))
-        return known
-
-    everywhere = options("", table["everywhere"]["options"])
+    options = _table("az_options.toml")
+    values = _parse_values(options)
     reads = Reads(
-        options_of={path: {**everywhere, **options(path, text)} for path, text in table["reads"].items()},
-        everywhere=everywhere,
+        catalogue=catalogue(),
+        reviewed=frozenset(_leaves(table["hand_written"])).union(_leaves(table["extensions"])),
+        post=_table("az_post_reads.toml")["post_reads"],
+        risks=_parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
+        values=values,
+        everywhere=values.allowed(parse_options(options["everywhere"]["options"].split())),
     )
+    _check_examples(reads, table["examples"])
+    return reads
+
+
+def _leaves(groups: Mapping[str, str]) -> Iterator[str]:
+    return (f"{group} {leaf}" for group, leaves in groups.items() for leaf in leaves.split())
+
+
+def _parse_values(table: Mapping[str, Any]) -> Values:
+    def by_option(kinds: Mapping[str, str]) -> dict[str, str]:
+        unknown = kinds.keys() - table["meaning"].keys()
+        if unknown:
+            raise ConfigurationError(f"az_options.toml gives no meaning to {', '.join(sorted(unknown))}.")
+        return {name: kind for kind, names in kinds.items() for name in names.split()}
+
+    return Values(
+        types=by_option(table["types"]),
+        meaning=table["meaning"],
+        only={scope: by_option(kinds) for scope, kinds in table["only"].items()},
+    )
+
+
+def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
+    return Risks(
+        secrets=tuple((re.compile(f"(?:{row['path']}) "), row["why"]) for row in risky["secret"]),
+        beginnings={
+            beginning: row["why"]
+            for family in ("holds", "acts", "private")
+            for row in risky[family]
+            for beginning in row["path"].split(", ")
+        },
+        verbs=words["verbs"],
+        groups=words["groups"],
+        options={name: why for names, why in words["options"].items() for name in names.split(", ")},
+    )
+
+
+def _check_examples(reads: Reads, examples: Mapping[str, Sequence[str]]) -> None:
     for kind in ("safe", "risky"):
-        for command in table["examples"][kind]:
+        for command in examples[kind]:
             line = parse(command)
             if (line.fault is None and reads.refusal(line.words) is None) != (kind == "safe"):
                 raise ConfigurationError(f"The az table contradicts its example {command!r}, which must be {kind}.")
-    return reads

@@ -1,0 +1,19 @@
+"""What the Azure CLI offers: its commands with their HTTP methods and options, read from `commands.txt`.
+
+Facts about the CLI, not rules: what is safe is decided in `ghost.shell`, what is worth correcting in `ghost.agent`.
+Starts no program and reads nothing of the user's but the names of the defaults in the CLI's configuration.
+"""
+
+from ghost.azure.catalogue import Arity, Catalogue, Command, Option, catalogue, parse_options
+from ghost.azure.configuration import Configuration, read_configuration
+
+__all__ = [
+    "Arity",
+    "Catalogue",
+    "Command",
+    "Configuration",
+    "Option",
+    "catalogue",
+    "parse_options",
+    "read_configuration",
+]

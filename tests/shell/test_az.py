@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.azure import catalogue
+from ghost.errors import ConfigurationError
+from ghost.shell import az
+from ghost.shell.az import parse_reads, reads
+from ghost.shell.classify import decide
+
+CORPORA = Path(__file__).parent.parent / "corpora"
+ADVERSARIAL = [json.loads(line) for line in (CORPORA / "az_adversarial.jsonl").read_text("utf-8").splitlines()]
+BENIGN = [json.loads(line)["command"] for line in (CORPORA / "az_benign.jsonl").read_text("utf-8").splitlines()]
+READS = sorted(reads().paths())
+
+INVESTIGATOR_READS = """
+account show|list; group list|show; resource list|show; vm list|show|get-instance-view|list-ip-addresses; vm
+extension list; vmss list|show; network vnet list|show; network vnet subnet list|show; network vnet peering
+list|show; network nsg list|show; network nsg rule list|show; network nic list|show; network nic
+show-effective-route-table; network nic list-effective-nsg; network nic ip-config list|show; network asg list|show;
+network route-table list|show; network route-table route list|show; network public-ip list|show; network watcher
+list; network watcher packet-capture list|show|show-status; network watcher show-next-hop|test-ip-flow; network lb
+list|show; network lb probe list|show; network lb rule list|show; network lb address-pool list|show; network
+private-endpoint list|show; network private-dns zone list|show; network private-dns record-set a list|show; network
+private-dns link vnet list; network dns zone list|show; network dns record-set list; network application-gateway
+list|show|show-backend-health; network nat gateway list|show; network firewall list|show; network vnet-gateway
+list|show; network express-route list|show; network bastion list; redis list|show; storage account list|show;
+storage container exists|list|show; storage blob exists|list|show; monitor metrics list; monitor activity-log list;
+aks list|show; sql server list|show; postgres flexible-server list|show
+"""
+
+
+def investigator_reads() -> list[str]:
+    paths = []
+    for entry in INVESTIGATOR_READS.split(";"):
+        *group, verbs = entry.split()
+        paths += [" ".join([*group, verb]) for verb in verbs.split("|")]
+    return paths
+
+
+@pytest.mark.parametrize("path", investigator_reads())
+def test_every_read_of_an_investigation_is_safe(path: str) -> None:
+    assert decide(f"az {path} --query '[].name' -o json").classification == "SAFE"
+
+
+def test_no_harmful_az_command_is_safe() -> None:
+    assert len(ADVERSARIAL) >= 400
+    assert [row for row in ADVERSARIAL if decide(row["command"]).classification == "SAFE"] == []
+
+
+def test_the_harmful_commands_are_of_many_techniques() -> None:
+    techniques = Counter((row["class"], row["technique"]) for row in ADVERSARIAL)
+
+    assert len({row["command"] for row in ADVERSARIAL}) == len(ADVERSARIAL)
+    assert max(techniques.values()) <= 5
+    assert min(Counter(row["class"] for row in ADVERSARIAL).values()) >= 20
+
+
+def test_what_a_network_engineer_reads_daily_is_safe() -> None:
+    assert len(BENIGN) >= 200
+    assert [command for command in BENIGN if decide(command).classification != "SAFE"] == []
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(READS), st.sampled_from(["--zzz", "-~", "--zzz=1", "zzz", "--debug", "@x", "--", "--file=x"]))
+def test_one_word_more_than_a_read_knows_makes_it_risky(path: str, extra: str) -> None:
+    assert decide(f"az {path}").classification == "SAFE"
+    assert decide(f"az {path} {shlex.quote(extra)}").classification == "RISKY"
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(READS), st.data())
+def test_an_option_that_is_not_spelled_in_full_makes_a_read_risky(path: str, data: st.DataObject) -> None:
+    known = reads().options(path)
+    assert known is not None
+    full = data.draw(st.sampled_from(sorted(name for name in known if name.startswith("--"))))
+    short = full[: data.draw(st.integers(3, max(3, len(full) - 1)))]
+
+    if short not in known:
+        assert decide(f"az {path} {short} x").classification == "RISKY"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.sampled_from(READS), st.data())
+def test_no_value_of_a_read_may_name_a_file_a_url_or_an_option(path: str, data: st.DataObject) -> None:
+    known = reads().options(path)
+    assert known is not None
+    text = {"--query", "--filter", "--apply", "--order-by", "--odata-query"}
+    option = data.draw(st.sampled_from(sorted(name for name in known if known[name].arity not in ("none", "optional"))))
+    values = ["@x", "a=@x", "@-", "--yes", "-x", ""]
+    if known[option].name not in text and az._table("az_options.toml")["types"]["text"].find(option) < 0:
+        values += ["https://a.example/x", "//a.example", "../../x", "a?b", "a#b", "a\tb", "~/.azure/config"]
+
+    for value in values:
+        if value or known[option].name not in text:
+            assert decide(f"az {path} {option} {shlex.quote(value)}").classification != "SAFE", value
+
+
+def test_no_option_of_a_read_carries_a_secret_or_names_a_file() -> None:
+    risky = re.compile(r"key|token|secret|password|connection-s|endpoint|url|file|debug|user-data|template|sas|uri$")
+    harmless = re.compile(
+        r"--(?:next-token|skip-?token|(?:inbound-|outbound-)?endpoint-(?:name|type)|file-system|key(?:word|space-name)"
+        r"|(?:.*-)?profile-(?:name|version)|private-endpoint-connection-name|resource-uri"
+        r"|enable-file-backup-request-intent)"  # sign in to a file share with a token
+    )
+    found = {option for path in READS for option in reads().options(path) or () if risky.search(option)}
+
+    assert [option for option in found if not harmless.fullmatch(option)] == []
+
+
+def test_no_read_ends_in_a_verb_that_changes_something() -> None:
+    changing = set(az._table("az_risks.toml")["verbs"])
+
+    assert [path for path in READS if path.split()[-1] in changing] == []
+
+
+def test_a_command_is_no_read_by_its_name_alone() -> None:
+    """`hand` commands declare no methods: only the reviewed list makes reads of them."""
+    by_hand = {path for path in READS if not (command := catalogue().command(path)) or not command.methods}
+    table = az._table("az_reads.toml")
+    reviewed = {
+        f"{group} {leaf}"
+        for part in ("hand_written", "extensions")
+        for group, leaves in table[part].items()
+        for leaf in leaves.split()
+    }
+
+    assert by_hand == reviewed
+
+
+def test_no_read_sends_anything_but_get_head_and_the_listed_posts() -> None:
+    listed = set(az._table("az_post_reads.toml")["post_reads"])
+    posting = set()
+    for path in READS:
+        command = catalogue().command(path)
+        assert command is not None
+        assert command.methods <= {"GET", "HEAD", "POST"}, path
+        if "POST" in command.methods:
+            posting.add(path)
+
+    assert posting == listed
+
+
+SECRET_FAMILIES = """
+account get-access-token; storage account keys list; search admin-key show; search query-key list; redis list-keys;
+monitor log-analytics workspace get-shared-keys; sql db show-connection-string; cosmosdb list-connection-strings;
+network vpn-connection shared-key show; keyvault secret show; keyvault secret download; acr credential show;
+aks get-credentials; ad app credential list; ad sp credential list; webapp config appsettings list;
+functionapp config appsettings list; webapp deployment list-publishing-profiles; containerapp secret list;
+containerapp secret show; network vnet-gateway vpn-client show-url; vm boot-diagnostics get-boot-log-uris;
+network express-route auth list; network express-route auth show; storage message get; aks check-acr;
+acr check-health; find; webapp config show; container logs; container exec; deployment group show; lab secret list;
+lab secret show; network express-route port authorization list; databoxedge device user list; bot authsetting show
+"""
+
+
+@pytest.mark.parametrize("path", [" ".join(path.split()) for path in SECRET_FAMILIES.split(";")])
+def test_what_hands_out_secrets_or_acts_is_risky_however_it_is_made(path: str) -> None:
+    assert path in catalogue().lines, "the CLI no longer has it: name another of the family"
+    assert path not in READS
+
+
+@pytest.mark.parametrize("group", ["some new thing", "network future-gateway"])
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        *("keys list", "key list", "admin-key list", "list-keys", "get-shared-keys", "show-connection-string"),
+        *("list-connection-strings", "shared-key show", "credential show", "get-credentials", "appsettings list"),
+        *("list-publishing-profiles", "secret list", "secret show", "auth list", "authorization show", "token list"),
+    ],
+)
+def test_a_secret_family_is_known_in_groups_that_do_not_exist_yet(group: str, leaf: str) -> None:
+    assert reads().risks.of_reading(f"{group} {leaf}") is not None
+
+
+def test_every_reviewed_row_names_a_command_that_exists() -> None:
+    lines = catalogue().lines
+    risky = az._table("az_risky_reads.toml")
+    beginnings = {
+        path for kind in ("holds", "acts", "private") for row in risky[kind] for path in row["path"].split(", ")
+    }
+    outside = {
+        "network cross-connection",
+        "network vpn-gateway",
+        "network vpn-server-config",
+        "network p2s-vpn-gateway",
+    }
+
+    assert [path for path in az._table("az_post_reads.toml")["post_reads"] if path not in lines] == []
+    assert [path for path in beginnings - outside if not any(f"{line} ".startswith(f"{path} ") for line in lines)] == []
+
+
+def test_every_option_and_scope_of_the_option_table_is_used() -> None:
+    table = az._table("az_options.toml")
+    names = {name for path in READS for name in (catalogue().command(path) or pytest.fail(path)).options}
+    names |= {"--output", "--query", "--help", "--verbose", "--only-show-errors"}
+
+    assert [name for kind in table["types"].values() for name in kind.split() if name not in names] == []
+    assert [scope for scope in table["only"] if not any(f"{path} ".startswith(f"{scope} ") for path in READS)] == []
+
+
+def test_a_value_that_the_cli_would_open_as_a_file_is_never_safe() -> None:
+    openers = [
+        (path, name)
+        for path in READS
+        for name, option in (catalogue().command(path) or pytest.fail(path)).options.items()
+        if option.may_name_a_file
+    ]
+
+    assert openers
+    assert [(path, name) for path, name in openers if name in (reads().options(path) or {})] == []
+
+
+def test_a_secret_reading_command_is_explained_by_what_it_prints() -> None:
+    refusal = reads().refusal(["az", "storage", "account", "keys", "list"])
+
+    assert refusal is not None
+    assert "prints keys" in refusal.explanation
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("az network nsg lst", "Did you mean az network nsg list?"),
+        ("az netwrok vnet list", "Did you mean az network vnet list?"),
+        ("az webapp config show -g g -n w", "credentials of an app"),
+        ("az express-route auth list", "prints authorization keys"),
+        ("az vm wait -g g -n v --created", "blocks the investigation"),
+        ("az network dns list-references --parameters x", "--parameters"),
+        ("az resource show --id x", "--id"),
+    ],
+)
+def test_a_refusal_says_why_and_what_else_to_run(command: str, words: str) -> None:
+    assert words in decide(command).explanation
+
+
+def test_a_table_that_contradicts_its_examples_is_refused() -> None:
+    table = tomllib.loads((az.POLICY / "az_reads.toml").read_text("utf-8"))
+    table["examples"]["safe"].append("az vm delete -n x")
+
+    with pytest.raises(ConfigurationError, match="contradicts its example"):
+        parse_reads(table)
+
+
+def test_the_first_az_command_of_a_process_is_judged_quickly() -> None:
+    """Process time of a fresh interpreter, so that neither caches nor other processes count."""
+    measure = (
+        "import time; from ghost.shell.classify import decide; decide('ping -c 1 10.0.0.1');"
+        "start = time.process_time(); decide('az vm list'); print(time.process_time() - start)"
+    )
+    times = [
+        float(subprocess.run([sys.executable, "-c", measure], capture_output=True, check=True, text=True).stdout)
+        for _ in range(3)
+    ]
+
+    assert min(times) < 0.06
