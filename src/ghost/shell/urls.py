@@ -15,7 +15,7 @@ from collections.abc import Iterator
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _URL = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[A-Za-z0-9._~%!$&'()*+,;=:@/?#-]*)"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@/?#-]*)?)"
 )
 _AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
@@ -51,7 +51,10 @@ def fault_of_url(url: str) -> str | None:
     """Why a URL is not fetched unasked; None when it is."""
     match = _URL.fullmatch(url)
     if match is None:
-        return "is no explicit URL; write http://HOST/... or https://HOST/... without spaces, braces or brackets"
+        return (
+            "is no explicit URL; write http://HOST or https://HOST/..., with a slash behind the host, "
+            "without spaces, braces or brackets"
+        )
     if match["scheme"].lower() not in ("http", "https"):
         return f"uses the scheme {match['scheme']}; only http and https are SAFE"
     if "@" in match["authority"]:
