@@ -1,0 +1,79 @@
+"""How long `classify` takes, beside `shlex.split` of the same text, and that its time grows with the length alone.
+
+The figures are medians of single calls, so that a busy machine does not flatter a mean; the bounds are those of
+`docs/safety.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ghost.shell import classify
+
+CORPORA = Path(__file__).parent.parent / "tests" / "corpora"
+AZ = (
+    "az network nsg rule list -g prod-rg --nsg-name cache-nsg --query "
+    "\"[?direction=='Inbound' && access=='Deny'].{name:name,priority:priority,source:sourceAddressPrefix}\" "
+    "-o json --subscription prod-01"
+)
+CASES = {
+    "az, 200 characters": AZ,
+    "curl with a format": 'curl -s -o /dev/null -w "%{http_code} %{time_total}" https://web.internal.example/healthz',
+    "ss with a filter": "ss -tan state established '( dport = :443 or sport = :6379 )'",
+    "ping": "ping -c 4 10.0.2.4",
+}
+MEGABYTE = {
+    "az, 1 MB of query": f"az vm list --query '{'a' * 1_000_000}'",
+    "1 MB of quotes": "ping " + "'a' " * 250_000,
+    "1 MB of operators": "| id " * 200_000,
+    "1 MB of letters": "a" * 1_000_000,
+}
+AZ_BOUND_US = 40.0
+MEGABYTE_BOUND_US = 5_000.0
+
+
+def median_us(call: Callable[[], object], seconds: float = 1.0) -> float:
+    times: list[int] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end or len(times) < 5:
+        started = time.perf_counter_ns()
+        call()
+        times.append(time.perf_counter_ns() - started)
+    return statistics.median(times) / 1000
+
+
+def commands(name: str) -> list[str]:
+    return [
+        json.loads(line)["command"] for line in (CORPORA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def main() -> int:
+    classify(AZ)  # the tables are read once
+    print(f"{'':<26}{'characters':>12}{'classify':>14}{'shlex.split':>14}{'ratio':>8}")
+    measured: dict[str, float] = {}
+    for name, command in CASES.items():
+        own = measured[name] = median_us(lambda command=command: classify(command))  # type: ignore[misc]
+        peer = median_us(lambda command=command: shlex.split(command))  # type: ignore[misc]
+        print(f"{name:<26}{len(command):>12,}{own:>11.1f} µs{peer:>11.1f} µs{own / peer:>8.2f}")
+    for name, command in MEGABYTE.items():
+        own = measured[name] = median_us(lambda command=command: classify(command), 0.2)  # type: ignore[misc]
+        print(f"{name:<26}{len(command):>12,}{own:>11.1f} µs")
+    for name in ("commands_benign", "commands_adversarial"):
+        times = [median_us(lambda command=command: classify(command), 0) for command in commands(name)]  # type: ignore[misc]
+        half, most = statistics.median(times), max(times)
+        print(f"{name:<26}{len(times):>6,} lines{half:>11.1f} µs   at most {most:.0f} µs")
+    held = measured["az, 200 characters"] < AZ_BOUND_US and max(measured[n] for n in MEGABYTE) < MEGABYTE_BOUND_US
+    verdict = "held" if held else "NOT HELD"
+    print(f"bounds: az under {AZ_BOUND_US:.0f} µs, 1 MB under {MEGABYTE_BOUND_US / 1000:.0f} ms: {verdict}")
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
