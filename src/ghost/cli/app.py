@@ -27,6 +27,8 @@ ghost audit show SESSION
 
 ghost audit verify SESSION
 
+ghost audit export SESSION --output case-4711.zip
+
 ghost lab list
 
 ghost lab show blocked-port
@@ -41,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 shell_app = typer.Typer(help="One command through the safe shell.")
-audit_app = typer.Typer(help="The records of a session: show them, verify them.")
+audit_app = typer.Typer(help="The records of a session: show them, verify them, hand them on.")
 lab_app = typer.Typer(help="Simulated networks to practise on.")
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
@@ -149,6 +151,21 @@ def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, js
     from ghost.cli.records import check
 
     raise typer.Exit(check(session, workspace, as_json=json_))
+
+
+@audit_app.command("export", epilog="Example: ghost audit export ghost_20260101_120000 --output case-4711.zip")
+def audit_export(
+    session: SessionArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write (default: ghost_export_SESSION.zip).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Write all that a session recorded into one zip, with a manifest of SHA-256 and the result of verify."""
+    from ghost.cli.records import export
+
+    raise typer.Exit(export(session, output, workspace, as_json=json_))
 
 
 @lab_app.command("list", epilog="Example: ghost lab list")

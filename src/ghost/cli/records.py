@@ -1,18 +1,22 @@
-"""`ghost sessions`, `ghost audit show` and `ghost audit verify`. Read only."""
+"""`ghost sessions`, `ghost audit show`, `verify` and `export`. Nothing of a session is changed."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from ghost.agent import Evidence, load_session, tag_of, verify_session
+from ghost import __version__
+from ghost.agent import Check, Evidence, load_session, tag_of, verify_session
 from ghost.cli.wiring import load_settings, open_workspace, to_stdout, workspace_of
 from ghost.cli.words import plain
-from ghost.errors import SessionError
+from ghost.errors import RecordError, SessionError
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
@@ -69,6 +73,64 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
     print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")
 
 
+def export(session_id: str, target: Path | None, workspace_option: Path | None, *, as_json: bool) -> int:
+    """One file that holds all that a session put on record, and whether it holds. Exit status as of `verify`."""
+    workspace, path = workspace_of(session_id, workspace_option, load_settings())
+    session, checksum_holds = load_session(path)
+    paths = session.paths(workspace.root)
+    checks = verify_session(session, paths, checksum_holds=checksum_holds)
+    recorded = (path, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
+    contents = {file.name: file.read_bytes() for file in recorded if file.is_file()}
+    ok = all(check.ok for check in checks)
+    verification = {"session_id": session_id, "ok": ok, "checks": _listed(checks)}
+    contents["verification.json"] = _document(verification)
+    manifest = {
+        "session_id": session_id,
+        "ghost_version": __version__,
+        "files": {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in contents.items()
+        },
+    }
+    target = target or Path(f"ghost_export_{session_id}.zip")
+    _write_new(target, {"manifest.json": _document(manifest), **contents})
+    if as_json:
+        print(json.dumps({"path": str(target), "verified": ok, **manifest}, indent=2))
+    else:
+        print(f"{target}: {len(contents)} files of {session_id}, with their SHA-256 in manifest.json")
+        if not ok:
+            print(f"NOT trustworthy: see verification.json, or ghost audit verify {session_id}")
+    return 0 if ok else 1
+
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can state: the same session makes the same file
+
+
+def _write_new(target: Path, contents: dict[str, bytes]) -> None:
+    """Writes a zip that was not there before, readable by its owner only."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as exists:
+        raise RecordError(
+            f"{target} is there already and is not overwritten: name another file with --output"
+        ) from exists
+    except OSError as error:
+        raise RecordError(f"cannot write {target}: {error.strerror}: name another file with --output") from error
+    with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, content in contents.items():
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+
+
+def _document(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _listed(checks: list[Check]) -> list[dict[str, Any]]:
+    return [{"name": c.name, "ok": c.ok, "detail": c.detail, "problems": list(c.problems)} for c in checks]
+
+
 def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
     """Exit status 0 where everything holds, 1 where not."""
     workspace, path = workspace_of(session_id, workspace_option, load_settings())
@@ -76,8 +138,7 @@ def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> i
     checks = verify_session(session, session.paths(workspace.root), checksum_holds=checksum_holds)
     ok = all(check.ok for check in checks)
     if as_json:
-        listed = [{"name": c.name, "ok": c.ok, "detail": c.detail, "problems": list(c.problems)} for c in checks]
-        print(json.dumps({"session_id": session_id, "ok": ok, "checks": listed}, indent=2))
+        print(json.dumps({"session_id": session_id, "ok": ok, "checks": _listed(checks)}, indent=2))
         return 0 if ok else 1
     for item in checks:
         print(f"{'OK  ' if item.ok else 'FAIL'}  {item.name}: {plain(item.detail)}")

@@ -1,0 +1,73 @@
+"""A session can be handed on as one file that says of itself whether it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ghost.cli import main
+
+SESSION = "ghost_20260101_120000"
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch):
+    """A workspace with an investigation of the lab, finished."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["investigate", "--lab", "blocked-port", "--workspace", "w", "--json", "--brain", "offline"]) in (0, 1)
+    return tmp_path / "w"
+
+
+def session_of(workspace: Path) -> str:
+    return json.loads((workspace / "ghost_session.json").read_text())["session_id"]
+
+
+def test_an_export_holds_every_record_and_their_hashes(workspace, capsys):
+    session = session_of(workspace)
+    capsys.readouterr()
+    assert main(["audit", "export", session, "-w", str(workspace), "--output", "case.zip"]) == 0
+    assert "case.zip" in capsys.readouterr().out
+    archive = zipfile.ZipFile("case.zip")
+    manifest = json.loads(archive.read("manifest.json"))
+    assert set(archive.namelist()) == {"manifest.json", *manifest["files"]}
+    for part in ("ghost_session.json", f"shell_audit_{session}.jsonl", f"ghost_turns_{session}.jsonl"):
+        assert part in manifest["files"]
+    for name, entry in manifest["files"].items():
+        assert hashlib.sha256(archive.read(name)).hexdigest() == entry["sha256"]
+    assert json.loads(archive.read("verification.json"))["ok"] is True
+    assert (
+        archive.read(f"shell_audit_{session}.jsonl")
+        == (workspace / "audit" / f"shell_audit_{session}.jsonl").read_bytes()
+    )
+    assert stat.S_IMODE(Path("case.zip").stat().st_mode) == 0o600
+
+    # nothing is overwritten
+    before = Path("case.zip").read_bytes()
+    assert main(["audit", "export", session, "-w", str(workspace), "--output", "case.zip"]) != 0
+    assert "not overwritten" in capsys.readouterr().err
+    assert Path("case.zip").read_bytes() == before
+
+    # and the same session makes the same file
+    assert main(["audit", "export", session, "-w", str(workspace), "--output", "again.zip"]) == 0
+    assert Path("again.zip").read_bytes() == before
+
+    # a record that was changed is handed on too, and said to be
+    audit = workspace / "audit" / f"shell_audit_{session}.jsonl"
+    audit.chmod(0o600)
+    audit.write_bytes(audit.read_bytes().replace(b"prod", b"dev_", 1))
+    capsys.readouterr()
+    assert main(["audit", "export", session, "-w", str(workspace), "-o", "changed.zip", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["verified"] is False
+    assert json.loads(zipfile.ZipFile("changed.zip").read("verification.json"))["ok"] is False
+
+
+def test_a_session_that_is_not_there_is_no_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", "export", SESSION]) != 0
+    assert SESSION in capsys.readouterr().err
+    assert list(tmp_path.glob("*.zip")) == []
