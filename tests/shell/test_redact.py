@@ -18,30 +18,39 @@ from ghost.shell.redact import plain
 from ghost.shell.secret_values import is_open, looks_random
 from ghost.shell.secrets_by_name import secret_kind
 from ghost.shell.secrets_by_shape import SHAPES
+from ghost.shell.truncate import _CUT_LINE_NOTE as CUT_NOTE
+from ghost.shell.truncate import ELISION, truncate_text
+from ghost.shell.truncate import _cut as truncate_string
+from ghost.shell.truncate import _cut_line as cut_line
 
-HERE = Path(__file__).parent
+CORPORA = Path(__file__).parent.parent / "corpora"
 CATEGORIES = {"api_key", "password", "bearer_token", "connection_string", "private_key", "storage_key", "sas_token"}
 
 
 def corpus(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (CORPORA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def names(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"{row['shape']}: {row['context']}" for row in rows]
 
 
 SECRETS = corpus("secrets.jsonl")
 LOOKALIKES = corpus("lookalikes.jsonl")
 
 
-@pytest.mark.parametrize("row", SECRETS, ids=[row["kind"] for row in SECRETS])
+@pytest.mark.parametrize("row", SECRETS, ids=names(SECRETS))
 def test_a_secret_in_realistic_output_goes_and_what_is_around_it_stays(row: dict[str, Any]) -> None:
     text, metadata = redact(row["text"])
     assert row["secret"] not in text
+    assert "hex" not in row or row["hex"] not in text.replace(" ", "")
     assert [kept for kept in row["keep"] if kept not in text] == []
     assert metadata["redactions_applied"] is True
     assert metadata["redaction_count"] >= 1
     assert set(metadata["redaction_categories"]) <= CATEGORIES
 
 
-@pytest.mark.parametrize("row", SECRETS, ids=[row["kind"] for row in SECRETS])
+@pytest.mark.parametrize("row", SECRETS, ids=names(SECRETS))
 def test_redacting_twice_is_redacting_once(row: dict[str, Any]) -> None:
     once, _ = redact(row["text"])
     assert redact(once) == (once, {"redactions_applied": False, "redaction_count": 0, "redaction_categories": []})
@@ -58,7 +67,7 @@ def is_json(text: str) -> bool:
 JSON_SECRETS = [row for row in SECRETS if is_json(row["text"])]
 
 
-@pytest.mark.parametrize("row", JSON_SECRETS, ids=[row["kind"] for row in JSON_SECRETS])
+@pytest.mark.parametrize("row", JSON_SECRETS, ids=names(JSON_SECRETS))
 def test_json_stays_json(row: dict[str, Any]) -> None:
     assert is_json(redact(row["text"])[0])
 
@@ -77,12 +86,19 @@ def test_any_json_stays_json(value: Any, indent: int | None) -> None:
     assert is_json(redact(json.dumps(value, indent=indent))[0])
 
 
-@pytest.mark.parametrize("row", LOOKALIKES, ids=[row["kind"] for row in LOOKALIKES])
-def test_what_only_looks_like_a_secret_stays(row: dict[str, Any]) -> None:
-    assert redact(row["text"])[0] == row["text"]
+def test_at_most_two_in_a_hundred_that_only_look_like_a_secret_go() -> None:
+    changed = [f"{row['shape']}: {row['context']}" for row in LOOKALIKES if redact(row["text"])[0] != row["text"]]
+    assert len(LOOKALIKES) >= 150
+    assert len(changed) <= 0.02 * len(LOOKALIKES), changed
 
 
-@pytest.mark.parametrize("row", SECRETS[::4], ids=[row["kind"] for row in SECRETS[::4]])
+def test_the_corpus_is_wide() -> None:
+    assert len(SECRETS) >= 250
+    assert len({row["shape"] for row in SECRETS}) >= 65
+    assert len({row["context"] for row in SECRETS}) >= 60
+
+
+@pytest.mark.parametrize("row", SECRETS[::4], ids=names(SECRETS[::4]))
 def test_a_secret_among_many_ordinary_lines_goes(row: dict[str, Any]) -> None:
     noise = "\n".join(f"14:32:00.{n:06} IP 10.0.1.4.43210 > 10.0.2.4.6379: Flags [.], seq {n}" for n in range(200))
     text, _ = redact(f"{noise}\n{row['text']}\n{noise}")
@@ -179,6 +195,55 @@ def test_a_planted_password_never_survives(secret: str, context: Any) -> None:
     text, metadata = redact(context(secret))
     assert secret not in text
     assert metadata["redactions_applied"]
+
+
+# Cut by truncation. Of a secret at most this much of its beginning may be seen, where nothing says what it is: the
+# mark of who issued it, as in `sk-ant-api03-`.
+WINDOW = 12
+
+
+def is_left(secret: str, text: str, before: str) -> bool:
+    """Whether a part of a secret that would tell something is in a text, and was not beside the secret anyway."""
+    size = min(WINDOW, max(5, len(secret) // 2))
+    parts = {secret[start : start + size] for start in range(len(secret) - size + 1)}
+    return any(part in text and part not in before for part in parts if "OPENSSH" not in part)
+
+
+def cut_at(text: str, position: int, *, in_a_line: bool) -> list[str]:
+    """What the real truncation makes of a text that it cuts at a position: in a string of JSON, and in a line."""
+    cut = [json.dumps({"cut": truncate_string(text + " and more", position + len(ELISION) + 1)})]
+    if in_a_line:
+        start = text.rfind("\n", 0, position) + 1
+        line, newline, following = text[start:].partition("\n")
+        cut.append(text[:start] + cut_line(line + " and more" * 20, position - start + CUT_NOTE) + newline + following)
+    return cut
+
+
+@pytest.mark.parametrize("row", SECRETS, ids=names(SECRETS))
+def test_of_a_secret_that_truncation_cuts_nothing_is_left_wherever_the_cut_is(row: dict[str, Any]) -> None:
+    if row["context"] == "beginning cut":
+        pytest.skip("without either end it is base64 like any other")
+    text, secret = plain(row["text"]), plain(row["secret"])
+    start = text.index(secret)
+    others = text.replace(secret, "")
+    for position in range(start + 1, start + len(secret) + 1):
+        for cut in cut_at(text, position, in_a_line="\n" not in secret):  # wrapped lines are too short to be cut
+            assert not is_left(secret, redact(cut)[0], others), (position, cut[-200:])
+
+
+@pytest.mark.parametrize("row", SECRETS, ids=names(SECRETS))
+def test_nothing_of_a_secret_is_left_by_redacting_truncating_and_redacting_again(row: dict[str, Any]) -> None:
+    text, secret = plain(row["text"]), plain(row["secret"])
+    filler = "\n".join(f"14:32:00.{n:06} session {n}" for n in range(190))
+    others = text.replace(secret, "") + filler
+    for lines_before in (0, 17, 19):
+        before = "\n".join(filler.splitlines()[:lines_before]) + "\n" * (lines_before > 0)
+        for whole in (
+            before + text + "\n" + filler + filler,
+            filler + filler + "\n" + text + "\n" + before.rstrip("\n"),
+        ):
+            shown = redact(truncate_text(redact(whole)[0])[0])[0]
+            assert not is_left(secret, shown, others)
 
 
 @settings(max_examples=100, deadline=None)

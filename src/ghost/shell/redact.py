@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 import urllib.parse
 from collections import Counter
 from typing import Any
 
 from ghost.shell.secret_values import MARKER, Counts
-from ghost.shell.secrets_by_name import redact_named_values
+from ghost.shell.secrets_by_name import redact_named_values, secret_kind
 from ghost.shell.secrets_by_shape import redact_shapes
+from ghost.shell.secrets_in_rows import redact_columns, redact_dumps
 
-_MAX_PASSES = 4
+_MAX_PASSES = 8
 _MAX_WRAPPINGS = 2
 
 
@@ -53,6 +55,11 @@ def plain(text: str) -> str:
 
 
 def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
+    if depth < _MAX_WRAPPINGS:
+        if "\\n" in text:
+            text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
+        text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
+    text = redact_columns(text, counts, secret_kind)  # while they stand where their header says
     text = redact_shapes(text, counts)
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
@@ -60,7 +67,10 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     return text
 
 
-# Wrapped: base64 and URL encoding are looked through.
+# Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
+
+_STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)")
+_LINES = re.compile(r"\\[nt]")
 
 _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _URL_ENCODED = re.compile(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
@@ -71,6 +81,23 @@ def _wrapped(text: str, counts: Counts, depth: int) -> str:
     if "%" in text:
         text = _URL_ENCODED.sub(lambda match: _look_into_url(match[0], counts, depth), text)
     return text
+
+
+def _look_into_string(match: re.Match[str], counts: Counts, depth: int) -> str:
+    content = match["content"]
+    if _LINES.search(content) is None:
+        return match[0]
+    try:
+        inner = json.loads(f'"{content}"', strict=False)
+    except ValueError:
+        return match[0]
+    found: Counts = Counter()
+    redacted = _one_pass(plain(inner), found, depth + 1)
+    if not found:
+        return match[0]
+    counts += found
+    start, end = match.start("content") - match.start(), match.end("content") - match.start()
+    return match[0][:start] + json.dumps(redacted, ensure_ascii=False)[1:-1] + match[0][end:]
 
 
 def _look_into_base64(match: re.Match[str], counts: Counts, depth: int) -> str:

@@ -61,4 +61,7 @@ def is_open(value: str) -> bool:
 _MASKS = frozenset("*xX•")
 _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}"
+    r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
+    r"|\d{1,5}:\d{1,5}(?:[ ,]+(?:\d{1,5}:\d{1,5}|no-export|no-advertise|local-as|internet|additive))*"  # BGP
+    r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
 )

@@ -21,7 +21,7 @@ _ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.valu
 _CORE = re.compile(
     "pass|pwd|secret|token|key|psk|credential|community|cookie|signature|auth|connectionstring|connection_string"
     "|connection-string|connection string|connstr|session|azurewebjobsstorage|assertion|jwt|userpw|nonce|salt|code|sas"
-    "|userdata|customdata|pin|sid|login"
+    "|userdata|customdata|pin|sid|login|kennwort|mot de passe|contrase|senha|wachtwoord|protectedsettings"
 )
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
@@ -37,7 +37,7 @@ _QUOTED = (
     r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
     r"|'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
 )
-_LIST = r"\[(?P<list>[^\[\]{}]{0,8192}+)(?:\]|$)"
+_LIST = r"\[(?P<list>(?:[^\[\]{}\"]|\"(?:[^\"\\\n]|\\.)*+(?:\"|$)){0,8192}+)(?:\]|$)"
 _BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
 _BARE = (  # a `;`, `&` or `,` ends a value only where another name follows, a bracket only where nothing does
     r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|[;&,](?!\s|$|[A-Za-z_][\w .%-]{0,30}=)"
@@ -49,6 +49,11 @@ _CONTINUED = (  # base64 that was wrapped
 )
 _ASSIGNMENT = re.compile(f"{_SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_BARE}{_CONTINUED})")
 _JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
+_TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after a single blank no ordinary word
+    r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
+    r"(?=\n(?![ \t]{0,8}--)|$)"
+    r"|[ ](?P<single>(?=[^\s\"'=]{0,400}[0-9!@#$%^&*])[^\s:=|\"'-][^\s\"'=]{3,400})[ \t]{0,8}(?=\n|$)"
+)
 _REST_OF_LINE = re.compile(r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED)
 _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
 _OPTION_VALUE = re.compile(rf"[ \t]+(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))")
@@ -60,7 +65,7 @@ _VALUE_GROUPS = ("double", "escaped", "single", "list", "block", "bare")
 
 def redact_named_values(text: str, counts: Counts) -> str:
     """Replaces the values that stand beside a secret's name, however the two are written together."""
-    if "value" in text:
+    if "value" in text or "name=" in text:
         for pattern in _PAIRS:
             text = pattern.sub(lambda match: _pair(match, counts), text)
     pieces: list[str] = []
@@ -147,6 +152,8 @@ def _meaning(words: str) -> _Meaning | None:
 def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
     """Where the secret beside a name is, and what replaces it; None where there is none."""
     certain = name.meaning.certain or (name.meaning.is_header and name.starts_line)
+    if name.text.endswith("; COOKIE", 0, name.end) and name.text.startswith(":", name.end):
+        return None  # of DNS (RFC 7873), as dig shows it
     if not certain:
         probe = _value_of(name, certain, name.end + _PROBE_REACH)
         if probe is None or not any(map(looks_random, _strings(probe))):
@@ -160,12 +167,20 @@ def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
         return None
     if value.startswith("/") and name.meaning.may_be_directory:
         return None
+    if name.meaning.is_option and _is_placeholder(value, name):
+        return None
     start, end = match.span(group)
     if match.groupdict().get("continued"):
         end = match.end("continued")
     marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER
     in_quotes = group == "list" or (group == "bare" and name.quoted)
     return start, end, f'"{marker}"' if in_quotes else marker
+
+
+def _is_placeholder(value: str, name: _Name) -> bool:
+    """`--password PASSWORD`, as a program's help writes it."""
+    word = value.strip("[]<>()")
+    return word.isupper() and word.lower() in name.text[name.start : name.end].lower()
 
 
 def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
@@ -177,6 +192,8 @@ def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
         return element
     if certain and name.starts_line and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
         return line
+    if certain and name.starts_line and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
+        return column
     match = _ASSIGNMENT.match(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None:
         return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
@@ -202,6 +219,13 @@ _PAIRS = (
     re.compile(
         r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"[^{}\"]{0,100}"
         r"\"(?:name|key|keyName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\""
+    ),
+    re.compile(  # a parameter or an output of a deployment
+        r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"type\"\s{0,40}:\s{0,40}\"\w{1,40}\"[^{}\"]{0,40})?"
+        r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
+    ),
+    re.compile(  # a property in XML
+        r"\b(?:name|key)=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?P<value>[^<>\n]{1,2000})<"
     ),
     re.compile(
         r"\b(?:name|key):[ \t]{1,40}[\"']?(?P<name>[\w.-]{1,200})[\"']?[ \t]*\n[ \t]{0,80}"

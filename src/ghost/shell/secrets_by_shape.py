@@ -20,6 +20,7 @@ def redact_shapes(text: str, counts: Counts) -> str:
 _PEM_EDGE = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-{1,5}|PuTTY-User-Key-File-\d")
 _PEM_BODY = re.compile(
     r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
+    r"|(?<=\n)[^\n]{1,80}?(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,}+={0,2}(?=[ \t\r]{0,4}(?:\n|$))"  # behind a log's prefix
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
 )
 _PEM_LINE_REST = re.compile(r"[^\n\"'<]{0,16384}")
@@ -113,6 +114,7 @@ class Shape:
     anchors: tuple[str, ...]
     ignore_case: bool
     marker: str
+    unless: re.Pattern[str] | None
     must: tuple[str, ...]
     must_not: tuple[str, ...]
 
@@ -127,9 +129,9 @@ def _shapes(text: str, counts: Counts) -> str:
 
 def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]:
     def replace(match: re.Match[str]) -> str:
-        name = "secret" if shape.pattern.groupindex and match["secret"] is not None else 0
+        name = match.lastgroup or 0  # whichever group took part
         start, end = match.span(name)
-        if is_open(match[name]):
+        if is_open(match[name]) or _excused(shape, match):
             return match[0]
         counts[shape.category] += 1
         whole = match[0]
@@ -138,6 +140,17 @@ def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]
         return whole[: start - match.start()] + shape.marker + whole[end - match.start() :]
 
     return replace
+
+
+def _excused(shape: Shape, match: re.Match[str]) -> bool:
+    if shape.unless is None:
+        return False
+    earliest = max(0, match.start() - _LINE_REACH)
+    line = match.string.rfind("\n", earliest, match.start()) + 1 or earliest
+    return shape.unless.search(match.string[line : match.start()]) is not None
+
+
+_LINE_REACH = 400
 
 
 def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
@@ -149,6 +162,7 @@ def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
             anchors=tuple(row["anchors"]),
             ignore_case=ignore_case,
             marker=row.get("marker", MARKER),
+            unless=re.compile(row["unless"]) if "unless" in row else None,
             must=tuple(row["must"]),
             must_not=tuple(row["must_not"]),
         )

@@ -25,7 +25,9 @@ _TEXT: tuple[str, Any] = ("text", None)
 _DASHES = re.compile(r"-{2,}(?:[ \t]+-{2,})*[ \t]*")
 _COLUMN_GAP = re.compile(r"\S(?: {2,}|\t+)\S")
 _CUT_LINE_NOTE = 50  # room for the note at the end of a cut line
-_CUT_LINE = re.compile(r"\[truncated: (\d+) characters omitted\]$")
+_WORD_EDGE = re.compile(r"[\s\"'<>]")
+_LONGEST_WORD = 1_024
+_CUT_LINE = re.compile(r" ?\[truncated: (\d+) characters omitted\]$")
 _CUT_ARRAY = re.compile(r"\[truncated: showing \d+ of (\d+) items\]")
 
 # Foreshortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
@@ -162,7 +164,7 @@ def _short_object(value: dict[str, Any], budget: Budget = SHOWN) -> str:
     while text is None:  # thousands of keys: a part of them, none of their values
         keys = keys[: len(keys) // 2]
         note = f"[truncated: showing {len(keys)} of {len(value)} keys]"
-        text = _first_within(budget, iter([{**{_cut(k, 100): ELISION for k in keys}, note: ELISION}]))
+        text = _first_within(budget, iter([{**{k[:100]: ELISION for k in keys}, note: ELISION}]))
     return text
 
 
@@ -178,7 +180,7 @@ def _shallow(value: Any, depth: int, longest: int | None) -> Any:
     if isinstance(value, (dict, list)) and value and depth == 0:
         return ELISION
     if isinstance(value, dict):
-        return {_cut(key, longest): _shallow(inner, depth - 1, longest) for key, inner in value.items()}
+        return {key[:longest]: _shallow(inner, depth - 1, longest) for key, inner in value.items()}
     if isinstance(value, list):
         return [_shallow(inner, depth - 1, longest) for inner in _ends(value, ARRAY_HEAD, ARRAY_TAIL)[0]]
     return _cut(value, longest) if isinstance(value, str) else value
@@ -289,8 +291,8 @@ def _both_ends(text: str, total: int) -> str:
 def _cut_line_at(text: str, start: int, end: int) -> str:
     if end - start <= LONGEST_LINE:
         return text[start:end]
-    kept = LONGEST_LINE - _CUT_LINE_NOTE
-    return f"{text[start : start + kept]}[truncated: {end - start - kept} characters omitted]"
+    kept = _before_broken_word(text, start, start + LONGEST_LINE - _CUT_LINE_NOTE) - start
+    return f"{text[start : start + kept].rstrip()} [truncated: {end - start - kept} characters omitted]"
 
 
 def _cut_line(line: str, longest: int) -> str:
@@ -298,9 +300,29 @@ def _cut_line(line: str, longest: int) -> str:
         return line
     earlier = _CUT_LINE.search(line, max(0, len(line) - _CUT_LINE_NOTE))
     omitted, end = (int(earlier[1]), earlier.start()) if earlier is not None else (0, len(line))
-    kept = min(end, longest - _CUT_LINE_NOTE)
-    return f"{line[:kept]}[truncated: {end - kept + omitted} characters omitted]"
+    kept = _before_broken_word(line, 0, min(end, longest - _CUT_LINE_NOTE))
+    return f"{line[:kept].rstrip()} [truncated: {end - kept + omitted} characters omitted]"
 
 
 def _cut(text: str, longest: int | None) -> str:
-    return text if longest is None or len(text) <= longest else text[: longest - len(ELISION)] + ELISION
+    if longest is None or len(text) <= longest:
+        return text
+    kept = _before_broken_word(text, 0, longest - len(ELISION) - 1)
+    return f"{text[:kept].rstrip()} {ELISION}"
+
+
+def _before_broken_word(text: str, start: int, end: int) -> int:
+    """Where the last word before a cut begins: a part of a secret no longer looks like one.
+
+    Not further back than words usually are long: of what is longer, a part is still known for what it is.
+    """
+    if end >= len(text):
+        return end
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    earliest = max(start, end - _LONGEST_WORD)
+    edges = [edge.end() for edge in _WORD_EDGE.finditer(text, earliest, end)]
+    word = edges[-1] if edges else earliest
+    if text.startswith("/subscriptions/", word) or (not edges and earliest > start):
+        return end
+    return word

@@ -1,0 +1,121 @@
+"""How fast text is redacted, and whether the time grows with the length and no faster.
+
+python -m benchmarks.redact            lengths from 64 KiB to 1 MiB
+python -m benchmarks.redact --full     up to 16 MiB: takes most of an hour, for hostile text is slow text
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable
+
+from ghost.shell import redact
+from ghost.shell.execute import STDOUT_LIMIT, Captured
+from ghost.shell.output import process_output
+
+HOSTILE = {
+    "key=key=...": "key=",
+    "password=password=...": "password=",
+    "host:1,password=,...": "h:1,password=,",
+    "quotes": '"',
+    "escaped quotes": '\\"',
+    "eyJ...": "eyJ",
+    "-----BEGIN ...": "-----BEGIN ",
+    "-----BEGIN PRIVATE KEY...": "-----BEGIN PRIVATE KEY-----",
+    "-----END PRIVATE KEY...": "-----END PRIVATE KEY-----\n",
+    "C=C=...": "C=",
+    "one long line": "a",
+    "one long word of base64": "QUJDZGVm",
+    "colour codes": "\x1b[1m",
+    "hexadecimal rows": "0x0010:  7061 7373 776f 7264 3d68 756e 7465 7232  password=hunter2\n",
+    "headers of tables": "name  password  key\n",
+    "userinfo": "a://b:c",
+    "names and values": '"name": "password", ',
+}
+KIB = 1024
+
+
+def log_text(size: int) -> str:
+    source = random.Random(1)
+    lines = (
+        f"2025-01-15T14:32:{n % 60:02}.{n:06}Z level=info "
+        f'msg="connection from 10.0.{n % 250}.{n % 199}:{40_000 + n % 9_999} to 10.0.2.4:6379 accepted" '
+        f"request_id={source.getrandbits(64):016x} duration_ms={n % 977} status=200\n"
+        for n in range(size // 150 + 1)
+    )
+    return "".join(lines)[:size]
+
+
+def seconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def median_seconds(text: str, runs: int) -> float:
+    return statistics.median(seconds(lambda: redact(text)) for _ in range(runs))
+
+
+def speed_on_log_text() -> float:
+    text = log_text(4 * KIB * KIB)
+    return len(text) / median_seconds(text, 5) / 1e6
+
+
+def doubling(unit: str, largest: int, runs: int = 5) -> tuple[float, float]:
+    """The worst ratio of the time for twice the length, and MB/s at the largest."""
+    times: list[float] = []
+    sizes = [64 * KIB]
+    while sizes[-1] < largest:
+        sizes.append(sizes[-1] * 2)
+    for size in sizes:
+        times.append(median_seconds(unit * (size // len(unit)), runs))
+    return max(b / a for a, b in itertools.pairwise(times)), sizes[-1] / times[-1] / 1e6
+
+
+def peer_speed(text: str) -> float | None:
+    """MB/s of detect-secrets, line by line; None where it is not installed."""
+    if importlib.util.find_spec("detect_secrets") is None:
+        return None
+    from detect_secrets.core.scan import scan_line  # type: ignore[import-not-found]
+    from detect_secrets.settings import default_settings  # type: ignore[import-not-found]
+
+    def scan() -> None:
+        with default_settings():
+            for line in text.splitlines():
+                list(scan_line(line))
+
+    return len(text) / seconds(scan) / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="lengths up to 16 MiB")
+    largest = 16 * KIB * KIB if parser.parse_args().full else KIB * KIB
+
+    ours = speed_on_log_text()
+    print(f"log text                     {ours:7.1f} MB/s   (bound: at least 5)")
+    peer = peer_speed(log_text(200 * KIB))
+    if peer is None:
+        print("detect-secrets               not installed: no comparison")
+    else:
+        print(f"detect-secrets, same text    {peer:7.2f} MB/s   Ghost is {ours / peer:.0f} times as fast")
+
+    print(f"\ndoubling the length, 64 KiB to {largest // KIB} KiB, median of 5 (bound: at most 2.3)")
+    for name, unit in HOSTILE.items():
+        ratio, speed = doubling(unit, largest)
+        print(f"{name:28} {ratio:6.2f}   {speed:7.2f} MB/s", flush=True)
+
+    print("\n16 MiB of captured output, processed (foreshortened, redacted, truncated, redacted)")
+    for name, unit in {**HOSTILE, "log lines": log_text(170)}.items():
+        text = unit * (STDOUT_LIMIT // len(unit))
+        captured = Captured.of(text, STDOUT_LIMIT)
+        print(f"{name:28} {seconds(lambda c=captured: process_output(c, Captured(), None)):6.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""Secrets whose name stands elsewhere: at the head of their column, or nowhere, in the rows of a hexadecimal dump.
+
+Tables as az, kubectl and databases print them, comma and tab separated values, and the dumps of tcpdump, tshark, xxd
+and hexdump. Each line is read once: linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
+
+SecretKind = Callable[[str], tuple[str, bool] | None]
+Span = tuple[int, int]
+
+_CORE = re.compile(r"pass|pwd|secret|token|key|psk|credential|community|kennwort")
+_LONGEST_HEADER = 2_000
+_COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
+_ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
+_PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
+_SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{2,60}}")
+_NAME = re.compile(r"[^ \t|](?:[^ \t|]| (?! ))*")
+_RULE = re.compile(r"[-+|=: \t]{2,}")
+_CELL = re.compile(r"[^ \t](?:[^ \t\n]| (?! ))*")
+_FIELD = re.compile(r"\"(?:[^\"\n]|\"\")*\"|[^,;\n]*")
+
+
+def redact_columns(text: str, counts: Counts, secret_kind: SecretKind) -> str:
+    """Replaces the values of columns that have a secret's name at their head."""
+    pieces: list[str] = []
+    done = 0
+    for core in _CORE.finditer(text.lower() if text.isascii() else _ascii_lower(text)):
+        if core.start() < done:
+            continue
+        start = text.rfind("\n", max(0, core.start() - _LONGEST_HEADER), core.start()) + 1
+        end = text.find("\n", core.end(), core.end() + _LONGEST_HEADER)
+        if end < 0 or (start == 0 and core.start() > _LONGEST_HEADER):
+            continue
+        start = max(start, done)
+        cells_of = _layout(text[start:end])
+        if cells_of is None:
+            pieces.append(text[done:end])
+            done = end
+            continue
+        kinds = _secret_columns(text[start:end], cells_of, secret_kind)
+        pieces.append(text[done : end + 1])
+        done = end + 1
+        if kinds:
+            rows, done = _redacted_rows(text, done, cells_of, kinds, counts)
+            pieces.append(rows)
+    return "".join([*pieces, text[done:]])
+
+
+CellsOf = Callable[[str], list[Span] | None]
+
+
+def _layout(header: str) -> CellsOf | None:
+    """How the cells of a row are found under such a header; None where it heads no table."""
+    if "|" in header and _PIPED.fullmatch(header):
+        return _piped_cells
+    if _SEPARATED.fullmatch(header):
+        return _fields
+    if _ALIGNED.fullmatch(header):
+        starts = [name.start() for name in _NAME.finditer(header)]
+        tabs = "\t" in header
+        return _tabbed_cells if tabs else lambda row: _aligned_cells(row, starts)
+    return None
+
+
+def _secret_columns(header: str, cells_of: CellsOf, secret_kind: SecretKind) -> dict[int, tuple[str, bool]]:
+    names = [header[start:end].strip('" ') for start, end in cells_of(header) or ()]
+    kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+    return kinds if len(names) > 1 else {}
+
+
+def _redacted_rows(
+    text: str, start: int, cells_of: CellsOf, kinds: dict[int, tuple[str, bool]], counts: Counts
+) -> tuple[str, int]:
+    """The rows of a table with their secrets replaced, and where they end: at what is no row."""
+    rows: list[str] = []
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        row = text[start:end]
+        if not row.strip() or (cells := cells_of(row)) is None:
+            break
+        if len(row) <= 8 * _LONGEST_HEADER and not _RULE.fullmatch(row):
+            row = _redacted_row(row, cells, kinds, counts)
+        rows.append(row + text[end : end + 1])
+        start = end + 1
+    return "".join(rows), min(start, len(text))
+
+
+def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]], counts: Counts) -> str:
+    padded = row.endswith(" ")
+    for index in sorted(kinds, reverse=True):
+        if index >= len(cells):
+            continue
+        start, end = cells[index]
+        value = row[start:end]
+        category, certain = kinds[index]
+        if is_open(value) or not value.strip() or len(value) < 3 or not (certain or looks_random(value)):
+            continue
+        counts[category] += 1
+        quoted = f'"{MARKER}"' if value.startswith('"') else MARKER
+        row = row[:start] + quoted.ljust(end - start) + row[end:]
+    return row if padded else row.rstrip(" ")
+
+
+def _aligned_cells(row: str, starts: list[int]) -> list[Span] | None:
+    """The cells that begin where a name of the header does; an empty span where none does."""
+    cells: list[Span] = []
+    for start in starts:
+        if start > 1 and row[start - 2 : start].strip():
+            return None
+        begins = start < len(row) and (start == 0 or row[start - 1] in " \t")
+        cell = _CELL.match(row, start) if begins else None
+        cells.append(cell.span() if cell is not None else (start, start))
+    return cells
+
+
+def _tabbed_cells(row: str) -> list[Span]:
+    return _between(row, re.finditer(r"\t", row))
+
+
+def _piped_cells(row: str) -> list[Span]:
+    spans = _between(row, re.finditer(r"\|", row))
+    if row.lstrip().startswith("|"):
+        spans = spans[1:]
+    cells = []
+    for start, end in spans:
+        content = row[start:end]
+        left = start + len(content) - len(content.lstrip())
+        cells.append((left, max(left, start + len(content.rstrip()))))
+    return cells
+
+
+def _between(row: str, marks: Iterator[re.Match[str]]) -> list[Span]:
+    edges = [0, *(edge for mark in marks for edge in mark.span()), len(row)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def _fields(row: str) -> list[Span]:
+    spans: list[Span] = []
+    position = 0
+    while position <= len(row):
+        field = _FIELD.match(row, position)
+        assert field is not None
+        spans.append(field.span())
+        position = field.end() + 1
+    return spans
+
+
+def _ascii_lower(text: str) -> str:
+    return text.translate(_LOWER)
+
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+# Hexadecimal dumps
+
+_DUMP_ROW = re.compile(
+    r"(?P<offset>[ \t]{0,8}(?:0x)?[0-9a-f]{4,8}:?[ \t]{1,3})"
+    r"(?P<bytes>(?:[0-9a-f]{2}){1,2}(?: (?:[0-9a-f]{2}){1,2}){0,15}(?:  [0-9a-f]{2}(?: [0-9a-f]{2}){0,7})?)"
+    r"(?=$|[ \t]{2,}|[ \t]?\|)[^\n]{0,80}$"
+)
+_DUMP_START = re.compile(r"(?m)^[ \t]{0,8}(?:0x)?[0-9a-f]{4,8}:?[ \t]{1,3}[0-9a-f]{2}")
+_ROW_BYTES = 16
+_COMMUNITY = re.compile(rb"\x02\x01[\x00\x01\x03]\x04[\x01-\x40](?P<secret>[!-~]{1,64})(?=[\xa0-\xa8])")  # BER of SNMP
+
+
+def redact_dumps(text: str, counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
+    """Replaces the rows of a hexadecimal dump that hold a part of a secret."""
+    pieces: list[str] = []
+    done = 0
+    for first in _DUMP_START.finditer(text):
+        if first.start() < done:
+            continue
+        rows, end = _dump_rows(text, first.start())
+        if rows:
+            pieces += [text[done : first.start()], _redacted_dump(rows, counts, redact_text)]
+            done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _dump_rows(text: str, start: int) -> tuple[list[re.Match[str]], int]:
+    rows: list[re.Match[str]] = []
+    end = start
+    while start < len(text):
+        stop = text.find("\n", start, start + 200)
+        stop = stop if stop >= 0 else min(len(text), start + 200)
+        row = _DUMP_ROW.match(text, start, stop)
+        if row is None:
+            break
+        rows.append(row)
+        end = stop
+        start = stop + 1
+    return rows, end
+
+
+def _redacted_dump(rows: list[re.Match[str]], counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
+    parts = [bytes.fromhex(row["bytes"].replace(" ", ""))[:_ROW_BYTES] for row in rows]
+    raw = b"".join(parts)
+    found: Counts = type(counts)()
+    masked = raw
+    for community in _COMMUNITY.finditer(raw):
+        start, end = community.span("secret")
+        masked = masked[:start] + b"\0" * (end - start) + masked[end:]
+        found["password"] += 1
+    plain = raw.translate(_PRINTABLE).decode("ascii")
+    clean = redact_text(plain, found)
+    shown = "\n".join(row[0] for row in rows)
+    if not found:
+        return shown
+    counts += found
+    hidden = [i for i, (a, b) in enumerate(zip(raw, masked, strict=True)) if a != b] + _changed(plain, clean)
+    if not hidden:
+        return shown
+    first, last = min(hidden), max(hidden)
+    lines: list[str] = []
+    position = 0
+    for row, part in zip(rows, parts, strict=True):
+        touched = position <= last and position + len(part) > first
+        lines.append(f"{row['offset']}{MARKER}" if touched else row[0])
+        position += len(part)
+    return "\n".join(lines)
+
+
+def _changed(before: str, after: str) -> list[int]:
+    """The first and the last character of `before` that `after` does not have."""
+    if before == after:
+        return []
+    shorter = min(len(before), len(after))
+    first = next((i for i in range(shorter) if before[i] != after[i]), shorter)
+    kept = next((i for i in range(shorter - first) if before[-1 - i] != after[-1 - i]), shorter - first)
+    return [min(first, len(before) - 1), max(first, len(before) - 1 - kept)]
+
+
+_PRINTABLE = bytes(byte if 32 <= byte < 127 else ord("\n") for byte in range(256))
