@@ -198,7 +198,9 @@ def test_a_directory_that_cannot_be_made_is_named(shared_captures: Path, tmp_pat
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize("content", [b"", NO_PACKETS, gzip.compress(NO_PACKETS)])
+@pytest.mark.parametrize(
+    "content", [b"", NO_PACKETS, gzip.compress(NO_PACKETS, mtime=0)], ids=["0 bytes", "none", "gzip"]
+)
 def test_a_capture_without_packets_says_so_and_succeeds(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "idle.cap").write_bytes(content)
     ran = run("idle.cap", cwd=tmp_path)

@@ -5,6 +5,7 @@ Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -30,18 +31,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except GhostError as failed:
-        print(f"ghost: {plain(str(failed))}", file=sys.stderr)
-        return failed.exit_status
+        return _end(failed.exit_status, plain(str(failed)))
     except (KeyboardInterrupt, typer.Abort):
-        print("ghost: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _end(INTERRUPTED, "interrupted")
     except typer.TyperException as wrong:
-        print(f"ghost: {plain(_usage(wrong))}", file=sys.stderr)
-        return UsageError.exit_status
+        return _end(UsageError.exit_status, plain(_usage(wrong)))
     except BrokenPipeError:
-        # The reader of a pipe has gone: say nothing, and let nothing be flushed into the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return GhostError.exit_status
+        return _end(GhostError.exit_status, None)
+    except OSError as failed:
+        return _end(GhostError.exit_status, plain(f"{failed.strerror or failed}{_of_file(failed)}"))
+
+
+def _end(status: int, message: str | None) -> int:
+    """Says why on standard error, where somebody still reads it, and lets nothing fail at the last flush."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        if message is not None:
+            print(f"ghost: {message}", file=sys.stderr)
+        return status
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    with contextlib.suppress(OSError):
+        if message is not None:
+            print(f"ghost: {message}", file=sys.stderr)
+        return status
+    os.dup2(nowhere, sys.stderr.fileno())
+    return status
+
+
+def _of_file(failed: OSError) -> str:
+    return f": {failed.filename}" if failed.filename else ""
 
 
 def _usage(wrong: Exception) -> str:

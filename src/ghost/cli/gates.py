@@ -6,8 +6,8 @@ a denial; the shell sees to that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TextIO
 
 from rich import box
@@ -44,11 +44,27 @@ class TerminalGate:
                     reason = self._read("Denial reason (optional, press Enter to skip): ").strip()
                     return HitlDecision("deny", reason=reason or None)
                 if choice in {"m", "modify"}:
-                    modified = self._read("Command to run instead (empty keeps the question): ").strip()
+                    with _prefilled(command):
+                        modified = self._read("Command to run instead (empty keeps the question): ").strip()
                     if modified:
                         return HitlDecision("modify", modified_command=modified)
                 else:
                     self._rich.print("Type a, d or m.")
+
+
+@contextmanager
+def _prefilled(line: str) -> Iterator[None]:
+    """Lets `input` begin with a line to edit, where the terminal can."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    readline.set_startup_hook(lambda: readline.insert_text(plain(line)))
+    try:
+        yield
+    finally:
+        readline.set_startup_hook()
 
 
 class PlainGate:

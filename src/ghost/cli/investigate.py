@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +38,7 @@ from ghost.lab import RunningLab, Scenario, load_scenario
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
-from ghost.shell import SafeExecShell
+from ghost.shell import HitlDecision, SafeExecShell
 
 KEY_NEEDED = (
     "the gemini brain needs a key: set GEMINI_API_KEY in the environment (a key is made in Google AI Studio), or use "
@@ -213,7 +215,7 @@ class _Run:
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
             self.session.session_id,
-            hitl_callback=self._gate(),
+            hitl_callback=self._decide,
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
             roots=[Path.cwd(), self.workspace.root, self.workspace.capture_dir],
@@ -221,6 +223,9 @@ class _Run:
             environment=self.lab.environment if self.lab else None,
             resolver=self.lab.resolver if self.lab else None,
         )
+
+    def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        return self.narration.decided(self._gate()(command, reasoning, risk, tier))
 
     def _gate(self) -> Gate:
         if self.interactive:
@@ -256,7 +261,12 @@ class _Run:
     # -- what a person sees
 
     def _banner(self) -> None:
-        where = f"lab: {self.briefing.name} (SIMULATED)" if self.briefing else "Azure, through your az login"
+        speed = f"{self.settings.lab_speed:g} times as fast"
+        where = (
+            f"lab: {self.briefing.name} (SIMULATED, time passes {speed})"
+            if self.briefing
+            else "Azure, through your az login"
+        )
         self.narration.banner(
             f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
         )
@@ -289,24 +299,25 @@ class _Run:
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
     def _say_how_to_resume(self) -> None:
-        to_stderr().print(
-            f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
-            markup=False,
-        )
+        with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
+            to_stderr().print(
+                f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
+                markup=False,
+            )
 
     def _option(self) -> str:
         if self.workspace.root == Path.cwd():
             return ""
         try:
-            return f" --workspace {self.workspace.root.relative_to(Path.cwd())}"
+            return f" --workspace {shlex.quote(str(self.workspace.root.relative_to(Path.cwd())))}"
         except ValueError:
-            return f" --workspace {self.workspace.root}"
+            return f" --workspace {shlex.quote(str(self.workspace.root))}"
 
     def _show_end(self, report: dict[str, Any], markdown: str, seconds: float) -> int:
         written = self.session.rca_report_path
         if self.request.as_json:
             print(json.dumps(report, ensure_ascii=False, indent=2))
-        self.narration.rich.print()
+        self.narration.line("")
         self._conclusion(report)
         if written is None:
             print(markdown)

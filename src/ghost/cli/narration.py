@@ -9,15 +9,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console as Rich
+from rich.console import RenderableType
 from rich.status import Status
 from rich.text import Text
 
 from ghost.brain import ToolCall, Turn
 from ghost.cli.words import plain, plain_lines
 from ghost.records import Head
-from ghost.shell import SafeExecShell
+from ghost.shell import HitlDecision, SafeExecShell
 
-RULE = "═" * 70
+RULE_WIDTH = 70
+
+
+class TerminalGoneError(KeyboardInterrupt):
+    """Nobody reads what is shown any more. Like Ctrl-C: it ends the investigation, it is no result of a tool."""
+
 
 _CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
 _ACTION = {
@@ -37,15 +43,26 @@ class Narration:
         self._interactive = interactive
         self._read = read
         self._status: Status | None = None
+        self._modified: str | None = None
+
+    def decided(self, decision: HitlDecision) -> HitlDecision:
+        """Remembers what the engineer made of a command, to show what really ran."""
+        self._modified = decision.modified_command or self._modified
+        return decision
 
     def banner(self, *lines: str) -> None:
-        self.rich.print(RULE, style="bold")
-        for line in lines:
-            self.rich.print(f"  {plain(line)}", style="bold", markup=False, highlight=False)
-        self.rich.print(RULE, style="bold")
+        rule = "═" * min(RULE_WIDTH, self.rich.width)
+        self.line("\n".join([rule, *(f"  {plain(line)}" for line in lines), rule]), style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
-        self.rich.print(plain_lines(text), style=style, markup=False, highlight=False)
+        self.show(Text(plain_lines(text), style=style or ""))
+
+    def show(self, what: RenderableType) -> None:
+        """Everything shown passes here. Raises `TerminalGoneError` where it cannot be written."""
+        try:
+            self.rich.print(what, highlight=False)
+        except OSError as gone:
+            raise TerminalGoneError from gone
 
     def announce(self, text: str) -> None:
         """Lines of the orchestrator (`[Cloud Orchestrator] ...`)."""
@@ -53,10 +70,8 @@ class Narration:
 
     def said(self, turn: Turn) -> None:
         if turn.text.strip():
-            self.rich.print()
-            self.rich.print(
-                Text.assemble(("[Ghost Agent] ", "bold magenta"), plain_lines(turn.text.strip())), highlight=False
-            )
+            words = plain_lines(turn.text.strip())
+            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), words))
 
     def calling(self, call: ToolCall) -> None:
         if call.name == "run_shell_cmd":
@@ -100,14 +115,15 @@ class Narration:
         """One line for one command of the shell, and a second where it did not simply succeed."""
         classification = str(response.get("classification"))
         action = _ACTION.get(str(response.get("action")), "not run")
-        self.rich.print(
+        ran = self._modified if response.get("action") == "user_modified" and self._modified else command
+        self._modified = None
+        self.show(
             Text.assemble(
                 ("[Shell] ", "bold"),
                 (classification, _CLASS_STYLE.get(classification, "")),
                 f" — {action}: ",
-                (short(plain(command)), "bold"),
-            ),
-            highlight=False,
+                (short(plain(ran)), "bold"),
+            )
         )
         outcome = _outcome(response)
         self.line(f"      {response.get('audit_id')}  {outcome}", style="dim")
@@ -131,11 +147,9 @@ class Narration:
         status = self._status
         if status is not None:
             status.stop()
-        try:
-            yield
-        finally:
-            if status is not None:
-                status.start()
+        yield
+        if status is not None:  # not after an exception: a progress line started then would outlive the command
+            status.start()
 
     def _hypothesis(self, call: ToolCall, result: dict[str, Any]) -> None:
         action, identity = str(call.arguments.get("action")), str(call.arguments.get("id"))

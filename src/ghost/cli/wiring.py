@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -46,8 +47,9 @@ def workspace_of(session_id: str, given: Path | None, settings: Settings) -> tup
 
 
 def to_stdout() -> Rich:
-    return Rich(highlight=False, soft_wrap=True)
+    """Words are wrapped for a person; a pipe gets lines as they are."""
+    return Rich(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 
 def to_stderr() -> Rich:
-    return Rich(highlight=False, soft_wrap=True, stderr=True)
+    return Rich(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)

@@ -7,7 +7,7 @@ from ghost.records.atomic import private_dir, read_json, write_json, write_text
 from ghost.records.chain import ChainedLog, Head, Verification, read_records, read_valid_records, verify
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
 from ghost.records.ids import new_session_id, valid_session_id
-from ghost.records.lock import workspace_lock
+from ghost.records.lock import is_locked, workspace_lock
 
 __all__ = [
     "ChainedLog",
@@ -16,6 +16,7 @@ __all__ = [
     "SystemClock",
     "Verification",
     "elapsed",
+    "is_locked",
     "isoformat",
     "new_session_id",
     "private_dir",

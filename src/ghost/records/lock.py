@@ -20,7 +20,12 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
     """
     private_dir(workspace)
     path = workspace / "ghost_session.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise WorkspaceError(
+            f"cannot lock the workspace {workspace} ({error.strerror}): use one of your own with --workspace DIR"
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,3 +41,18 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(workspace: Path) -> bool:
+    """Whether a process works in this workspace now."""
+    try:
+        descriptor = os.open(workspace / "ghost_session.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
