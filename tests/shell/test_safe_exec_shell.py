@@ -288,6 +288,30 @@ def test_a_hundred_megabytes_are_summed_up_as_text(make: Any, script: Any) -> No
     assert (lines[0], lines[-1], len(lines)) == ("1", "12000000", 31)
 
 
+@pytest.mark.slow
+def test_a_producer_that_never_ends_is_stopped_in_time_and_in_bounded_memory(tmp_path: Path) -> None:
+    """`yes` writes well over 64 MB/s. In a process of its own, whose peak memory is not that of other tests."""
+    code = (
+        "import resource, sys, time\n"
+        "from ghost.shell import SafeExecShell, HitlDecision\n"
+        f"shell = SafeExecShell('s1', lambda *_: HitlDecision('approve'), {str(tmp_path)!r})\n"
+        "def run(command): return shell.execute({'command': command, 'reasoning': 'x', 'timeout_seconds': 1.5})\n"
+        "run('echo warm')\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "before, started = peak(), time.monotonic()\n"
+        "answer = run(sys.argv[1])\n"
+        "seconds = time.monotonic() - started\n"
+        "print(answer['error'], answer['output_metadata']['total_bytes'], peak() - before, seconds)\n"
+    )
+    line = "tcp LISTEN 0 128 10.0.2.4:6379 password=hunter2hunter \N{SNOWMAN}\N{PILE OF POO}"
+    done = subprocess.run([sys.executable, "-c", code, f"yes '{line}'"], capture_output=True, text=True, check=True)
+    error, total, grown_kib, seconds = done.stdout.split()
+    assert error == "timeout"
+    assert int(total) > 1.5 * 16_000_000  # even on a busy machine far more than is kept
+    assert int(grown_kib) < 64 * 1024
+    assert float(seconds) < 15
+
+
 def test_binary_output_is_not_shown(make: Any, script: Any) -> None:
     response = ask(make(), script("blob", "head -c 5000 /dev/urandom"))
     assert response["output"] == "[binary output: 5000 bytes, not displayed]"

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,8 +199,7 @@ class _BoundedStream:
         os.set_blocking(self.reading_end, False)
         self._limit = limit
         self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
+        self._tail = bytearray()
         self._total = 0
         self._lines = 0
 
@@ -227,18 +225,21 @@ class _BoundedStream:
             return False
         self._total += len(chunk)
         self._lines += chunk.count(b"\n")
-        room = self._limit // 2 - len(self._head)
+        half = self._limit // 2
+        room = half - len(self._head)
         self._head += chunk[:room]
-        if len(chunk) > room:
-            self._tail.append(chunk[room:])
-            self._tail_size += len(chunk) - room
-        while self._tail and self._tail_size - len(self._tail[0]) >= self._limit // 2:
-            self._tail_size -= len(self._tail.popleft())
+        self._tail += chunk[room:] if room else chunk
+        if len(self._tail) > half:
+            del self._tail[:-half]
         return bool(chunk)
 
     def captured(self) -> Captured:
-        tail = b"".join(self._tail)[-(self._limit // 2) :]
-        return Captured(bytes(self._head), tail, self._total, self._lines)
+        """What was kept. The stream holds nothing of it any more, so that there is no second copy for long."""
+        head = bytes(self._head)
+        self._head.clear()
+        tail = bytes(self._tail)
+        self._tail.clear()
+        return Captured(head, tail, self._total, self._lines)
 
 
 def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:

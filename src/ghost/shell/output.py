@@ -15,6 +15,7 @@ from ghost.shell.execute import Captured
 from ghost.shell.redact import plain, redact
 from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, truncate_text
 
+_DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
 _SEAM_REACH = 65_536
 _SEAM_MARGIN = 4_096
 _SAMPLE = 8_192
@@ -73,11 +74,12 @@ def decode(captured: Captured) -> str:
     """
     if captured.complete:
         return (captured.head + captured.tail).decode("utf-8", "replace")
-    head_end = captured.head.rfind(b"\n", len(captured.head) - _SEAM_REACH) + 1 or len(captured.head) - _SEAM_MARGIN
-    tail_start = captured.tail.find(b"\n") + 1 or len(captured.tail)
-    head, tail = captured.head[: max(0, head_end)], captured.tail[tail_start:]
-    omitted = captured.total - len(head) - len(tail)
-    note = f"[truncated: {omitted} bytes omitted]\n"
+    # Of a long stream only its two ends are shown, so only they are decoded: half of what is kept may be 8 MiB of
+    # characters of four bytes each.
+    head, tail = captured.head[:_DECODED], captured.tail[-_DECODED:]
+    head_end = head.rfind(b"\n", max(0, len(head) - _SEAM_REACH)) + 1 or len(head) - _SEAM_MARGIN
+    head, tail = head[: max(0, head_end)], tail[tail.find(b"\n") + 1 or len(tail) :]
+    note = f"[truncated: {captured.total - len(head) - len(tail)} bytes omitted]\n"
     return head.decode("utf-8", "replace").rstrip("\n") + "\n" + note + tail.decode("utf-8", "replace")
 
 

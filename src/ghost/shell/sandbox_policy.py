@@ -51,12 +51,16 @@ class Profile:
 class Rule:
     names: frozenset[str]
     profile: Profile
-    options: re.Pattern[str] | None = None
+    any_argument: re.Pattern[str] | None = None
+    every_argument: re.Pattern[str] | None = None
 
     def holds(self, program: str, arguments: Sequence[str]) -> bool:
-        if program not in self.names:
-            return False
-        return self.options is None or any(self.options.fullmatch(argument) for argument in arguments)
+        one, each = self.any_argument, self.every_argument
+        return (
+            program in self.names
+            and (one is None or any(one.fullmatch(argument) for argument in arguments))
+            and (each is None or all(each.fullmatch(argument) for argument in arguments))
+        )
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def load_policy() -> Policy:
             Rule(
                 frozenset(row["names"]),
                 profiles[row["profile"]],
-                re.compile(row["options"]) if "options" in row else None,
+                *(re.compile(row[key]) if key in row else None for key in ("any_argument", "every_argument")),
             )
             for row in table["programs"]
         )
