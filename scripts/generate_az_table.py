@@ -155,10 +155,10 @@ def option(action: argparse.Action, settings: Mapping[str, Any], needed_without_
     names = [name for name in names if re.fullmatch(r"-[\w./-]*\w", name)]  # the CLI itself has a stray "--api,"
     text = "/".join(names) or f"<{action.dest}>"
     text += {None: "", 0: "?", "?": "%", "*": "*", "+": "+", "...": "*", 1: ""}.get(action.nargs, "+")
-    if needed_without_ids:
-        text += "~"
-    elif action.required:
+    if action.required:
         text += "!"
+    elif needed_without_ids:
+        text += "~"
     if settings.get("configured_default") or settings.get("local_context_attribute"):
         text += "^"
     if reads_files(action):

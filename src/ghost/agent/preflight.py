@@ -14,7 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from ghost.azure import Catalogue, Command, Configuration, Option, catalogue, parse_options, read_configuration
+from ghost.azure import (
+    MAX_WORDS,
+    Catalogue,
+    Command,
+    Configuration,
+    Option,
+    catalogue,
+    parse_options,
+    read_configuration,
+)
 
 _EVERYWHERE = "--help/-h? --verbose? --debug? --only-show-errors? --output/-o --query"
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
@@ -82,7 +91,7 @@ def _path_mistake(path: Sequence[str], offered: Catalogue, configuration: Config
 
 def _is_of_an_extension(path: Sequence[str], offered: Catalogue) -> bool:
     """Whether the command would lie in a group that only an extension has."""
-    for size in range(len(path) - 1, 0, -1):
+    for size in range(min(len(path) - 1, MAX_WORDS), 0, -1):
         inside = [known for known in offered.lines if known.startswith(" ".join(path[:size]) + " ")]
         if inside:
             return all(offered.origin(known) == "extension" for known in inside)
@@ -155,7 +164,9 @@ class _Line:
 
     def _unknown(self, name: str) -> str:
         own = list(dict.fromkeys(option.names[0] for option in self.command.options.values()))
-        near = difflib.get_close_matches(name, [known for known in self.options if known.startswith("--")], n=1, cutoff=0.7)
+        near = difflib.get_close_matches(
+            name, [known for known in self.options if known.startswith("--")], n=1, cutoff=0.7
+        )
         hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(own) or 'none of its own'}"
         return f"az {self.command.path} has no option {name[:80]}. {hint}"
 
@@ -209,7 +220,7 @@ def _query_mistake(query: str | None) -> str | None:
     if not query.strip():
         return "--query has no expression: add one, or leave the option out"
     try:
-        jmespath.compile(query)
+        jmespath.compile(query.replace("\\`", "`"))  # a shell takes the backslash away, shlex does not
     except JMESPathError as error:
         hint = "compare with == (not =), and quote text as 'text'" if "=" in query else "see jmespath.org"
         first_line = str(error).splitlines()[0] if str(error) else "not a JMESPath expression"

@@ -4,10 +4,11 @@ Facts about the CLI, not rules: what is safe is decided in `ghost.shell`, what i
 Starts no program and reads nothing of the user's but the names of the defaults in the CLI's configuration.
 """
 
-from ghost.azure.catalogue import Arity, Catalogue, Command, Option, catalogue, parse_options
+from ghost.azure.catalogue import MAX_WORDS, Arity, Catalogue, Command, Option, catalogue, parse_options
 from ghost.azure.configuration import Configuration, read_configuration
 
 __all__ = [
+    "MAX_WORDS",
     "Arity",
     "Catalogue",
     "Command",
