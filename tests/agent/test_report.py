@@ -134,7 +134,7 @@ def test_verification_fails_after_any_one_byte_of_the_audit_changed_or_its_last_
 
     def holds() -> bool:
         checks = verify_session(investigation.session, paths, checksum_holds=True)
-        return all(c.ok for c in checks if c.name in {"shell audit", "report"})
+        return all(c.ok for c in checks if c.name in {"shell audit", "citations"})
 
     assert holds()
     for position in range(0, len(whole), 7):
@@ -151,7 +151,7 @@ def test_a_report_that_was_made_to_cite_a_denied_command_fails(bench):
     report["statements"] = [{"text": "x", "audit_ids": [f"{SESSION}_002"], "supported": True, "problems": []}]
     paths.report_json.write_text(json.dumps(report))
     checks = verify_session(investigation.session, paths, checksum_holds=True)
-    assert any("was denied" in p for c in checks if c.name == "report" for p in c.problems)
+    assert any("was denied" in p for c in checks if c.name == "citations" for p in c.problems)
 
 
 def test_where_the_report_cannot_be_written_its_text_is_still_there(bench):
@@ -163,3 +163,38 @@ def test_where_the_report_cannot_be_written_its_text_is_still_there(bench):
     _, markdown = write_report(investigation.session, paths, investigation.shell, FixedClock().now(), "s")
     assert markdown.startswith("# Root Cause Analysis")
     assert investigation.session.rca_report_path is None
+
+
+def test_a_changed_emptied_or_deleted_report_is_found(bench):
+    investigation, _, _ = finished(bench, READ, turn("", complete()))
+    paths = investigation.session.paths(bench.root)
+
+    def problems() -> list[str]:
+        checks = verify_session(investigation.session, paths, checksum_holds=True)
+        return [p for c in checks if c.name == "report files" for p in c.problems]
+
+    assert problems() == []
+    for path in (paths.report, paths.report_json):
+        whole = path.read_bytes()
+        for content in (whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:], b""):
+            path.write_bytes(content)
+            assert problems()
+        path.unlink()
+        assert problems()
+        path.write_bytes(whole)
+    assert problems() == []
+
+
+def test_what_a_refused_cleanup_left_is_said_with_the_command_that_removes_it(bench):
+    task = {
+        "task_id": "t",
+        "target": "vm-1",
+        "state": "CLEANING_UP",
+        "cleanup_status": "partial",
+        "cleanup_plan": [{"command": "az network watcher packet-capture delete -l x -n t", "executed": False}],
+    }
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    registry.write_text(json.dumps(task) + "\n")
+    _, report, _ = finished(bench, READ, turn("", complete()))
+    assert any("packet-capture delete -l x -n t" in note for note in report["advisories"])

@@ -168,3 +168,37 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     )
     assert "Traceback" not in result.stderr
     assert "BrokenPipe" not in result.stderr
+
+
+def test_a_single_commands_records_are_shown_and_verified_by_their_id(tmp_path):
+    ghost("shell", "run", "rm -rf /", cwd=tmp_path)
+    audit = next((tmp_path / "audit").glob("shell_audit_*.jsonl"))
+    identity = audit.stem.removeprefix("shell_audit_")
+    assert "rm -rf /" in ghost("audit", "show", identity, cwd=tmp_path).stdout
+    assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 0
+    audit.write_bytes(audit.read_bytes()[:-1])
+    assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 1
+
+
+def test_a_refused_command_says_why(tmp_path):
+    assert "never runs" in ghost("shell", "run", "rm -rf /", cwd=tmp_path).stderr.splitlines()[-1]
+
+
+def test_a_damaged_session_file_is_said_and_its_records_stay_readable(tmp_path):
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "ghost_session.json").write_text("{half")
+    (tmp_path / "audit" / "ghost_turns_ghost_1.jsonl").write_text("")
+    (tmp_path / "audit" / "shell_audit_ghost_1.jsonl").write_text("")
+    assert "damaged" in ghost("sessions", cwd=tmp_path).stdout
+    assert ghost("audit", "show", "ghost_1", cwd=tmp_path).returncode == 0
+    resumed = ghost("investigate", "--resume", "ghost_1", cwd=tmp_path)
+    assert resumed.returncode == 1
+    assert "corrupted" in resumed.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(tmp_path):
+    result = subprocess.run(
+        f"{GHOST} lab list > /dev/full", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == ["ghost: No space left on device"]

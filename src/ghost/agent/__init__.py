@@ -12,7 +12,7 @@ from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
 from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, without_secrets
-from ghost.agent.verify import Check, verify_session
+from ghost.agent.verify import Check, verify_commands, verify_session
 
 __all__ = [
     "ORPHAN_KINDS",
@@ -33,6 +33,7 @@ __all__ = [
     "reissue",
     "save_session",
     "tag_of",
+    "verify_commands",
     "verify_session",
     "without_secrets",
     "write_report",

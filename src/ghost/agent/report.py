@@ -7,6 +7,7 @@ audit ids; one whose evidence is missing, denied or failed is printed as unsuppo
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
@@ -81,9 +82,14 @@ def write_report(
         write_json(paths.report_json, report)
         write_text(paths.report, markdown)
         session.rca_report_path = str(paths.report)
+        session.rca_sha256 = {p.name: file_sha256(p) for p in (paths.report, paths.report_json)}
     except RecordError:
         session.rca_report_path = None
     return report, markdown
+
+
+def file_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def latest_tasks(registry: Path) -> dict[str, dict[str, Any]]:
@@ -221,6 +227,10 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         for c in captures
         if c.wanted and c.summary is None
     ]
+    for capture in captures:
+        left = [str(step["command"]) for step in capture.task.get("cleanup_plan") or [] if not step.get("executed")]
+        if left and capture.task.get("cleanup_status") in {"partial", "pending"}:
+            notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(left)}")
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:
@@ -254,13 +264,15 @@ def as_markdown(report: dict[str, Any], paths: SessionPaths) -> str:
     parts += ["## Capture Evidence", *_captures(report["captures"])]
     if report["advisories"]:
         parts += ["## Advisories", "\n".join(f"- {text(note)}" for note in report["advisories"])]
-    check = f"ghost audit verify {report['session_id']}"
+    workspace = str(paths.audit_dir.parent)
+    check = shlex.join(["ghost", "audit", "verify", str(report["session_id"]), "--workspace", workspace])
+    registry = f"- Task registry: {code(str(paths.tasks))}\n" if report["captures"] else ""
     parts += [
         "## Integrity Statement",
         "All evidence in this report is cited by audit id from append-only, hash-chained JSONL files. Raw command "
         "output stays in the audit; only conclusions appear here.\n\n"
         f"- Shell audit: {code(str(paths.shell_audit))}\n"
-        f"- Task registry: {code(str(paths.tasks))}\n"
+        f"{registry}"
         f"- Check it: {code(check)}",
     ]
     return "\n\n".join(parts) + "\n"
@@ -363,7 +375,7 @@ def _captures(rows: list[dict[str, Any]]) -> list[str]:
                     text(f"{r['state']} ({r['outcome']})" if r.get("outcome") else str(r["state"])),
                     text(r["cleanup_status"] or "none"),
                     code(str(r["report_path"] or "-")),
-                    code(str(r["local_pcap_path"] or "-")),
+                    code(str(r["local_pcap_path"] or "-")) + _whether_removed(r),
                 )
                 for r in rows
             ],
@@ -379,6 +391,11 @@ def _captures(rows: list[dict[str, Any]]) -> list[str]:
         elif not r["executive_summary_available"]:
             parts.append(f"Report content of {text(r['task_id'])} unavailable (cat denied by the engineer, or failed).")
     return parts
+
+
+def _whether_removed(row: dict[str, Any]) -> str:
+    path = row["local_pcap_path"]
+    return " (removed by the clean-up)" if path and not Path(path).exists() else ""
 
 
 def _ids(audit_ids: list[str]) -> str:

@@ -32,6 +32,8 @@ class Session(BaseModel):
     audit_dir: str
     turn_count: int = 0
     rca_report_path: str | None = None
+    rca_sha256: dict[str, str] = Field(default_factory=dict)
+    """The report's files by name, so that a changed report is found."""
     hypothesis_log: list[Hypothesis] = Field(default_factory=list)
     denial_tracker: dict[str, int] = Field(default_factory=dict)
     consecutive_denial_counter: dict[str, int] = Field(default_factory=dict)
@@ -150,6 +152,8 @@ class Workspace:
             archived = SessionPaths(self.audit_dir, session_id).archived_session
             if archived.is_file():
                 return archived
+        if self.session_file.exists() and self._current_id() is None:
+            load_session(self.session_file)  # says what is wrong with it
         known = ", ".join(sorted(self.session_ids())) or "none"
         raise SessionError(
             f"no session {session_id!r} in the workspace {self.root}; known here: {known} (see `ghost sessions`, "
@@ -163,6 +167,13 @@ class Workspace:
         for path in sorted(self.audit_dir.glob("ghost_session_*.json")):
             identity = path.stem.removeprefix("ghost_session_")
             if identity != current and valid_session_id(identity):
+                yield identity
+
+    def recorded_ids(self) -> Iterator[str]:
+        """Investigations that left turns on record, whether or not their session file is there."""
+        for path in sorted(self.audit_dir.glob("ghost_turns_*.jsonl")):
+            identity = path.stem.removeprefix("ghost_turns_")
+            if valid_session_id(identity):
                 yield identity
 
     def taken(self, session_id: str) -> bool:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.agent.evidence import Evidence
+from ghost.agent.report import file_sha256
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
-from ghost.records import read_json, verify
+from ghost.records import Head, read_json, verify
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,37 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         detail = ", ".join([f"{result.head.count} records", *result.notes])
         checks.append(Check(title, detail, tuple(result.errors)))
     if session.rca_report_path is not None:
-        checks.append(_citations(paths))
+        checks += [_report_files(session, paths), _citations(paths)]
     return checks
+
+
+def verify_commands(paths: SessionPaths) -> list[Check]:
+    """Commands on record without a session file: single ones, or a session whose file is lost.
+
+    The head beside the audit file says how far the chain had come.
+    """
+    beside = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
+    try:
+        head = Head.from_dict(read_json(beside))
+    except (FileNotFoundError, RecordError):
+        head = None
+    result = verify(paths.shell_audit, head)
+    checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), tuple(result.errors))]
+    if paths.turns.exists():
+        checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
+    return checks
+
+
+def _report_files(session: Session, paths: SessionPaths) -> Check:
+    """Whether the report on disk is the one that was written."""
+    problems = []
+    for path in (paths.report, paths.report_json):
+        try:
+            if file_sha256(path) != session.rca_sha256.get(path.name):
+                problems.append(f"{path.name} is not what was written: it was changed")
+        except OSError as error:
+            problems.append(f"{path.name} cannot be read: {error.strerror}")
+    return Check("report files", "SHA-256 of Markdown and JSON", tuple(problems))
 
 
 def _citations(paths: SessionPaths) -> Check:
@@ -50,11 +80,11 @@ def _citations(paths: SessionPaths) -> Check:
         report = read_json(paths.report_json)
         groups = _cited_groups(report)
     except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError) as error:
-        return Check("report", paths.report_json.name, (f"cannot be read: {error}",))
+        return Check("citations", paths.report_json.name, (f"cannot be read: {error}",))
     evidence = Evidence(paths.shell_audit)
     problems = [f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids)]
     cited = {audit_id for _, ids in groups for audit_id in ids}
-    return Check("report", f"{len(groups)} cited statements, {len(cited)} records", tuple(problems))
+    return Check("citations", f"{len(groups)} cited statements, {len(cited)} records", tuple(problems))
 
 
 def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:

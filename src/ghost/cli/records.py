@@ -9,52 +9,51 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from ghost import __version__
-from ghost.agent import Check, Evidence, load_session, tag_of, verify_session
-from ghost.cli.wiring import load_settings, open_workspace, to_stdout, workspace_of
+from ghost.agent import Check, Evidence, Workspace, load_session, tag_of
+from ghost.cli.wiring import load_settings, open_workspace, recorded
 from ghost.cli.words import plain
-from ghost.errors import RecordError, SessionError
+from ghost.errors import RecordError
+from ghost.records import is_locked
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
     workspace = open_workspace(workspace_option, load_settings())
-    rows: list[dict[str, Any]] = []
-    for session_id in workspace.session_ids():
-        try:
-            session, _ = load_session(workspace.find(session_id))
-        except SessionError as broken:
-            rows.append({"session_id": session_id, "state": "unreadable", "problem": str(broken)})
-            continue
-        rows.append(
-            {
-                "session_id": session.session_id,
-                "created_at": session.created_at,
-                "brain": session.model,
-                "turns": session.turn_count,
-                "state": "finished" if session.rca_report_path else "can be resumed",
-                "report": session.rca_report_path,
-            }
-        )
+    running = is_locked(workspace.root)
+    rows = [_row(workspace, session_id, running=running) for session_id in workspace.session_ids()]
+    listed = {row["session_id"] for row in rows}
+    rows += [
+        {"session_id": session_id, "state": "session file missing or damaged: ghost audit show still works"}
+        for session_id in workspace.recorded_ids()
+        if session_id not in listed
+    ]
     if as_json:
         print(json.dumps(rows, indent=2))
-        return
-    if not rows:
+    elif not rows:
         print(f"No sessions in {workspace.root}. Start one: ghost investigate --lab blocked-port")
-        return
-    table = Table("Session", "Created", "Turns", "State", "Report", box=None, pad_edge=False)
-    for row in rows:
-        cells = (row["session_id"], row.get("created_at"), row.get("turns"), row["state"], row.get("report"))
-        table.add_row(*(Text(plain(str(cell or ""))) for cell in cells))
-    to_stdout().print(table)
+    for row in [] if as_json else rows:
+        report = f"  {row['report']}" if row.get("report") else ""
+        print(plain(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
+
+
+def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, Any]:
+    path = workspace.find(session_id)
+    session, _ = load_session(path)
+    state = "finished" if session.rca_report_path else "can be resumed"
+    if running and path == workspace.session_file:
+        state = "running"
+    return {
+        "session_id": session.session_id,
+        "created_at": session.created_at,
+        "brain": session.model,
+        "turns": session.turn_count,
+        "state": state,
+        "report": session.rca_report_path,
+    }
 
 
 def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> None:
-    workspace, path = workspace_of(session_id, workspace_option, load_settings())
-    session, _ = load_session(path)
-    evidence = Evidence(session.paths(workspace.root).shell_audit)
+    evidence = Evidence(recorded(session_id, workspace_option, load_settings()).paths.shell_audit)
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
         return
@@ -75,12 +74,10 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
 
 def export(session_id: str, target: Path | None, workspace_option: Path | None, *, as_json: bool) -> int:
     """One file that holds all that a session put on record, and whether it holds. Exit status as of `verify`."""
-    workspace, path = workspace_of(session_id, workspace_option, load_settings())
-    session, checksum_holds = load_session(path)
-    paths = session.paths(workspace.root)
-    checks = verify_session(session, paths, checksum_holds=checksum_holds)
-    recorded = (path, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
-    contents = {file.name: file.read_bytes() for file in recorded if file.is_file()}
+    records = recorded(session_id, workspace_option, load_settings())
+    paths, checks = records.paths, records.checks()
+    files = (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
+    contents = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
     ok = all(check.ok for check in checks)
     verification = {"session_id": session_id, "ok": ok, "checks": _listed(checks)}
     contents["verification.json"] = _document(verification)
@@ -133,9 +130,7 @@ def _listed(checks: list[Check]) -> list[dict[str, Any]]:
 
 def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
     """Exit status 0 where everything holds, 1 where not."""
-    workspace, path = workspace_of(session_id, workspace_option, load_settings())
-    session, checksum_holds = load_session(path)
-    checks = verify_session(session, session.paths(workspace.root), checksum_holds=checksum_holds)
+    checks = recorded(session_id, workspace_option, load_settings()).checks()
     ok = all(check.ok for check in checks)
     if as_json:
         print(json.dumps({"session_id": session_id, "ok": ok, "checks": _listed(checks)}, indent=2))

@@ -47,11 +47,18 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
             f"  (audit: {response['audit_id']})\n"
         )
         if response["status"] == "error":
-            sys.stderr.write(f"ghost: not run to its end: {str(response['error']).replace('_', ' ')}\n")
+            sys.stderr.write(f"ghost: not run to its end: {_reason(command, str(response['error']))}\n")
     exit_code = response["exit_code"]
     if response["status"] != "completed" or exit_code is None:
         return _FAILED
     return exit_code if 0 <= exit_code <= 255 else _FAILED
+
+
+def _reason(command: str, error: str) -> str:
+    words = error.replace("_", " ")
+    if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
+        return words
+    return f"{words}: {plain(str(SafeExecShell.explain(command, [Path.cwd()])['explanation']))}"
 
 
 def explain(command: str, *, as_json: bool) -> None:

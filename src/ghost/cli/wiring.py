@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 from rich.console import Console as Rich
 
-from ghost.agent import Workspace
+from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, SessionError
+from ghost.records import valid_session_id
 
 
 def load_settings() -> Settings:
@@ -44,6 +46,34 @@ def workspace_of(session_id: str, given: Path | None, settings: Settings) -> tup
             if inner.taken(session_id):
                 return inner, inner.find(session_id)
         raise
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The records of a session; `session` is None for single commands, and where the session's file is lost."""
+
+    paths: SessionPaths
+    file: Path | None = None
+    session: Session | None = None
+    intact: bool = True
+
+    def checks(self) -> list[Check]:
+        if self.session is None:
+            return verify_commands(self.paths)
+        return verify_session(self.session, self.paths, checksum_holds=self.intact)
+
+
+def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorded:
+    """Raises `SessionError` where no record of that id exists."""
+    try:
+        workspace, path = workspace_of(session_id, given, settings)
+    except SessionError:
+        paths = SessionPaths(open_workspace(given, settings).audit_dir, session_id)
+        if not valid_session_id(session_id) or not paths.shell_audit.is_file():
+            raise
+        return Recorded(paths)
+    session, intact = load_session(path)
+    return Recorded(session.paths(workspace.root), path, session, intact)
 
 
 def to_stdout() -> Rich:
