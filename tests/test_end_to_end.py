@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -251,6 +253,64 @@ def test_an_interruption_saves_the_session_and_says_how_to_resume(tmp_path):
     assert process.returncode == 130
     assert "Resume with: ghost investigate --resume ghost_" in errors
     assert "Traceback" not in errors
+
+
+def on_a_terminal(directory: Path, *arguments: str) -> tuple[int, int]:
+    """Starts ghost on a terminal of its own; its process id and the other end of the terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(directory)
+        os.execve(GHOST, [str(GHOST), *arguments], {**environment(), "TERM": "xterm"})
+    return pid, terminal
+
+
+def read_until(terminal: int, words: str, seconds: float = 60.0) -> str:
+    screen = ""
+    deadline = time.monotonic() + seconds
+    while words not in screen and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 1.0)[0]:
+            screen += os.read(terminal, 65536).decode("utf-8", "replace")
+    assert words in screen, screen[-2000:]
+    return screen
+
+
+@pytest.mark.slow
+def test_a_terminal_closed_at_an_approval_loses_nothing(tmp_path):
+    pid, terminal = on_a_terminal(tmp_path, "investigate", "--lab", "wire-loss")
+    screen = read_until(terminal, "Your choice")
+    session = re.search(r"Session: (ghost_\w+)", screen).group(1)
+    os.close(terminal)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if ended == (0, 0):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 130
+    result = ghost("investigate", "--resume", session, "--json", cwd=tmp_path)
+    finished = Finished(json.loads(result.stdout), result.stderr, tmp_path)
+    the_cause_is_right(finished, load_scenario("wire-loss"))
+    assert len(finished.report["captures"]) == 1
+
+
+@pytest.mark.slow
+def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
+    pid, terminal = on_a_terminal(tmp_path, "investigate", "--lab", "wire-loss")
+    screen = read_until(terminal, "Your choice")
+    os.write(terminal, b"d\n")
+    read_until(terminal, "Denial reason")
+    os.write(terminal, b"not before the freeze ends\n")
+    rest = read_until(terminal, "Check it:", 90)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert "CLASSIFICATION: RISKY" in screen
+    session = re.search(r"Session: (ghost_\w+)", screen).group(1)
+    report = json.loads((tmp_path / "audit" / f"ghost_rca_{session}.json").read_text())
+    assert {row["layer"]: row["status"] for row in report["coverage"]}["wire"] == "not_verified"
+    assert not [h for h in report["hypotheses"] if h["state"] == "CONFIRMED"]
+    assert "not before the freeze ends" in json.dumps(report)
+    assert "not before the freeze ends" in rest
 
 
 def test_a_session_is_found_from_the_directory_above_its_workspace(demonstrated):
