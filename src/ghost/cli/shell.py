@@ -62,7 +62,8 @@ def _reason(command: str, error: str) -> str:
 
 
 def explain(command: str, *, as_json: bool) -> None:
-    verdict = SafeExecShell.explain(command, [Path.cwd()])
+    settings = load_settings()
+    verdict = SafeExecShell.explain(command, [Path.cwd(), settings.workspace, settings.capture_dir])
     if as_json:
         print(json.dumps(verdict, ensure_ascii=False, indent=2))
         return
