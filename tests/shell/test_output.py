@@ -30,12 +30,12 @@ def log(lines: int) -> str:
 
 
 TEXTS = {
-    "a log": log(20_000),
+    "a log": log(13_000),
     "long lines": "\n".join(f"{n} {'a b ' * 6_000} password={PASSWORD}" for n in range(60)),
-    "one line": f"a password={PASSWORD} " * 60_000,
-    "a key at its end": log(20_000) + "\n" + PEM,
-    "a key that never ends": log(20_000) + "\n" + PEM[:15_000],
-    "a table": "Name    Password\n------  ------\n" + "\n".join(f"host{n}  password={PASSWORD}" for n in range(40_000)),
+    "one line": f"a password={PASSWORD} " * 40_000,
+    "a key at its end": log(13_000) + "\n" + PEM,
+    "a key that never ends": log(13_000) + "\n" + PEM[:15_000],
+    "a table": "Name    Password\n------  ------\n" + "\n".join(f"host{n}  password={PASSWORD}" for n in range(34_000)),
     "an array": json.dumps([{"n": n, "adminPassword": PASSWORD, "text": "x" * 50} for n in range(20_000)]),
     "an object": json.dumps({f"k{n}": {"password": PASSWORD, "list": list(range(4_000))} for n in range(60)}),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 import urllib.parse
 from pathlib import Path
@@ -226,8 +227,13 @@ def test_of_a_secret_that_truncation_cuts_nothing_is_left_wherever_the_cut_is(ro
     text, secret = plain(row["text"]), plain(row["secret"])
     start = text.index(secret)
     others = text.replace(secret, "")
+    seen: set[str] = set()
     for position in range(start + 1, start + len(secret) + 1):
         for cut in cut_at(text, position, in_a_line="\n" not in secret):  # wrapped lines are too short to be cut
+            kept = re.sub(r"\d+ characters", "", cut)
+            if kept in seen:
+                continue  # the same words are left as of the position before
+            seen.add(kept)
             assert not is_left(secret, redact(cut)[0], others), (position, cut[-200:])
 
 

@@ -43,6 +43,10 @@ def looks_random(value: str) -> bool:
     return kinds == 3 and _entropy(value) >= 3.2
 
 
+def is_guid(value: str) -> bool:
+    return _GUID.fullmatch(value.strip().strip("\"'")) is not None
+
+
 def _entropy(value: str) -> float:
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
 
@@ -62,6 +66,7 @@ _MASKS = frozenset("*xX•")
 _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}"
     r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
-    r"|\d{1,5}:\d{1,5}(?:[ ,]+(?:\d{1,5}:\d{1,5}|no-export|no-advertise|local-as|internet|additive))*"  # BGP
+    r"|\d{1,5} bytes|\d{1,10}(?::\d{1,10}){1,2}"
+    r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
 )

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ghost.shell.secret_values import MARKER, POLICY, PRIVATE_KEY, Counts, is_open, looks_random
+from ghost.shell.secret_values import MARKER, POLICY, PRIVATE_KEY, Counts, is_guid, is_open, looks_random
 
 _CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
 _LIKELY = {category: tuple(names) for category, names in POLICY["names"]["likely"].items()}
@@ -22,6 +22,7 @@ _CORE = re.compile(
     "pass|pwd|secret|token|key|psk|credential|community|cookie|signature|auth|connectionstring|connection_string"
     "|connection-string|connection string|connstr|session|azurewebjobsstorage|assertion|jwt|userpw|nonce|salt|code|sas"
     "|userdata|customdata|pin|sid|login|kennwort|mot de passe|contrase|senha|wachtwoord|protectedsettings"
+    "|saml|verifier|encrypt|sshpass|ext_pat|devops_pat"
 )
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
@@ -29,7 +30,7 @@ _REST_OF_NAME = re.compile(r"[A-Za-z0-9_.-]{0,40}+")
 _PROBE_REACH = 360  # how far a value is looked at to tell whether it is random
 
 _SEPARATOR = (
-    r"(?:\\{0,7}[\"'])?(?:\[[\"']?\w{0,20}[\"']?\])?[ \t]{0,40}(?:=>|:=|==?|:|%3[dDaA]|\\u003[dD])"
+    r"(?:\\{0,7}[\"']|\])?(?:\[[\"']?\w{0,20}[\"']?\])?[ \t]{0,40}(?:=>|:=|==?|:|%3[dDaA]|\\u003[dD])"
     r"[ \t]{0,40}(?:\n[ \t]{0,40}(?=[\"\[]))?"
 )
 _QUOTED = (
@@ -56,7 +57,7 @@ _TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after
 )
 _REST_OF_LINE = re.compile(r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED)
 _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
-_OPTION_VALUE = re.compile(rf"[ \t]+(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))")
+_OPTION_VALUE = re.compile(rf"(?:[ \t]+|[\"'],?[ \t]{{0,4}}(?=[\"']))(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))")
 _ELEMENT = re.compile(r"[^<>]{0,200}>(?P<bare>[^<>\n]++|[^<>]++(?=</))")
 _CERTAIN_OPTIONS = ("pass", "token", "jwt")
 _HEADER_NAMES = ("cookie", "setcookie")
@@ -65,7 +66,7 @@ _VALUE_GROUPS = ("double", "escaped", "single", "list", "block", "bare")
 
 def redact_named_values(text: str, counts: Counts) -> str:
     """Replaces the values that stand beside a secret's name, however the two are written together."""
-    if "value" in text or "name=" in text:
+    if "value" in text or "name=" in text or "<key>" in text:
         for pattern in _PAIRS:
             text = pattern.sub(lambda match: _pair(match, counts), text)
     pieces: list[str] = []
@@ -156,7 +157,8 @@ def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
         return None  # of DNS (RFC 7873), as dig shows it
     if not certain:
         probe = _value_of(name, certain, name.end + _PROBE_REACH)
-        if probe is None or not any(map(looks_random, _strings(probe))):
+        judged = looks_random if name.meaning.category != "bearer_token" else _looks_issued
+        if probe is None or not any(map(judged, _strings(probe))):
             return None
     match = _value_of(name, certain, len(name.text))
     if match is None:
@@ -175,6 +177,11 @@ def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
     marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER
     in_quotes = group == "list" or (group == "bare" and name.quoted)
     return start, end, f'"{marker}"' if in_quotes else marker
+
+
+def _looks_issued(value: str) -> bool:
+    """A token may be a GUID too."""
+    return looks_random(value) or is_guid(value)
 
 
 def _is_placeholder(value: str, name: _Name) -> bool:
@@ -212,6 +219,9 @@ def _strings(match: re.Match[str]) -> list[str]:
 
 
 _PAIRS = (
+    re.compile(  # what `az network vpn-connection shared-key show` prints
+        r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\",\s{0,40}\"id\"\s{0,8}:\s{0,8}\"[^\"\n]{0,800}/(?P<name>sharedkey)\""
+    ),
     re.compile(
         r"\"(?:name|key|keyName|displayName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\"[^{}]{0,400}?"
         r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
@@ -224,6 +234,8 @@ _PAIRS = (
         r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"type\"\s{0,40}:\s{0,40}\"\w{1,40}\"[^{}\"]{0,40})?"
         r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
     ),
+    re.compile(r"\b(?:name|key)=\"(?P<name>[\w.:-]{1,200})\"[ \t]{1,8}value=\"(?P<value>[^<>\"\n]{1,2000})\""),
+    re.compile(r"<key>(?P<name>[\w .-]{1,200})</key>\s{0,80}<(?:string|data)>(?P<value>[^<>]{1,4000})<"),
     re.compile(  # a property in XML
         r"\b(?:name|key)=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?P<value>[^<>\n]{1,2000})<"
     ),

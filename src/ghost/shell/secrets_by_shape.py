@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, is_open
@@ -121,10 +122,28 @@ class Shape:
 
 def _shapes(text: str, counts: Counts) -> str:
     lowered = text.lower()
+    may_hold = {False: _sieve(text), True: _sieve(lowered)}
     for shape in SHAPES:
-        if any(anchor in (lowered if shape.ignore_case else text) for anchor in shape.anchors):
+        searched = lowered if shape.ignore_case else text
+        if any(anchor in searched for anchor in shape.anchors if may_hold[shape.ignore_case](anchor)):
             text = shape.pattern.sub(_replacement(shape, counts), text)
     return text
+
+
+def _sieve(text: str) -> Callable[[str], bool]:
+    """Tells at once of most strings that a long text does not hold them: a pair of their characters is not in it."""
+    if len(text) < _LONG:
+        return lambda _: True
+    import numpy as np  # only here: a short text must not wait for it
+
+    raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    seen = np.zeros(1 << 16, bool)
+    seen[(raw[:-1].astype(np.uint16) << 8) | raw[1:]] = True
+    pairs = seen.tobytes()
+    return lambda anchor: all(pairs[a << 8 | b] for a, b in pairwise(anchor.encode()))
+
+
+_LONG = 32_768
 
 
 def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]:
