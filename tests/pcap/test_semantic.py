@@ -100,6 +100,29 @@ def test_the_findings_alone_never_exceed_their_limit_and_say_what_was_left_out()
     assert written.isascii()
 
 
+def test_the_findings_say_who_talks_to_whom_and_whether_nobody_is_left_out() -> None:
+    analysis = of_streams(stream(), stream(source_port=50_001), silent(port=6379), icmp=icmp())
+    told = json.loads(dump(findings_document(analysis, find(analysis))))
+    assert told["conversations_complete"] is True
+    rows = {(row["dst"], row["protocol"], row.get("port")): row for row in told["conversations"]}
+    first, unanswered = stream(), silent(port=6379)
+    answered = rows[first.server.endpoint.address, "TCP", first.server.endpoint.port]
+    assert answered["packets"] == 2 * first.packets
+    assert "unanswered" not in answered
+    assert rows[unanswered.server.endpoint.address, "TCP", 6379]["unanswered"] == 1
+
+
+def test_conversations_are_cut_before_findings_and_never_said_to_be_all_then() -> None:
+    analysis = of_streams(*(stream(src=f"10.0.{n // 200}.{n % 200}") for n in range(400)))
+    written = dump(findings_document(analysis, find(analysis)))
+    assert estimated_tokens(written) <= FINDINGS_TOKENS
+    told = json.loads(written)
+    assert told["conversations_complete"] is False
+    assert told["conversations"]
+    crowded = everything()
+    assert not json.loads(dump(findings_document(crowded, find(crowded)))).get("conversations_complete")
+
+
 def test_an_ordinary_capture_stays_under_the_aim_with_its_lists_whole() -> None:
     lossy = {"data_segments": 100, "lost_downstream": times(7), "retransmissions": times(7)}
     analysis = of_streams(*(stream(lossy, src=f"10.0.1.{n}") for n in range(6)), silent(), refused(port=80))

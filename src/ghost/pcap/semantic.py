@@ -32,6 +32,9 @@ from ghost.records import isoformat
 AIM_TOKENS = 5_000
 MOST_TOKENS = 8_000
 FINDINGS_TOKENS = 2_000
+MOST_CONVERSATIONS = 24
+MOST_ECHO_PATHS = 50
+"""As many as the analysis keeps."""
 BYTES_PER_TOKEN = 2.5
 """What JSON full of addresses and numbers has at the least; prose has more."""
 
@@ -76,7 +79,10 @@ def semantic(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The findings alone, for a caller that wants little: the least important are cut first and counted."""
+    """The findings and who talks to whom, for a caller that wants little.
+
+    Conversations are cut first, then the least important findings, which are counted.
+    """
     summary = analysis.summary
     capture = {
         "file": text.name(summary.file),
@@ -84,14 +90,65 @@ def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[s
         "seconds": round(summary.duration_seconds, 3),
         "protocols": dict(list(summary.protocols_present.items())[:8]),
     }
+    rows, complete = _who_talks(analysis)
     for detail in _LEVELS:
         document = {"capture": capture, "findings": [_finding(finding, detail) for finding in findings]}
         if estimated_tokens(dump(document)) <= FINDINGS_TOKENS:
-            return document
+            return _with_conversations(document, rows, complete)
     while estimated_tokens(dump(document)) > FINDINGS_TOKENS and len(document["findings"]) > 1:
         document["findings"].pop()  # type: ignore[attr-defined]
         document["omitted"] = len(findings) - len(document["findings"])  # type: ignore[assignment]
+    return _with_conversations(document, rows, complete)
+
+
+def _with_conversations(document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: bool) -> dict[str, Any]:
+    """Adds as many conversations as there is room for, and whether they are all: only then is one not listed absent."""
+    for kept in range(min(len(rows), MOST_CONVERSATIONS), -1, -1):
+        listed = {"conversations_complete": complete and kept == len(rows), "conversations": list(rows[:kept])}
+        whole = {**document, **listed}
+        if estimated_tokens(dump(whole)) <= FINDINGS_TOKENS:
+            return whole
     return document
+
+
+def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], bool]:
+    """Who talks to whom by which protocol and port, most packets first, and whether nobody is left out.
+
+    `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
+    """
+    packets: Counter[tuple[str, str, str, int | None]] = Counter()
+    unanswered: Counter[tuple[str, str, str, int | None]] = Counter()
+    complete = True
+    for stream in analysis.tcp.streams if analysis.tcp is not None else ():
+        key = (stream.client.endpoint.address, stream.server.endpoint.address, "TCP", stream.server.endpoint.port)
+        packets[key] += stream.packets
+        unanswered[key] += stream.handshake == "unanswered"
+    if analysis.udp is not None:
+        talks = {
+            (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
+        }.values()
+        complete = len(talks) >= analysis.udp.conversations_total
+        for talk in talks:
+            key = (talk.client.address, talk.server.address, "UDP", talk.server.port)
+            packets[key] += talk.client_packets + talk.server_packets
+            unanswered[key] += 0 if talk.server_packets else talk.client_packets
+    if analysis.icmp is not None:
+        complete = complete and len(analysis.icmp.echo_paths) < MOST_ECHO_PATHS
+        for path in analysis.icmp.echo_paths:
+            packets[path.src, path.dst, "ICMP", None] += path.requests + path.replies
+            unanswered[path.src, path.dst, "ICMP", None] += path.unmatched
+    rows = [
+        {
+            "src": source,
+            "dst": destination,
+            "protocol": protocol,
+            **({} if port is None else {"port": port}),
+            "packets": number,
+            **_present({"unanswered": unanswered[source, destination, protocol, port]}),
+        }
+        for (source, destination, protocol, port), number in packets.most_common()
+    ]
+    return rows, complete
 
 
 def dump(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
