@@ -130,7 +130,11 @@ def _tokens(parameters: str) -> Check:
 
 def _text(_: str) -> Check:
     """Any printable text that neither names a file (`@`) nor looks like an option."""
-    return lambda value, _: "begins with '@' or '-'" if value.startswith(("@", "-")) else None
+
+    def check(value: str, _: Roots) -> str | None:
+        return "is empty" if not value else "begins with '@' or '-'" if value.startswith(("@", "-")) else None
+
+    return check
 
 
 def _host(_: str) -> Check:
