@@ -66,8 +66,9 @@ def main(descriptor: int) -> None:
             for number, _ in waiting.poll():
                 if number == shell.fileno():
                     started = _take(shell, libc)
-                    running[started.control.fileno()] = started
-                    waiting.register(started.control, select.POLLIN)
+                    if started is not None:
+                        running[started.control.fileno()] = started
+                        waiting.register(started.control, select.POLLIN)
                 elif number == woken.fileno():
                     with suppress(BlockingIOError):
                         woken.recv(4096)
@@ -102,6 +103,8 @@ class Running:
         self.control = control
         self._told = False
         self._ending = False
+        self._reaped = False
+        self._exit_code: int | None = None
 
     def end(self) -> None:
         """Ends its whole group. Its leader is not reaped before, so that the number is still its own."""
@@ -111,25 +114,38 @@ class Running:
 
     def is_over(self) -> bool:
         """Tells the shell how the program ended, once; true when it was told to end and has been reaped."""
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is None:
+        exit_code = self._ended()
+        if exit_code is None:
             return False
         if not self._told:
             self._told = True
-            self._answer(b"X", ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
+            self._answer(b"X", exit_code)
         if not self._ending:
             return False
         self.end()
-        os.waitid(os.P_PID, self.pid, os.WEXITED)
+        if not self._reaped:
+            os.waitid(os.P_PID, self.pid, os.WEXITED)
         self._answer(b"R", 0)
         return True
+
+    def _ended(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs. Not reaped yet, where the system has waitid."""
+        if self._exit_code is None and hasattr(os, "waitid"):
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        elif self._exit_code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._reaped, self._exit_code = True, os.waitstatus_to_exitcode(status)
+        return self._exit_code
 
     def _answer(self, letter: bytes, number: int) -> None:
         with suppress(OSError):
             self.control.send(ANSWER.pack(letter, number))
 
 
-def _take(shell: socket.socket, libc: Any) -> Running:
+def _take(shell: socket.socket, libc: Any) -> Running | None:
     """Receives one request and starts what it asks for. The end of the shell ends this process."""
     header, descriptors, _, _ = socket.recv_fds(shell, LENGTH.size, DESCRIPTORS)
     if len(header) < LENGTH.size or len(descriptors) != DESCRIPTORS:
@@ -145,7 +161,13 @@ def _take(shell: socket.socket, libc: Any) -> Running:
         body += chunk
     request = marshal.loads(body)  # noqa: S302 - from the process that started this one, over a socket of the two alone
     own = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as failure:  # too many processes: this command's misfortune alone
+        os.write(descriptors[3], ANSWER.pack(b"F", failure.errno or 0))
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None
     if pid == 0:
         try:
             _become(request, descriptors, libc, own)

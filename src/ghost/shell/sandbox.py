@@ -7,7 +7,6 @@ the kernel does not have is left out and not named: `layers` are those that are 
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import platform
 import shutil
@@ -22,10 +21,10 @@ from typing import Any
 
 from ghost.errors import GhostError
 from ghost.shell.sandbox_files import (
-    HOME_DIRECTORIES,
     Rights,
     executables,
     gains_privileges,
+    home_directories,
     is_script,
     landlock_ruleset,
     tree_of,
@@ -77,7 +76,7 @@ def this_kernel() -> Kernel:
         return Kernel(machine, 0, False, 0)
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    seccomp = libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0 and ctypes.get_errno() != errno.EINVAL
+    seccomp = libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
     return Kernel(machine, max(version, 0), seccomp, int(effective, 16))
@@ -265,7 +264,7 @@ def python_trees() -> tuple[str, ...]:
     package = Path(__file__).resolve().parents[2]
     paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, str(package)]
     paths += [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]  # noqa: PTH119
-    return tuple(dict.fromkeys(p for p in paths if Path(p) not in HOME_DIRECTORIES()))
+    return tuple(dict.fromkeys(p for p in paths if Path(p) not in home_directories()))
 
 
 def _azure_directory(environment: Mapping[str, str]) -> str:

@@ -64,14 +64,14 @@ def tree_of(program: str) -> tuple[str, ...]:
     for path in dict.fromkeys((program, os.path.realpath(program))):
         directory = Path(path).parent
         prefix = directory.parent if directory.name in ("bin", "sbin") else directory
-        if prefix in HOME_DIRECTORIES():
+        if prefix in home_directories():
             prefix = directory
-        if prefix not in HOME_DIRECTORIES():
+        if prefix not in home_directories():
             trees.append(str(prefix))
     return tuple(dict.fromkeys(trees))
 
 
-def HOME_DIRECTORIES() -> frozenset[Path]:  # noqa: N802
+def home_directories() -> frozenset[Path]:
     """The user's home and all above it: what no tree of a program may be."""
     with suppress(RuntimeError):
         home = Path.home().absolute()
