@@ -1,10 +1,50 @@
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.brain.offline.symptom import parse_symptom, vocabulary
+
+
+PHRASINGS = tomllib.loads((Path(__file__).parent / "phrasings.toml").read_text(encoding="utf-8"))["phrasing"]
+
+
+@pytest.mark.parametrize("said", PHRASINGS, ids=lambda said: said["text"])
+def test_what_engineers_say_is_understood(said: dict[str, Any]) -> None:
+    symptom = parse_symptom(said["text"])
+    source, destination = said["source"], said["destination"]
+    assert any(source in way.source and destination in way.destination for way in symptom.ways[:2]), symptom.ways
+    assert symptom.kind == said["kind"]
+    assert symptom.protocol == said.get("protocol", "Tcp")
+    assert symptom.port == said.get("port", said.get("implied"))
+    assert symptom.port_stated == ("port" in said)
+
+
+@pytest.mark.parametrize("number", ["0", "65536", "99999", "1234567"])
+@pytest.mark.parametrize("form", ["on port {}", "on tcp/{}", ":{}"])
+def test_a_number_that_is_no_port_is_kept_as_such_and_replaced_by_nothing(number: str, form: str) -> None:
+    symptom = parse_symptom(f"vm-a cannot reach the Redis cache {form.format(number)}".replace(" :", ":"))
+    assert (symptom.port, symptom.invalid_port) == (None, number)
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("the web servers cannot reach the cache", 6379),
+        ("the web servers cannot reach batch-1", None),
+        ("ssh from web-1 to the redis cache fails", 22),
+        ("redis-1 cannot reach the https proxy", 443),
+    ],
+)
+def test_the_service_of_the_source_does_not_imply_the_port_of_the_destination(text: str, port: int | None) -> None:
+    symptom = parse_symptom(text)
+    assert symptom.port == port
+    assert not symptom.port_stated
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,24 @@ class Symptom:
     """Tcp, Udp or Icmp."""
     port: int | None
     port_from: str
-    """Where the port comes from: `stated`, the service word that implies it, or empty."""
+    """Where the port comes from: `stated`, `observed` in a capture, the service word that implies it, or empty."""
     ways: tuple[Phrases, ...]
     """Most likely first; never empty."""
     dns_names: tuple[str, ...]
+    protocol_stated: bool = False
+    invalid_port: str = ""
+    """A number given as a port that is none."""
+
+    @property
+    def port_stated(self) -> bool:
+        return self.port_from == "stated"
 
     @property
     def flow_name(self) -> str:
-        return f"{self.protocol.upper()} port {self.port}" if self.port else self.protocol.upper()
+        if self.port is None:
+            return self.protocol.upper()
+        implied = self.port_from not in ("stated", "observed", "")
+        return f"{self.protocol.upper()} port {self.port}" + (f" (usual for {self.port_from})" if implied else "")
 
 
 @cache
@@ -55,26 +65,64 @@ def word_set(name: str) -> frozenset[str]:
 
 def parse_symptom(text: str) -> Symptom:
     sentence = " ".join(text.split())
-    protocol, port, port_from, rest = _service(sentence)
-    return Symptom(
+    said = _stated(sentence)
+    ways = _ways(said.rest)
+    symptom = Symptom(
         text=sentence,
         kind=_kind(sentence),
-        protocol=protocol,
-        port=port,
-        port_from=port_from,
-        ways=_ways(rest),
-        dns_names=_dns_names(rest),
+        protocol=said.protocol or "Tcp",
+        port=said.port,
+        port_from="stated" if said.port is not None else "",
+        ways=ways,
+        dns_names=_dns_names(said.rest),
+        protocol_stated=said.protocol_stated,
+        invalid_port=said.invalid_port,
     )
+    return symptom if said.invalid_port else _with_implied(symptom, _beside(sentence, ways[0].source))
 
 
 def with_service(symptom: Symptom, text: str) -> Symptom:
     """The symptom with the protocol and port that `text` states or implies by a service word."""
-    protocol, port, port_from, _ = _service(text)
-    if port is None and text.strip().isdigit() and 1 <= int(text) <= 65535:
-        protocol, port, port_from = symptom.protocol, int(text), "stated"
+    said = _stated(text)
+    port, protocol = said.port, said.protocol
+    if port is None and text.strip().isdigit():
+        port = int(text) if 1 <= int(text) <= 65535 else None
     if port is None:
+        return _with_implied(symptom, text)
+    return replace(
+        symptom,
+        protocol=protocol or (symptom.protocol if symptom.protocol != "Icmp" else "Tcp"),
+        port=port,
+        port_from="stated",
+        protocol_stated=said.protocol_stated or symptom.protocol_stated,
+        invalid_port="",
+    )
+
+
+def _with_implied(symptom: Symptom, text: str) -> Symptom:
+    """The port that is usual for a service that `text` names. Names of protocols come before those of products."""
+    if symptom.port is not None or symptom.protocol == "Icmp":
         return symptom
-    return replace(symptom, protocol=protocol, port=port, port_from=port_from)
+    services = vocabulary()["services"]
+    schemes = re.findall(r"\b([a-z]+)://", text.lower())
+    named = [word for word in (*schemes, *words_of(text)) if word in services]
+    protocols = [word for word in named if word in word_set("protocol_words")]
+    word = next(iter((*protocols, *named)), None)
+    if word is None:
+        return symptom
+    protocol, port = services[word]
+    if symptom.protocol_stated:
+        protocol = symptom.protocol
+    return replace(symptom, protocol=protocol, port=int(port), port_from=word)
+
+
+def _beside(sentence: str, source: str) -> str:
+    """The sentence without the phrase of the source, whose own services say nothing about where it connects; what its
+    clients are clients of does."""
+    if not source or source not in sentence:
+        return sentence
+    used = re.findall(r"\b([\w-]+)\s+clients?\b", source, re.IGNORECASE)
+    return " ".join([*used, sentence.replace(source, " ", 1)])
 
 
 def words_of(text: str) -> list[str]:
@@ -96,39 +144,53 @@ def addresses_in(text: str) -> list[str]:
 
 _PORT = re.compile(
     r"(?:\b(?:on|at|over|to|via|using)\s+)?\b(?:(?P<before>tcp|udp)[\s/]*)?\bports?\s*[:#]?\s*(?:(?P<inner>tcp|udp)[\s/]*)?"
-    r"(?P<number>\d{1,5})\b(?:\s*/\s*(?P<after>tcp|udp)\b)?",
+    r"(?P<number>\d{1,9})\b(?:\s*/\s*(?P<after>tcp|udp)\b)?",
     re.IGNORECASE,
 )
 _SLASHED = re.compile(
-    r"\b(?:(?P<before>tcp|udp)[/: ](?P<a>\d{1,5})|(?P<b>\d{1,5})/(?P<after>tcp|udp))\b", re.IGNORECASE
+    r"\b(?:(?P<before>tcp|udp)[/: ](?P<a>\d{1,9})|(?P<b>\d{1,9})/(?P<after>tcp|udp))\b", re.IGNORECASE
 )
-_COLON = re.compile(r"(?<=[\w.\-\]]):(?P<number>\d{1,5})\b(?![:.])")
+_COLON = re.compile(r"(?<=[\w.\-\]]):(?P<number>\d{1,9})\b(?![:.])")
 _BARE = re.compile(r"\b(?:on|over|via)\s+(?P<number>\d{2,5})\b(?![.\-\w])", re.IGNORECASE)
 
 
-def _service(sentence: str) -> tuple[str, int | None, str, str]:
-    """Protocol, port, where the port is from, and the sentence without them."""
-    stated = _stated_protocol(sentence)
-    for pattern in (_PORT, _SLASHED, _COLON, _BARE):
+_TOOL = re.compile(
+    r"\b(?:telnet|nc|ncat|netcat)\s+(?:-\S+\s+)*[\w.\-]+\s+(?P<number>\d{1,9})\b(?![.\-\w])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a sentence states about the service, and the sentence without it."""
+
+    protocol: str | None
+    port: int | None
+    rest: str
+    protocol_stated: bool = False
+    invalid_port: str = ""
+
+
+def _stated(sentence: str) -> Stated:
+    spoken = _stated_protocol(sentence)
+    transport = spoken if spoken != "Icmp" else None
+    for pattern in (_PORT, _SLASHED, _COLON, _TOOL, _BARE):
         for match in pattern.finditer(sentence):
             groups = match.groupdict()
-            port = int(groups.get("number") or groups.get("a") or groups.get("b") or 0)
+            group = next(name for name in ("number", "a", "b") if groups.get(name))
             if (
                 pattern is _COLON
                 and addresses_in(_word_around(sentence, match.start()))
                 and _is_ipv6_tail(sentence, match)
             ):
                 continue
-            if 1 <= port <= 65535:
-                named = groups.get("before") or groups.get("inner") or groups.get("after")
-                protocol = named.capitalize() if named else stated or _usual_protocol(sentence, port)
-                return protocol, port, "stated", f"{sentence[: match.start()]} {sentence[match.end() :]}"
-    services = vocabulary()["services"]
-    for word in words_of(sentence):
-        if word in services and not (word == "dns" and stated == "Icmp"):
-            protocol, port = services[word]
-            return protocol, int(port), word, sentence
-    return stated or "Tcp", None, "", sentence
+            start = match.start(group) if pattern is _TOOL else match.start()
+            rest, port = f"{sentence[:start]} {sentence[match.end() :]}", int(groups[group])
+            if not 1 <= port <= 65535:
+                return Stated(transport, None, rest, transport is not None, groups[group])
+            named = groups.get("before") or groups.get("inner") or groups.get("after")
+            protocol = named.capitalize() if named else transport
+            return Stated(protocol or _usual_protocol(sentence, port), port, rest, protocol is not None)
+    return Stated(spoken, None, sentence, spoken is not None)
 
 
 def _stated_protocol(sentence: str) -> str | None:
@@ -180,18 +242,27 @@ def _kind(sentence: str) -> Kind:
 @cache
 def _clauses() -> tuple[re.Pattern[str], ...]:
     words: dict[str, list[str]] = vocabulary()["clauses"]
-    negation, reaching, state, receiving = (
-        "|".join(words[kind]) for kind in ("negations", "reaching", "states", "receiving")
+    negation, reaching, state, receiving, fetching, answering, tools = (
+        "|".join(words[kind])
+        for kind in ("negations", "reaching", "states", "receiving", "fetching", "answering", "tools")
     )
     source, destination = r"(?P<source>.+?)", r"(?P<destination>.+?)"
     return tuple(
         re.compile(pattern, re.IGNORECASE)
         for pattern in (
             rf"\bbetween\s+{source}\s+and\s+(?P<destination>.+)",
-            rf"\bfrom\s+{source}\s+(?:to|towards|into|reaching)\s+(?P<destination>.+)",
+            rf"\b(?:{tools})\s+(?:-\S+\s+)*(?P<destination>\S+)\b.*?\b(?:from|on)\s+(?P<source>.+)",
+            rf"\bfrom\s+{source}\s+(?:when|while|whenever)\b.*?\b(?:on|to|at|with|against)\s+(?P<destination>.+)",
+            rf"\bfrom\s+{source}\s+(?:to|towards|into|reaching|against)\s+(?P<destination>.+)",
             rf"\bby\s+{source}\s+(?:from|to|into|of|against)\s+(?P<destination>.+)",
+            rf"{destination}\s+\b(?:{negation}|{state})\b.*?\b(?:{answering})\s+(?:to\s+)?(?P<source>.+)",
             rf"\b(?:{reaching}|to|into)\s+{destination}\s+from\s+(?P<source>.+)",
             rf"{source}\s*(?:->|→|=>)\s*(?P<destination>.+)",
+            r"\b(?P<destination>[\w.\-]+)\s+clients?\s+(?:on|at|in|of)\s+(?P<source>[\w.\-]+)",
+            rf"\b(?:when|while|whenever)\s+{source}\s+(?:{reaching})\b.*?\b(?:to|with|on|against)\s+(?P<destination>.+)",
+            rf"\b(?:when|while|whenever)\s+{source}\s+(?:{reaching})\s+(?P<destination>.+)",
+            rf"{source}\s+\b(?:{negation})\s+(?:{fetching})\b.*?\bfrom\s+(?P<destination>.+)",
+            rf"{source}\s+\b(?:{receiving})\b.*?\b(?:{reaching})\s+(?P<destination>.+)",
             rf"{source}\s+\b(?:{receiving})\b.*?\bfrom\s+(?P<destination>.+)",
             rf"{destination}\s+\b(?:{state})\b.*?\b(?:from|for)\s+(?P<source>.+)",
             rf"{source}\s+\b(?:{negation})\b.*?\b(?:{reaching})\s+(?P<destination>.+)",
