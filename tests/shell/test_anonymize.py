@@ -50,8 +50,19 @@ def test_the_subscription_of_a_resource_is_hidden_too() -> None:
     assert SUBSCRIPTION not in text
 
 
-def test_a_name_for_reverse_resolution_does_not_give_the_address_away() -> None:
-    assert "10.in-addr" not in TopologyAnonymizer().anonymize("4.1.0.10.in-addr.arpa. PTR web-vm-01.")
+def test_a_name_for_reverse_resolution_is_hidden_and_still_tells_whose_it_is() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = (
+        "4.1.0.10.in-addr.arpa. PTR web-vm-01. 10.0.1.4\n1.0.10.in-addr.arpa SOA\n4.4.8.8.in-addr.arpa\n"
+        "2.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.d.f.ip6.arpa PTR x fd00::12"
+    )
+    hidden = anonymizer.anonymize(text)
+    assert hidden == (
+        "[INTERNAL_IP_1].in-addr.arpa. PTR web-vm-01. [INTERNAL_IP_1]\n[INTERNAL_SUBNET_1].in-addr.arpa SOA\n"
+        "4.4.8.8.in-addr.arpa\n[INTERNAL_IP_2].ip6.arpa PTR x [INTERNAL_IP_2]"
+    )
+    assert anonymizer.containment(hidden) == {"[INTERNAL_IP_1]": "[INTERNAL_SUBNET_1]"}
+    assert anonymizer.restore(hidden) == text
 
 
 def test_it_tells_which_placeholder_lies_in_which() -> None:
@@ -112,3 +123,36 @@ def test_any_text_is_anonymized_without_fail_and_once_for_all(text: str) -> None
     anonymizer = TopologyAnonymizer()
     hidden = anonymizer.anonymize(text)
     assert anonymizer.anonymize(hidden) == hidden
+
+
+SUBNETS = st.tuples(st.integers(8, 30), st.integers(0, 2**24 - 1)).map(
+    lambda pair: ipaddress.ip_network((10 * 2**24 + pair[1], pair[0]), strict=False)
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(SUBNETS, min_size=1, max_size=6), st.lists(ADDRESSES, min_size=1, max_size=6))
+def test_what_lies_in_what_is_told_as_it_is(subnets: list[ipaddress.IPv4Network], addresses: list[str]) -> None:
+    anonymizer = TopologyAnonymizer()
+    hidden = anonymizer.anonymize(" ".join([*map(str, subnets), *addresses]))
+    told = anonymizer.containment(hidden)
+    networks = {p: ipaddress.ip_network(original) for p, original in anonymizer.mappings.items()}
+    for placeholder, network in networks.items():
+        around = [n for p, n in networks.items() if p != placeholder and "SUBNET" in p and network.subnet_of(n)]
+        if around:
+            assert networks[told[placeholder]] == max(around, key=lambda n: n.prefixlen)
+        else:
+            assert placeholder not in told
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ADDRESSES, min_size=1, max_size=8), st.permutations([" via ", "\n", " PTR ", '", "']))
+def test_the_same_is_hidden_by_the_same_whatever_is_around_it(addresses: list[str], joints: list[str]) -> None:
+    anonymizer = TopologyAnonymizer()
+    known = {address: anonymizer.anonymize(address) for address in addresses}
+    for joint in joints:
+        assert anonymizer.anonymize(joint.join(addresses)) == joint.join(known[address] for address in addresses)
+        names = joint.join(ipaddress.ip_address(address).reverse_pointer for address in addresses)
+        hidden = anonymizer.anonymize(names)
+        assert hidden == joint.join(f"{known[address]}.in-addr.arpa" for address in addresses)
+        assert anonymizer.restore(hidden) == names

@@ -30,7 +30,9 @@ _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _RESOURCE = re.compile(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
 _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
 _IPV6 = re.compile(r"(?<![0-9A-Za-z:.\[])f[cd][0-9a-f]{2}:[0-9a-f:]{1,36}+(?:/\d{1,3}(?!\d))?", re.IGNORECASE)
-_REVERSED = re.compile(r"(?<![\d.])(?:\d{1,3}\.){1,4}in-addr\.arpa\.?", re.IGNORECASE)
+_REVERSED = re.compile(r"(?<![\w.-])(?P<octets>(?:\d{1,3}\.){1,4})(?=in-addr\.arpa\b)", re.IGNORECASE)
+_REVERSED_6 = re.compile(r"(?<![\w.-])(?P<nibbles>(?:[0-9a-f]\.){32})(?=ip6\.arpa\b)", re.IGNORECASE)
+_HIDDEN_REVERSED = re.compile(r"(\[INTERNAL_(?:IP|SUBNET)_\d{1,9}\])\.(?=(?:in-addr|ip6)\.arpa\b)", re.IGNORECASE)
 _PLACEHOLDER = re.compile(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
 
 
@@ -55,6 +57,7 @@ class TopologyAnonymizer:
         text = _RESOURCE.sub(lambda match: self._resource(match[0]), text)
         text = self._subscriptions(text)
         text = _REVERSED.sub(self._reversed, text)
+        text = _REVERSED_6.sub(self._reversed_6, text)
         text = _IPV4.sub(lambda match: self._address(match[0]), text)
         text = _IPV6.sub(lambda match: self._address(match[0]), text)
         if self._path is not None and len(self._originals) > known:
@@ -63,6 +66,7 @@ class TopologyAnonymizer:
 
     def restore(self, text: str) -> str:
         """`text` with what its placeholders stand for. One that was never given stays as it is."""
+        text = _HIDDEN_REVERSED.sub(lambda match: _reverse_name(self._originals.get(match[1])) or match[0], text)
         return _PLACEHOLDER.sub(lambda match: self._originals.get(match[0], match[0]), text)
 
     def containment(self, text: str) -> dict[str, str]:
@@ -110,11 +114,18 @@ class TopologyAnonymizer:
         return self._placeholder(INTERNAL_IP, str(ip), str(ip)) + slash + length
 
     def _reversed(self, match: re.Match[str]) -> str:
-        """`4.0.0.10.in-addr.arpa`, the name under which DNS answers for 10.0.0.4."""
-        octets = re.findall(r"\d+", match[0])[::-1]
-        if self._address(".".join([*octets, "0", "0", "0"][:4])).startswith("["):
-            return f"[{INTERNAL_IP}_REVERSED]"
-        return match[0]
+        """`4.1.0.10.in-addr.arpa`, and the zones above it, for which a subnet stands."""
+        octets = match["octets"].rstrip(".").split(".")[::-1]
+        if any(str(int(octet)) != octet for octet in octets):
+            return match[0]
+        length = f"/{8 * len(octets)}" if len(octets) < 4 else ""
+        hidden = self._address(".".join([*octets, "0", "0", "0"][:4]) + length)
+        return f"{hidden}." if hidden.startswith("[") else match[0]
+
+    def _reversed_6(self, match: re.Match[str]) -> str:
+        nibbles = match["nibbles"].replace(".", "")[::-1]
+        hidden = self._address(str(ipaddress.IPv6Address(int(nibbles, 16))))
+        return f"{hidden}." if hidden.startswith("[") else match[0]
 
     def _container(self, placeholder: str) -> str | None:
         original = self._originals.get(placeholder, "")
@@ -147,6 +158,16 @@ class TopologyAnonymizer:
             raise RecordError(f"{path} holds no placeholders: restore it from a copy or remove it")
         self._originals = saved
         self._placeholders = {original.lower(): placeholder for placeholder, original in saved.items()}
+
+
+def _reverse_name(original: str | None) -> str | None:
+    """The name, up to `in-addr.arpa` or `ip6.arpa`, under which an address or a subnet is looked up."""
+    network = _network(original) if original is not None else None
+    if network is None:
+        return None
+    width = 8 if network.version == 4 else 4
+    parts = network.network_address.reverse_pointer.split(".")[:-2]
+    return "".join(f"{part}." for part in parts[len(parts) - network.prefixlen // width :])
 
 
 def _ip(text: str) -> IPAddress | None:
