@@ -96,7 +96,7 @@ def test_an_option_that_is_not_spelled_in_full_makes_a_read_risky(path: str, dat
 def test_no_value_of_a_read_may_name_a_file_a_url_or_an_option(path: str, data: st.DataObject) -> None:
     known = reads().options(path)
     assert known is not None
-    text = {"--query", "--filter", "--apply", "--order-by", "--odata-query"}
+    text = {"--query", "--filter", "--apply", "--order-by", "--odata-query", "--analytics-query", "--graph-query"}
     option = data.draw(st.sampled_from(sorted(name for name in known if known[name].arity not in ("none", "optional"))))
     values = ["@x", "a=@x", "@-", "--yes", "-x", ""]
     if known[option].name not in text and az._table("az_options.toml")["types"]["text"].find(option) < 0:

@@ -95,7 +95,7 @@ def test_any_mixture_of_command_words_gets_a_verdict(command: str) -> None:
 )
 def test_one_unknown_word_more_makes_a_safe_command_unsafe(command: str, extra: str, data: st.DataObject) -> None:
     words = shlex.split(command)
-    assume(extra != "+zzz" or words[0] not in ("tcpdump", "tshark"))  # there it is a word of a filter
+    assume(extra != "+zzz" or words[0] in ("dig", "lsof"))  # elsewhere it is no option: a word of a filter, a text
     position = data.draw(st.integers(1, len(words)))
 
     assert classify(shlex.join([*words[:position], extra, *words[position:]]), CAPTURES)[0] != SAFE
