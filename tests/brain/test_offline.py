@@ -420,6 +420,65 @@ def test_words_side_by_side_in_a_tag_mean_that_machine_and_not_one_that_has_one_
     assert "cache-vm-01" in played.completion["root_cause_summary"]
 
 
+# Names nobody has, ends that are one, ports that are none
+
+
+@pytest.mark.parametrize("name", ["nosuch-vm", "web-vm-02", "cache-vm-1", "prod-server", "batch01", "wbe-vm-01"])
+@pytest.mark.parametrize("form", ["web-vm-01 cannot reach {} on 6379", "{} cannot reach batch-vm-01 on port 443"])
+def test_a_name_that_no_machine_has_never_becomes_another_machine(name: str, form: str) -> None:
+    played = investigate(Facts(), form.format(name))
+    assert played.completion["confidence"] == "low"
+    assert f"no machine named {name}" in played.completion["root_cause_summary"]
+    assert not played.tenant.captures
+    assert any(f"“{name}”" in turn.text for turn in played.turns if not turn.tool_calls), "it was not asked for"
+
+
+def test_the_engineer_can_say_which_machine_a_wrong_name_means() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, "web-vm-01 cannot reach cahce-vm-01 on port 6379", answer=lambda q: "1")
+    assert "cache-vm-01" in played.completion["root_cause_summary"]
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+@pytest.mark.parametrize("phrase", ["the redis-cache", "the cache-server", "redis", "the cache since the roll-out"])
+def test_a_way_to_say_it_is_not_taken_for_a_wrong_name(phrase: str) -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, f"web-vm-01 cannot reach {phrase} on port 6379")
+    assert played.coverage("nsg_inbound") == "at_fault"
+
+
+@pytest.mark.parametrize("symptom", ["web-vm-01 cannot reach web-vm-01", "10.1.1.4 cannot reach web-vm-01 on port 80"])
+def test_a_machine_that_cannot_reach_itself_is_said_to_be_one(symptom: str) -> None:
+    played = investigate(Facts(), symptom)
+    assert "web-vm-01 is both source and destination" in played.completion["root_cause_summary"]
+    assert not played.tenant.captures
+
+
+def test_a_number_that_is_no_port_is_asked_about_and_never_replaced() -> None:
+    symptom = "web-vm-01 cannot reach the Redis cache on port 99999"
+    played = investigate(Facts(), symptom)
+    assert "99999 is not a port" in played.completion["root_cause_summary"]
+    assert "6379" not in played.completion["root_cause_summary"]
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    assert investigate(facts, symptom, answer=lambda q: "6379").coverage("nsg_inbound") == "at_fault"
+
+
+@pytest.mark.parametrize(
+    "symptom",
+    ["web-vm-01 cannot resolve cache-vm-01.internal", "web-vm-01 cannot reach ghost.example.internal on port 443"],
+)
+def test_a_name_that_resolves_to_nothing_is_the_finding(symptom: str) -> None:
+    played = investigate(Facts(zones=zone(other="10.1.2.9")), symptom)
+    summary = played.completion["root_cause_summary"]
+    assert "resolves to nothing" in summary
+    assert "engineer's local machine" in summary
+    assert "corp.internal" in summary
+    assert played.coverage("dns") == "at_fault"
+
+
 # Names are data
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from ghost.brain.offline.symptom import parse_symptom, vocabulary
 
-
 PHRASINGS = tomllib.loads((Path(__file__).parent / "phrasings.toml").read_text(encoding="utf-8"))["phrasing"]
 
 

@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 from ghost.brain.offline.case import LAYERS, Case, run
 from ghost.brain.offline.hypotheses import ABSENT, FILTERED, LOST, MISROUTED
+from ghost.brain.offline.names import LookUp, blame_unknown_name
 from ghost.brain.offline.resolve import Ends
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.symptom import Symptom
+from ghost.brain.offline.tenant import Tenant
 
 ESSENTIAL = ("vm_state", "nsg_outbound", "nsg_inbound", "routes")
 UNEXAMINED = {
@@ -35,6 +37,44 @@ def conclude_unresolved(case: Case, ends: Ends, missing: tuple[str, ...]) -> Ste
     action = "Start again and name the source and the destination machine, with the port, as they are called in Azure."
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), f"{ends.missing} is not known")
+    yield from _complete(case, "low", summary, [action])
+
+
+def conclude_without_port(case: Case, symptom: Symptom) -> Steps[None]:
+    why = f"{symptom.invalid_port} is not a port: ports are 1 to 65535"
+    action = "Start again with the port on which the destination listens."
+    yield from _nothing_to_examine(case, f"No cause was sought, because {why}.", why, action)
+
+
+def conclude_same(case: Case, machine: str) -> Steps[None]:
+    why = f"{machine} is both source and destination"
+    summary = (
+        f"No cause was sought, because {why}: traffic of a machine with itself crosses no network, so no rule, route "
+        "or wire of Azure can be at fault."
+    )
+    action = (
+        f"On {machine}: does the service listen, on which address (ss -ltnp), and what does its own firewall drop "
+        "(nft list ruleset)? If another machine is meant, start again and name it."
+    )
+    yield from _nothing_to_examine(case, summary, why, action)
+
+
+def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
+    """A name without an address: there is no path that could be examined."""
+    blame_unknown_name(case, name)
+    machine = next((m for m in tenant.machines if m.name.casefold() == name.name.split(".")[0]), None)
+    if machine is not None and machine.addresses:
+        case.actions.insert(0, f"The machine {machine.name} has the address {machine.addresses[0]}; is that one meant?")
+    for layer in LAYERS:
+        if layer not in case.layers:
+            case.cover(layer, "not_verified", (), f"{name.name} has no address, so there is no path to examine")
+    cause = case.causes[0]
+    yield from _complete(case, "medium", f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}.", case.actions)
+
+
+def _nothing_to_examine(case: Case, summary: str, why: str, action: str) -> Steps[None]:
+    for layer in LAYERS:
+        case.cover(layer, "not_verified", (), why)
     yield from _complete(case, "low", summary, [action])
 
 

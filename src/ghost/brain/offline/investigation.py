@@ -6,7 +6,13 @@ A stage ends only with its own layer; whatever it finds, the next one follows, s
 from __future__ import annotations
 
 from ghost.brain.offline.case import Case, ask
-from ghost.brain.offline.conclusion import conclude, conclude_unresolved
+from ghost.brain.offline.conclusion import (
+    conclude,
+    conclude_name,
+    conclude_same,
+    conclude_unresolved,
+    conclude_without_port,
+)
 from ghost.brain.offline.ends import inspect_ends, settle_presence
 from ghost.brain.offline.gates import check_gates
 from ghost.brain.offline.hypotheses import register_all
@@ -25,10 +31,24 @@ def investigate(text: str) -> Steps[None]:
     symptom = parse_symptom(text)
     case = Case(symptom.text)
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
+    if symptom.invalid_port:
+        symptom = yield from _valid_port(case, symptom)
+    if symptom.invalid_port:
+        yield from conclude_without_port(case, symptom)
+        return
 
     tenant = yield from read_tenant(case, symptom)
     name = yield from look_up(case, symptom, tenant)
+    if name is not None and name.nowhere and symptom.kind == "dns":
+        yield from conclude_name(case, name, tenant)
+        return
     ends = yield from find_ends(case, with_address(symptom, name), tenant)
+    if ends.missing and name is not None and name.nowhere:
+        yield from conclude_name(case, name, tenant)
+        return
+    if ends.same:
+        yield from conclude_same(case, ends.same)
+        return
     if ends.missing:
         yield from conclude_unresolved(case, ends, tenant.missing)
         return
@@ -49,6 +69,13 @@ def investigate(text: str) -> Steps[None]:
     yield from conclude(case, symptom)
 
 
+def _valid_port(case: Case, symptom: Symptom) -> Steps[Symptom]:
+    answer = yield from ask(
+        case, f"{symptom.invalid_port} is not a port: ports are 1 to 65535. Which port is meant? For example: 443."
+    )
+    return symptom if nobody(answer) else with_service(symptom, answer)
+
+
 def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
     """The rules are about ports: one that was neither said nor implied is asked for."""
     if symptom.port is not None or symptom.protocol == "Icmp":
@@ -56,6 +83,8 @@ def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
     implied = with_service(symptom, destination)
     if implied.port is not None:
         return implied
+    if symptom.kind == "dns":
+        return symptom
     answer = yield from ask(
         case, f"Which port of {destination} does not answer as it should? For example: 443, or udp 53."
     )

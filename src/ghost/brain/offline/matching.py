@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from ghost.brain.offline.symptom import vocabulary, word_set
+from ghost.brain.offline.symptom import vocabulary, word_set, words_of
 
 CLOSE_SPELLING = 0.84
 ENOUGH = 0.55
@@ -72,7 +72,9 @@ def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Descr
         return []
     weight = _rarity(wanted, described)
     pairs = _adjacent(phrase, wanted)
-    scored = ((_score(wanted, item, weight) + _together(pairs, item, weight), item) for item in described)
+    telling = [word for word in wanted if not is_generic(word)]
+    meant = [item for item in described if any(_likeness(word, item.strong | item.weak) for word in telling)]
+    scored = ((_score(wanted, item, weight) + _together(pairs, item, weight), item) for item in meant)
     return sorted((pair for pair in scored if pair[0] >= ENOUGH), key=lambda pair: (-pair[0], pair[1].name))
 
 
@@ -82,6 +84,45 @@ def clear_winners(ranked: Sequence[tuple[float, Described]]) -> list[Described]:
         return []
     best = ranked[0][0]
     return [item for score, item in ranked if score * CLEARLY_BETTER >= best]
+
+
+def is_generic(word: str) -> bool:
+    """Carried by many names (`vm`, `prod`, a number), so that it never says alone which one is meant."""
+    return word.isdigit() or word in word_set("generic_words")
+
+
+_NAME_LIKE = re.compile(r"(?=[a-z0-9-]*[a-z])(?:[a-z0-9]+(?:-[a-z0-9]+)+|[a-z]{2,}[a-z0-9]*\d[a-z0-9]*)")
+
+
+def unknown_names(phrase: str, described: Sequence[Described]) -> list[str]:
+    """Words that look like a machine's name (hyphens, numbers) and are none.
+
+    A hyphened word without a number is only a way to say it (`redis-cache`, `app-server`) where one machine carries
+    all that it says, or where it is not in the place of a name.
+    """
+    words = words_of(phrase)
+    ignored = word_set("stop_words") | word_set("ordinary_words")
+    content = [word for word in words if word not in word_set("stop_words")]
+    head = content[0] if content else ""
+    found = []
+    for place, word in enumerate(words):
+        parts = [part for part in word.split("-") if part]
+        if not _NAME_LIKE.fullmatch(word) or word in ignored or all(part in ignored for part in parts):
+            continue
+        numbered = any(c.isdigit() for c in word)
+        after = words[place - 1] if place else ""
+        placed = word == head or after in word_set("naming_words") or any(p in word_set("machine_words") for p in parts)
+        telling = [_singular(part) for part in parts if not is_generic(part)]
+        said = telling and any(all(_likeness(t, d.strong | d.weak) for t in telling) for d in described)
+        if numbered or (placed and not said):
+            found.append(word)
+    return found
+
+
+def similar(name: str, described: Sequence[Described]) -> list[Described]:
+    """Names that resemble one nobody has, the nearest first."""
+    scored = [(SequenceMatcher(None, name.lower(), item.name.lower()).ratio(), item) for item in described]
+    return [item for score, item in sorted(scored, key=lambda pair: (-pair[0], pair[1].name)) if score >= 0.5]
 
 
 def _score(wanted: Iterable[str], item: Described, weight: dict[str, float]) -> float:

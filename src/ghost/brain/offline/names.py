@@ -9,7 +9,7 @@ from ghost.brain.offline.case import Case, Cause, confirm, read
 from ghost.brain.offline.ends import End
 from ghost.brain.offline.hypotheses import ABSENT
 from ghost.brain.offline.local import FROM
-from ghost.brain.offline.reading import Read, Reading, az, is_name, query, resource_id
+from ghost.brain.offline.reading import Read, Reading, az, is_name, plain, query, resource_id
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Phrases, Symptom, addresses_in
 from ghost.brain.offline.tenant import Tenant
@@ -30,6 +30,16 @@ class LookUp:
     local_ids: tuple[str, ...] = ()
     unread: str = ""
     """Why the private zones could not be read."""
+
+    zones: tuple[str, ...] = ()
+    """All private zones that can be seen."""
+    asked_locally: bool = False
+    """The local resolver was asked, and answered or said that there is no such name."""
+
+    @property
+    def nowhere(self) -> bool:
+        """It was looked up wherever that was possible, and no one knows an address."""
+        return not self.unread and not self.zone and not self.local_addresses and self.asked_locally
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -54,6 +64,8 @@ def look_up(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[LookUp | None
         local_ids=local.audit_ids if local.ok else (),
         zone_ids=zones.audit_ids if zones.ok else (),
         unread="" if zones.ok else zones.why,
+        zones=tuple(plain(str(row.get("name"))) for row in zones.rows()),
+        asked_locally=local.exit_code is not None,
     )
     return (yield from _in_zone(case, found, zones))
 
@@ -116,6 +128,9 @@ def check_name(case: Case, found: LookUp | None, source: End, destination: End) 
     if found.unread:
         case.not_verified("dns", f"private DNS could not be read: {found.unread}")
         return
+    if found.nowhere:
+        blame_unknown_name(case, found)
+        return
     if not found.zone:
         said = ", ".join(found.local_addresses) or "nothing"
         case.not_verified("dns", f"no private zone holds {found.name}; {FROM} it resolves to {said}", found.local_ids)
@@ -130,6 +145,22 @@ def check_name(case: Case, found: LookUp | None, source: End, destination: End) 
     )
     case.state(text, *found.zone_ids)
     case.cover("dns", "cleared", found.zone_ids, text)
+
+
+def blame_unknown_name(case: Case, found: LookUp) -> None:
+    """No zone and no resolver that could be asked knows the name: that is the finding."""
+    zones = f"none of the private DNS zones ({', '.join(found.zones)}) holds it" if found.zones else ""
+    text = (
+        f"The name {found.name} resolves to nothing: {FROM} it has no address, and "
+        f"{zones or 'the subscription has no private DNS zone'}. Only a DNS server of the network's own, which I "
+        "cannot ask, could still know it."
+    )
+    advice = (
+        f"Is {found.name} spelt right? If a machine of that name is meant, use its private address, or give the name "
+        "an address record in a private DNS zone that is linked with the network of the source.",
+        f"On the source, ask the resolver it uses: dig {found.name}",
+    )
+    case.blame(Cause("dns", ABSENT, text, (*found.local_ids, *found.zone_ids), advice))
 
 
 def _problem(found: LookUp, source: End, destination: End) -> tuple[str, str]:

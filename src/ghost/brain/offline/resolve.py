@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ghost.brain.offline.case import Case, ask
-from ghost.brain.offline.matching import Described, clear_winners, is_plural, mentions, rank, spoken, tokens
+from ghost.brain.offline.matching import (
+    Described,
+    clear_winners,
+    is_plural,
+    mentions,
+    rank,
+    similar,
+    spoken,
+    tokens,
+    unknown_names,
+)
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Phrases, Symptom, addresses_in, vocabulary, word_set
 from ghost.brain.offline.tenant import Machine, Subnet, Tenant
@@ -28,9 +38,13 @@ class Meant:
     """The group that `machines[0]` stands for."""
     certainty: int = 0
     """0 nothing, 1 by words, 2 by an exact name or address."""
+    unknown: str = ""
+    """What looks like a machine's name and is none; `machines` are then the ones with similar names."""
 
     @property
     def resolved(self) -> bool:
+        if self.unknown:
+            return False
         return len(self.machines) == 1 or (not self.machines and self.address is not None)
 
     @property
@@ -44,21 +58,59 @@ class Ends:
     destination: Meant
     missing: str = ""
     """What could not be found out; empty when both ends are known."""
+    same: str = ""
+    """The one machine that both phrases name."""
 
 
 def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
     """Both ends, asking the engineer where the tenant does not decide."""
     ways = [*symptom.ways, *_in_order_of_mention(symptom, tenant)]
-    best = max((_ends(way, tenant) for way in ways), key=_certainty)
+    read_as = [_ends(way, tenant) for way in ways]
+    best = max(read_as, key=_certainty)
+    if not (best.source.resolved and best.destination.resolved):
+        same = next((ends for ends in read_as if _names_one_twice(ends)), None)
+        if same is not None:
+            best = yield from _other_than_itself(case, same, tenant)
+            if best.same:
+                return best
     source = yield from _settle(case, best.source, "source", "From which machine", tenant, best.destination)
     if not source.resolved:
-        return Ends(source, best.destination, missing=f"the source of the traffic ({_quoted(source.phrase)})")
+        return Ends(source, best.destination, missing=_missing(source, "source"))
     destination = yield from _settle(case, best.destination, "destination", "To which machine", tenant, source)
-    missing = "" if destination.resolved else f"the destination of the traffic ({_quoted(destination.phrase)})"
+    missing = "" if destination.resolved else _missing(destination, "destination")
+    if not missing and source.label == destination.label:
+        return Ends(source, destination, same=source.label)
     if not missing:
         _explain(case, source, "source")
         _explain(case, destination, "destination")
     return Ends(source, destination, missing)
+
+
+def _missing(meant: Meant, role: str) -> str:
+    if not meant.unknown:
+        return f"the {role} of the traffic ({_quoted(meant.phrase)})"
+    names = ", ".join(machine.name for machine in meant.machines)
+    resembling = f"similar are {names}" if names else "nor is there one with a similar name"
+    return f"the {role} of the traffic (there is no machine named {meant.unknown}; {resembling})"
+
+
+def _names_one_twice(ends: Ends) -> bool:
+    both = (ends.source, ends.destination)
+    return all(m.resolved and m.certainty == 2 for m in both) and ends.source.label == ends.destination.label
+
+
+def _other_than_itself(case: Case, ends: Ends, tenant: Tenant) -> Steps[Ends]:
+    """Traffic of a machine with itself crosses no network: either another machine is meant, or there is no path."""
+    label = ends.source.label
+    answer = yield from ask(
+        case,
+        f"The symptom names {label} as both the source and the destination. To which other machine does the failing "
+        "traffic go? Please answer with a name or an address.",
+    )
+    other = meaning(answer, tenant) if not nobody(answer) else Meant("")
+    if other.resolved and other.label != label:
+        return Ends(ends.source, other)
+    return Ends(ends.source, ends.destination, same=label)
 
 
 def _in_order_of_mention(symptom: Symptom, tenant: Tenant) -> list[Phrases]:
@@ -90,6 +142,12 @@ def meaning(phrase: str, tenant: Tenant) -> Meant:
         return _one_of(phrase, narrowed, tenant, certainty=2)
     if group:
         return _one_of(phrase, group, tenant, certainty=2)
+    described = _described(tenant.machines, tenant)
+    exact = {text.casefold() for machine in tenant.machines for text in machine.tags}
+    unknown = [name for name in unknown_names(phrase, described) if name not in exact]
+    if unknown:
+        candidates = tuple(tenant.machines[item.key] for item in similar(unknown[0], described))
+        return Meant(phrase, candidates, unknown=unknown[0])
     return _by_words(phrase, tenant)
 
 
@@ -157,6 +215,8 @@ def _without(meant: Meant, other: Meant) -> Meant:
     if len(meant.machines) < 2 or not other.machines:
         return meant
     rest = tuple(m for m in meant.machines if m != other.machines[0])
+    if meant.unknown or (len(rest) == 1 and meant.certainty < 2):
+        return meant  # words that fit the other end as well do not say which machine is meant
     return Meant(meant.phrase, rest, meant.address, meant.one_of, meant.certainty)
 
 
@@ -166,7 +226,7 @@ def _certainty(ends: Ends) -> tuple[int, int, int]:
     return (
         sum(meant.resolved for meant in both) - 2 * same,
         sum(meant.certainty for meant in both),
-        sum(bool(meant.machines or meant.address) for meant in both),
+        sum(bool(meant.machines or meant.address or meant.unknown) for meant in both),
     )
 
 
@@ -186,7 +246,9 @@ def _settle(case: Case, meant: Meant, role: str, asking: str, tenant: Tenant, ot
 
 
 def _question(meant: Meant, role: str, asking: str, candidates: Sequence[Machine]) -> str:
-    if meant.machines:
+    if meant.unknown:
+        opening = f"There is no machine named {_quoted(meant.unknown)} that I can see, which should be the {role}."
+    elif meant.machines:
         opening = f"{_quoted(meant.phrase)} as the {role} fits {len(candidates)} machines."
     elif meant.phrase:
         opening = f"Nothing I can see in the subscription matches {_quoted(meant.phrase)} as the {role}."
