@@ -76,6 +76,14 @@ def standard_networks() -> list[Net]:
     return [Net("net-a", "10.1.0.0/16", subnets)]
 
 
+def talk(src: str, dst: str, port: int | None, protocol: str = "TCP", **more: Any) -> dict[str, Any]:
+    return {"src": src, "dst": dst, "protocol": protocol, **({"port": port} if port else {}), "packets": 90, **more}
+
+
+def standard_conversations() -> list[dict[str, Any]]:
+    return [talk("10.1.1.4", "10.1.2.4", 6379), talk("10.1.3.4", "10.1.1.4", 443)]
+
+
 @dataclass
 class Facts:
     machines: list[Vm] = field(default_factory=standard_machines)
@@ -94,6 +102,9 @@ class Facts:
     """User routes of a route table: name, addressPrefix, nextHopType."""
     findings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """By the machine where the capture is taken."""
+    conversations: list[dict[str, Any]] = field(default_factory=lambda: standard_conversations())
+    """Of every capture."""
+    conversations_complete: bool = True
     denied: tuple[str, ...] = ()
     """Words of commands or tools that a person refuses."""
     zones: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -134,14 +145,23 @@ class SmallTenant:
 
     def _capture_traffic(self, arguments: dict[str, Any]) -> dict[str, Any]:
         if "capture_traffic" in self.facts.denied:
-            return {"status": "task_cancelled", "user_denied": True, "denial_reason": "not now", "task_id": "t"}
+            return self._refused("packet-capture create", "t")
         name = str(arguments["target"]).rsplit("/", 1)[-1]
         self.captures.append(name)
         self.checks = 0
         return {"status": "task_pending", "state": "PROVISIONING", "task_id": f"ghost_{name}"}
 
+    def _refused(self, command: str, task: str) -> dict[str, Any]:
+        self.commands.append(f"{command} {len(self.commands)}")
+        audit_id = f"s_{len(self.commands):03d}"
+        self.denied_ids = self.denied_ids | {audit_id}
+        answer = {"status": "task_cancelled", "user_denied": True, "denial_reason": "not now", "task_id": task}
+        return {**answer, "shell_audit_ids": [audit_id]}
+
     def _check_task(self, arguments: dict[str, Any]) -> dict[str, Any]:
         self.checks += 1
+        if "download" in self.facts.denied:
+            return self._refused("storage blob download", str(arguments["task_id"]))
         if self.checks < 3:
             return {"status": "task_pending", "state": "WAITING", "task_id": arguments["task_id"]}
         path = f"/tmp/captures/{arguments['task_id']}.cap"
@@ -184,7 +204,11 @@ class SmallTenant:
             case "pcap-forensics":
                 name = words[1].rsplit("ghost_", 1)[1].removesuffix(".cap")
                 found = self.facts.findings.get(name, [_nothing_broken()])
-                return 0, json.dumps({"capture": {"packets": 500}, "findings": found}), ""
+                listed = {
+                    "conversations_complete": self.facts.conversations_complete,
+                    "conversations": self.facts.conversations,
+                }
+                return 0, json.dumps({"capture": {"packets": 500}, "findings": found, **listed}), ""
         path = _leading(words[1:])
         options = dict(zip(words[1 + len(path) :][::2], words[1 + len(path) :][1::2], strict=False))
         if "-d" in words:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ghost.brain import OfflineBrain
 from ghost.brain.offline.case import LAYERS
-from tests.brain.small_tenant import Facts, Net, Played, SmallTenant, Vm, net_id, play, rule
+from tests.brain.small_tenant import Facts, Net, Played, SmallTenant, Vm, net_id, play, rule, talk
 
 SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
 
@@ -28,7 +28,8 @@ def assert_honest(played: Played) -> None:
     completion, tenant = played.completion, played.tenant
     assert [item["layer"] for item in completion["coverage"]] == list(LAYERS)
     cited = {i for s in completion["statements"] for i in s["audit_ids"]}
-    cited |= {i for c in completion["coverage"] for i in c["audit_ids"]}
+    cited |= {i for c in completion["coverage"] if c["status"] != "not_verified" for i in c["audit_ids"]}
+    assert not any(i in completion["root_cause_summary"] for i in tenant.denied_ids)
     known = {f"s_{number:03d}" for number in range(1, len(tenant.commands) + 1)}
     assert cited <= known - tenant.denied_ids
     assert all(statement["audit_ids"] for statement in completion["statements"])
@@ -242,10 +243,186 @@ def test_connections_that_arrive_and_are_not_answered_are_the_guests_fault() -> 
 
 
 def test_connections_that_leave_and_do_not_arrive_are_lost_in_between() -> None:
-    facts = Facts(findings={"web-vm-01": [SILENT]})
+    facts = Facts(findings={"web-vm-01": [SILENT]}, conversations=[])
     played = investigate(facts)
     assert played.coverage("wire") == "at_fault"
     assert "do not arrive" in played.completion["root_cause_summary"]
+
+
+# What is advised
+
+ALLOW = rule("let-it", 300, "Allow", destinationPortRange="6379-6379")
+
+
+def advice(played: Played) -> str:
+    return "\n".join(played.completion["recommended_actions"])
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [
+        rule("deny-it", 200, "Deny", destinationPortRange="6000-6500"),
+        rule("deny-it", 200, "Deny", destinationPortRange="6379"),
+        rule("deny-it", 200, "Deny", destinationPortRange="6379", sourceAddressPrefix="VirtualNetwork"),
+    ],
+)
+def test_a_deny_that_covers_more_than_the_traffic_is_never_turned_round(wide: dict[str, Any]) -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(wide)
+    text = advice(investigate(facts))
+    assert "-n deny-it" not in text
+    assert "--source-address-prefixes 10.1.1.0/24 --destination-address-prefixes 10.1.2.4 " in text
+    assert "--destination-port-ranges 6379" in text
+
+
+def test_a_deny_of_exactly_this_traffic_may_be_turned_round() -> None:
+    exact = {"sourceAddressPrefix": "10.1.1.4/32", "destinationAddressPrefix": "10.1.2.4"}
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying(**exact))
+    assert "-n deny-it --access Allow" in advice(investigate(facts))
+
+
+def test_an_allow_that_comes_too_late_is_named_and_moved() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"] += [rule("deny-it", 200, "Deny", destinationPortRange="6000-6500"), ALLOW]
+    played = investigate(facts)
+    assert "shadows rule let-it (priority 300), which would allow it" in played.completion["root_cause_summary"]
+    assert "az network nsg rule update -g rg-a --nsg-name store-nsg -n let-it --priority 190" in advice(played)
+
+
+def test_a_single_port_is_written_as_one() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying() | {"destinationPortRange": "6379-6379"})
+    played = investigate(facts)
+    assert "port 6379)" in played.completion["root_cause_summary"]
+    assert "6379-6379" not in played.text
+
+
+def test_no_advice_needs_a_capture_that_was_removed() -> None:
+    found = {"web-vm-01": [LOST], "cache-vm-01": [LOST]}
+    played = investigate(Facts(findings=found, conversations=ON_5432), "cache-vm-01 is slow from web-vm-01")
+    assert "CAPTURE-AT" not in advice(played)
+    assert "web-vm-01 to cache-vm-01" in advice(played)
+
+
+# How it is said
+
+
+def test_the_cause_comes_first_and_is_said_once_in_the_conclusion() -> None:
+    facts = Facts()
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts)
+    assert "deny-it" in played.completion["statements"][0]["text"]
+    assert played.turns[-1].text.count("deny-it (priority") == 1
+    assert "(record s_" in played.completion["root_cause_summary"]
+    assert "(records" not in played.completion["root_cause_summary"]
+
+
+def test_a_conclusion_without_a_cause_speaks_in_words_and_leaves_the_records_to_the_statements() -> None:
+    played = investigate(Facts())
+    summary = played.completion["root_cause_summary"]
+    assert not any(layer in summary for layer in LAYERS if "_" in layer)
+    assert "s_0" not in summary
+    assert any(s["text"].startswith("Found in order") and s["audit_ids"] for s in played.completion["statements"])
+
+
+# Whose traffic it is
+
+LOSS = {"kind": "loss", "severity": "MEDIUM", "blame": "network", "protocol": "TCP", "title": "3% lost"}
+LOST = {
+    **LOSS,
+    "who": {"src": "10.1.1.4", "dst": "10.1.2.4", "port": 5432},
+    "detail": "59 of 1,324 segments lost between the capture point and the receiver; 48 flagged.",
+    "measured": {"retransmissions": 48, "data_segments": 1302, "loss_pct": 4.46, "lost_after_capture_point": 59},
+}
+ON_5432 = [talk("10.1.1.4", "10.1.2.4", 5432)]
+
+
+@pytest.mark.parametrize(
+    "symptom",
+    [
+        "packet loss between web-vm-01 and cache-vm-01",
+        "cache-vm-01 is slow from web-vm-01",
+        "web-vm-01 drops connections to the cache",
+        "cache-vm-01 is slow for web-vm-01",
+        "packet loss from cache-vm-01 to web-vm-01",
+    ],
+)
+def test_without_a_stated_port_every_loss_between_the_two_ends_counts(symptom: str) -> None:
+    found = {"web-vm-01": [LOST], "cache-vm-01": [LOST]}
+    played = investigate(Facts(findings=found, conversations=ON_5432), symptom)
+    assert played.completion["confidence"] == "high"
+    assert played.coverage("wire") == "at_fault"
+    summary = played.completion["root_cause_summary"]
+    assert (
+        "from web-vm-01 to cache-vm-01 are lost (59 of 1324 segments, 4.46%, 48 retransmissions seen; port 5432)"
+        in summary
+    )
+    assert "nothing broken" not in played.text
+
+
+@pytest.mark.parametrize("service", ["port 8080", "port 22", "port 5433", "UDP port 5432"])
+def test_with_a_stated_port_another_ports_failure_is_an_observation_and_decides_nothing(service: str) -> None:
+    facts = Facts(findings={"web-vm-01": [LOST]}, conversations=ON_5432)
+    played = investigate(facts, f"transfers from web-vm-01 to cache-vm-01 on {service} are slow")
+    assert played.completion["confidence"] == "low"
+    assert played.completion["confirmed_hypotheses"] == []
+    assert played.coverage("wire") == "not_verified"
+    summary = played.completion["root_cause_summary"]
+    assert summary.startswith("No cause found in what could be looked at")
+    assert "TCP port 5432" in summary
+    assert any("Reproduce the symptom" in action for action in played.completion["recommended_actions"])
+
+
+@pytest.mark.parametrize(
+    "symptom",
+    [
+        "web-vm-01 cannot reach batch-vm-01 on port 22",
+        "web-vm-01 cannot ping cache-vm-01",
+        "web-vm-01 cannot reach 8.8.8.8 port 53",
+        "web-vm-01 cannot ssh to cache-vm-01 on port 22",
+    ],
+)
+def test_a_capture_without_the_traffic_clears_nothing(symptom: str) -> None:
+    played = investigate(Facts(), symptom)
+    assert played.coverage("wire") == "not_verified"
+    assert played.completion["confidence"] == "low"
+    assert "holds no packet of" in played.completion["root_cause_summary"]
+    assert not any("nothing was wrong" in action for action in played.completion["recommended_actions"])
+    assert any("Reproduce the symptom" in action for action in played.completion["recommended_actions"])
+
+
+def test_an_incomplete_list_of_conversations_does_not_say_that_one_is_absent() -> None:
+    played = investigate(Facts(conversations=[], conversations_complete=False))
+    assert played.coverage("wire") == "not_verified"
+    assert "does not show whether" in played.completion["root_cause_summary"]
+
+
+def test_attempts_without_an_answer_are_not_clean_even_where_no_finding_names_these_ends() -> None:
+    facts = Facts(conversations=[talk("10.1.1.4", "10.1.2.4", 6379, unanswered=2)])
+    assert investigate(facts).coverage("wire") == "not_verified"
+
+
+@pytest.mark.parametrize("symptom", ["web-vm-01 cannot reach cache-vm-01", "web-vm-01 cannot reach the https cache"])
+def test_a_port_that_only_the_capture_shows_is_judged_by_the_rules_too(symptom: str) -> None:
+    facts = Facts(conversations=[talk("10.1.1.4", "10.1.2.4", 6379, unanswered=7)], findings={"web-vm-01": [SILENT]})
+    facts.nsgs["store-nsg"].append(denying())
+    played = investigate(facts, symptom)
+    assert played.coverage("nsg_inbound") == "at_fault"
+    assert "deny-it" in played.completion["root_cause_summary"]
+    assert played.coverage("wire") != "at_fault"
+    assert played.completion["confirmed_hypotheses"] == ["H1"]
+
+
+def test_syns_are_not_counted_as_attempts() -> None:
+    counted = {**SILENT, "measured": {"syn": 79, "syn_retransmitted": 58, "answered": 0}}
+    facts = Facts(findings={"web-vm-01": [counted]}, conversations=[])
+    assert "79 SYNs in 21 connection attempts" in investigate(facts).completion["root_cause_summary"]
+
+
+def test_answers_that_are_lost_on_the_way_back_are_told_from_attempts_that_do_not_arrive() -> None:
+    played = investigate(Facts(findings={"web-vm-01": [SILENT]}))
+    assert "answers are lost on the way back to web-vm-01" in played.completion["root_cause_summary"]
 
 
 # Denials
@@ -268,8 +445,20 @@ def test_with_every_read_of_rules_denied_the_conclusion_is_honest() -> None:
     assert "H1" in played.completion["unverifiable_hypotheses"]
 
 
-def test_a_denied_capture_leaves_the_wire_unverified() -> None:
-    played = investigate(Facts(denied=("capture_traffic",)))
+@pytest.mark.parametrize("refused", ["capture_traffic", "download"])
+def test_a_denied_capture_leaves_the_wire_unverified(refused: str) -> None:
+    played = investigate(Facts(denied=(refused,)))
+    (row,) = (item for item in played.completion["coverage"] if item["layer"] == "wire")
+    assert set(row["audit_ids"]) == played.tenant.denied_ids
+    summary = played.completion["root_cause_summary"]
+    assert summary.startswith("No cause found in what could be looked at")
+    assert "the wire was not looked at" in summary
+    assert "not now" in summary
+    actions = " ".join(played.completion["recommended_actions"])
+    assert "by hand" in actions
+    assert "nothing was wrong" not in actions + summary
+    assert "clean it up" not in played.text
+    assert played.tenant.cleaned == []
     assert played.completion["confidence"] == "low"
     assert played.coverage("wire") == "not_verified"
     assert "H4" in played.completion["unverifiable_hypotheses"]

@@ -34,6 +34,8 @@ class Cause:
     text: str
     audit_ids: tuple[str, ...]
     actions: tuple[str, ...] = ()
+    conclusive: bool = False
+    """Shown by itself, whatever the layers say that could not be verified."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,10 @@ class Case:
     statements: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     causes: list[Cause] = field(default_factory=list)
     layers: dict[str, Layer] = field(default_factory=dict)
-    gaps: list[str] = field(default_factory=list)
-    """What could not be verified, and why."""
+    gaps: list[tuple[str, str]] = field(default_factory=list)
+    """Layers that could not be verified, and why."""
+    observations: list[str] = field(default_factory=list)
+    """What is broken beside the symptom's own traffic. It never decides."""
     actions: list[str] = field(default_factory=list)
     reads: dict[str, Reading] = field(default_factory=dict)
     """By command. A command runs once, above all one that was denied."""
@@ -73,6 +77,8 @@ class Case:
     def cover(self, layer: str, status: Status, audit_ids: Iterable[str], note: str) -> None:
         """A fault is never overwritten, and what was not verified is not cleared later by less."""
         before = self.layers.get(layer)
+        if status != "not_verified":
+            self.gaps = [gap for gap in self.gaps if gap[0] != layer]
         if before is None or before.status != "at_fault":
             self.layers[layer] = Layer(status, tuple(dict.fromkeys(audit_ids)), note)
         elif status == "at_fault":
@@ -81,7 +87,7 @@ class Case:
 
     def not_verified(self, layer: str, note: str, audit_ids: Iterable[str] = ()) -> None:
         self.cover(layer, "not_verified", audit_ids, note)
-        gap = f"{layer}: {note}"
+        gap = (layer, note)
         if gap not in self.gaps:
             self.gaps.append(gap)
 

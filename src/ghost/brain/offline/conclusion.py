@@ -17,6 +17,19 @@ UNEXAMINED = {
     "guest_firewall": "Azure does not show what the guest's own firewall does",
     "wire": "configuration explains the symptom, so nothing was captured",
 }
+WORDS = {
+    "local_probe": "the look from the engineer's local machine",
+    "vm_state": "the state of the machines",
+    "nsg_outbound": "the outbound security rules at the source",
+    "nsg_inbound": "the inbound security rules at the destination",
+    "routes": "the routes",
+    "peering": "the peering",
+    "dns": "the name",
+    "service_endpoints": "private and service endpoints",
+    "load_balancer": "load balancers",
+    "guest_firewall": "the guest",
+    "wire": "the wire",
+}
 TESTED_BY = {FILTERED: ("nsg_outbound", "nsg_inbound"), MISROUTED: ("routes", "peering"), ABSENT: ("vm_state",)}
 
 Confidence = Literal["high", "medium", "low"]
@@ -86,48 +99,75 @@ def _complete(case: Case, confidence: Confidence, summary: str, actions: list[st
         "refuted_hypotheses": [h for h, action in case.resolved.items() if action == "refute"],
         "unverifiable_hypotheses": _unverifiable(case),
         "recommended_actions": actions,
-        "statements": [{"text": text, "audit_ids": list(ids)} for text, ids in case.statements if ids],
+        "statements": [{"text": text, "audit_ids": list(ids)} for text, ids in _cause_first(case) if ids],
         "coverage": [_coverage(case, layer) for layer in LAYERS],
     }
+    case.notes = [note for note in case.notes if note.rstrip(".") not in summary]
     yield from run(
         case, f"I conclude, with {confidence} confidence. {summary}", [Call("complete_investigation", arguments)]
     )
+
+
+def _cause_first(case: Case) -> list[tuple[str, tuple[str, ...]]]:
+    causes = {cause.text for cause in case.causes}
+    return sorted(case.statements, key=lambda statement: statement[0] not in causes)
 
 
 def _confidence(case: Case) -> Confidence:
     status = {layer: found.status for layer, found in case.layers.items()}
     all_known = all(status.get(layer) in ("cleared", "at_fault") for layer in ESSENTIAL)
     if case.causes:
-        return "high" if all_known else "medium"
+        return "high" if all_known or any(cause.conclusive for cause in case.causes) else "medium"
     return "medium" if all_known and status.get("wire") == "cleared" else "low"
 
 
 def _summary(case: Case, symptom: Symptom) -> str:
-    gaps = f" Not verified: {'; '.join(case.gaps)}." if case.gaps else ""
+    unsure = "; ".join(_gap(layer, note) for layer, note in case.gaps)
+    gaps = f" Not verified: {unsure}." if unsure else ""
+    besides = "".join(f" {text}." for text in case.observations)
     if not case.causes:
-        cleared = [layer for layer, found in case.layers.items() if found.status == "cleared"]
-        records = _records([i for layer in cleared for i in case.layers[layer].audit_ids])
-        return f"No fault found for {symptom.flow_name}. Cleared: {', '.join(cleared) or 'nothing'}{records}.{gaps}"
+        return f"{_nothing_found(case, symptom)}{gaps}{besides}"
     found = [f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}." for cause in case.causes]
     if len(found) == 1:
-        return f"{found[0]}{gaps}"
+        return f"{found[0]}{gaps}{besides}"
     numbered = " ".join(f"({number}) {text}" for number, text in enumerate(found, 1))
-    return f"{len(found)} faults, each to be mended: {numbered}{gaps}"
+    return f"{len(found)} faults, each to be mended: {numbered}{gaps}{besides}"
+
+
+def _gap(layer: str, note: str) -> str:
+    """The note where it says itself what it is about."""
+    return note if layer in ("wire", "dns") else f"{WORDS[layer]} ({note})"
+
+
+def _looked_everywhere(case: Case) -> bool:
+    return all(case.layers.get(layer) and case.layers[layer].status == "cleared" for layer in (*ESSENTIAL, "wire"))
+
+
+def _nothing_found(case: Case, symptom: Symptom) -> str:
+    cleared = [layer for layer, found in case.layers.items() if found.status == "cleared"]
+    listed = ", ".join(WORDS[layer] for layer in cleared) or "nothing"
+    whole = _looked_everywhere(case)
+    opening = "No fault found" if whole else "No cause found in what could be looked at"
+    text = f"{opening} for {symptom.flow_name}. Looked at and found in order: {listed}."
+    records = [audit_id for layer in cleared for audit_id in case.layers[layer].audit_ids]
+    case.statements.append((f"Found in order: {listed}.", tuple(dict.fromkeys(records))))
+    return text
 
 
 def _records(audit_ids: Any) -> str:
     unique = list(dict.fromkeys(audit_ids))
-    return f" (records {', '.join(unique)})" if unique else ""
+    return f" (record{'s' if len(unique) > 1 else ''} {', '.join(unique)})" if unique else ""
 
 
 def _actions(case: Case) -> list[str]:
     if case.causes:
         return case.actions
-    advice = [
-        "Repeat the investigation while the symptom is present: at the time of these records nothing was wrong.",
-        "Look inside the guest: whether the service listens, what its firewall drops, and what its log says.",
-    ]
-    return [*case.actions, *advice]
+    advice = ["Look inside the guest: whether the service listens, what its firewall drops, and what its log says."]
+    if _looked_everywhere(case):
+        advice.insert(
+            0, "Repeat the investigation while the symptom is present: at the time of these records nothing was wrong."
+        )
+    return list(dict.fromkeys([*case.actions, *advice]))
 
 
 def _unverifiable(case: Case) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +50,7 @@ def check_gates(case: Case, symptom: Symptom, source: End, destination: End, tag
         groups, audit_ids = yield from _groups(case, end, direction, answers.get(direction))
         if groups is not None:
             yield from _judge(case, symptom, source, destination, end, direction, groups, audit_ids, tags)
-    _resolve(case)
+    _resolve(case, settled=symptom.port_stated or symptom.protocol == "Icmp")
 
 
 def _effective_read(interface: ResourceId, direction: Direction) -> Read:
@@ -165,12 +166,15 @@ def _judge(
     denials = _once_per_rule([verdict for verdict in verdicts if not verdict.allowed and verdict.certain])
     for denial in denials:
         if denial.rule is not None and denial.rule.is_default and any(c.layer == "peering" for c in case.causes):
-            text = f"{_denial_text(denial, end, direction, flow)} That follows from the peering and mends with it."
+            text = (
+                f"{_denial_text(denial, end, direction, flow, tags)} That follows from the peering and mends with it."
+            )
             case.state(text, *audit_ids)
             case.not_verified(layer, "without the peering the default rules deny; the custom rules do not", audit_ids)
         else:
-            remedies = _remedies(denial, direction, flow, source, destination)
-            case.blame(Cause(layer, FILTERED, _denial_text(denial, end, direction, flow), audit_ids, remedies))
+            remedies = _remedies(denial, direction, flow, source, destination, tags)
+            text = _denial_text(denial, end, direction, flow, tags)
+            case.blame(Cause(layer, FILTERED, text, audit_ids, remedies))
     doubtful = [verdict for verdict in verdicts if not verdict.certain]
     if doubtful:
         rules = ", ".join(plain(rule.name) for verdict in doubtful for rule in verdict.undecided)
@@ -230,8 +234,62 @@ def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
     return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
 
 
-def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flow) -> str:
-    return f"The {_where(verdict)} of {end.label} denies {flow} {direction.lower()}: {_rule(verdict)}."
+def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flow, tags: ServiceTags) -> str:
+    text = f"The {_where(verdict)} of {end.label} denies {flow} {direction.lower()}: {_rule(verdict)}."
+    shadowed = _shadowed(verdict, flow, tags)
+    if shadowed is None:
+        return text
+    return f"{text} It shadows rule {plain(shadowed.name)} (priority {shadowed.priority}), which would allow it."
+
+
+def _shadowed(verdict: GateVerdict, flow: Flow, tags: ServiceTags) -> SecurityRule | None:
+    """The rule that someone wrote to allow the flow and that comes too late."""
+    if verdict.rule is None:
+        return None
+    later = (
+        rule
+        for rule in sorted(verdict.group.rules, key=lambda rule: rule.priority)
+        if rule.direction == verdict.direction
+        and rule.priority > verdict.rule.priority
+        and not rule.is_default
+        and rule.access == "Allow"
+    )
+    return next((rule for rule in later if rule.matches(flow, tags)), None)
+
+
+def _covers_no_more(rule: SecurityRule, flow: Flow, source: End, destination: End) -> bool:
+    """Whether the rule is about this traffic alone, so that turning it round opens nothing else."""
+    ports = [_port_range(text) for text in rule.destination_ports]
+    return (
+        (ports == [str(flow.destination_port)] or not flow.has_ports)
+        and rule.protocol.casefold() == flow.protocol.casefold()
+        and _inside(rule.source_prefixes, source.scope)
+        and _inside(rule.destination_prefixes, destination.scope)
+    )
+
+
+def _inside(prefixes: Sequence[str], scope: Sequence[str]) -> bool:
+    """A tag or `*` is never inside: it stands for more."""
+    try:
+        outer = [ip_network(text, strict=False) for text in scope]
+        inner = [ip_network(text, strict=False) for text in prefixes]
+    except ValueError:
+        return False
+    return all(any(_within(narrow, wide) for wide in outer) for narrow in inner)
+
+
+def _within(narrow: IPv4Network | IPv6Network, wide: IPv4Network | IPv6Network) -> bool:
+    return (
+        narrow.version == wide.version
+        and narrow.prefixlen >= wide.prefixlen
+        and wide.network_address <= narrow.network_address <= wide.broadcast_address  # type: ignore[operator]
+    )
+
+
+def _port_range(text: str) -> str:
+    """Azure writes one port as a range of one: `6379-6379`."""
+    first, _, last = text.partition("-")
+    return first if first == last else text
 
 
 def _where(verdict: GateVerdict) -> str:
@@ -244,7 +302,7 @@ def _rule(verdict: GateVerdict) -> str:
     rule = verdict.rule
     if rule is None:
         return "no rule of it matches"
-    ports = ",".join(rule.destination_ports)
+    ports = ",".join(map(_port_range, rule.destination_ports))
     sources, destinations = ",".join(rule.source_prefixes), ",".join(rule.destination_prefixes)
     return plain(
         f"rule {plain(rule.name)} (priority {rule.priority}, {rule.access} {rule.protocol} "
@@ -253,8 +311,10 @@ def _rule(verdict: GateVerdict) -> str:
     )
 
 
-def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow, source: End, destination: End) -> tuple[str, ...]:
-    """Advice with real names; the engineer decides whether the rule or the symptom is the mistake."""
+def _remedies(
+    verdict: GateVerdict, direction: Direction, flow: Flow, source: End, destination: End, tags: ServiceTags
+) -> tuple[str, ...]:
+    """Advice with real names that opens no more than this traffic; the engineer decides whether it is meant to pass."""
     group, rule = resource_id(verdict.group.name), verdict.rule
     if group is None or rule is None:
         return ()
@@ -262,22 +322,27 @@ def _remedies(verdict: GateVerdict, direction: Direction, flow: Flow, source: En
     words = ["az", "network", "nsg", "rule"]
     where = ["-g", group.group, "--nsg-name", group.name]
     remedies = []
+    shadowed = _shadowed(verdict, flow, tags)
+    if priority is not None and shadowed is not None and "*" not in shadowed.destination_ports:
+        move = [*words, "update", *where, "-n", shadowed.name, "--priority", str(priority)]
+        remedies.append(
+            f"If {plain(shadowed.name)} is meant to count, move it before {plain(rule.name)}: {shlex.join(move)}"
+        )
     if priority is not None:
-        ports = ["--destination-port-ranges", str(flow.destination_port)] if flow.destination_port else []
+        port = str(flow.destination_port or "PORT")
+        ports = ["--destination-port-ranges", port] if flow.has_ports else []
+        name = f"allow-{flow.protocol.lower()}-{flow.destination_port or 'flow'}-{priority}"
         allow = [
-            *(
-                *words,
-                "create",
-                *where,
-                "-n",
-                f"allow-{flow.protocol.lower()}-{flow.destination_port or 'all'}-{priority}",
-            ),
+            *(*words, "create", *where, "-n", name),
             *("--priority", str(priority), "--direction", direction, "--access", "Allow", "--protocol", flow.protocol),
             *("--source-address-prefixes", *source.scope),
             *("--destination-address-prefixes", *destination.scope, *ports),
         ]
-        remedies.append(f"If this traffic is meant to pass, allow it before {plain(rule.name)}: {shlex.join(allow)}")
-    if not rule.is_default:
+        alone = f"allow it before {plain(rule.name)}: {shlex.join(allow)}"
+        remedies.append(
+            f"Or allow this traffic alone: {alone}" if remedies else f"If this traffic is meant to pass, {alone}"
+        )
+    if not rule.is_default and _covers_no_more(rule, flow, source, destination):
         change = [*words, "update", *where, "-n", rule.name, "--access", "Allow"]
         remedies.append(f"Or, if {plain(rule.name)} itself is the mistake, change it: {shlex.join(change)}")
     return tuple(remedies)
@@ -292,12 +357,17 @@ def _free_priority(verdict: GateVerdict) -> int | None:
     return next((p for p in (*tens, *range(last, HIGHEST_PRIORITY - 1, -1)) if p not in used), None)
 
 
-def _resolve(case: Case) -> None:
+def settle_gates(case: Case) -> None:
+    """Says what the rules mean for the hypothesis, once no capture can show another port any more."""
+    _resolve(case, settled=True)
+
+
+def _resolve(case: Case, *, settled: bool) -> None:
     layers = [case.layers.get(layer) for layer in LAYER.values()]
     denials = [cause for cause in case.causes if cause.hypothesis == FILTERED]
     if denials:
         confirm(case, FILTERED, [audit_id for cause in denials for audit_id in cause.audit_ids])
-    elif all(layer is not None and layer.status == "cleared" for layer in layers):
+    elif settled and all(layer is not None and layer.status == "cleared" for layer in layers):
         refute(case, FILTERED, [audit_id for layer in layers if layer for audit_id in layer.audit_ids])
 
 

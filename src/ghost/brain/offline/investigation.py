@@ -14,7 +14,7 @@ from ghost.brain.offline.conclusion import (
     conclude_without_port,
 )
 from ghost.brain.offline.ends import inspect_ends, settle_presence
-from ghost.brain.offline.gates import check_gates
+from ghost.brain.offline.gates import check_gates, settle_gates
 from ghost.brain.offline.hypotheses import register_all
 from ghost.brain.offline.local import probe
 from ghost.brain.offline.names import check_name, look_up, with_address
@@ -65,7 +65,10 @@ def investigate(text: str) -> Steps[None]:
     yield from check_service(case, destination)
 
     if not case.causes or symptom.kind == "degraded":
-        yield from examine_wire(case, symptom, source, destination)
+        yield from examine_wire(
+            case, symptom, source, destination, lambda seen: check_gates(case, seen, source, destination, tags)
+        )
+    settle_gates(case)
     yield from conclude(case, symptom)
 
 

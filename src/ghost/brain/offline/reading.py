@@ -71,7 +71,7 @@ def reading_of(result: dict[str, Any]) -> Reading:
     if status == "denied":
         reason = result.get("denial_reason") or (result.get("_meta") or {}).get("denial_reason")
         because = f' ("{plain(str(reason), 120)}")' if reason else ""
-        return Reading(Outcome.DENIED, (), why=f"the command was denied{because}, record {record}", record=record)
+        return Reading(Outcome.DENIED, (), why=f"the command was denied{because}", record=record)
     if status != "completed":
         hint = result.get("suggestion") or result.get("message") or ""
         why = f"the command did not run: {plain(f'{error} {hint}'.strip(), 160)}"

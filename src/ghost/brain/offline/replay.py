@@ -81,7 +81,7 @@ _REVALIDATION = (
     "run the reads it rests on again and compare."
 )
 _LEFT_OVER = (
-    "Captures of an earlier line of inquiry are still there and no longer needed. I clean them up before I conclude."
+    "A capture that was started has not been cleaned up yet and is no longer needed. I clean it up before I conclude."
 )
 
 
@@ -175,10 +175,14 @@ def _open_captures(records: Sequence[Record]) -> list[str]:
     started = [
         str(r.result["task_id"])
         for r in records
-        if r.call.name == "capture_traffic" and r.result.get("task_id") and r.result.get("status") != "error"
+        if r.call.name == "capture_traffic"
+        and r.result.get("task_id")
+        and r.result.get("status") not in ("error", "task_cancelled")
     ]
+    # A task that was cancelled has removed what it made, or made nothing.
+    cancelled = {str(r.result.get("task_id")) for r in records if r.result.get("status") == "task_cancelled"}
     ended = {str(r.call.arguments.get("task_id")) for r in records if r.call.name in ("cleanup_task", "cancel_task")}
-    return [task for task in dict.fromkeys(started) if task not in ended]
+    return [task for task in dict.fromkeys(started) if task not in ended | cancelled]
 
 
 def _remember(history: History, record: Record, reruns: dict[str, Rerun]) -> None:

@@ -25,6 +25,10 @@ class Captured:
     findings: tuple[dict[str, Any], ...]
     capture: dict[str, Any]
     audit_ids: tuple[str, ...]
+    conversations: tuple[dict[str, Any], ...] = ()
+    """Who talks to whom: src, dst, protocol, port, packets, unanswered."""
+    complete: bool = False
+    """`conversations` are all there are, so that one not listed is absent."""
 
 
 def capture_at(case: Case, symptom: Symptom, end: End, other: End) -> Steps[Captured | None]:
@@ -131,16 +135,29 @@ def _finished(case: Case, end: End, started: dict[str, Any]) -> Steps[dict[str, 
         )
     if answer.get("status") == "task_completed":
         return {**(answer.get("result") or {}), "task_id": task}
+    if answer.get("user_denied") or answer.get("status") == "denied":
+        _denied(case, end, answer)
+        return None
     case.not_verified("wire", f"the capture at {end.label} did not complete: {_ending(answer)}")
     if task and answer.get("status") not in ("task_cancelled", "error"):
         yield from run(case, "I clean up what it left.", [Call("cleanup_task", {"task_id": task})])
     return None
 
 
+def _denied(case: Case, end: End, answer: dict[str, Any]) -> None:
+    reason = answer.get("denial_reason")
+    because = f' (reason given: "{plain(str(reason), 120)}")' if reason else " (no reason was given)"
+    records = tuple(map(str, answer.get("shell_audit_ids") or ()))
+    case.not_verified(
+        "wire", f"the wire was not looked at, because the capture at {end.label} was denied{because}", records
+    )
+    case.actions.append(
+        f"Approve the capture at {end.label} in another investigation, or take one by hand on {end.label} while the "
+        "symptom is present (tcpdump -ni any -w by-hand.pcap) and read it: pcap-forensics by-hand.pcap --findings"
+    )
+
+
 def _ending(answer: dict[str, Any]) -> str:
-    if answer.get("user_denied") or answer.get("status") == "denied":
-        reason = answer.get("denial_reason")
-        return f"it was denied ({plain(str(reason), 120)})" if reason else "it was denied"
     if answer.get("status") == "task_pending":
         return f"it was still running after {MOST_CHECKS} checks"
     said = answer.get("error_detail") or answer.get("message") or answer.get("error") or answer.get("status")
@@ -170,15 +187,45 @@ def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | 
         return None
     findings = tuple(item for item in row["findings"] if isinstance(item, dict))
     capture = row.get("capture")
-    return Captured(end, findings, capture if isinstance(capture, dict) else {}, answer.audit_ids)
+    talks = row.get("conversations")
+    return Captured(
+        end,
+        findings,
+        capture if isinstance(capture, dict) else {},
+        answer.audit_ids,
+        tuple(item for item in talks if isinstance(item, dict)) if isinstance(talks, list) else (),
+        row.get("conversations_complete") is True,
+    )
 
 
-def about(captured: Captured, symptom: Symptom, source: End, destination: End) -> list[dict[str, Any]]:
-    """The findings that concern the two ends, most important first; those of another port only where no other is."""
+def between(captured: Captured, source: End, destination: End) -> list[dict[str, Any]]:
+    """The findings that concern the two ends, in either direction and on any port, most important first."""
     pair = {source.address, destination.address}
-    of_pair = [finding for finding in captured.findings if _ends_of(finding) == pair]
-    of_port = [finding for finding in of_pair if _port_of(finding) in (None, symptom.port)]
-    return of_port if of_port or symptom.port is None else of_pair
+    return [finding for finding in captured.findings if _ends_of(finding) == pair]
+
+
+def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
+    """Whether a finding between the two ends is about the symptom's own traffic: by the port and protocol where they
+    were stated. A finding of the path that names no port concerns every flow on it."""
+    protocol, port = str(finding.get("protocol") or ""), _port_of(finding)
+    if symptom.protocol == "Icmp":
+        return protocol.casefold() not in ("tcp", "udp")
+    if symptom.protocol_stated and {protocol.casefold(), symptom.protocol.casefold()} == {"tcp", "udp"}:
+        return False
+    return not symptom.port_stated or port in (None, symptom.port)
+
+
+def talks(captured: Captured, symptom: Symptom, source: End, destination: End) -> list[dict[str, Any]]:
+    """The conversations of the symptom's traffic that the capture holds."""
+    pair = {source.address, destination.address}
+    wanted = symptom.protocol.casefold() if symptom.protocol_stated or symptom.protocol == "Icmp" else ""
+    return [
+        row
+        for row in captured.conversations
+        if {str(row.get("src")), str(row.get("dst"))} == pair
+        and wanted in ("", str(row.get("protocol")).casefold())
+        and (not symptom.port_stated or row.get("port") == symptom.port)
+    ]
 
 
 def _ends_of(finding: dict[str, Any]) -> set[str]:
