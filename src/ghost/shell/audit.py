@@ -95,8 +95,7 @@ class ShellAudit:
         try:
             if record.classification == SAFE:
                 private_dir(self.intent_path.parent)
-                with open(self.intent_path, "w", encoding="utf-8", opener=_private) as file:
-                    file.write(json.dumps(record.as_dict()))
+                _replace(self.intent_path, record.as_dict())
             else:
                 write_json(self.intent_path, record.as_dict())
         except (RecordError, OSError, ValueError) as error:
@@ -110,7 +109,7 @@ class ShellAudit:
         try:
             self._log.append(record)
             _to_disk(self.path)
-            write_json(self.head_path, self._log.head.as_dict())
+            _replace(self.head_path, self._log.head.as_dict())
             self.intent_path.unlink(missing_ok=True)
         except (RecordError, OSError) as error:
             self._warn(f"the audit has a gap at {audit_id}: {error}")
@@ -150,6 +149,17 @@ class ShellAudit:
     def _recorded(self, audit_id: str) -> bool:
         records, _ = read_valid_records(self.path)
         return any(record.get("audit_id") == audit_id for record in records)
+
+
+def _replace(path: Path, value: dict[str, Any]) -> None:
+    """Whole or not there for every process, without waiting for the disk.
+
+    Of the head, which a crash of the machine may leave at an earlier record: the records after it still verify.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    with open(temporary, "w", encoding="utf-8", opener=_private) as file:
+        file.write(json.dumps(value) + "\n")
+    temporary.replace(path)
 
 
 def _private(path: str, flags: int) -> int:
