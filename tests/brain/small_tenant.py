@@ -104,7 +104,7 @@ class Facts:
     """By the machine where the capture is taken."""
     conversations: list[dict[str, Any]] = field(default_factory=lambda: standard_conversations())
     """Of every capture."""
-    conversations_complete: bool = True
+    conversations_complete: tuple[str, ...] = ("TCP", "UDP", "ICMP")
     denied: tuple[str, ...] = ()
     """Words of commands or tools that a person refuses."""
     zones: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class SmallTenant:
                 name = words[1].rsplit("ghost_", 1)[1].removesuffix(".cap")
                 found = self.facts.findings.get(name, [_nothing_broken()])
                 listed = {
-                    "conversations_complete": self.facts.conversations_complete,
+                    "conversations_complete": list(self.facts.conversations_complete),
                     "conversations": self.facts.conversations,
                 }
                 return 0, json.dumps({"capture": {"packets": 500}, "findings": found, **listed}), ""

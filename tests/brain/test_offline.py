@@ -377,6 +377,7 @@ def test_with_a_stated_port_another_ports_failure_is_an_observation_and_decides_
 @pytest.mark.parametrize(
     "symptom",
     [
+        "web-vm-01 cannot ssh to cache-vm-01",
         "web-vm-01 cannot reach batch-vm-01 on port 22",
         "web-vm-01 cannot ping cache-vm-01",
         "web-vm-01 cannot reach 8.8.8.8 port 53",
@@ -392,8 +393,23 @@ def test_a_capture_without_the_traffic_clears_nothing(symptom: str) -> None:
     assert any("Reproduce the symptom" in action for action in played.completion["recommended_actions"])
 
 
+@pytest.mark.parametrize("verb", ["ssh to", "rdp to"])
+def test_a_protocol_that_is_named_decides_as_a_port_does(verb: str) -> None:
+    facts = Facts(findings={"web-vm-01": [LOST]}, conversations=ON_5432)
+    played = investigate(facts, f"{verb} cache-vm-01 from web-vm-01 is slow")
+    assert played.coverage("wire") == "not_verified"
+    assert played.completion["confirmed_hypotheses"] == []
+
+
+def test_a_product_means_the_machine_that_plays_its_part() -> None:
+    facts = Facts()
+    facts.machines.append(Vm("store-vm-07", "10.1.2.9", "store", tags={"role": "database"}))
+    played = investigate(facts, "high latency between the web server and the postgres server")
+    assert "The destination is store-vm-07" in played.text
+
+
 def test_an_incomplete_list_of_conversations_does_not_say_that_one_is_absent() -> None:
-    played = investigate(Facts(conversations=[], conversations_complete=False))
+    played = investigate(Facts(conversations=[], conversations_complete=("ICMP",)))
     assert played.coverage("wire") == "not_verified"
     assert "does not show whether" in played.completion["root_cause_summary"]
 
@@ -403,7 +419,7 @@ def test_attempts_without_an_answer_are_not_clean_even_where_no_finding_names_th
     assert investigate(facts).coverage("wire") == "not_verified"
 
 
-@pytest.mark.parametrize("symptom", ["web-vm-01 cannot reach cache-vm-01", "web-vm-01 cannot reach the https cache"])
+@pytest.mark.parametrize("symptom", ["web-vm-01 cannot reach cache-vm-01", "web-vm-01 cannot reach the mysql cache"])
 def test_a_port_that_only_the_capture_shows_is_judged_by_the_rules_too(symptom: str) -> None:
     facts = Facts(conversations=[talk("10.1.1.4", "10.1.2.4", 6379, unanswered=7)], findings={"web-vm-01": [SILENT]})
     facts.nsgs["store-nsg"].append(denying())

@@ -101,24 +101,29 @@ def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[s
     return _with_conversations(document, rows, complete)
 
 
-def _with_conversations(document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: bool) -> dict[str, Any]:
-    """Adds as many conversations as there is room for, and whether they are all: only then is one not listed absent."""
+def _with_conversations(
+    document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: Sequence[str]
+) -> dict[str, Any]:
+    """Adds as many conversations as there is room for, and of which protocols they are all: only of those is one that
+    is not listed absent."""
     for kept in range(min(len(rows), MOST_CONVERSATIONS), -1, -1):
-        listed = {"conversations_complete": complete and kept == len(rows), "conversations": list(rows[:kept])}
+        cut = {row["protocol"] for row in rows[kept:]}
+        whole_lists = [protocol for protocol in complete if protocol not in cut]
+        listed = {"conversations_complete": whole_lists, "conversations": list(rows[:kept])}
         whole = {**document, **listed}
         if estimated_tokens(dump(whole)) <= FINDINGS_TOKENS:
             return whole
     return document
 
 
-def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], bool]:
-    """Who talks to whom by which protocol and port, most packets first, and whether nobody is left out.
+def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
+    """Who talks to whom by which protocol and port, most packets first, and of which protocols nobody is left out.
 
     `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
     """
     packets: Counter[tuple[str, str, str, int | None]] = Counter()
     unanswered: Counter[tuple[str, str, str, int | None]] = Counter()
-    complete = True
+    complete = ["TCP", "UDP", "ICMP"]
     for stream in analysis.tcp.streams if analysis.tcp is not None else ():
         key = (stream.client.endpoint.address, stream.server.endpoint.address, "TCP", stream.server.endpoint.port)
         packets[key] += stream.packets
@@ -127,13 +132,15 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], bool]:
         talks = {
             (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
         }.values()
-        complete = len(talks) >= analysis.udp.conversations_total
+        if len(talks) < analysis.udp.conversations_total:
+            complete.remove("UDP")
         for talk in talks:
             key = (talk.client.address, talk.server.address, "UDP", talk.server.port)
             packets[key] += talk.client_packets + talk.server_packets
             unanswered[key] += 0 if talk.server_packets else talk.client_packets
     if analysis.icmp is not None:
-        complete = complete and len(analysis.icmp.echo_paths) < MOST_ECHO_PATHS
+        if len(analysis.icmp.echo_paths) >= MOST_ECHO_PATHS:
+            complete.remove("ICMP")
         for path in analysis.icmp.echo_paths:
             packets[path.src, path.dst, "ICMP", None] += path.requests + path.replies
             unanswered[path.src, path.dst, "ICMP", None] += path.unmatched

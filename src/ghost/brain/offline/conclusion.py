@@ -43,10 +43,13 @@ def conclude(case: Case, symptom: Symptom) -> Steps[None]:
 def conclude_unresolved(case: Case, ends: Ends, missing: tuple[str, ...]) -> Steps[None]:
     """Nobody could say which machines are meant: nothing was tested, and the report says what it would take."""
     because = "".join(f" The {item}." for item in missing)
-    summary = (
-        f"No cause was sought, because {ends.missing} is not known: nothing that could be seen matches it, or several "
-        f"things do, and no one could say which.{because}"
+    named_wrongly = ends.source.unknown or ends.destination.unknown
+    why = (
+        "no one could say which machine is meant."
+        if named_wrongly
+        else "nothing that could be seen matches it, or several things do, and no one could say which."
     )
+    summary = f"No cause was sought, because {ends.missing} is not known: {why}{because}"
     action = "Start again and name the source and the destination machine, with the port, as they are called in Azure."
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), f"{ends.missing} is not known")

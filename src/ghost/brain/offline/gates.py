@@ -50,7 +50,7 @@ def check_gates(case: Case, symptom: Symptom, source: End, destination: End, tag
         groups, audit_ids = yield from _groups(case, end, direction, answers.get(direction))
         if groups is not None:
             yield from _judge(case, symptom, source, destination, end, direction, groups, audit_ids, tags)
-    _resolve(case, settled=symptom.port_stated or symptom.protocol == "Icmp")
+    _resolve(case, settled=symptom.port_decides or symptom.protocol == "Icmp")
 
 
 def _effective_read(interface: ResourceId, direction: Direction) -> Read:
@@ -338,10 +338,9 @@ def _remedies(
             *("--source-address-prefixes", *source.scope),
             *("--destination-address-prefixes", *destination.scope, *ports),
         ]
-        alone = f"allow it before {plain(rule.name)}: {shlex.join(allow)}"
-        remedies.append(
-            f"Or allow this traffic alone: {alone}" if remedies else f"If this traffic is meant to pass, {alone}"
-        )
+        alone = f"before {plain(rule.name)}: {shlex.join(allow)}"
+        opening = "Or allow this traffic alone," if remedies else "If this traffic is meant to pass, allow it"
+        remedies.append(f"{opening} {alone}")
     if not rule.is_default and _covers_no_more(rule, flow, source, destination):
         change = [*words, "update", *where, "-n", rule.name, "--access", "Allow"]
         remedies.append(f"Or, if {plain(rule.name)} itself is the mistake, change it: {shlex.join(change)}")

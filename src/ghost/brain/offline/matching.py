@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import pairwise
 
 from ghost.brain.offline.symptom import vocabulary, word_set, words_of
@@ -143,8 +144,7 @@ def _together(pairs: Iterable[tuple[str, str]], item: Described, weight: dict[st
 def _likeness(word: str, known: frozenset[str]) -> float:
     if word in known:
         return 1.0
-    synonyms: dict[str, list[str]] = vocabulary()["synonyms"]
-    if any(other in known for other in synonyms.get(word, ())):
+    if any(other in known for other in _synonyms().get(word, ())):
         return 0.8
     if len(word) < 3 or word.isdigit():
         return 0.0
@@ -155,6 +155,13 @@ def _likeness(word: str, known: frozenset[str]) -> float:
     ):
         return 0.6
     return 0.0
+
+
+@cache
+def _synonyms() -> dict[str, tuple[str, ...]]:
+    """In the form that `tokens` gives words."""
+    known: dict[str, list[str]] = vocabulary()["synonyms"]
+    return {_singular(word): tuple(map(_singular, others)) for word, others in known.items()}
 
 
 def _rarity(wanted: Iterable[str], described: Sequence[Described]) -> dict[str, float]:

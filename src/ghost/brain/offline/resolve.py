@@ -90,7 +90,7 @@ def _missing(meant: Meant, role: str) -> str:
     if not meant.unknown:
         return f"the {role} of the traffic ({_quoted(meant.phrase)})"
     names = ", ".join(machine.name for machine in meant.machines)
-    resembling = f"similar are {names}" if names else "nor is there one with a similar name"
+    resembling = f"similar: {names}" if names else "nor is there one with a similar name"
     return f"the {role} of the traffic (there is no machine named {meant.unknown}; {resembling})"
 
 

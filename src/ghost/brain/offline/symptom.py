@@ -46,6 +46,11 @@ class Symptom:
         return self.port_from == "stated"
 
     @property
+    def port_decides(self) -> bool:
+        """Only failures of this port explain the symptom: it was stated, or a protocol was named that has its own."""
+        return self.port_stated or self.port_from in word_set("protocol_words")
+
+    @property
     def flow_name(self) -> str:
         if self.port is None:
             return self.protocol.upper()

@@ -79,7 +79,7 @@ def _judge_observed_ports(
     case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, gates: Gates
 ) -> Steps[None]:
     """Where no port was stated, the capture may show which one is used: the rules are judged for that one."""
-    if symptom.port_stated or symptom.protocol == "Icmp":
+    if symptom.port_decides or symptom.protocol == "Icmp":
         return
     rows = [
         row
@@ -269,7 +269,7 @@ def _absent(case: Case, symptom: Symptom, captured: Captured, source: End, desti
     flow = f"{symptom.flow_name} between {source.label} and {destination.label}"
     note = (
         f"the capture at {captured.end.label} holds no packet of {flow}, so it says nothing about the symptom"
-        if captured.complete
+        if symptom.protocol.upper() in captured.complete
         else f"the capture at {captured.end.label} does not show whether it holds packets of {flow}"
     )
     case.state(f"{note[0].upper()}{note[1:]}.", *captured.audit_ids)

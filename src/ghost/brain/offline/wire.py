@@ -27,8 +27,8 @@ class Captured:
     audit_ids: tuple[str, ...]
     conversations: tuple[dict[str, Any], ...] = ()
     """Who talks to whom: src, dst, protocol, port, packets, unanswered."""
-    complete: bool = False
-    """`conversations` are all there are, so that one not listed is absent."""
+    complete: frozenset[str] = frozenset()
+    """Protocols of which `conversations` are all there are, so that one not listed is absent."""
 
 
 def capture_at(case: Case, symptom: Symptom, end: End, other: End) -> Steps[Captured | None]:
@@ -187,14 +187,14 @@ def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | 
         return None
     findings = tuple(item for item in row["findings"] if isinstance(item, dict))
     capture = row.get("capture")
-    talks = row.get("conversations")
+    talks, complete = row.get("conversations"), row.get("conversations_complete")
     return Captured(
         end,
         findings,
         capture if isinstance(capture, dict) else {},
         answer.audit_ids,
         tuple(item for item in talks if isinstance(item, dict)) if isinstance(talks, list) else (),
-        row.get("conversations_complete") is True,
+        frozenset(map(str, complete)) if isinstance(complete, list) else frozenset(),
     )
 
 
@@ -212,7 +212,7 @@ def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
         return protocol.casefold() not in ("tcp", "udp")
     if symptom.protocol_stated and {protocol.casefold(), symptom.protocol.casefold()} == {"tcp", "udp"}:
         return False
-    return not symptom.port_stated or port in (None, symptom.port)
+    return not symptom.port_decides or port in (None, symptom.port)
 
 
 def talks(captured: Captured, symptom: Symptom, source: End, destination: End) -> list[dict[str, Any]]:
@@ -224,7 +224,7 @@ def talks(captured: Captured, symptom: Symptom, source: End, destination: End) -
         for row in captured.conversations
         if {str(row.get("src")), str(row.get("dst"))} == pair
         and wanted in ("", str(row.get("protocol")).casefold())
-        and (not symptom.port_stated or row.get("port") == symptom.port)
+        and (not symptom.port_decides or row.get("port") == symptom.port)
     ]
 
 
