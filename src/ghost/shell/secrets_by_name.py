@@ -22,7 +22,7 @@ _CORE = re.compile(
     "pass|pwd|secret|token|key|psk|credential|community|cookie|signature|auth|connectionstring|connection_string"
     "|connection-string|connection string|connstr|session|azurewebjobsstorage|assertion|jwt|userpw|nonce|salt|code|sas"
     "|userdata|customdata|pin|sid|login|kennwort|mot de passe|contrase|senha|wachtwoord|protectedsettings"
-    "|saml|verifier|encrypt|sshpass|ext_pat|devops_pat"
+    "|saml|verifier|encrypt|sshpass|ext_pat|devops_pat|bindpw"
 )
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
@@ -41,7 +41,7 @@ _QUOTED = (
 _LIST = r"\[(?P<list>(?:[^\[\]{}\"]|\"(?:[^\"\\\n]|\\.)*+(?:\"|$)){0,8192}+)(?:\]|$)"
 _BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
 _BARE = (  # a `;`, `&` or `,` ends a value only where another name follows, a bracket only where nothing does
-    r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|[;&,](?!\s|$|[A-Za-z_][\w .%-]{0,30}=)"
+    r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|;(?!\s|$|[A-Za-z_][\w .%-]{0,30}=)|[&,](?!\s|$|[A-Za-z_][\w.%-]{0,30}=)"
     r"|[(){}\[\]](?![\s,;)}\]\"']|$)|\\(?![nrt\"'u]))++)"
 )
 _CONTINUED = (  # base64 that was wrapped
@@ -54,6 +54,11 @@ _TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after
     r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
     r"(?=\n(?![ \t]{0,8}--)|$)"
     r"|[ ](?P<single>(?=[^\s\"'=]{0,400}[0-9!@#$%^&*])[^\s:=|\"'-][^\s\"'=]{3,400})[ \t]{0,8}(?=\n|$)"
+)
+_SPACED = re.compile(  # `requirepass hunter2`, `WITH PASSWORD 'hunter2'`: no ordinary word, no method, no path
+    r"[ \t]{1,8}(?:\"(?P<double>[^\"\n]{4,200})\"|'(?P<single>[^'\n]{4,200})'"
+    r"|(?P<bare>(?!(?i:sha|md5|aes|wpa|pbkdf|argon|scram|v?\d+(?:\.|$)))(?=[^\s\"']{0,200}[0-9!@#$%^&*])(?=[^\s\"']{0,200}[A-Za-z])"
+    r"[^\s\"'=:,;(){}\[\]<>/\\-][^\s\"'=:,;(){}\[\]<>/\\]{5,200}))(?=[\s\"';,\\)]|$)"
 )
 _REST_OF_LINE = re.compile(r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED)
 _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
@@ -92,7 +97,7 @@ class _Meaning:
     certain: bool
     is_option: bool  # `--password`
     is_header: bool  # `Cookie`, which is a secret's name only where it starts a line
-    may_be_directory: bool  # `PWD`
+    may_be_path: bool  # `PWD`, `credentials`
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +151,7 @@ def _meaning(words: str) -> _Meaning | None:
         certain or (is_option and normal.endswith(_CERTAIN_OPTIONS)),
         is_option,
         normal in _HEADER_NAMES,
-        normal.endswith("pwd"),
+        normal.endswith(("pwd", "credentials")),
     )
 
 
@@ -167,7 +172,7 @@ def _secret_beside(name: _Name) -> tuple[int, int, str] | None:
     value = match[group]
     if all(map(is_open, _strings(match))):
         return None
-    if value.startswith("/") and name.meaning.may_be_directory:
+    if value.startswith("/") and name.meaning.may_be_path:
         return None
     if name.meaning.is_option and _is_placeholder(value, name):
         return None
@@ -201,6 +206,8 @@ def _value_of(name: _Name, certain: bool, reach: int) -> re.Match[str] | None:
         return line
     if certain and name.starts_line and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
         return column
+    if certain and name.meaning.category == "password" and (spaced := _SPACED.match(text, end, reach)) is not None:
+        return spaced
     match = _ASSIGNMENT.match(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None:
         return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
@@ -231,7 +238,7 @@ _PAIRS = (
         r"\"(?:name|key|keyName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\""
     ),
     re.compile(  # a parameter or an output of a deployment
-        r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"type\"\s{0,40}:\s{0,40}\"\w{1,40}\"[^{}\"]{0,40})?"
+        r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"(?:type|isSecret)\"\s{0,40}:\s{0,40}\"?\w{1,40}\"?[^{}\"]{0,40})?"
         r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
     ),
     re.compile(r"\b(?:name|key)=\"(?P<name>[\w.:-]{1,200})\"[ \t]{1,8}value=\"(?P<value>[^<>\"\n]{1,2000})\""),
