@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -226,6 +227,37 @@ def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tm
     assert len(captures) == 1, "a second capture was started"
     state = json.loads((tmp_path / "lab" / session / "state.json").read_text())
     assert not state.get("captures")
+
+
+@pytest.mark.slow
+def test_records_that_were_changed_are_not_gone_on_with_unseen(tmp_path):
+    session = killed_after("az network nic show ", tmp_path)
+    audit = tmp_path / "audit" / f"shell_audit_{session}.jsonl"
+    lines = audit.read_bytes().splitlines(keepends=True)
+    audit.write_bytes(b"".join(lines[:2]))
+    refused = ghost("investigate", "--resume", session, cwd=tmp_path, status=1)
+    assert "changed from outside" in refused.stderr
+    assert audit.read_bytes() == b"".join(lines[:2])
+
+
+@pytest.mark.slow
+def test_a_lab_session_never_goes_on_in_a_real_network(tmp_path):
+    session = killed_after("Hypothesis H2", tmp_path)
+    shutil.rmtree(tmp_path / "lab")
+    before = (tmp_path / "audit" / f"shell_audit_{session}.jsonl").read_bytes()
+    refused = ghost("investigate", "--resume", session, cwd=tmp_path, status=1)
+    assert "no lab" in refused.stderr
+    assert (tmp_path / "audit" / f"shell_audit_{session}.jsonl").read_bytes() == before
+
+
+def test_a_report_from_the_lab_says_that_it_is_simulated(demonstrated):
+    assert "SIMULATED" in demonstrated.report["network"]
+    assert (
+        "SIMULATED"
+        in Path(demonstrated.directory / "audit")
+        .joinpath(f"ghost_rca_{demonstrated.report['session_id']}.md")
+        .read_text()
+    )
 
 
 def test_a_finished_session_is_not_run_again(demonstrated):

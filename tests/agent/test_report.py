@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from ghost.agent import verify_session, write_report
+from ghost.agent import Evidence, verify_session, write_report
 from ghost.agent.report import LAYERS
+from ghost.records import ChainedLog
 from ghost.shell import HitlDecision
 from tests.agent.conftest import SESSION, FixedClock, command, complete, hypothesis, turn
 
@@ -198,3 +199,25 @@ def test_what_a_refused_cleanup_left_is_said_with_the_command_that_removes_it(be
     registry.write_text(json.dumps(task) + "\n")
     _, report, _ = finished(bench, READ, turn("", complete()))
     assert any("packet-capture delete -l x -n t" in note for note in report["advisories"])
+
+
+def test_a_record_that_repeats_a_cited_id_or_follows_a_finished_session_fails(bench):
+    investigation, _, _ = finished(bench, READ, turn("", complete()))
+    paths = investigation.session.paths(bench.root)
+    first = json.loads(paths.shell_audit.read_text().splitlines()[0])
+    ChainedLog(paths.shell_audit).append({**first, "output": "forged"})
+    checks = verify_session(investigation.session, paths, checksum_holds=True)
+    problems = " ".join(p for c in checks for p in c.problems)
+    assert "more than once" in problems
+    assert "follow the saved head" in problems
+    assert Evidence(paths.shell_audit)[first["audit_id"]]["output"] == first["output"]
+
+
+def test_a_program_that_was_not_there_is_no_evidence(bench):
+    (bench.programs / "ping").unlink()
+    statements = [{"text": "it does not answer", "audit_ids": [f"{SESSION}_001"]}]
+    ping = turn("", command("ping -c 1 127.0.0.1"))
+    bench.outputs["ping"] = (127, "")
+    _, report, _ = finished(bench, ping, turn("", complete(statements=statements)))
+    assert report["evidence"][0]["outcome"] == "program not found"
+    assert report["statements"][0]["supported"] is False

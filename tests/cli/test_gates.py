@@ -91,10 +91,12 @@ def test_in_a_pipe_the_end_of_input_is_no_approval():
         gate(*ASKED)
 
 
-def test_a_scenario_answers_and_shows_it_and_denies_what_it_does_not_know():
+def test_a_scenario_answers_and_shows_it_and_denies_what_it_does_not_know(tmp_path):
     screen = io.StringIO()
     gate = ScenarioGate(
-        Rich(file=screen, width=100), Approvals((Approval("az vm delete", "approve", "agreed with the owner"),))
+        Rich(file=screen, width=100),
+        Approvals((Approval("az vm delete", "approve", "agreed with the owner"),)),
+        [tmp_path],
     )
     assert gate(*ASKED).action == "approve"
     assert gate("az group delete -n rg", "r", "k", 2).action == "deny"
@@ -104,3 +106,27 @@ def test_a_scenario_answers_and_shows_it_and_denies_what_it_does_not_know():
 def test_plain_text_keeps_letters_of_any_script():
     assert plain("日本 é\x00\x9b") == "日本 é\\x00\\x9b"
     assert plain_lines("a\n\tb\r\x1b") == "a\n\tb\\r\\x1b"
+
+
+def test_a_scenario_never_approves_reading_or_removing_files_that_are_not_the_investigations(tmp_path):
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "link.cap").symlink_to(tmp_path / "elsewhere.cap")
+    gate = ScenarioGate(Rich(file=io.StringIO()), Approvals((Approval("", "approve"),)), [captures])
+    for command in (f"rm {captures}/x.cap", f"cat {captures}/x_executive_summary.md"):
+        assert gate(command, "r", "k", 3).action == "approve"
+    for command in (
+        f"rm {tmp_path}/x.cap",
+        f"rm -r {captures}",
+        f"rm {captures}/../x.cap",
+        f"cat {captures}/link.cap",
+        f"rm {captures}/x.cap {tmp_path}/y",
+        "rm",
+    ):
+        assert gate(command, "r", "k", 3).action == "deny", command
+
+
+def test_spaces_cannot_push_a_part_of_the_command_out_of_sight():
+    gate, screen = terminal("d", "")
+    gate("rm '" + " " * 3000 + "x'", "r", "k", 3)
+    assert "rm ' [3000 spaces] x'" in screen.getvalue()

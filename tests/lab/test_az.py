@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -625,6 +626,37 @@ def test_a_lab_is_reopened_as_it_is_and_replaced_when_started_anew(call: Az, at:
     assert len(call("az network watcher packet-capture list -l eastus").json) == 1
     lab.start(lab.load_scenario("blocked-port"), directory)
     assert call("az network watcher packet-capture list -l eastus").json == []
+
+
+def test_a_reopened_lab_trusts_nothing_that_lies_in_its_directory(running: RunningLab, tmp_path: Path) -> None:
+    directory = Path(running.environment["GHOST_LAB_DIR"])
+    (directory / "bin" / "nettool").write_text("#!/bin/sh\n")
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (directory / "bin" / "az").unlink()
+    (directory / "bin" / "az").symlink_to(victim)
+    content = json.loads((directory / "world.json").read_text())
+    content["briefing"]["approvals"] = {"rules": [{"match": "", "answer": "approve"}]}
+    (directory / "world.json").write_text(json.dumps(content))
+
+    again = lab.reopen(directory)
+
+    assert not (again.program_dir / "nettool").exists()
+    assert victim.read_text() == "untouched"
+    assert not (again.program_dir / "az").is_symlink()
+    assert again.briefing.approvals == lab.load_scenario("blocked-port").approvals
+    assert not again.briefing.approvals.decide("az group delete -n prod-rg").allowed
+
+
+def test_a_lab_whose_programs_are_a_link_is_not_written_through_it(running: RunningLab, tmp_path: Path) -> None:
+    directory = Path(running.environment["GHOST_LAB_DIR"])
+    shutil.rmtree(directory / "bin")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (directory / "bin").symlink_to(elsewhere)
+    with pytest.raises(LabError, match="is a link"):
+        lab.reopen(directory)
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_where_no_lab_was_started_none_is_reopened(tmp_path: Path) -> None:

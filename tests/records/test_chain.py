@@ -148,3 +148,28 @@ def test_one_record_is_one_write(tmp_path, monkeypatch):
     written(tmp_path, [{"n": 1}])
     assert len(writes) == 1
     assert json.loads(writes[0])["n"] == 1
+
+
+def test_nothing_is_appended_through_a_link_or_into_a_pipe(tmp_path):
+    (tmp_path / "victim").write_text("untouched")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "victim")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name in ("link.jsonl", "pipe.jsonl"):
+        with pytest.raises(RecordError, match="cannot"):
+            ChainedLog(tmp_path / name).append({"n": 1})
+        with pytest.raises(RecordError, match="cannot read"):
+            list(read_records(tmp_path / name))
+    assert (tmp_path / "victim").read_text() == "untouched"
+
+
+def test_a_full_disk_leaves_no_half_record(tmp_path, monkeypatch):
+    log = written(tmp_path, [{"n": 1}])
+    whole = log.path.read_bytes()
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[: len(data) // 2]))
+    with pytest.raises(RecordError, match="cannot write"):
+        log.append({"n": 2})
+    monkeypatch.undo()
+    assert log.path.read_bytes() == whole
+    log.append({"n": 3})
+    assert verify(log.path, log.head).ok

@@ -7,7 +7,7 @@ from ghost.agent.evidence import Evidence, tag_of
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.report import write_report
 from ghost.agent.resume import reissue
-from ghost.agent.session import Session, SessionPaths, Workspace, load_session, save_session
+from ghost.agent.session import AZURE, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
 from ghost.agent.tools import Tools
@@ -15,6 +15,7 @@ from ghost.agent.turns import TurnLog, read_conversation, without_secrets
 from ghost.agent.verify import Check, verify_commands, verify_session
 
 __all__ = [
+    "AZURE",
     "ORPHAN_KINDS",
     "Check",
     "Console",

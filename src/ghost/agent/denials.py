@@ -12,6 +12,7 @@ from typing import Any
 from ghost.agent.hypotheses import DenialEvent, State
 from ghost.agent.session import Session
 from ghost.brain import ToolCall
+from ghost.shell import redact
 
 _RAN = frozenset({"completed", "task_completed", "task_pending"})
 
@@ -39,7 +40,7 @@ def count_denial(
     meta: dict[str, Any] = {"denial_reason": reason} if reason else {}
     event = DenialEvent(
         turn=turn,
-        command=str(call.arguments.get("command") or call.name),
+        command=redact(str(call.arguments.get("command") or call.name))[0],
         denial_reason=reason,
         audit_id=result.get("audit_id") or next(iter(reversed(result.get("shell_audit_ids") or [])), None),
     )

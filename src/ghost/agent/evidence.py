@@ -17,6 +17,8 @@ from ghost.records import read_valid_records
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
 
+NEVER_RAN: Final = frozenset({126, 127})
+"""Exit statuses of the shell for a program that could not start, or does not exist."""
 _PROBES: Final = frozenset(
     {"ping", "traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "curl", "whois", "nc", "nmap", "telnet"}
 )
@@ -51,7 +53,15 @@ class Evidence(Mapping[str, dict[str, Any]]):
 
     def __init__(self, path: Path) -> None:
         records, self.broken_lines = read_valid_records(path)
-        self._records = {str(r["audit_id"]): r for r in records if r.get("audit_id")}
+        self._records: dict[str, dict[str, Any]] = {}
+        self.repeated: list[str] = []
+        """Ids that stand in the file more than once: the shell writes each once. The first record counts."""
+        for record in records:
+            audit_id = str(record.get("audit_id"))
+            if audit_id in self._records:
+                self.repeated.append(audit_id)
+            elif record.get("audit_id"):
+                self._records[audit_id] = record
 
     def __getitem__(self, audit_id: str) -> dict[str, Any]:
         return self._records[audit_id]
@@ -75,6 +85,8 @@ class Evidence(Mapping[str, dict[str, Any]]):
                 found.append(f"{audit_id} is no audit record of this session")
             elif record.get("status") == "denied":
                 found.append(f"{audit_id} was denied: the command did not run")
+            elif record.get("exit_code") in NEVER_RAN:
+                found.append(f"{audit_id} never ran: the program was not found or could not start")
             elif record.get("status") != "completed":
                 found.append(f"{audit_id} ended in error ({record.get('error') or 'unknown'})")
         return found

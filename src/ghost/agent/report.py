@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ghost.agent.evidence import CAPTURE, Evidence, cited_ids, tag_of
+from ghost.agent.evidence import CAPTURE, NEVER_RAN, Evidence, cited_ids, tag_of
 from ghost.agent.markdown import code, table, text
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
@@ -116,6 +116,7 @@ def build_report(
         "generated": isoformat(now),
         "symptom": symptom,
         "brain": session.model,
+        "network": session.network,
         "confidence": completion.get("confidence", "low"),
         "summary": _statement(summary_text, summary_ids, evidence).as_dict(),
         "statements": [_statement(s["text"], s.get("audit_ids", []), evidence).as_dict() for s in statements],
@@ -169,6 +170,8 @@ def _outcome(record: dict[str, Any]) -> str:
         return f"denied: {reason}" if reason else "denied"
     if status == "error":
         return str(record.get("error") or "error").replace("_", " ")
+    if record.get("exit_code") in NEVER_RAN:
+        return "program not found"
     return "ran" if record.get("exit_code") == 0 else f"ran, exit {record.get('exit_code')}"
 
 
@@ -245,7 +248,7 @@ def as_markdown(report: dict[str, Any], paths: SessionPaths) -> str:
     parts = [
         f"# Root Cause Analysis — {report['session_id']}",
         f"_Generated: {report['generated']}_  \n_Confidence: {report['confidence']}_  \n"
-        f"_Brain: {text(report['brain'])}_",
+        f"_Brain: {text(report['brain'])}_  \n_Network: {text(report['network'])}_",
     ]
     parts += [f"**Symptom:** {text(report['symptom'])}", "## Investigation Summary", _cited(report["summary"])]
     if report["statements"]:

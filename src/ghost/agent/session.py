@@ -12,13 +12,16 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ghost.agent.hypotheses import EvidenceConflict, Hypothesis, HypothesisLog
 from ghost.errors import RecordError, SessionError
 from ghost.records import Head, read_json, valid_session_id, write_json
+
+AZURE: Final = "Azure"
+"""The network of a session that works on a real tenant."""
 
 
 class Session(BaseModel):
@@ -30,6 +33,8 @@ class Session(BaseModel):
     model: str
     """The brain that investigates: `offline`, or a model's name."""
     audit_dir: str
+    network: str = AZURE
+    """What is investigated; a simulated network says so."""
     turn_count: int = 0
     rca_report_path: str | None = None
     rca_sha256: dict[str, str] = Field(default_factory=dict)

@@ -38,13 +38,13 @@ class TurnLog:
         return self._log.head
 
     def user(self, message: UserMessage) -> None:
-        self._log.append({"kind": "user", "text": message.text})
+        self._log.append({"kind": "user", "text": without_secrets(message.text)})
 
     def resume(self, note: ResumeNote) -> None:
         self._log.append({"kind": "resume", "text": note.text})
 
     def turn(self, number: int, turn: Turn) -> None:
-        calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in turn.tool_calls]
+        calls = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in turn.tool_calls]
         usage = {"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens}
         self._log.append(
             {"kind": "turn", "turn": number, "text": without_secrets(turn.text), "tool_calls": calls, "usage": usage}
@@ -59,6 +59,21 @@ class TurnLog:
         else:
             record["kept"] = result.result
         self._log.append(record)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """What a brain wrote into a call may hold a secret as well as any text."""
+    return {name: _without_secrets(value) for name, value in call.arguments.items()}
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_secrets(item) for name, item in value.items()}
+    return value
 
 
 def without_secrets(text: str) -> str:

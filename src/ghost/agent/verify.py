@@ -40,7 +40,15 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
     ):
         result = verify(path, session.head(name))
         detail = ", ".join([f"{result.head.count} records", *result.notes])
-        checks.append(Check(title, detail, tuple(result.errors)))
+        later = result.notes if session.rca_report_path is not None and result.head.count else []
+        checks.append(Check(title, detail, (*result.errors, *later)))
+    repeated = Evidence(paths.shell_audit).repeated
+    if repeated:
+        checks.append(
+            Check("audit ids", "each once", tuple(f"{i} stands in the audit more than once" for i in repeated))
+        )
+    if session.integrity_warning:
+        checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
         checks += [_report_files(session, paths), _citations(paths)]
     return checks

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 from ghost.errors import GhostError, UsageError
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from ghost.cli.app import app
     from ghost.cli.words import plain
 
+    _open_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -40,6 +42,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end(GhostError.exit_status, None)
     except OSError as failed:
         return _end(GhostError.exit_status, plain(f"{failed.strerror or failed}{_of_file(failed)}"))
+    except Exception as defect:
+        if os.environ.get("GHOST_TRACEBACK"):
+            raise
+        what = plain(f"{type(defect).__name__}: {defect}")[:300]
+        return _end(GhostError.exit_status, f"this should not happen ({what}): GHOST_TRACEBACK=1 shows where")
+
+
+def _open_closed_streams() -> None:
+    """A program may be started with its standard streams closed; what it reads is then empty, what it says is lost."""
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
 
 
 def _end(status: int, message: str | None) -> int:

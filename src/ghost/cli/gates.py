@@ -6,8 +6,13 @@ a denial; the shell sees to that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import shlex
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TextIO
 
 from rich import box
@@ -17,12 +22,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ghost.cli.words import plain
-from ghost.lab import Approvals
+from ghost.lab import Approval, Approvals
 from ghost.shell import HitlDecision
 
 Gate = Callable[[str, str, str, int | None], HitlDecision]
 Quiet = Callable[[], AbstractContextManager[None]]
 """Stills a running progress line while a person is asked."""
+
+
+NOT_ITS_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
+_SPACES = re.compile(r" {2,}")
+
+
+def _counted(spaces: re.Match[str]) -> str:
+    """Several spaces in a row would vanish where a line is folded, and with them what they push out of sight."""
+    return f" [{len(spaces.group())} spaces] "
 
 
 class TerminalGate:
@@ -36,6 +50,7 @@ class TerminalGate:
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         with self._quiet():
             self._rich.print(approval_box(command, reasoning, risk, tier))
+            _forget_typed_ahead()
             while True:
                 choice = self._read("Your choice: ").strip().lower()
                 if choice in {"a", "approve"}:
@@ -50,6 +65,12 @@ class TerminalGate:
                         return HitlDecision("modify", modified_command=modified)
                 else:
                     self._rich.print("Type a, d or m.")
+
+
+def _forget_typed_ahead() -> None:
+    """What was typed before the question was shown is no answer to it."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 @contextmanager
@@ -105,15 +126,19 @@ class PlainGate:
 
 
 class ScenarioGate:
-    """A demonstration without a terminal: the scenario answers, and each answer is shown."""
+    """A demonstration without a terminal: the scenario answers, and each answer is shown.
 
-    def __init__(self, rich: Rich, approvals: Approvals) -> None:
+    `own_directories` are where files of the investigation lie: a scenario never approves reading or removing others.
+    """
+
+    def __init__(self, rich: Rich, approvals: Approvals, own_directories: Sequence[Path]) -> None:
         self._rich = rich
         self._approvals = approvals
+        self._own = [directory.resolve() for directory in own_directories]
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         self._rich.print(approval_box(command, reasoning, risk, tier))
-        approval = self._approvals.decide(command)
+        approval = self._approvals.decide(command) if self._keeps_to_its_files(command) else NOT_ITS_FILES
         self._rich.print(
             f"Your choice (answered by the scenario): {approval.answer}"
             + (f" - {approval.reason}" if approval.reason else ""),
@@ -123,13 +148,20 @@ class ScenarioGate:
             return HitlDecision("approve")
         return HitlDecision("deny", reason=approval.reason or None)
 
+    def _keeps_to_its_files(self, command: str) -> bool:
+        words = shlex.split(command)
+        if words[0] not in {"cat", "rm"}:
+            return True
+        paths = [Path(word).resolve() for word in words[1:]]
+        return bool(paths) and all(any(path.parent == own for own in self._own) for path in paths)
+
 
 def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> Panel:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column(overflow="fold")
     rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
-    rows.add_row("COMMAND:", Text(plain(command), style="bold yellow"))
+    rows.add_row("COMMAND:", Text(_SPACES.sub(_counted, plain(command)), style="bold yellow"))
     rows.add_row("RISK:", Text(plain(risk)))
     rows.add_row("REASONING:", Text(plain(reasoning)))
     rows.add_row("", "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.agent import (
+    AZURE,
     ORPHAN_KINDS,
     Evidence,
     Investigation,
@@ -24,6 +25,7 @@ from ghost.agent import (
     load_session,
     read_conversation,
     save_session,
+    verify_session,
     without_secrets,
     write_report,
 )
@@ -109,7 +111,7 @@ class _Run:
         self.narration = Narration(
             to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
         )
-        self.session = self._take_up() if request.resume else self._new_session()
+        self.session = self._take_up() if request.resume else self._new_session(scenario)
         self.paths = self.session.paths(workspace.root)
         self.lab = self._lab(scenario)
         self.briefing = self.lab.briefing if self.lab else None
@@ -167,7 +169,7 @@ class _Run:
 
     # -- setting up
 
-    def _new_session(self) -> Session:
+    def _new_session(self, scenario: Scenario | None) -> Session:
         session_id = new_session_id(self.clock.now(), self.workspace.taken)
         self.workspace.set_current_aside()
         session = Session(
@@ -175,6 +177,7 @@ class _Run:
             created_at=self._now(),
             model=self.brain.name,
             audit_dir=str(self.workspace.audit_dir),
+            network=f"lab {scenario.name} (SIMULATED)" if scenario else AZURE,
         )
         save_session(self.workspace.session_file, session)
         return session
@@ -183,8 +186,10 @@ class _Run:
         assert self.request.resume is not None
         path = self.workspace.find(self.request.resume)
         session, intact = load_session(path)
-        if not intact:
-            self._accept_changed_session(path, session)
+        checks = verify_session(session, session.paths(self.workspace.root), checksum_holds=intact)
+        problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
+        if problems:
+            self._accept_changed_records(session, problems)
         if path != self.workspace.session_file:
             self.workspace.set_current_aside()
             path.replace(self.workspace.session_file)
@@ -193,24 +198,25 @@ class _Run:
         save_session(self.workspace.session_file, session)
         return session
 
-    def _accept_changed_session(self, path: Path, session: Session) -> None:
+    def _accept_changed_records(self, session: Session, problems: list[str]) -> None:
+        """Records that were changed from outside are not gone on with unseen."""
         choice = self.narration.choose(
-            f"Warning: session file checksum mismatch: {path} may have been modified externally.",
+            f"Warning: the records of {session.session_id} were changed: {'; '.join(problems)}",
             {"c": "Continue anyway", "a": "Abort"},
         )
         if choice != "c":
             raise SessionError(
-                f"the checksum of {path} does not match: it was changed from outside; look at it, then resume on a "
-                "terminal to continue anyway, or start anew without --resume"
+                f"the records of {session.session_id} were changed from outside ({'; '.join(problems)}): look at them "
+                "(ghost audit verify), then resume on a terminal to continue anyway, or start anew"
             )
-        session.integrity_warning = "the session file's checksum did not match when it was resumed"
+        session.integrity_warning = f"when it was resumed, {'; '.join(problems)}"
 
     def _lab(self, scenario: Scenario | None) -> RunningLab | None:
         """The lab of this session: a new one, or the one an interrupted session worked in."""
         directory = self.workspace.root / "lab" / self.session.session_id
         if scenario is not None:
             return start_lab(scenario, directory, speed=self.settings.lab_speed)
-        return reopen_lab(directory) if directory.is_dir() else None
+        return reopen_lab(directory) if self.session.network != AZURE else None
 
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
@@ -231,7 +237,8 @@ class _Run:
         if self.interactive:
             return TerminalGate(self.narration.rich, quiet=self.narration.quiet)
         if self.briefing is not None:
-            return ScenarioGate(self.narration.rich, self.briefing.approvals)
+            own = [self.workspace.capture_dir, self.workspace.audit_dir]
+            return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
         return PlainGate(sys.stderr, sys.stdin)
 
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
@@ -330,7 +337,10 @@ class _Run:
         return 0
 
     def _conclusion(self, report: dict[str, Any]) -> None:
-        self.narration.line(f"Root cause: {report['summary']['text']}", style="bold")
+        found = any(h["state"] == "CONFIRMED" for h in report["hypotheses"])
+        label = "Root cause" if found and report["summary"]["supported"] else "Conclusion"
+        doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
+        self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
         for action in report["recommended_actions"]:
             self.narration.line(f"  - {action}")
 

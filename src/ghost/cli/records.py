@@ -61,10 +61,8 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
         tag = tag_of(record)
         decided = record.get("action") or record.get("error") or "-"
         exit_code = record.get("exit_code")
-        print(
-            f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}"
-            f"{'' if exit_code is None else f'  exit {exit_code}'}"
-        )
+        ended = "" if exit_code is None else f"  exit {exit_code}"
+        print(plain(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
         print(f"    $ {plain(str(record.get('modified_command') or record.get('command')))}")
         print(f"    why: {plain(str(record.get('reasoning')))}")
     for number in evidence.broken_lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 import sys
 from pathlib import Path
@@ -24,7 +25,8 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
     private_dir(workspace.audit_dir)
     errors = to_stderr()
     gate = TerminalGate(errors) if terminal() else PlainGate(sys.stderr, sys.stdin)
-    session_id = new_session_id(SystemClock().now(), workspace.taken).replace("ghost_", "shell_", 1)
+    moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
+    session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
     shell = SafeExecShell(
         session_id,
         hitl_callback=gate,

@@ -6,17 +6,18 @@ and nothing else: where this is the only program directory, no real network prog
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ghost.errors import LabError
 from ghost.lab.directory import VARIABLE, LabClock, LabDirectory
-from ghost.lab.scenario import Briefing, Scenario
+from ghost.lab.scenario import Approvals, Briefing, Scenario, load_scenario, scenario_names
 from ghost.records import Clock, private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
@@ -50,9 +51,13 @@ def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) 
 def reopen(directory: Path) -> RunningLab:
     """The lab that was started in `directory`, as it is by now, for an investigation that is resumed.
 
-    Raises `LabError` where there is none.
+    The directory may have been changed by anybody since: its programs are made anew, and approvals are taken from the
+    scenario that comes with Ghost, never from the directory. Raises `LabError` where there is no lab.
     """
-    return _running(LabDirectory.open(directory.absolute()))
+    lab = LabDirectory.open(directory.absolute())
+    known = lab.briefing.name in scenario_names()
+    approvals = load_scenario(lab.briefing.name).approvals if known else Approvals()
+    return _running(replace(lab, briefing=replace(lab.briefing, approvals=approvals)))
 
 
 def _running(lab: LabDirectory) -> RunningLab:
@@ -61,17 +66,24 @@ def _running(lab: LabDirectory) -> RunningLab:
 
 
 def _write_programs(directory: Path) -> Path:
-    private_dir(directory)
-    for name in SIMULATED:
-        launcher = directory / name
-        words = shlex.join([sys.executable, "-I", "-m", f"ghost.lab.programs.{name}"])
-        launcher.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
-        launcher.chmod(0o700)
-    for name in REAL:
-        real = shutil.which(name, path="/usr/bin:/bin")
-        if real is None:
-            raise LabError(f"this machine has no {name} in /usr/bin or /bin, which the lab links to")
-        link = directory / name
-        link.unlink(missing_ok=True)
-        link.symlink_to(real)
+    """Only these programs, whatever was there before; nothing is written through a link."""
+    private_dir(directory.parent)
+    try:
+        if directory.is_symlink():
+            raise LabError(f"{directory} is a link: a lab's programs are not written through one; remove it")
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.mkdir(mode=0o700)
+        for name in SIMULATED:
+            words = shlex.join([sys.executable, "-I", "-m", f"ghost.lab.programs.{name}"])
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(directory / name, flags, 0o700), "w", encoding="utf-8") as launcher:
+                launcher.write(f'#!/bin/sh\nexec {words} "$@"\n')
+        for name in REAL:
+            real = shutil.which(name, path="/usr/bin:/bin")
+            if real is None:
+                raise LabError(f"this machine has no {name} in /usr/bin or /bin, which the lab links to")
+            (directory / name).symlink_to(real)
+    except OSError as error:
+        raise LabError(f"cannot write the lab's programs in {directory}: {error.strerror}") from error
     return directory

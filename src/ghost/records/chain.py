@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ghost.errors import ChainError, RecordError
-from ghost.records.atomic import private_dir
+from ghost.records.atomic import open_regular, private_dir
 
 GENESIS = "0" * 64
 
@@ -68,8 +69,10 @@ class ChainedLog:
             raise RecordError(f"a record for {self.path} is no JSON: {error}") from error
         try:
             private_dir(self.path.parent)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(self.path, flags, 0o600)
             try:
+                _check_regular(descriptor)
                 _write_whole(descriptor, _closing_line_feed(descriptor) + line + b"\n")
             finally:
                 os.close(descriptor)
@@ -156,7 +159,7 @@ def verify(path: Path, expected: Head | None) -> Verification:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for line in file:
                 yield line.removesuffix(b"\n")
     except FileNotFoundError:
@@ -181,7 +184,7 @@ def _head_of_file(path: Path) -> Head:
 
 
 def _ends_with_line_feed(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
 
@@ -195,6 +198,18 @@ def _closing_line_feed(descriptor: int) -> bytes:
 
 
 def _write_whole(descriptor: int, content: bytes) -> None:
-    written = os.write(descriptor, content)
+    """All of `content` or none of it: a full disk must not leave half a record."""
+    before = os.fstat(descriptor).st_size
+    try:
+        written = os.write(descriptor, content)
+    except OSError:
+        os.ftruncate(descriptor, before)
+        raise
     if written != len(content):
+        os.ftruncate(descriptor, before)
         raise OSError(f"wrote {written} of {len(content)} bytes")
+
+
+def _check_regular(descriptor: int) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError("it is no regular file")
