@@ -634,6 +634,7 @@ def test_a_name_that_no_machine_has_never_becomes_another_machine(name: str, for
     played = investigate(Facts(), form.format(name))
     assert played.completion["confidence"] == "low"
     assert f"no machine named {name}" in played.completion["root_cause_summary"]
+    assert "web-vm-01, cache-vm-01, batch-vm-01" in played.completion["statements"][0]["text"]
     assert not played.tenant.captures
     assert any(f"“{name}”" in turn.text for turn in played.turns if not turn.tool_calls), "it was not asked for"
 

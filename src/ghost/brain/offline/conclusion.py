@@ -32,6 +32,8 @@ WORDS = {
 }
 TESTED_BY = {FILTERED: ("nsg_outbound", "nsg_inbound"), MISROUTED: ("routes", "peering"), ABSENT: ("vm_state",)}
 
+MOST_LISTED = 10
+
 Confidence = Literal["high", "medium", "low"]
 
 
@@ -40,9 +42,9 @@ def conclude(case: Case, symptom: Symptom) -> Steps[None]:
     yield from _complete(case, confidence, _summary(case, symptom), _actions(case))
 
 
-def conclude_unresolved(case: Case, ends: Ends, missing: tuple[str, ...]) -> Steps[None]:
+def conclude_unresolved(case: Case, ends: Ends, tenant: Tenant) -> Steps[None]:
     """Nobody could say which machines are meant: nothing was tested, and the report says what it would take."""
-    because = "".join(f" The {item}." for item in missing)
+    because = "".join(f" The {item}." for item in tenant.missing)
     named_wrongly = ends.source.unknown or ends.destination.unknown
     why = (
         "no one could say which machine is meant."
@@ -53,16 +55,18 @@ def conclude_unresolved(case: Case, ends: Ends, missing: tuple[str, ...]) -> Ste
     action = "Start again and name the source and the destination machine, with the port, as they are called in Azure."
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), f"{ends.missing} is not known")
+    _seen(case, tenant)
     yield from _complete(case, "low", summary, [action])
 
 
-def conclude_without_port(case: Case, symptom: Symptom) -> Steps[None]:
+def conclude_without_port(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[None]:
     why = f"{symptom.invalid_port} is not a port: ports are 1 to 65535"
     action = "Start again with the port on which the destination listens."
+    _seen(case, tenant)
     yield from _nothing_to_examine(case, f"No cause was sought, because {why}.", why, action)
 
 
-def conclude_same(case: Case, machine: str) -> Steps[None]:
+def conclude_same(case: Case, machine: str, tenant: Tenant) -> Steps[None]:
     why = f"{machine} is both source and destination"
     summary = (
         f"No cause was sought, because {why}: traffic of a machine with itself crosses no network, so no rule, route "
@@ -72,6 +76,7 @@ def conclude_same(case: Case, machine: str) -> Steps[None]:
         f"On {machine}: does the service listen, on which address (ss -ltnp), and what does its own firewall drop "
         "(nft list ruleset)? If another machine is meant, start again and name it."
     )
+    _seen(case, tenant)
     yield from _nothing_to_examine(case, summary, why, action)
 
 
@@ -86,6 +91,15 @@ def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
             case.cover(layer, "not_verified", (), f"{name.name} has no address, so there is no path to examine")
     cause = case.causes[0]
     yield from _complete(case, "medium", f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}.", case.actions)
+
+
+def _seen(case: Case, tenant: Tenant) -> None:
+    """What a conclusion without an investigation rests on: the list of machines."""
+    names = [machine.name for machine in tenant.machines]
+    listed = ", ".join(names[:MOST_LISTED]) + (
+        f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    )
+    case.statements.append((f"Machines that can be seen: {listed or 'none'}.", tenant.audit_ids))
 
 
 def _nothing_to_examine(case: Case, summary: str, why: str, action: str) -> Steps[None]:

@@ -33,11 +33,11 @@ def investigate(text: str) -> Steps[None]:
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
     if symptom.invalid_port:
         symptom = yield from _valid_port(case, symptom)
-    if symptom.invalid_port:
-        yield from conclude_without_port(case, symptom)
-        return
 
     tenant = yield from read_tenant(case, symptom)
+    if symptom.invalid_port:
+        yield from conclude_without_port(case, symptom, tenant)
+        return
     name = yield from look_up(case, symptom, tenant)
     if name is not None and name.nowhere and symptom.kind == "dns":
         yield from conclude_name(case, name, tenant)
@@ -47,10 +47,10 @@ def investigate(text: str) -> Steps[None]:
         yield from conclude_name(case, name, tenant)
         return
     if ends.same:
-        yield from conclude_same(case, ends.same)
+        yield from conclude_same(case, ends.same, tenant)
         return
     if ends.missing:
-        yield from conclude_unresolved(case, ends, tenant.missing)
+        yield from conclude_unresolved(case, ends, tenant)
         return
     symptom = yield from _port(case, symptom, ends.destination.label)
 
