@@ -308,6 +308,9 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("ip rule del 5", 1, "'del' changes"),
         ("az storage blob list --account-name a.b/ -c c", 2, "no name of a storage account"),
         ("curl -L http://a.example", 1, "-o /dev/null"),
+        ("curl -vL -o /dev/null http://a.example", 1, "-L is SAFE only without -v"),
+        ("ping -c 4 ip6-allnodes", 1, "many hosts"),
+        ("ping -c 4 169.254.169.254", 1, "hands out credentials"),
         ("curl -X POST http://a.example", 1, "GET and HEAD"),
         ("curl http://2130706433/", 1, "write 127.0.0.1"),
         ("curl http://0xa9fea9fe/", 1, "metadata"),
@@ -394,6 +397,29 @@ def test_a_verdict_takes_linear_time(prefix: str, piece: str) -> None:
     decide(command)
 
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "ip -V",
+            "ping -V",
+            "curl --version",
+            "pcap-forensics --help",
+            "pcap-forensics --version",
+            "az vm list --help",
+        ),
+        *(
+            "dig @168.63.129.16 a.example",
+            "ping -c 4 fe80::1%eth0",
+            "ping -c 4 169.254.21.1",
+            "curl http://[2001:db8::1]/",
+        ),
+    ],
+)
+def test_what_only_prints_or_asks_one_ordinary_host_is_safe(command: str) -> None:
+    assert decide(command).classification == SAFE
 
 
 def test_a_megabyte_is_refused_at_once() -> None:

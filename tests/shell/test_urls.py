@@ -20,7 +20,23 @@ def spellings(address: str) -> list[str]:
         *(f"{a}.{number & 0xFFFFFF}", ".".join(hex(int(part)) for part in (a, b, c, d))),
         *(".".join(f"0{int(part):o}" for part in (a, b, c, d)), f"0x{number:X}".upper(), f"00{number:o}"),
         *(f"[::ffff:{address}]", f"[::ffff:{number >> 16:x}:{number & 0xFFFF:x}]", f"[::{address}]"),
-        *(f"[64:ff9b::{address}]", f"[2002:{number >> 16:x}:{number & 0xFFFF:x}::1]"),
+        *(f"[64:ff9b::{address}]", f"[2002:{number >> 16:x}:{number & 0xFFFF:x}::1]", f"[64:ff9b:1::{address}]"),
+        *(f"[::ffff:0:{address}]", f"[2001:db8::5efe:{address}]", f"[2001:db8::200:5efe:{address}]"),
+        *(
+            f"[2001:0:{number >> 16:x}:{number & 0xFFFF:x}::1]",
+            f"[64:ff9b:1:2:3:4:{number >> 16:x}:{number & 0xFFFF:x}]",
+        ),
+        *(str(ipaddress.IPv6Address(text)).join("[]") for text in embedded_by_rfc_6052(number)),
+    ]
+
+
+def embedded_by_rfc_6052(number: int) -> list[int]:
+    """The address in a prefix of 48, 56 and 64 bits, which leaves out bits 64 to 71."""
+    prefix = int(ipaddress.IPv6Address("64:ff9b:1::"))
+    return [
+        prefix | (number >> 16) << 64 | (number & 0xFFFF) << 40,
+        prefix | (number >> 24) << 64 | (number & 0xFFFFFF) << 32,
+        prefix | number << 24,
     ]
 
 

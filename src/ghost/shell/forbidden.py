@@ -329,9 +329,11 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
     for word in segment:
         option, equals, _ = word.partition("=")
         skip, skip_next = skip_next, False
-        if name == "az" and option in policy.az_text_options:
-            skip_next = not equals
-            continue
+        if name == "az":
+            yield from _files_that_az_opens(word)
+            if option in policy.az_text_options:
+                skip_next = not equals
+                continue
         if option.lower() in policy.not_content_options and (option != "-i" or name in policy.identity_programs):
             skip_next = not equals
             continue
@@ -351,6 +353,13 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
                 yield word[tail.start() :]
         if name in ("sh", "bash", "eval") or " " in word:
             yield from re.split(r"[\s;|&()'\"`<>]+", word) if len(word) > len(name) else ()
+
+
+def _files_that_az_opens(word: str) -> Iterator[str]:
+    """az puts the content of FILE where a word, or what follows its first '=', is `@FILE`: in texts as elsewhere."""
+    for text in (word, word.partition("=")[2]):
+        if text.startswith("@") and len(text) > 1:
+            yield text[1:]
 
 
 def _credential_word(segment: Sequence[str]) -> Refusal | None:

@@ -11,6 +11,7 @@ must match and that must not, and they are checked when it is loaded.
     optional    valued options whose value may be left out: lsof -i, lsof -i :443
     options_first  no option after the first operand       repeatable  valued options allowed more than once
     requires    [{any, why}]: one of these must be there   only_with   option = [others, one of which must be there]
+    not_with    option = [others, none of which may be there]
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
     forms       [{lead, pairs, words, operands, at_least, at_most}] where the first operands are sub-commands
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
@@ -108,6 +109,7 @@ class Grammar:
     repeatable: frozenset[str]
     requires: tuple[tuple[frozenset[str], str], ...]
     only_with: Mapping[str, tuple[str, ...]]
+    not_with: Mapping[str, tuple[str, ...]]
     forms: tuple[Form, ...]
     risks: Mapping[str, str]
     harden: tuple[str, ...]
@@ -213,6 +215,9 @@ class Grammar:
         for option, others in self.only_with.items():
             if option in seen and not seen.intersection(others):
                 return self._refuse(f"option {option}", f"{option} is SAFE only together with {' or '.join(others)}.")
+        for option, others in self.not_with.items():
+            if option in seen and (both := seen.intersection(others)):
+                return self._refuse(f"option {option}", f"{option} is SAFE only without {min(both)}.")
         return None
 
     def _operand_fault(self, operands: Sequence[str], roots: Roots) -> Refusal | None:
@@ -238,8 +243,8 @@ def _shown(value: str) -> str:
 
 _KEYS = frozenset((
     "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "repeatable",
-    "requires", "only_with", "operands", "at_least", "at_most", "forms", "risks", "harden", "alone", "variables",
-    "spellings", "operands_are_urls", "prefixes", "examples",
+    "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden", "alone",
+    "variables", "spellings", "operands_are_urls", "prefixes", "examples",
 ))  # fmt: skip
 _FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most"))
 
@@ -273,6 +278,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         repeatable=frozenset(table.get("repeatable", ())),
         requires=tuple((frozenset(item["any"]), item["why"]) for item in table.get("requires", ())),
         only_with={option: tuple(others) for option, others in table.get("only_with", {}).items()},
+        not_with={option: tuple(others) for option, others in table.get("not_with", {}).items()},
         forms=tuple(_parse_form(form) for form in forms),
         risks=_by_each_name(table.get("risks", {})),
         harden=tuple(table.get("harden", ())),

@@ -36,7 +36,23 @@ _REFUSED_NETWORKS = tuple(
 _REFUSED_NAMES = re.compile(
     r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.azure\.\w+)", re.I
 )
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_ENDING_IN_IPV4 = tuple(
+    ipaddress.IPv6Network(text)
+    for text in (
+        "::/96",  # compatible, RFC 4291
+        "::ffff:0:0/96",  # mapped, RFC 4291
+        "::ffff:0:0:0/96",  # translated, RFC 2765 and 7915
+        "64:ff9b::/96",  # NAT64's well-known prefix, RFC 6052
+        "64:ff9b:1::/48",  # NAT64's local-use prefix, RFC 8215
+    )
+)
+_LOCAL_NAT64 = _ENDING_IN_IPV4[-1]
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+"""The middle of an IPv6 address whose end is an IPv4 address, RFC 5214."""
+_CREDENTIAL_SERVICES = frozenset(
+    ipaddress.ip_address(text)
+    for text in ("169.254.169.254", "169.254.170.2", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
+)
 _METADATA = "is a cloud's metadata or wire-server address, which hands out credentials"
 
 
@@ -83,7 +99,7 @@ def fault_of_host_name(name: str) -> str | None:
     last = bare.rpartition(".")[2]
     if _NUMBER.fullmatch(last):
         return f"has no valid address: {name}"
-    if _REFUSED_NAMES.fullmatch(bare):
+    if names_metadata(bare):
         return f"names {name}, which {_METADATA}"
     return None
 
@@ -106,19 +122,32 @@ def is_metadata(address: Address) -> bool:
 
 
 def reachable(address: Address) -> Iterator[Address]:
-    """The address itself and every IPv4 address that it carries inside (RFC 4291, 6052, 3056, 4380)."""
+    """The address itself and every IPv4 address that it carries inside (RFC 3056 and 4380 besides those above)."""
     yield address
     if isinstance(address, ipaddress.IPv4Address):
         return
     number = int(address)
-    if address.ipv4_mapped is not None:
-        yield address.ipv4_mapped
     if address.sixtofour is not None:
         yield address.sixtofour
     if address.teredo is not None:
         yield from address.teredo
-    if address in _NAT64 or (number >> 32 == 0 and number > 1):
+    if number > 1 and any(address in network for network in _ENDING_IN_IPV4):
         yield ipaddress.IPv4Address(number & 0xFFFF_FFFF)
+    if number >> 32 & 0xFFFF_FFFF in _ISATAP:
+        yield ipaddress.IPv4Address(number & 0xFFFF_FFFF)
+    if address in _LOCAL_NAT64:  # a prefix of 48, 56 or 64 bits within it: the IPv4 address leaves out bits 64 to 71
+        yield ipaddress.IPv4Address((number >> 64 & 0xFFFF) << 16 | number >> 40 & 0xFFFF)
+        yield ipaddress.IPv4Address((number >> 64 & 0xFF) << 24 | number >> 32 & 0xFF_FFFF)
+        yield ipaddress.IPv4Address(number >> 24 & 0xFFFF_FFFF)
+
+
+def is_credential_service(address: Address) -> bool:
+    """Whether this is the very address at which some cloud hands out credentials; link-local neighbours are not."""
+    return any(form in _CREDENTIAL_SERVICES for form in reachable(address))
+
+
+def names_metadata(name: str) -> bool:
+    return _REFUSED_NAMES.fullmatch(name.removesuffix(".")) is not None
 
 
 def lenient_ipv4(text: str) -> ipaddress.IPv4Address | None:

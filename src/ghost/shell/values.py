@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
-from ghost.shell.urls import fault_of_url, lenient_ipv4
+from ghost.shell.urls import fault_of_url, is_credential_service, lenient_ipv4, names_metadata, reachable
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,15 @@ Check = Callable[[str, Roots], str | None]
 _INT = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?")
 _HOST_NAME = re.compile(r"(?=.{1,254}$)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
+_MULTICAST_NAME = re.compile(
+    r"ip6-(?:allnodes|allrouters|allhosts|localnet|mcastprefix)|broadcasthost|broadcast"
+    r"|(?:.+\.)?mcast\.net\.?",
+    re.ASCII | re.IGNORECASE,
+)
+"""Names that hosts files and the root of multicast give to groups: /etc/hosts of Debian, Red Hat and macOS."""
+_BROADCAST = ipaddress.IPv4Address(0xFFFF_FFFF)
+_MANY_HOSTS = "addresses many hosts at once; name one"
+_HANDS_OUT_CREDENTIALS = "is a cloud's metadata service, which hands out credentials; name another host"
 _DNS_NAME = re.compile(r"\.|(?=.{1,254}$)(?:[A-Za-z0-9_*]|(?<!^)-|\.(?!\.))+", re.ASCII)
 _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
 _ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
@@ -142,11 +151,16 @@ def _host(_: str) -> Check:
 
 
 def fault_of_host(value: str) -> str | None:
-    """A host name or one unicast address, in any spelling."""
-    address = lenient_ipv4(value) or _address(value)
+    """A host name or one unicast address, in any spelling, that is no cloud's metadata service."""
+    address = lenient_ipv4(value.removesuffix(".")) or _address(value)
     if address is not None:
-        many = address.is_multicast or int(address) == 0xFFFF_FFFF
-        return "addresses many hosts at once; name one" if many else None
+        if any(form.is_multicast or form == _BROADCAST for form in reachable(address)):
+            return _MANY_HOSTS
+        return _HANDS_OUT_CREDENTIALS if is_credential_service(address) else None
+    if _MULTICAST_NAME.fullmatch(value):
+        return _MANY_HOSTS
+    if names_metadata(value):
+        return _HANDS_OUT_CREDENTIALS
     return None if _HOST_NAME.fullmatch(value) else "is no host name or address"
 
 
