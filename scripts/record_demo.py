@@ -14,8 +14,8 @@ from rich.text import Text
 
 DOCS = Path(__file__).parent.parent / "docs"
 WIDTH = 112
-SHOWN_FROM = ("GHOST  |", "I test four explanations", "SAFETY SHELL ALERT", "H4 CONFIRMED")
-AFTER = (3, 16, 13, 18)
+SHOWN_FROM = ("GHOST  |", "I test four explanations", "SAFETY SHELL ALERT", "Root cause")
+AFTER = (4, 18, 14, 9)
 
 
 def main() -> None:
