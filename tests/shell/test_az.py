@@ -5,10 +5,12 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 import tomllib
 from collections import Counter
 from pathlib import Path
 
+import jmespath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from ghost.azure import catalogue
 from ghost.errors import ConfigurationError
 from ghost.shell import az
 from ghost.shell.az import parse_reads, reads
+from ghost.shell.az_queries import takes_only
 from ghost.shell.classify import decide
 
 CORPORA = Path(__file__).parent.parent / "corpora"
@@ -75,8 +78,9 @@ def test_what_a_network_engineer_reads_daily_is_safe() -> None:
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(READS), st.sampled_from(["--zzz", "-~", "--zzz=1", "zzz", "--debug", "@x", "--", "--file=x"]))
 def test_one_word_more_than_a_read_knows_makes_it_risky(path: str, extra: str) -> None:
-    assert decide(f"az {path}").classification == "SAFE"
-    assert decide(f"az {path} {shlex.quote(extra)}").classification == "RISKY"
+    read = f"az {path} --query name"
+    assert decide(read).classification == "SAFE"
+    assert decide(f"{read} {shlex.quote(extra)}").classification == "RISKY"
 
 
 @settings(deadline=None, max_examples=150)
@@ -96,7 +100,7 @@ def test_an_option_that_is_not_spelled_in_full_makes_a_read_risky(path: str, dat
 def test_no_value_of_a_read_may_name_a_file_a_url_or_an_option(path: str, data: st.DataObject) -> None:
     known = reads().options(path)
     assert known is not None
-    text = {"--query", "--filter", "--apply", "--order-by", "--odata-query", "--analytics-query", "--graph-query"}
+    text = {"--query", "--filter", "--apply", "--order-by", "--odata-query", "--analytics-query"}
     option = data.draw(st.sampled_from(sorted(name for name in known if known[name].arity not in ("none", "optional"))))
     values = ["@x", "a=@x", "@-", "--yes", "-x", ""]
     if known[option].name not in text and az._table("az_options.toml")["types"]["text"].find(option) < 0:
@@ -130,7 +134,7 @@ def test_a_command_is_no_read_by_its_name_alone() -> None:
     by_hand = {path for path in READS if not (command := catalogue().command(path)) or not command.methods}
     table = az._table("az_reads.toml")
     reviewed = {
-        f"{group} {leaf}"
+        f"{group} {leaf}".strip()
         for part in ("hand_written", "extensions")
         for group, leaves in table[part].items()
         for leaf in leaves.split()
@@ -243,6 +247,58 @@ def test_a_secret_reading_command_is_explained_by_what_it_prints() -> None:
 )
 def test_a_refusal_says_why_and_what_else_to_run(command: str, words: str) -> None:
     assert words in decide(command).explanation
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "name",
+        "[].name",
+        "[0].name",
+        "[].{n:name,s:sku.tier}",
+        "[].[name,location]",
+        "[*].name | [0]",
+        "sku",
+        "[].sku.x",
+    ],
+)
+def test_only_a_query_of_listed_fields_confines_an_answer(query: str) -> None:
+    fields = {"name", "location", "sku", "tier"}
+    answer = {"name": "n", "sku": {"tier": "t"}, "key": "SECRET", "more": [{"key": "SECRET"}]}
+
+    assert takes_only(fields, query) == ("x" not in query)
+    for context in (answer, [answer], [[answer]]):
+        assert "SECRET" not in json.dumps(jmespath.search(query, context))
+
+
+QUERY_PIECES = ["name", "sku", "key", "[]", "[0]", "[*]", "*", "@", ".", ",", ":", "|", "{", "}", "[", "]", " ", "{a:"]
+
+
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(st.sampled_from(QUERY_PIECES), min_size=1, max_size=8).map("".join))
+def test_a_confined_query_gives_no_other_field_away(query: str) -> None:
+    answer = {"name": "n", "sku": {"tier": "t"}, "key": "SECRET", "more": [{"key": "SECRET"}]}
+
+    if takes_only({"name", "sku"}, query):
+        for context in (answer, [answer], {"value": [answer]}):
+            assert "SECRET" not in json.dumps(jmespath.search(query, context))
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["[?name==`key`].id", "[].keyVaultId", "{key:name}", "keys(tags)", "osProfile.ssh.publicKeys", "[?x=='a.token']"],
+)
+def test_a_query_that_takes_no_secret_is_safe(query: str) -> None:
+    assert decide(f"az vm list --query {shlex.quote(query)}").classification == "SAFE"
+
+
+def test_a_typing_error_is_judged_quickly() -> None:
+    decide("az vm list")
+    started = time.process_time()
+    for number in range(10):
+        decide(f"az netwrok vnte{number} lisst")
+
+    assert time.process_time() - started < 0.15
 
 
 def test_a_table_that_contradicts_its_examples_is_refused() -> None:

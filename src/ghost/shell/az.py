@@ -3,11 +3,13 @@
 An az command is SAFE when its leading words are a read, every option is known for it, admitted by `az_options.toml`
 and spelled in full, no word is left over and no value names a file with `@`. A read is a command whose HTTP methods
 are GET and HEAD alone, or one that a reviewed list holds; `az_risky_reads.toml` takes away what yields secrets or acts.
-The verb of a command can only make it RISKY; it makes nothing SAFE.
+The verb of a command can only make it RISKY; it makes nothing SAFE. A `--query` may take no field that is named like a
+secret, and a read whose whole answer holds one needs a `--query` of listed fields alone.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ from typing import Any
 
 from ghost.azure import Arity, Catalogue, Command, Option, catalogue, parse_options
 from ghost.errors import ConfigurationError
+from ghost.shell.az_queries import secret_field, takes_only
 from ghost.shell.grammar import Refusal
 from ghost.shell.parse import parse
 from ghost.shell.values import Check, Roots, parse_type
@@ -46,10 +49,14 @@ class Reads:
     risks: Risks
     values: Values
     everywhere: Mapping[str, Allowed]
+    alone: frozenset[str]
+    """Words that are SAFE behind az as the only one."""
     _allowed: dict[str, Mapping[str, Allowed]] = field(default_factory=dict)
 
     def refusal(self, words: Sequence[str]) -> Refusal | None:
         """Why `az ...` is not SAFE; None when it is."""
+        if len(words) == 2 and words[1] in self.alone:
+            return None
         position = 1
         while position < len(words) and words[position].startswith("-"):
             taken = _take(self.everywhere, self.risks, "", words, position)
@@ -68,7 +75,7 @@ class Reads:
             if isinstance(taken, Refusal):
                 return taken
             position += taken
-        return None
+        return None if {"--help", "-h"} & set(words) else _fault_of_queries(path, self.risks, words)
 
     def options(self, path: str) -> Mapping[str, Allowed] | None:
         """The options that the read at this path may have, by every spelling; None where it is no read."""
@@ -107,10 +114,23 @@ class Reads:
     def _suggestion(self, path: str) -> str:
         if path in self.catalogue.lines:
             return ""
-        near = self.catalogue.nearest(path.split(" ")) if len(path) <= 80 else None
-        if near is None or not self._is_read(near):
-            return ""
-        return f" Did you mean az {near}?"
+        near = self._near(path) if len(path) <= 80 else None
+        return f" Did you mean az {near}?" if near is not None and self._is_read(near) else ""
+
+    def _near(self, path: str) -> str | None:
+        """The command that ends so, or is spelled so but for some letters. Looks at one group after the other, since
+        comparing with every command takes longer than judging may."""
+        ending = [known for known in self.catalogue.lines if known.endswith(f" {path}")]
+        if ending:
+            return min(ending, key=lambda known: (known.count(" "), known))
+        group = ""
+        for word in path.split(" "):
+            below = self.catalogue.below(group)
+            close = [word] if word in below else difflib.get_close_matches(word, sorted(below), n=1)
+            if not close:
+                return None
+            group = f"{group} {close[0]}".strip()
+        return group
 
 
 def _take(
@@ -147,6 +167,20 @@ def _fault_of_value(option: Allowed, value: str) -> str | None:
     if value.startswith("@") or value.partition("=")[2].startswith("@"):
         return "az may read as '@FILE', a local file. In a --query put something before '@'"
     return option.check(value, _NO_ROOTS) if option.check else None
+
+
+def _fault_of_queries(path: str, risks: Risks, words: Sequence[str]) -> Refusal | None:
+    """Redaction goes by the names of fields, which a --query leaves out: so it may not ask for secrets by name."""
+    queries = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--query"]
+    queries += [word.partition("=")[2] for word in words if word.startswith("--query=")]
+    for query in queries:
+        if field := secret_field(query):
+            return _refuse("--query", f"takes the field {field[:80]}, which looks like a secret.")
+    projected = risks.projected.get(path)
+    if projected is None or any(takes_only(projected.fields, query) for query in queries[-1:]):
+        return None
+    why = f"az {path} only reads, but it {projected.why}. SAFE is a --query of these fields alone: "
+    return Refusal("az: whole answer", f"{why}{' '.join(sorted(projected.fields))}.")
 
 
 def _unknown_option(name: str, options: Mapping[str, Allowed], risks: Risks, path: str) -> Refusal:
@@ -211,6 +245,14 @@ def _one_of(choices: Sequence[str]) -> Check:
 
 
 @dataclass(frozen=True)
+class Projected:
+    """A read whose answer holds secrets beside fields that hold none."""
+
+    why: str
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Risks:
     """`az_risky_reads.toml` decides; `az_risks.toml` only has words for what is no read anyway."""
 
@@ -219,6 +261,7 @@ class Risks:
     verbs: Mapping[str, str]
     groups: Mapping[str, str]
     options: Mapping[str, str]
+    projected: Mapping[str, Projected]
 
     def of_reading(self, path: str) -> str | None:
         """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
@@ -264,13 +307,14 @@ def parse_reads(table: Mapping[str, Any]) -> Reads:
         risks=_parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
         values=values,
         everywhere=values.allowed(parse_options(options["everywhere"]["options"].split())),
+        alone=frozenset(table["alone"].split()),
     )
     _check_examples(reads, table["examples"])
     return reads
 
 
 def _leaves(groups: Mapping[str, str]) -> Iterator[str]:
-    return (f"{group} {leaf}" for group, leaves in groups.items() for leaf in leaves.split())
+    return (f"{group} {leaf}".strip() for group, leaves in groups.items() for leaf in leaves.split())
 
 
 def _parse_values(table: Mapping[str, Any]) -> Values:
@@ -299,6 +343,11 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
         verbs=words["verbs"],
         groups=words["groups"],
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
+        projected={
+            path: Projected(row["why"], frozenset(row["fields"].split()))
+            for row in risky["projected"]
+            for path in row["path"].split(", ")
+        },
     )
 
 
