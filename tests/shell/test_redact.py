@@ -220,10 +220,12 @@ def cut_at(text: str, position: int, *, in_a_line: bool) -> list[str]:
     return cut
 
 
-@pytest.mark.parametrize("row", SECRETS, ids=names(SECRETS))
+WITH_AN_EDGE = [row for row in SECRETS if row["context"] != "beginning cut"]
+"""A PEM body whose beginning was cut before, cut once more at its end, is base64 like any other: docs/redaction.md."""
+
+
+@pytest.mark.parametrize("row", WITH_AN_EDGE, ids=names(WITH_AN_EDGE))
 def test_of_a_secret_that_truncation_cuts_nothing_is_left_wherever_the_cut_is(row: dict[str, Any]) -> None:
-    if row["context"] == "beginning cut":
-        pytest.skip("without either end it is base64 like any other")
     text, secret = plain(row["text"]), plain(row["secret"])
     start = text.index(secret)
     others = text.replace(secret, "")
