@@ -11,8 +11,9 @@ import importlib.util
 import itertools
 import random
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ghost.shell import redact
 from ghost.shell.execute import STDOUT_LIMIT, Captured
@@ -92,10 +93,10 @@ def peer_speed(text: str) -> float | None:
     return len(text) / seconds(scan) / 1e6
 
 
-def main() -> None:
+def main(words: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="lengths up to 16 MiB")
-    largest = 16 * KIB * KIB if parser.parse_args().full else KIB * KIB
+    largest = 16 * KIB * KIB if parser.parse_args(words).full else KIB * KIB
 
     redact(log_text(64 * KIB))  # imports aside
     ours = speed_on_log_text()
@@ -119,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,19 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path):
     )
     assert result.returncode == 1
     assert result.stderr.splitlines() == ["ghost: No space left on device"]
+
+
+def test_a_command_that_was_cut_off_is_shown_and_fails_the_verification(tmp_path):
+    process = subprocess.Popen([GHOST, "shell", "run", "sleep 20"], cwd=tmp_path, stdin=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write("a\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 30
+    while not (left := list((tmp_path / "audit").glob("*.intent.json"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    process.stdin.close()
+    identity = left[0].name.removeprefix("shell_audit_").removesuffix(".intent.json")
+    assert "sleep 20" in ghost("audit", "show", identity, cwd=tmp_path).stdout
+    assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 1

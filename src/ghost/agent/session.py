@@ -76,6 +76,11 @@ class SessionPaths:
         return self.audit_dir / f"shell_audit_{self.session_id}.jsonl"
 
     @property
+    def intent(self) -> Path:
+        """There while a command runs; left behind by one that was cut off."""
+        return self.audit_dir / f"shell_audit_{self.session_id}.intent.json"
+
+    @property
     def tasks(self) -> Path:
         return self.audit_dir / f"orchestrator_tasks_{self.session_id}.jsonl"
 

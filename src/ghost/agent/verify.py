@@ -65,7 +65,11 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     except (FileNotFoundError, RecordError):
         head = None
     result = verify(paths.shell_audit, head)
-    checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), tuple(result.errors))]
+    errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
+    checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), errors)]
+    if paths.intent.exists():
+        cut_off = "a command was begun and its end is not on record: it was cut off, or it still runs"
+        checks.append(Check("intent", paths.intent.name, (cut_off,)))
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
     return checks

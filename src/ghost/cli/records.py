@@ -14,7 +14,7 @@ from ghost.agent import Check, Evidence, Workspace, load_session, tag_of
 from ghost.cli.wiring import load_settings, open_workspace, recorded
 from ghost.cli.words import plain
 from ghost.errors import RecordError
-from ghost.records import is_locked
+from ghost.records import is_locked, read_json
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
@@ -53,7 +53,8 @@ def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, A
 
 
 def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> None:
-    evidence = Evidence(recorded(session_id, workspace_option, load_settings()).paths.shell_audit)
+    paths = recorded(session_id, workspace_option, load_settings()).paths
+    evidence = Evidence(paths.shell_audit)
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
         return
@@ -65,6 +66,10 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
         print(plain(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
         print(f"    $ {plain(str(record.get('modified_command') or record.get('command')))}")
         print(f"    why: {plain(str(record.get('reasoning')))}")
+    if paths.intent.exists():
+        begun = read_json(paths.intent)
+        print(f"cut off, or still running, since {plain(str(begun.get('timestamp')))}: its end is not on record")
+        print(f"    $ {plain(str(begun.get('command')))}")
     for number in evidence.broken_lines:
         print(f"line {number} cannot be read")
     print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")

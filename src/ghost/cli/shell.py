@@ -35,7 +35,7 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
         roots=[Path.cwd(), workspace.root, workspace.capture_dir],
     )
     try:
-        response = shell.execute({"command": command, "reasoning": reason})
+        response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
     finally:
         write_json(shell.audit_path.with_suffix(".jsonl.head"), shell.audit_head.as_dict())
     if as_json:

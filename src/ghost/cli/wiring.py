@@ -69,7 +69,7 @@ def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorde
         workspace, path = workspace_of(session_id, given, settings)
     except SessionError:
         paths = SessionPaths(open_workspace(given, settings).audit_dir, session_id)
-        if not valid_session_id(session_id) or not paths.shell_audit.is_file():
+        if not valid_session_id(session_id) or not (paths.shell_audit.is_file() or paths.intent.is_file()):
             raise
         return Recorded(paths)
     session, intact = load_session(path)

@@ -23,6 +23,31 @@ from ghost.shell.grammar import Grammar, built_in, parse_grammar
 VARIABLE = "GHOST_POLICY_DIR"
 _FEWEST_EXAMPLES = 3
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_VERSION = re.compile(r"[-.\d]+$")
+"""`python3.11` is `python`."""
+_MORE = frozenset(
+    [
+        "python",
+        "lua",
+        "socat",
+        "git",
+        "make",
+        "sqlite",
+        "openssl",
+        "xxd",
+        "wget",
+        "tar",
+        "less",
+        "more",
+        "man",
+        "ftp",
+        "sftp",
+        "scp",
+        "rsync",
+        "nc",
+        "ncat",
+    ]
+)
 _NOT_FOR_USERS = {
     "spellings": "would give the words of other programs a new meaning",
     "operands_are_urls": "is for curl, whose hosts the shell pins",
@@ -77,7 +102,7 @@ def _check_place(table: Mapping[str, Any], path: Path) -> None:
         raise ConfigurationError(f"The table is for {program!r}; a file is named after its program, {program}.toml.")
     if program in built_in() or program == "az":
         raise ConfigurationError(f"{program} has a built-in table, which a user's file cannot change.")
-    if program.lower() in programs_that_do_more():
+    if _VERSION.sub("", program.lower()) in programs_that_do_more() | _MORE:
         raise ConfigurationError(f"{program} runs code, changes files or runs other programs, and always asks.")
     for key, why in _NOT_FOR_USERS.items():
         if key in table:
