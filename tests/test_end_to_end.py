@@ -345,6 +345,23 @@ def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
     assert "not before the freeze ends" in rest
 
 
+def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path):
+    (tmp_path / "keep").write_text("x")
+    pid, terminal = on_a_terminal(tmp_path, "shell", "run", "rm keep")
+    os.write(terminal, b"a\n")
+    read_until(terminal, "Your choice")
+    time.sleep(0.5)
+    assert (tmp_path / "keep").exists()
+    os.write(terminal, b"d\n")
+    read_until(terminal, "Denial reason")
+    os.write(terminal, b"\n")
+    read_until(terminal, "user_denied")
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 1
+    assert (tmp_path / "keep").exists()
+
+
 def test_a_session_is_found_from_the_directory_above_its_workspace(demonstrated):
     inner = demonstrated.directory.parent / "outer" / "demo"
     inner.parent.mkdir(exist_ok=True)

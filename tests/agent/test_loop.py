@@ -269,6 +269,17 @@ def test_secrets_in_what_is_said_do_not_reach_the_disk(bench):
     assert token not in done.session.paths(bench.root).turns.read_text()
 
 
+def test_secrets_in_answers_and_in_the_arguments_of_calls_do_not_reach_the_disk(bench):
+    password, token = "Hunter2-Hunter2", "ghp_" + "z9Y8" * 9
+    bench.desk.answers = [f"password={password}"]
+    call = command(f"curl -H 'Authorization: Bearer {token}' http://127.0.0.1/")
+    done = run(bench.investigation([turn("Which one?"), turn("", hypothesis("register"), call), turn("", complete())]))
+    written = done.session.paths(bench.root).turns.read_text() + bench.workspace.session_file.read_text()
+    assert done.session.hypothesis_log[0].denial_events
+    assert password not in written
+    assert token not in written
+
+
 def test_an_approved_command_runs_and_is_evidence(bench):
     bench.decide = lambda command: HitlDecision("approve")
     bench.outputs["az vm restart"] = (0, "{}")
