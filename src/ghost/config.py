@@ -15,7 +15,6 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True, populate_by_name=True)
 
     gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
-    gemini_model: str = Field(default="gemini-2.0-flash", validation_alias="GEMINI_MODEL")
     workspace: Path = Field(default=Path(), validation_alias="GHOST_WORKSPACE")
     """Where the session, the audit, captures and data of one investigation live."""
     az: Path | None = Field(default=None, validation_alias="GHOST_AZ")

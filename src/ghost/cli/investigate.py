@@ -16,7 +16,6 @@ from ghost.agent import (
     Evidence,
     Investigation,
     Session,
-    SessionPaths,
     Tools,
     TurnLog,
     Workspace,
@@ -351,6 +350,3 @@ def _symptom_of(conversation: list[Message]) -> str:
 
 def _shown(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-__all__ = ["Request", "SessionPaths", "choose_brain", "investigate"]
