@@ -1,0 +1,136 @@
+"""What an analysis says about a capture. Plain frozen values: no reading, no judging, no prose.
+
+`analyse(path)` returns an `Analysis`. A section is None where the capture has no such traffic. Times are
+milliseconds unless a name says otherwise; timestamps are nanoseconds since 1970. Frame numbers count from 1,
+as every capture tool does. Nothing in here holds a payload byte.
+
+Directions. A TCP stream has two: `client` is what the client sent, `server` what the server sent. Whatever a
+direction carries was *sent by* that side: `stream.server.zero_window` are zero windows the server announced,
+`stream.client.duplicate_acks` are duplicate ACKs the client sent (so the server's data was missing there).
+
+Loss. `direction.lost_upstream` and `direction.lost_downstream` are segments that this side sent and that were
+lost on their way to the peer: upstream, between the sender and the capture point (a hole was seen and filled
+later); downstream, between the capture point and the receiver (the segment was captured, and sent again
+because the receiver lacked it). Repeats that the receiver did not need are `needless`, not loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ghost.pcap.model.capture import (
+    CaptureSummary,
+)
+from ghost.pcap.model.common import (
+    Endpoint,
+    Occurrences,
+    Side,
+    Statistics,
+)
+from ghost.pcap.model.dns import (
+    DnsQuery,
+    DnsSection,
+    DnsServer,
+)
+from ghost.pcap.model.http import (
+    HttpErrors,
+    HttpExchange,
+    HttpSection,
+)
+from ghost.pcap.model.network import (
+    ArpSection,
+    DuplicateAddress,
+    EchoPath,
+    IcmpError,
+    IcmpSection,
+    UdpConversation,
+    UdpSection,
+    UnansweredArp,
+)
+from ghost.pcap.model.services import (
+    DhcpSection,
+    DhcpUnanswered,
+    NtpSection,
+    NtpServer,
+    QuicSection,
+    QuicUnanswered,
+)
+from ghost.pcap.model.tcp import (
+    ConnectionStats,
+    Direction,
+    Stream,
+    TcpSection,
+    TcpTotals,
+)
+from ghost.pcap.model.tls import (
+    Certificate,
+    TlsFailure,
+    TlsSection,
+    TlsStage,
+)
+
+if TYPE_CHECKING:
+    from ghost.pcap.read import FileFacts
+    from ghost.pcap.series import Series
+
+__all__ = [
+    "Analysis",
+    "ArpSection",
+    "CaptureSummary",
+    "Certificate",
+    "ConnectionStats",
+    "DhcpSection",
+    "DhcpUnanswered",
+    "Direction",
+    "DnsQuery",
+    "DnsSection",
+    "DnsServer",
+    "DuplicateAddress",
+    "EchoPath",
+    "Endpoint",
+    "HttpErrors",
+    "HttpExchange",
+    "HttpSection",
+    "IcmpError",
+    "IcmpSection",
+    "NtpSection",
+    "NtpServer",
+    "Occurrences",
+    "QuicSection",
+    "QuicUnanswered",
+    "Side",
+    "Statistics",
+    "Stream",
+    "TcpSection",
+    "TcpTotals",
+    "TlsFailure",
+    "TlsSection",
+    "TlsStage",
+    "UdpConversation",
+    "UdpSection",
+    "UnansweredArp",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    summary: CaptureSummary
+    tcp: TcpSection | None = None
+    udp: UdpSection | None = None
+    arp: ArpSection | None = None
+    icmp: IcmpSection | None = None
+    dns: DnsSection | None = None
+    tls: TlsSection | None = None
+    http: HttpSection | None = None
+    dhcp: DhcpSection | None = None
+    ntp: NtpSection | None = None
+    quic: QuicSection | None = None
+    series: Series | None = None
+    """What happened when, and between whom."""
+    file: FileFacts | None = None
+    """What reading the file found."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.summary.total_packets == 0
