@@ -51,6 +51,7 @@ from ghost.pcap.layout import (
 from ghost.pcap.model import Analysis, CaptureSummary, Occurrences
 from ghost.pcap.names import http_host, tls_server_name
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, LINK_NAMES, Batch, CaptureReader, FileFacts
+from ghost.pcap.series import SeriesCollector
 from ghost.pcap.streams import Streams
 from ghost.pcap.udp import UdpConversations
 from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
@@ -150,6 +151,7 @@ class _Engine:
         self._streams = Streams(vector, kernels)
         self._udp = UdpConversations(vector, kernels)
         self._arp, self._icmp, self._dns = ArpTracker(), IcmpTracker(), DnsTracker()
+        self._series = SeriesCollector()
         self._protocols: dict[str, int] = {}
         self._twin_frames: list[int] = []
 
@@ -165,6 +167,7 @@ class _Engine:
         self._udp.follow(rows, batch.count)
         columns = batch.rows[: batch.count * PACKET].reshape(batch.count, PACKET)
         self._hand_out(batch, columns)
+        self._series.follow(columns)
         self._count(columns)
 
     def _hand_out(self, batch: Batch, columns: Array) -> None:
@@ -265,4 +268,6 @@ class _Engine:
             arp=self._arp.section(),
             icmp=self._icmp.section(address),
             dns=self._dns.section(address),
+            series=self._series.result(address),
+            file=facts,
         )

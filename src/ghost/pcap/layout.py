@@ -42,7 +42,8 @@ FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
 END = 32  # where the captured bytes end in the buffer
 STREAM_NUMBER = 33  # written by the TCP kernel
-PACKET = 34
+ROUND_TRIP = 34  # of the segment that this one acknowledges, in ns, 0 where none; written by the TCP kernel
+PACKET = 35
 
 NETWORK_ARP = 1
 NETWORK_OTHER = 2

@@ -165,6 +165,9 @@ class FileFacts:
     notes: list[str] = field(default_factory=list)
     sha256: str = ""
     file_bytes: int = 0
+    entries: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    """Where reading can begin again: frame, offset in the file, first interface and byte order of the section. None of
+    a compressed file."""
 
     @property
     def snap_length(self) -> int:
@@ -240,6 +243,23 @@ class CaptureReader:
             except OSError as error:
                 raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
             self.facts.sha256, self.facts.file_bytes = hashing.hash.hexdigest(), hashing.total
+
+    def batches_around(self, frame: int, facts: FileFacts) -> Iterator[Batch]:
+        """The batches from the one that holds `frame` on, of a file that was read before and gave `facts`."""
+        entry = next((entry for entry in reversed(facts.entries) if entry[0] <= frame), None)
+        if entry is None or facts.compressed:
+            yield from self.batches()
+            return
+        self._frame, offset, self._section_start, self._big = entry
+        self.facts.interfaces = list(facts.interfaces)
+        with self._file as file:
+            file.seek(offset)
+            self._stream = _HashingReader(cast(BinaryIO, file))
+            if facts.format == "pcapng":
+                yield from self._pcapng()
+            else:
+                link, units, *_ = facts.interfaces[0]
+                yield from self._pcap_records(self._big, 1_000_000_000 // units, link)
 
     def _compressed(self, hashing: _HashingReader) -> Iterator[Batch]:
         head = bytes(self._buffer[: self._stop])
@@ -317,6 +337,10 @@ class CaptureReader:
         link = network & 0xFFFF
         self.facts.interfaces.append((link, 1_000_000_000 // unit, 0, snap if snap < 0x7FFFFFFF else 0))
         self._start += 24
+        self._big = big
+        yield from self._pcap_records(big, unit, link)
+
+    def _pcap_records(self, big: bool, unit: int, link: int) -> Iterator[Batch]:
         while True:
             count = self._kernels(walk_pcap)(
                 self._vector(self._buffer), self._start, self._stop, int(big), unit, _decoded_link(link),
@@ -420,6 +444,9 @@ class CaptureReader:
 
     def _advance(self, count: int) -> Iterator[Batch]:
         if count:
+            if isinstance(self._stream, _HashingReader):
+                offset = self._stream.total - (self._stop - self._start)
+                self.facts.entries.append((self._frame, offset, self._section_start, self._big))
             yield Batch(self._buffer, self._rows, count)
             self._rows[: count * PACKET] = 0
             self._frame += count

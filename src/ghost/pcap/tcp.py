@@ -100,6 +100,7 @@ from ghost.pcap.layout import (
     N_STREAMS,
     PACKET,
     PROTOCOL,
+    ROUND_TRIP,
     RST,
     S_CLIENT,
     S_CLIENT_SYN_TIME,
@@ -581,10 +582,13 @@ def track(
             sides[f + D_ACK_TIME] = now
             if flags & (1 << E_ACKED_UNSEEN):
                 sides[peer * SIDE + D_SEEN_END] = sides[peer * SIDE + D_NEXT]
+            sampled = counts[N_SAMPLES]
             if acknowledge(
                 peer, ack, now, rows[p + DSACK_START], rows[p + DSACK_END], sides, events, pool, samples, counts
             ):
                 flags |= 1 << E_ACK_RTT
+            if counts[N_SAMPLES] > sampled:
+                rows[p + ROUND_TRIP] = samples[(counts[N_SAMPLES] - 1) * 2 + 1]
             if sides[peer * SIDE + D_HOLE_COUNT]:
                 forget_holes(peer, ack, sides, events, pool, counts)
         peer_ack = sides[peer * SIDE + D_ACK]
