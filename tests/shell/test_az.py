@@ -19,7 +19,7 @@ from ghost.azure import catalogue
 from ghost.errors import ConfigurationError
 from ghost.shell import az
 from ghost.shell.az import parse_reads, reads
-from ghost.shell.az_queries import takes_only
+from ghost.shell.az_queries import first_secret, secret_field, takes_only
 from ghost.shell.classify import decide
 
 CORPORA = Path(__file__).parent.parent / "corpora"
@@ -290,6 +290,34 @@ def test_a_confined_query_gives_no_other_field_away(query: str) -> None:
 )
 def test_a_query_that_takes_no_secret_is_safe(query: str) -> None:
     assert decide(f"az vm list --query {shlex.quote(query)}").classification == "SAFE"
+
+
+SECRET_PIECES = [
+    *("sharedKey", "name", "key", "Key", "vault", '"', "'", "`", "\\", "u006bey", "\\u006b", "ey", ".", "[?"),
+    *("]", "==", ":", "(", "é", "_", "-", " ", "tok", "en", "sas", "Url", "K"),
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(st.sampled_from(SECRET_PIECES), min_size=1, max_size=10).map("".join))
+def test_the_quick_look_at_a_query_never_misses_a_secret_field(query: str) -> None:
+    assert secret_field(query) == first_secret(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "safe"),
+    [
+        ("[].{name:name,bgp:bgpSettings.{asn:asn,peer:bgpPeeringAddress}}", True),
+        ("[?gatewayType=='Vpn'].name", False),
+        ("[].bgpSettings.[asn,peerWeight] | [0]", True),
+        ("{all:[0]}", False),
+        ("[].{n:name,k:vpnClientConfiguration}", False),
+    ],
+)
+def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> None:
+    verdict = decide(f"az network vnet-gateway list -g g --query {shlex.quote(query)}").classification
+
+    assert (verdict == "SAFE") is safe
 
 
 def test_a_typing_error_is_judged_quickly() -> None:

@@ -148,9 +148,9 @@ def _judge(segment: Sequence[str], everywhere: Sequence[str], depth: int) -> Ref
     if name == "find" and (found := _find(segment)):
         return found
     if name == "az":  # only what it runs on a machine counts: az vm run-command invoke --scripts ...
-        start = next((index for index, word in enumerate(segment) if word in _AZ_CODE_OPTIONS), -1)
-        if start < 0:
+        if _AZ_CODE_OPTIONS.isdisjoint(segment):
             return None
+        start = next(index for index, word in enumerate(segment) if word in _AZ_CODE_OPTIONS)
     seen: set[str] = set()
     for position in _command_positions(segment, start) if runs_others else ():
         inner = _program(segment[position])
@@ -325,6 +325,8 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
     """Every piece of every argument that may be read as a local file."""
     policy = _policy()
     name = _program(segment[0]) if segment else ""
+    if name in policy.take_names and not _PATH_LIKE.search(" ".join(segment)):
+        return
     skip_next = False
     for word in segment:
         option, equals, _ = word.partition("=")
@@ -383,7 +385,12 @@ def credential_behind(words: Sequence[str]) -> Refusal | None:
     for count, path in enumerate(_paths_in(words)):
         if count >= _WORDS_WITH_REAL_PATHS:
             break
-        real = real_path(_expanded(path)) if path and len(path) < 4096 and path.isprintable() else None
+        if not path or len(path) >= 4096 or not path.isprintable():
+            continue
+        expanded = _expanded(path)
+        if ".." not in expanded and not os.path.lexists(expanded):
+            continue  # most words: nothing is there, so no link either
+        real = real_path(expanded)
         if real is not None and _is_credential(real) and os.path.lexists(real):
             return _secret(f"{path[:80]} (really {PurePosixPath(real)})")
     return None

@@ -41,10 +41,11 @@ class CommandLine:
 
 _PIECE = re.compile(
     r"""
-      (?P<space>\x20+)
-    | (?P<bare>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]+)
+      (?P<word>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)\x20+
+    | (?P<space>\x20+)
+    | (?P<bare>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)
     | '(?P<single>[^']*)'
-    | "(?P<double>(?:[^"\\]|\\.)*)"
+    | "(?P<double>[^"\\]*+(?:\\.[^"\\]*+)*+)"
     | \\(?P<escaped>.)
     | (?P<redirection>[<>&]?>\||<<<|<<-?|<>|[<>]&|&>>?|>>|[<>](?!\())
     | (?P<operator>\|\|?&?|&&?|;;?&?|[<>$]?\(|\)|`|[\n\r])
@@ -123,7 +124,10 @@ def parse(command: str) -> CommandLine:
     parts = _Assembly()
     for piece in _PIECE.finditer(command):
         kind, text = piece.lastgroup, piece[0]
-        if kind == "space":
+        if kind == "word":  # mostly a whole one: its last bare part, with the blanks behind it
+            parts.add(piece["word"])
+            parts.end_word()
+        elif kind == "space":
             parts.end_word()
         elif kind == "bare":
             parts.add(text)
