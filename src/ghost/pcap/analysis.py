@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from ghost.pcap import compiled
+from ghost.pcap.applications import Applications
 from ghost.pcap.arp import ArpTracker
 from ghost.pcap.decode import Decoder
-from ghost.pcap.dns import DnsTracker
 from ghost.pcap.icmp import IcmpTracker
 from ghost.pcap.layout import (
     CAPTURED,
     DESTINATION,
-    DESTINATION_PORT,
     ENCAPSULATION,
     ENCAPSULATIONS,
     END,
@@ -25,14 +24,16 @@ from ghost.pcap.layout import (
     LENGTH,
     MARK,
     MARK_ARP,
+    MARK_DHCP,
+    MARK_DHCP6,
     MARK_DNS,
     MARK_DNS_TCP,
-    MARK_HTTP_REQUEST,
     MARK_ICMP,
     MARK_ICMP6,
     MARK_LLMNR,
     MARK_MDNS,
-    MARK_TLS_HELLO,
+    MARK_NTP,
+    MARK_QUIC,
     NETWORK,
     NETWORK_ARP,
     NETWORK_OTHER,
@@ -41,15 +42,12 @@ from ghost.pcap.layout import (
     PROTOCOL,
     SAMPLE_FRAMES,
     SOURCE,
-    SOURCE_PORT,
-    STREAM_NUMBER,
     TIME,
     TRANSPORT,
     TWIN,
     WIRE,
 )
 from ghost.pcap.model import Analysis, CaptureSummary, Occurrences
-from ghost.pcap.names import http_host, tls_server_name
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, LINK_NAMES, Batch, CaptureReader, FileFacts
 from ghost.pcap.series import SeriesCollector
 from ghost.pcap.streams import Streams
@@ -57,7 +55,16 @@ from ghost.pcap.udp import UdpConversations
 from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
-_MARK_NAMES = {MARK_DNS: "dns", MARK_DNS_TCP: "dns", MARK_MDNS: "mdns", MARK_LLMNR: "llmnr"}
+_MARK_NAMES = {
+    MARK_DNS: "dns",
+    MARK_DNS_TCP: "dns",
+    MARK_MDNS: "mdns",
+    MARK_LLMNR: "llmnr",
+    MARK_DHCP: "dhcp",
+    MARK_DHCP6: "dhcpv6",
+    MARK_NTP: "ntp",
+    MARK_QUIC: "quic",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ class _Engine:
         self._decoder = Decoder(vector, kernels)
         self._streams = Streams(vector, kernels)
         self._udp = UdpConversations(vector, kernels)
-        self._arp, self._icmp, self._dns = ArpTracker(), IcmpTracker(), DnsTracker()
+        self._arp, self._icmp, self._applications = ArpTracker(), IcmpTracker(), Applications()
         self._series = SeriesCollector()
         self._protocols: dict[str, int] = {}
         self._twin_frames: list[int] = []
@@ -184,14 +191,9 @@ class _Engine:
                 self._icmp.packet(
                     4 if version == 4 else 6, message, row[LENGTH], row[SOURCE], row[DESTINATION], frame, now
                 )
-            elif mark in (MARK_TLS_HELLO, MARK_HTTP_REQUEST):
-                read_name = tls_server_name if mark == MARK_TLS_HELLO else http_host
-                self._streams.name(row[STREAM_NUMBER], read_name(bytes(whole[row[PAYLOAD] : end])))
             elif row[LENGTH]:
-                message = bytes(whole[row[PAYLOAD] : min(end, row[PAYLOAD] + row[LENGTH])])
-                self._dns.packet(
-                    mark, message, row[SOURCE], row[SOURCE_PORT], row[DESTINATION], row[DESTINATION_PORT], frame, now
-                )
+                payload = bytes(whole[row[PAYLOAD] : min(end, row[PAYLOAD] + row[LENGTH])])
+                self._applications.packet(row, payload)
 
     def _count(self, columns: Array) -> None:
         counts = self.counts
@@ -234,6 +236,8 @@ class _Engine:
     def analysis(self, path: Path, facts: FileFacts) -> Analysis:
         self._streams.finish()
         counts, address = self.counts, self._decoder.address
+        for number, name in self._applications.server_names().items():
+            self._streams.name(number, name)
         present = counts.packets > 0
         if not present:
             facts.notes.append("The capture holds no packets.")
@@ -267,7 +271,7 @@ class _Engine:
             udp=self._udp.section(address),
             arp=self._arp.section(),
             icmp=self._icmp.section(address),
-            dns=self._dns.section(address),
+            **self._applications.sections(address, self._streams.ending, counts.last),
             series=self._series.result(address),
             file=facts,
         )

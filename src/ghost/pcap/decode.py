@@ -44,14 +44,18 @@ from ghost.pcap.layout import (
     LINK_SLL2,
     MARK,
     MARK_ARP,
+    MARK_DHCP,
+    MARK_DHCP6,
     MARK_DNS,
     MARK_DNS_TCP,
-    MARK_HTTP_REQUEST,
+    MARK_HTTP,
     MARK_ICMP,
     MARK_ICMP6,
     MARK_LLMNR,
     MARK_MDNS,
-    MARK_TLS_HELLO,
+    MARK_NTP,
+    MARK_QUIC,
+    MARK_TLS,
     MSS,
     NETWORK,
     NETWORK_ARP,
@@ -86,6 +90,12 @@ _DEEPEST = 16
 _RECENT = 4096
 _TWIN_NS = 5_000_000
 
+_OPENED = 4096
+_OPENED_ROW = 3  # addresses + 1, ports, sequence number at which the next record begins
+_LONGEST_RECORD = 16_640
+_UNKNOWN_RECORD = 4_096
+"""Bytes handed out where a record's header is itself cut by the end of a segment."""
+
 
 def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints, slots: Ints, counters: Ints) -> int:
     """The address's id; a new one where it was not seen before."""
@@ -118,7 +128,97 @@ def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints
         slot = (slot + 1) & mask
 
 
-def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int) -> None:
+def first_bytes(buf: Ints, at: int, length: int) -> int:
+    """The mark of a segment whose six or more captured payload bytes begin at `at`."""
+    first, second, third = buf[at], buf[at + 1], buf[at + 2]
+    if second == 3 and 0x14 <= first <= 0x17 and third <= 4:
+        # Application data only where it has the length of an encrypted alert (RFC 8446, 5.2).
+        if first < 0x17 or (buf[at + 3] == 0 and buf[at + 4] == 19):
+            return MARK_TLS
+    elif 65 <= first <= 90 and 65 <= second <= 90 and 65 <= third <= 90:
+        if (
+            # GET, PUT, POST, PATCH, PROPFIND, HEAD, DELETE, OPTIONS, CONNECT, TRACE
+            (first == 71 and second == 69 and third == 84)
+            or (first == 80 and (second == 85 or second == 79) and (third == 84 or third == 83))
+            or (first == 80 and second == 65 and third == 84)
+            or (first == 80 and second == 82 and third == 79)
+            or (first == 72 and second == 69 and third == 65)
+            or (first == 68 and second == 69 and third == 76)
+            or (first == 79 and second == 80 and third == 84)
+            or (first == 67 and second == 79 and third == 78)
+            or (first == 84 and second == 82 and third == 65)
+            # HTTP/
+            or (first == 72 and second == 84 and third == 84 and buf[at + 3] == 80 and buf[at + 4] == 47)
+        ):
+            return MARK_HTTP
+    elif first >= 0x80 and third == 1 and ((first & 0x7F) << 8 | second) + 2 == length and buf[at + 3] in (0, 3):
+        # The hello of SSL 2, which old clients also offer TLS with.
+        return MARK_TLS
+    return 0
+
+
+def follow_handshake(buf: Ints, rows: Ints, p: int, at: int, end: int, opened: Ints) -> None:
+    """Note where a handshake record ends that goes beyond this segment; mark the segment if it continues one.
+
+    Of each direction only the place of the next record is kept, in a table that newer handshakes overwrite.
+    """
+    ends = (rows[p + SOURCE] << 31) + rows[p + DESTINATION] + 1
+    ports = (rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT]
+    mixed = (rows[p + SOURCE] * 0x9E3779B1 ^ rows[p + DESTINATION] * 0x85EBCA6B ^ ports * 0xC2B2AE35) & 0xFFFFFFFF
+    slot = ((mixed ^ (mixed >> 15)) & (_OPENED - 1)) * _OPENED_ROW
+    length = rows[p + LENGTH]
+    place = 0
+    if rows[p + MARK] == 0:
+        if opened[slot] != ends or opened[slot + 1] != ports:
+            return
+        place = (opened[slot + 2] - rows[p + SEQUENCE]) & 0xFFFFFFFF
+        if place == 0 or place > _LONGEST_RECORD:
+            return
+        rows[p + MARK] = MARK_TLS
+    while place + 5 <= length and at + place + 5 <= end:
+        record = at + place
+        if buf[record] < 0x14 or buf[record] > 0x16 or buf[record + 1] != 3:
+            if opened[slot] == ends and opened[slot + 1] == ports:
+                opened[slot] = 0
+            return
+        place += 5 + ((buf[record + 3] << 8) | buf[record + 4])
+    if place < length:
+        place = length + _UNKNOWN_RECORD
+    if place > length:
+        opened[slot] = ends
+        opened[slot + 1] = ports
+        opened[slot + 2] = (rows[p + SEQUENCE] + place) & 0xFFFFFFFF
+
+
+def datagram_mark(buf: Ints, at: int, end: int, source_port: int, destination_port: int) -> int:
+    """The mark of a datagram whose captured payload lies between `at` and `end`."""
+    low, high = min(source_port, destination_port), max(source_port, destination_port)
+    if low == 53 or high == 53:
+        return MARK_DNS
+    if low == 5353 or high == 5353:
+        return MARK_MDNS
+    if low == 5355 or high == 5355:
+        return MARK_LLMNR
+    if low == 67 or high == 67:
+        return MARK_DHCP
+    if low == 123 or high == 123:
+        return MARK_NTP
+    if low == 546 or low == 547 or high == 546 or high == 547:
+        return MARK_DHCP6
+    # QUIC: a long header (RFC 8999, 5.1); Initial and Retry have other types in version 2 (RFC 9369, 3.2).
+    if end - at >= 7 and buf[at] >= 0x80:
+        version = (buf[at + 1] << 24) | (buf[at + 2] << 16) | (buf[at + 3] << 8) | buf[at + 4]
+        kind = (buf[at] >> 4) & 3
+        if version == 1 or version >> 8 == 0xFF0000:
+            return MARK_QUIC if buf[at] & 0x40 and (kind == 0 or kind == 3) and buf[at + 5] <= 20 else 0
+        if version == 0x6B3343CF:
+            return MARK_QUIC if buf[at] & 0x40 and kind <= 1 and buf[at + 5] <= 20 else 0
+        if (low == 443 or high == 443) and (version == 0 or buf[at] & 0x40):
+            return MARK_QUIC
+    return 0
+
+
+def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, opened: Ints) -> None:
     """TCP header and the options the analysis needs; `length` is what the IP header leaves to TCP."""
     rows[p + TRANSPORT] = o
     if end - o < 20 or length < 20:
@@ -137,20 +237,10 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int) -> 
     rows[p + PAYLOAD] = min(o + header, end)
     rows[p + LENGTH] = length - header
     at = o + header
-    if end - at >= 16:
-        first, second, third = buf[at], buf[at + 1], buf[at + 2]
-        if first == 0x16 and second == 3 and buf[at + 5] == 1:
-            rows[p + MARK] = MARK_TLS_HELLO
-        elif (
-            # GET, PUT, POST, HEAD, DELETE, OPTIONS, CONNECT
-            (first == 71 and second == 69 and third == 84)
-            or (first == 80 and second in (85, 79) and third in (84, 83))
-            or (first == 72 and second == 69 and third == 65)
-            or (first == 68 and second == 69 and third == 76)
-            or (first == 79 and second == 80 and third == 84)
-            or (first == 67 and second == 79 and third == 78)
-        ):
-            rows[p + MARK] = MARK_HTTP_REQUEST
+    if end - at >= 6:
+        rows[p + MARK] = first_bytes(buf, at, length - header)
+        if rows[p + MARK] == MARK_TLS or rows[p + MARK] == 0:
+            follow_handshake(buf, rows, p, at, end, opened)
     at = o + 20
     stop = min(o + header, end)
     while at < stop:
@@ -202,8 +292,9 @@ def note_twin(rows: Ints, p: int, recent: Ints) -> None:
 
 
 def decode(
-    buf: Ints, rows: Ints, begin: int, count: int, table: Ints, slots: Ints, counters: Ints, recent: Ints
-) -> int:
+    buf: Ints, rows: Ints, begin: int, count: int, table: Ints, slots: Ints, counters: Ints, recent: Ints,
+    opened: Ints,
+) -> int:  # fmt: skip
     """Decode rows `begin` to `count`; returns where it stopped, before `count` when the address table is full."""
     capacity = len(table) // ADDRESS
     for n in range(begin, count):
@@ -383,7 +474,7 @@ def decode(
                 if rows[p + FRAGMENT] == 2 or protocol < 0 or end < o:
                     break
                 if protocol == 6:
-                    decode_tcp(buf, rows, p, o, end, stop - o)
+                    decode_tcp(buf, rows, p, o, end, stop - o, opened)
                     if rows[p + SOURCE_PORT] == 53 or rows[p + DESTINATION_PORT] == 53:
                         rows[p + MARK] = MARK_DNS_TCP
                 elif protocol == 17:
@@ -409,12 +500,7 @@ def decode(
                         rows[p + DESTINATION_PORT] = destination_port
                         rows[p + PAYLOAD] = o + 8
                         rows[p + LENGTH] = max(stop - o - 8, 0)
-                        if source_port == 53 or destination_port == 53:
-                            rows[p + MARK] = MARK_DNS
-                        elif source_port == 5353 or destination_port == 5353:
-                            rows[p + MARK] = MARK_MDNS
-                        elif source_port == 5355 or destination_port == 5355:
-                            rows[p + MARK] = MARK_LLMNR
+                        rows[p + MARK] = datagram_mark(buf, o + 8, end, source_port, destination_port)
                 elif protocol == 4:
                     inside |= IN_IPIP
                     kind = 0x0800
@@ -492,6 +578,7 @@ class Decoder:
         self._slots = np.zeros(capacity * 2, np.int64)
         self._counters = np.array([0, seed & 0xFFFFFFFF], np.int64)
         self._recent = np.zeros(_RECENT * 2, np.int64)
+        self._opened = np.zeros(_OPENED * _OPENED_ROW, np.int64)
         self._texts: dict[int, str] = {}
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
@@ -501,8 +588,8 @@ class Decoder:
     def decode(self, buf: Ints, rows: Ints, count: int) -> None:
         done = 0
         while True:
-            table, slots, counters, recent = map(self._vector, (self._table, self._slots, self._counters, self._recent))
-            done = self._kernels(decode)(buf, rows, done, count, table, slots, counters, recent)
+            state = (self._table, self._slots, self._counters, self._recent, self._opened)
+            done = self._kernels(decode)(buf, rows, done, count, *map(self._vector, state))
             if done >= count:
                 return
             self._grow()
@@ -527,4 +614,4 @@ class Decoder:
         return text
 
 
-KERNELS = (intern_address, decode_tcp, note_twin, decode, place_addresses)
+KERNELS = (intern_address, first_bytes, follow_handshake, datagram_mark, decode_tcp, note_twin, decode, place_addresses)

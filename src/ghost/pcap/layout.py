@@ -55,8 +55,12 @@ MARK_DNS = 4
 MARK_DNS_TCP = 5
 MARK_MDNS = 6
 MARK_LLMNR = 7
-MARK_TLS_HELLO = 8
-MARK_HTTP_REQUEST = 9
+MARK_TLS = 8  # handshake, alert or start of encryption, and what continues a handshake record
+MARK_HTTP = 9  # begins with a request or status line
+MARK_DHCP = 10
+MARK_DHCP6 = 11
+MARK_NTP = 12
+MARK_QUIC = 13  # an Initial, Retry or Version Negotiation packet
 
 ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls")
 IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS = (1 << bit for bit in range(8))

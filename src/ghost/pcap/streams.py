@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import tcp
+from ghost.pcap.endings import End, Ending
 from ghost.pcap.layout import (
     COUNTERS,
     D_ACK,
@@ -178,6 +179,26 @@ class Streams:
                 *map(self._vector, (self._sides, self._pool, self._events, self._counts)), done
             )
             self._drain()
+
+    def ending(self, stream: int) -> Ending:
+        row = self._streams[stream * STREAM : (stream + 1) * STREAM].tolist()
+        sides = self._sides[stream * 2 * SIDE : (stream + 1) * 2 * SIDE].reshape(2, SIDE).tolist()
+
+        def end(side: int, endpoint: int) -> End:
+            mine = sides[side]
+            fins = self._evidence.get((stream * 2 + side, E_FIN))
+            resets = self._evidence.get((stream * 2 + side, E_RST))
+            following = mine[D_NEXT]
+            return End(
+                endpoint=endpoint,
+                next_sequence=(following - 1) & 0xFFFFFFFF if fins and following >= 0 else following,
+                fin_frame=fins[0] if fins else 0,
+                rst_frame=resets[0] if resets else 0,
+                last_ns=mine[D_LAST_TIME],
+                payload_bytes=mine[D_PAYLOAD],
+            )
+
+        return Ending((end(0, row[S_LOW]), end(1, row[S_HIGH])), row[S_LAST_TIME])
 
     def _drain(self) -> None:
         """Empty the logs that the kernel filled."""

@@ -1,0 +1,36 @@
+"""How a TCP stream ended: what the readers of application protocols must know to tell a fault from a close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+
+class End(NamedTuple):
+    """What one side of a stream sent last."""
+
+    endpoint: int
+    """Address id << 16 | port."""
+    next_sequence: int
+    """Behind the last payload byte seen, a FIN not counted; -1 where this side sent nothing."""
+    fin_frame: int
+    """Of the first FIN; 0 without one."""
+    rst_frame: int
+    last_ns: int
+    payload_bytes: int
+
+
+class Ending(NamedTuple):
+    sides: tuple[End, End]
+    last_ns: int
+
+    def of(self, endpoint: int) -> End:
+        return self.sides[0] if self.sides[0].endpoint == endpoint else self.sides[1]
+
+    def against(self, endpoint: int) -> End:
+        """The peer's."""
+        return self.sides[1] if self.sides[0].endpoint == endpoint else self.sides[0]
+
+
+Endings: TypeAlias = Callable[[int], Ending]
+"""By stream number."""
