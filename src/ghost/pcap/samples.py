@@ -128,6 +128,12 @@ class Samples:
             return self._histogram([key]).statistics()
         return statistics(values / 1e6)
 
+    def of_kind(self, kind: int, kinds: int) -> tuple[Array, Array]:
+        """Rows and values of the samples of one kind that no histogram has taken, where key = row * kinds + kind."""
+        keys, values = self._columns()
+        mine = keys % kinds == kind
+        return keys[mine].astype(np.int64) // kinds, values[mine]
+
     def of_all(self, kind: int, kinds: int) -> Statistics | None:
         """Over every key of one kind, where key = row * kinds + kind."""
         keys, values = self._columns()

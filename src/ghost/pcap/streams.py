@@ -317,6 +317,24 @@ class StreamView(Sequence[Stream]):
             return self.select(self._order[index])
         return self._stream(int(self._order[index]))
 
+    # --------------------------------------------------------------------------------- all at once, for rules
+
+    @property
+    def rows(self) -> tuple[Array, Array]:
+        """State of these streams, and of their two sides each, in the fields that `layout` names."""
+        if len(self._order) == len(self._streams):
+            return self._streams, self._sides
+        return self._streams[self._order], self._sides[self._order]
+
+    def address(self, number: int) -> str:
+        """The text of an address id."""
+        return self._address(number)
+
+    def samples(self, kind: int) -> tuple[Array, Array]:
+        """Every single sample of a kind that is held: the number of its stream, and its nanoseconds."""
+        keys, values = self._samples.of_kind(kind, SAMPLES)
+        return keys // 2, values
+
     # ------------------------------------------------------------------------------------------------- one stream
 
     def _stream(self, number: int) -> Stream:
