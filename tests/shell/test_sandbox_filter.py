@@ -24,6 +24,8 @@ def answer(code: bytes, arch: int, number: int, arguments: Sequence[int] = ()) -
         at += 1
         if operation == 0x20:
             (accumulator,) = struct.unpack_from("<I", call, value)
+        elif operation == 0x54:
+            accumulator &= value
         elif operation in (0x15, 0x35, 0x45):
             holds = {0x15: accumulator == value, 0x35: accumulator >= value, 0x45: bool(accumulator & value)}[operation]
             at += if_true if holds else if_false
@@ -36,7 +38,13 @@ def filter_for(machine: str, **options: object) -> bytes:
     policy = load_policy()
     settings: dict[str, object] = {"sockets": ("inet", "inet6", "netlink"), "read_only": False, "forks": False}
     return compile_filter(
-        machine, denied=policy.denied, ioctls=policy.ioctls, netlink=policy.netlink, **{**settings, **options}
+        machine,
+        denied=policy.denied,
+        ioctls=policy.ioctls,
+        fcntls=policy.fcntls,
+        locks=policy.locks,
+        netlink=policy.netlink,
+        **{**settings, **options},
     )
 
 
@@ -128,7 +136,11 @@ def test_what_is_pretended_succeeds(machine: str) -> None:
 def test_a_call_without_a_number_is_a_fault_of_the_policy() -> None:
     with pytest.raises(ConfigurationError, match="'no_such_call'"):
         compile_filter(
-            "x86_64", denied={"x": "no_such_call"}, ioctls=(), sockets=(), netlink=(), read_only=False, forks=False
+            "x86_64",
+            denied={"x": "no_such_call"},
+            **dict.fromkeys(("ioctls", "fcntls", "locks", "sockets", "netlink"), ()),
+            read_only=False,
+            forks=False,
         )
 
 

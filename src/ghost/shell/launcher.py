@@ -21,7 +21,7 @@ from ghost.shell.launcher_program import ANSWER, LENGTH
 from ghost.shell.sandbox import Confinement, SandboxUnavailableError
 
 _PROGRAM = Path(__file__).parent / "launcher_program.py"
-_STEPS = {b"n": "no_new_privs", b"c": "capabilities", b"l": "landlock", b"s": "seccomp"}
+_STEPS = {b"n": "no_new_privs", b"m": "read_only_mounts", b"c": "capabilities", b"l": "landlock", b"s": "seccomp"}
 _END_SECONDS = 2.0
 
 

@@ -30,9 +30,11 @@ ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 4
 
-# linux/prctl.h, linux/capability.h, linux/landlock.h
+# linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER, CAPABILITY_VERSION_3 = 4, 2, 0x20080522
+CLONE_NEWNS, MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 0x20000, 442, -100, 0x8000
+MOUNT_READ_ONLY, MOUNT_NO_SET_ID, MOUNT_NO_DEVICES, MS_PRIVATE, MS_BIND = 1, 2, 4, 1 << 18, 1 << 12
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_RULE_PATH_BENEATH = 444, 445, 446, 1
 
 
@@ -48,6 +50,7 @@ class StepFailedError(Exception):
 def main(descriptor: int) -> None:
     gc.disable()  # a new process that looks through all objects would copy them
     shell = socket.socket(fileno=descriptor)
+    shell.set_inheritable(False)  # it came over an exec, and no program may have it: other commands are sent on it
     woken, wake = socket.socketpair()
     for end in (woken, wake):
         end.setblocking(False)
@@ -203,8 +206,17 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any, launcher
     for name, limit in request["limits"]:
         _limit(name, limit)
     if (steps := request["confinement"]) is not None:
+        _first_to_go()
         _confine(libc, steps)
     os.execve(request["program"], request["words"], request["environment"])  # noqa: S606 - what a launcher is for
+
+
+def _first_to_go() -> None:
+    """When memory runs out, the kernel ends the command and not what else runs here."""
+    with suppress(OSError):
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(descriptor, b"1000")
+        os.close(descriptor)
 
 
 def _limit(name: str, limit: int) -> None:
@@ -218,6 +230,8 @@ def _confine(libc: Any, steps: dict[str, Any]) -> None:
     """Gives up, for this process and its children, what `steps` names. Nothing of it can be taken back."""
     if steps["no_new_privs"]:
         _prctl(libc, b"n", PR_SET_NO_NEW_PRIVS, 1)
+    if steps["read_only_mounts"]:
+        _make_mounts_read_only(libc)
     if steps["capabilities"] is not None:
         _drop_capabilities(libc, steps["capabilities"])
     if steps["landlock"] is not None:
@@ -241,6 +255,22 @@ def _drop_capabilities(libc: Any, kept: int) -> None:
         mask = data[3 * half + 1] & (kept >> 32 * half & 0xFFFFFFFF)
         data[3 * half], data[3 * half + 1], data[3 * half + 2] = mask, mask, 0
     _check(libc.capset(header, data), b"c")
+
+
+def _make_mounts_read_only(libc: Any) -> None:
+    """In a view of the file system of its own: nothing can be written, and no device be opened but /dev/null."""
+
+    def set_attributes(path: bytes, given: int, taken: int, propagation: int, flags: int) -> None:
+        attributes = struct.pack("=QQQQ", given, taken, propagation, 0)
+        size = ctypes.c_size_t(len(attributes))
+        _check(libc.syscall(MOUNT_SETATTR, AT_FDCWD, path, ctypes.c_uint32(flags), attributes, size), b"m")
+
+    _check(libc.unshare(CLONE_NEWNS), b"m")
+    set_attributes(b"/", 0, 0, MS_PRIVATE, AT_RECURSIVE)
+    null = os.fsencode(os.devnull)
+    _check(libc.mount(null, null, None, ctypes.c_ulong(MS_BIND), None), b"m")
+    set_attributes(b"/", MOUNT_READ_ONLY | MOUNT_NO_SET_ID | MOUNT_NO_DEVICES, 0, 0, AT_RECURSIVE)
+    set_attributes(null, 0, MOUNT_NO_DEVICES, 0, 0)
 
 
 def _restrict_files(libc: Any, ruleset: bytes, file_rights: int, rules: list[tuple[bytes, int]]) -> None:

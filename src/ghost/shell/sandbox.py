@@ -7,6 +7,7 @@ the kernel does not have is left out and not named: `layers` are those that are 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import shutil
@@ -33,7 +34,8 @@ from ghost.shell.sandbox_filter import MACHINES, compile_filter
 from ghost.shell.sandbox_policy import CAPABILITIES, Policy, Profile, load_policy
 
 _NET_RAW = CAPABILITIES["net_raw"]
-_LANDLOCK_CREATE_RULESET = 444
+_SYS_ADMIN = 21
+_LANDLOCK_CREATE_RULESET, _MOUNT_SETATTR = 444, 442
 _LANDLOCK_WITH_TRUNCATION = 3
 _PR_GET_SECCOMP = 21
 _PING_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")
@@ -52,6 +54,11 @@ class Kernel:
     seccomp: bool
     capabilities: int
     """Those that this process has, as a mask."""
+    mount_attributes: bool = False
+    """Whether a tree of mounts can be made read-only at once (Linux 5.12)."""
+
+    def may(self, capability: int) -> bool:
+        return bool(self.capabilities >> capability & 1)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,9 @@ def this_kernel() -> Kernel:
     seccomp = libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
-    return Kernel(machine, max(version, 0), seccomp, int(effective, 16))
+    libc.syscall(_MOUNT_SETATTR, -1, None, ctypes.c_uint32(0), None, ctypes.c_size_t(0))  # of no size: never valid
+    mount_attributes = ctypes.get_errno() == errno.EINVAL
+    return Kernel(machine, max(version, 0), seccomp, int(effective, 16), mount_attributes)
 
 
 @dataclass(frozen=True)
@@ -141,14 +150,17 @@ class Sandbox:
         capabilities = {*profile.capabilities, *(["net_raw"] if profile.raw_sockets else [])}
         if not landlocked:
             capabilities -= {"dac_read_search"}
+        # Where Landlock is not used, root has another way to keep files and devices from a program.
+        mounts = not landlocked and profile.read_only and kernel.mount_attributes and kernel.may(_SYS_ADMIN)
         steps = {
             "no_new_privs": True,
+            "read_only_mounts": mounts,
             "capabilities": sum(1 << CAPABILITIES[capability] for capability in capabilities),
             "landlock": landlock,
-            "seccomp": _filter(kernel.machine, profile, forks=profile.forks or is_script(words[0])),
+            "seccomp": _filter(kernel.machine, profile, profile.forks or is_script(words[0])),
         }
-        layers = ("no_new_privs", "capabilities", *(["landlock"] if landlocked else []), "seccomp")
-        return Confinement(layers, steps, 0o077, policy.limits, variables)
+        files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
+        return Confinement(("no_new_privs", "capabilities", *files, "seccomp"), steps, 0o077, policy.limits, variables)
 
     def _rules(
         self,
@@ -221,7 +233,7 @@ def _nothing_applies(kernel: Kernel, profile: Profile, words: Sequence[str]) -> 
     """Why no layer can be applied to a command; None where some can."""
     if not kernel.seccomp:
         return "this system has no sandbox that Ghost knows"
-    if profile.raw_sockets and not kernel.capabilities >> _NET_RAW & 1 and not _pings_as_user():
+    if profile.raw_sockets and not kernel.may(_NET_RAW) and not _pings_as_user():
         # Its file's capability, which no_new_privs takes away, is what opens its sockets; without
         # no_new_privs the kernel lets an ordinary user confine nothing.
         programs = [words[0], *(p for p in map(shutil.which, profile.starts) if p)]
@@ -240,22 +252,23 @@ def _pings_as_user() -> bool:
 
 
 @lru_cache(maxsize=32)
-def _filter_of(machine: str, sockets: tuple[str, ...], read_only: bool, forks: bool, pretends: str) -> bytes:
+def _filter(machine: str, profile: Profile, forks: bool) -> bytes:
     policy = load_policy()
     return compile_filter(
         machine,
         denied=policy.denied,
         ioctls=policy.ioctls,
-        sockets=sockets,
+        fcntls=policy.fcntls,
+        locks=policy.locks,
+        sockets=profile.sockets,
         netlink=policy.netlink,
-        read_only=read_only,
+        read_only=profile.read_only,
         forks=forks,
-        pretends=pretends,
+        only_prints=profile.only_prints,
+        streams=profile.streams,
+        signals=profile.signals,
+        pretends=profile.pretends,
     )
-
-
-def _filter(machine: str, profile: Profile, *, forks: bool) -> bytes:
-    return _filter_of(machine, profile.sockets, profile.read_only, forks, profile.pretends)
 
 
 @cache

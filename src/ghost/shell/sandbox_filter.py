@@ -22,17 +22,28 @@ FAMILIES = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16}
 NETLINK_PROTOCOLS = {"route": 0, "sock_diag": 4, "generic": 16}
 
 # linux/bpf_common.h and linux/seccomp.h
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 
 _NEW_NAMESPACES = 0x7E020000
+_CLONE_PARENT = 0x00008000  # a child that would be the launcher's
 _CLONE_THREAD = 0x00010000
 _OPENS_TO_WRITE = 0o3 | 0o100 | 0o1000  # O_ACCMODE, O_CREAT, O_TRUNC
+_ONLY_TO_WRITE = 0o1 | 0o100 | 0o1000
 _CHANGES_FILES = [
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir", "rename", "renameat"),
     *("renameat2", "link", "linkat", "symlink", "symlinkat", "truncate"),
 ]
+_CHANGES_OPEN_FILES = [
+    *("pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate", "sendfile", "splice", "tee", "vmsplice"),
+    *("copy_file_range", "io_setup", "io_submit", "dup", "dup2", "dup3"),
+]
+_OUTPUT = [1, 2]
+_MAP_SHARED = 1
+_DUPLICATES = [0, 1030]  # F_DUPFD, F_DUPFD_CLOEXEC
+_SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"]
+_SOCK_TYPE, _SOCK_STREAM = 0xF, 1
 _ABSENT = "absent"
 
 
@@ -86,6 +97,15 @@ class _Program:
             self.add(_RETURN, _ERRNO | error)
             self.add(_LOAD, _NUMBER)
 
+    def deny_masked(self, name: str, argument: int, mask: int, denied: int, error: int) -> None:
+        if (number := self.number(name)) >= 0:
+            self.add(_EQUAL, number, 0, 5)
+            self._load_argument(argument)
+            self.add(_AND, mask)
+            self.add(_EQUAL, denied, 0, 1)
+            self.add(_RETURN, _ERRNO | error)
+            self.add(_LOAD, _NUMBER)
+
     def _load_argument(self, argument: int) -> None:
         """The low half: every argument that is looked at is an int for the kernel."""
         self.add(_LOAD, _ARGUMENTS + 8 * argument)
@@ -108,16 +128,24 @@ def compile_filter(
     *,
     denied: Mapping[str, str],
     ioctls: Iterable[int],
+    fcntls: Iterable[int],
+    locks: Iterable[int],
     sockets: Iterable[str],
     netlink: Iterable[str],
     read_only: bool,
     forks: bool,
+    only_prints: bool = False,
+    streams: bool = True,
+    signals: bool = True,
     pretends: str = "",
 ) -> bytes:
     """The filter as an array of `struct sock_filter`.
 
-    `denied` maps a group's name to calls, separated by spaces. `read_only` denies opening a file for writing and
-    changing a directory. Without `forks` only threads may be made. Calls of `pretends` do nothing and succeed.
+    `denied` maps a group's name to calls, separated by spaces. Of ioctl only the requests `ioctls` are allowed, of
+    fcntl those of `fcntls` denied. `read_only` denies opening a file for writing, changing a directory and `locks`.
+    `only_prints` lets it open a file to read and write, and denies it every call that changes one but for its output.
+    Without `forks` only threads may be made, without `streams` no connections, without `signals` none is sent. Calls
+    of `pretends` do nothing and succeed.
     """
     column, arch = MACHINES[machine]
     program = _Program(column)
@@ -133,7 +161,8 @@ def compile_filter(
     for group, names in denied.items():
         for name in names.split():
             program.deny(name, errno.ENOSYS if group == _ABSENT else errno.EPERM)
-    program.deny_if_equal("ioctl", 1, ioctls, errno.EPERM)
+    program.deny_unless_equal("ioctl", 1, ioctls, errno.EPERM)
+    program.deny_if_equal("fcntl", 1, fcntls, errno.EPERM)
     program.deny_unless_equal("prlimit64", 0, [0], errno.EPERM)
     program.deny_unless_equal("sched_setaffinity", 0, [0], errno.EPERM)
 
@@ -141,8 +170,13 @@ def compile_filter(
     program.deny_unless_equal("socket", 0, families, errno.EAFNOSUPPORT)
     if "netlink" in sockets:
         _deny_netlink_but(program, [NETLINK_PROTOCOLS[name] for name in netlink])
+    if not streams:
+        program.deny_masked("socket", 1, _SOCK_TYPE, _SOCK_STREAM, errno.EACCES)
 
-    program.deny_bits("clone", 0, _NEW_NAMESPACES, errno.EPERM)
+    if not signals:
+        for name in _SIGNALS:
+            program.deny(name, errno.EPERM)
+    program.deny_bits("clone", 0, _NEW_NAMESPACES | _CLONE_PARENT, errno.EPERM)
     if not forks:
         program.deny("fork", errno.EPERM)
         program.deny("vfork", errno.EPERM)
@@ -150,9 +184,26 @@ def compile_filter(
     if read_only:
         for name in _CHANGES_FILES:
             program.deny(name, errno.EROFS)
-        program.deny_bits("open", 1, _OPENS_TO_WRITE, errno.EROFS)
-        program.deny_bits("openat", 2, _OPENS_TO_WRITE, errno.EROFS)
+        program.deny_if_equal("fcntl", 1, locks, errno.EROFS)
+        program.deny("flock", errno.EROFS)
+        to_write = _ONLY_TO_WRITE if only_prints else _OPENS_TO_WRITE
+        program.deny_bits("open", 1, to_write, errno.EROFS)
+        program.deny_bits("openat", 2, to_write, errno.EROFS)
+    if only_prints:
+        _deny_changes_but_of_output(program)
     return program.finished()
+
+
+def _deny_changes_but_of_output(program: _Program) -> None:
+    """What is open may be written only where it is the output, and nothing else can come to stand there."""
+    for name in _CHANGES_OPEN_FILES:
+        program.deny(name, errno.EROFS)
+    for name in ("write", "writev"):
+        program.deny_unless_equal(name, 0, _OUTPUT, errno.EROFS)
+    program.deny_if_equal("close", 0, _OUTPUT, 0)
+    program.deny_if_equal("close_range", 0, [0, *_OUTPUT], errno.EPERM)
+    program.deny_if_equal("fcntl", 1, _DUPLICATES, errno.EPERM)
+    program.deny_bits("mmap", 3, _MAP_SHARED, errno.EACCES)
 
 
 def _deny_netlink_but(program: _Program, protocols: list[int]) -> None:

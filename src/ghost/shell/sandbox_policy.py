@@ -22,13 +22,19 @@ class Profile:
     name: str
     about: str
     sockets: tuple[str, ...] = ()
+    streams: bool = True
+    """May make connections; without, its sockets carry single datagrams."""
     capabilities: tuple[str, ...] = ()
     """Kept where root has them; an ordinary user has none."""
     raw_sockets: bool = False
     """Sends through raw sockets: keeps the capability, or needs that of the program's own file."""
     landlock: bool = True
+    signals: bool = True
+    """May send signals, which Landlock keeps to its own processes."""
     read_only: bool = False
     """Opens nothing for writing, its private directory included."""
+    only_prints: bool = False
+    """It is read-only, but must open a file to read and write. No call that changes a file is left to it."""
     forks: bool = False
     """May start child processes; a script always may."""
     starts: tuple[str, ...] = ()
@@ -40,7 +46,7 @@ class Profile:
     reads: tuple[str, ...] = ()
     reads_arguments: bool = False
     """Reads the files its words name, where they lie under the roots."""
-    output_options: Mapping[str, str] = field(default_factory=dict)
+    output_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options that name a directory to write, each with the directory it means when left out."""
     caches: tuple[str, ...] = ()
     """Directories of the user's cache that it writes."""
@@ -73,6 +79,8 @@ class Policy:
     limits: tuple[tuple[str, int], ...]
     denied: Mapping[str, str]
     ioctls: tuple[int, ...]
+    fcntls: tuple[int, ...]
+    locks: tuple[int, ...]
     rules: tuple[Rule, ...]
     default: Profile
 
@@ -102,7 +110,9 @@ def load_policy() -> Policy:
             netlink=tuple(system["netlink"]),
             limits=tuple(table["limits"].items()),
             denied=table["denied"],
-            ioctls=tuple(table["ioctls"]["denied"]),
+            ioctls=tuple(table["ioctls"]["allowed"]),
+            fcntls=tuple(table["fcntls"]["denied"]),
+            locks=tuple(table["fcntls"]["locks"]),
             rules=rules,
             default=profiles["default"],
         )
