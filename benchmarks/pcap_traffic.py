@@ -110,10 +110,8 @@ def transfer(
                 when += 3 * gap + gap // 2
                 late = n
             if not lost or not lost_upstream:
-                used = segment(
-                    rows, used, s, when, from_client, s[mine], s[theirs], ACKED | (PUSH if sent + length == size else 0),
-                    501, length,
-                )  # fmt: skip
+                flags = ACKED | (PUSH if sent + length == size else 0)
+                used = segment(rows, used, s, when, from_client, s[mine], s[theirs], flags, 501, length)
                 rows[used - 1, APP] = app if sent == 0 else rest_app
                 rows[used - 1, AT] = at + sent
                 if np.random.random() < twice:
@@ -373,7 +371,7 @@ def digits(out: Array, at: int, value: int, size: int) -> None:
 def payload(out: Array, o: int, row: Array, noise: Array, texts: Array, starts: Array, names: Array) -> int:
     """Write what the packet carries; its length."""
     size, app = row[LEN], row[APP]
-    if app == DNS_QUERY or app == DNS_ANSWER:
+    if app in (DNS_QUERY, DNS_ANSWER):
         name = row[AT]
         length = names[name, 0]
         put(out, o, row[EXTRA], 2)

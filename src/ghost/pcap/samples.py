@@ -1,7 +1,7 @@
 """Statistics of many samples: nearest rank, exact up to 10,000 samples of one key, within 1% beyond.
 
-Samples are kept as two columns, key and nanoseconds. Once a key has more than `EXACT` of them they move to a histogram
-whose buckets grow by 2%, so memory grows with keys, not with packets. Histograms of two parts add up.
+Once a key has more than `EXACT` samples they move to a histogram whose buckets grow by 2%, so memory grows with keys,
+not with packets. What two parts of a capture hold adds up to what the whole holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ EXACT = 10_000
 _GROWTH = math.log(1.02)
 _BUCKETS = 2400
 """1.02 ** 2400 ns is over 10^20."""
-_COMPACT_AT = 4_000_000
+_COMPACT_AT = 1_000_000
+_SHORT = 0xFFFFFFFF
+_KEY_SHIFT = np.uint64(32)
 
 
 def nearest_rank(ordered: Sequence[float] | NDArray[np.float64], percent: float) -> float:
@@ -71,73 +73,116 @@ class Histogram:
 
 
 class Samples:
-    """Samples by key, in the order in which they came."""
+    """Samples by key.
+
+    A sample is one number, the key above 32 bits of nanoseconds, so that one sort puts keys together and values in
+    order. Longer times are rare and kept apart.
+    """
 
     def __init__(self) -> None:
-        self._keys: list[NDArray[np.int32]] = []
-        self._values: list[Array] = []
+        self._packed: list[NDArray[np.uint64]] = []
+        self._long: list[Array] = []  # pairs of key and value
         self._held = 0
         self._limit = _COMPACT_AT
         self._histograms: dict[int, Histogram] = {}
-        self._index: dict[int, tuple[int, int]] | None = None
-        self._sorted: Array = np.zeros(0, np.int64)
+        self._ordered = True
 
     def add(self, keys: Array, values: Array) -> None:
-        self._keys.append(keys.astype(np.int32))
-        self._values.append(values.copy())
-        self._held += len(keys)
-        self._index = None
+        """Take in samples; neither keys nor values are negative, and keys are below 2 ** 31."""
+        short = values <= _SHORT
+        if not short.all():
+            self._long.append(np.stack([keys[~short], values[~short]], axis=1).astype(np.int64))
+            keys, values = keys[short], values[short]
+        self._packed.append((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
+        self._take_in(len(keys))
+
+    def merge(self, other: Samples, key_of: Array | None = None) -> None:
+        """Add the samples of another part, whose keys mean `key_of[key]` here."""
+        short, long = other._columns()
+        keys, values = _keys(short), _values(short)
+        if key_of is not None:
+            keys, long = key_of[keys], np.stack([key_of[long[:, 0]], long[:, 1]], axis=1)
+        self._packed.append((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
+        self._long.append(long)
+        for key, histogram in other._histograms.items():
+            self._histograms.setdefault(key if key_of is None else int(key_of[key]), Histogram()).merge(histogram)
+        self._take_in(len(short))
+
+    def _take_in(self, count: int) -> None:
+        self._held += count
+        self._ordered = False
         if self._held > self._limit:
             self._spill()
             self._limit = max(_COMPACT_AT, 2 * self._held)
 
     def _spill(self) -> None:
         """Move what has outgrown exactness to histograms."""
-        keys, values = self._columns()
-        keep = np.ones(len(keys), bool)
-        many, counts = np.unique(keys, return_counts=True)
-        grown = {int(key) for key in many[counts > EXACT]} | (self._histograms.keys() & set(many.tolist()))
-        for key in sorted(grown):
-            mine = keys == key
-            self._histograms.setdefault(key, Histogram()).add(values[mine])
-            keep &= ~mine
-        self._keys, self._values = [keys[keep]], [values[keep]]
-        self._held = int(keep.sum())
+        short, long = self._columns()
+        keys = _keys(short)
+        if not len(keys):
+            return
+        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+        names, counts = keys[starts], np.diff(np.r_[starts, len(keys)])
+        known = np.fromiter(self._histograms, np.int64)
+        grown = (counts > EXACT) | np.isin(names, known)
+        for key, start, count in zip(
+            names[grown].tolist(), starts[grown].tolist(), counts[grown].tolist(), strict=True
+        ):
+            histogram = self._histograms.setdefault(key, Histogram())
+            histogram.add(_values(short[start : start + count]))
+            mine = long[:, 0] == key
+            histogram.add(long[mine, 1])
+            long = long[~mine]
+        self._packed, self._long = [short[np.repeat(~grown, counts)]], [long]
+        self._held = len(self._packed[0])
 
-    def _columns(self) -> tuple[NDArray[np.int32], Array]:
-        if not self._keys:
-            return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        return np.concatenate(self._keys), np.concatenate(self._values)
+    def _columns(self) -> tuple[NDArray[np.uint64], Array]:
+        """All samples that no histogram has taken, in order of key and value; the long ones apart."""
+        if not self._ordered:
+            short = np.concatenate(self._packed) if self._packed else np.zeros(0, np.uint64)
+            self._packed.clear()
+            short.sort()
+            long = np.concatenate(self._long) if self._long else np.zeros((0, 2), np.int64)
+            self._packed, self._long = [short], [long[np.lexsort((long[:, 1], long[:, 0]))]]
+            self._ordered = True
+        if not self._packed:
+            return np.zeros(0, np.uint64), np.zeros((0, 2), np.int64)
+        return self._packed[0], self._long[0]
 
-    def _prepare(self) -> dict[int, tuple[int, int]]:
-        if self._index is None:
-            keys, values = self._columns()
-            order = np.argsort(keys, kind="stable")
-            self._sorted = values[order]
-            names, starts, counts = np.unique(keys[order], return_index=True, return_counts=True)
-            self._index = {
-                int(name): (int(start), int(start + count))
-                for name, start, count in zip(names, starts, counts, strict=True)
-            }
-        return self._index
+    def _of_key(self, key: int) -> Array:
+        """In order."""
+        short, long = self._columns()
+        start, stop = np.searchsorted(short, np.array([key << 32, (key + 1) << 32], np.uint64))
+        values = _values(short[start:stop])
+        if not len(long):
+            return values
+        start, stop = np.searchsorted(long[:, 0], [key, key + 1])
+        return np.concatenate([values, long[start:stop, 1]])
 
     def of(self, key: int) -> Statistics | None:
-        start, stop = self._prepare().get(key, (0, 0))
-        values = self._sorted[start:stop]
-        if key in self._histograms or len(values) > EXACT:
-            return self._histogram([key]).statistics()
-        return statistics(values / 1e6)
+        values = self._of_key(key)
+        if key not in self._histograms and len(values) <= EXACT:
+            return statistics(values / 1e6)
+        whole = Histogram()
+        whole.add(values)
+        if key in self._histograms:
+            whole.merge(self._histograms[key])
+        return whole.statistics()
 
     def of_kind(self, kind: int, kinds: int) -> tuple[Array, Array]:
         """Rows and values of the samples of one kind that no histogram has taken, where key = row * kinds + kind."""
-        keys, values = self._columns()
+        short, long = self._columns()
+        keys = _keys(short)
         mine = keys % kinds == kind
-        return keys[mine].astype(np.int64) // kinds, values[mine]
+        more = long[long[:, 0] % kinds == kind]
+        return (
+            np.concatenate([keys[mine] // kinds, more[:, 0] // kinds]),
+            np.concatenate([_values(short[mine]), more[:, 1]]),
+        )
 
     def of_all(self, kind: int, kinds: int) -> Statistics | None:
         """Over every key of one kind, where key = row * kinds + kind."""
-        keys, values = self._columns()
-        mine = values[keys % kinds == kind]
+        _, mine = self.of_kind(kind, kinds)
         spilled = [key for key in self._histograms if key % kinds == kind]
         if not spilled and len(mine) <= EXACT:
             return statistics(mine / 1e6)
@@ -147,11 +192,10 @@ class Samples:
             whole.merge(self._histograms[key])
         return whole.statistics()
 
-    def _histogram(self, keys: Iterable[int]) -> Histogram:
-        whole = Histogram()
-        for key in keys:
-            start, stop = self._prepare().get(key, (0, 0))
-            whole.add(self._sorted[start:stop])
-            if key in self._histograms:
-                whole.merge(self._histograms[key])
-        return whole
+
+def _keys(packed: NDArray[np.uint64]) -> Array:
+    return (packed >> _KEY_SHIFT).astype(np.int64)
+
+
+def _values(packed: NDArray[np.uint64]) -> Array:
+    return (packed & np.uint64(_SHORT)).astype(np.int64)
