@@ -330,6 +330,10 @@ class StreamView(Sequence[Stream]):
         """The text of an address id."""
         return self._address(number)
 
+    @property
+    def capture_end_ns(self) -> int:
+        return self._end
+
     def samples(self, kind: int) -> tuple[Array, Array]:
         """Every single sample of a kind that is held: the number of its stream, and its nanoseconds."""
         keys, values = self._samples.of_kind(kind, SAMPLES)
