@@ -205,17 +205,58 @@ def test_a_full_disk_behind_standard_output_is_one_line(tmp_path):
     assert result.stderr.splitlines() == ["ghost: No space left on device"]
 
 
-def test_a_command_that_was_cut_off_is_shown_and_fails_the_verification(tmp_path):
-    process = subprocess.Popen([GHOST, "shell", "run", "sleep 20"], cwd=tmp_path, stdin=subprocess.PIPE, text=True)
+@pytest.fixture
+def cut_off(tmp_path):
+    """The session of a command that ran when its `ghost shell run` was ended by SIGKILL; it began, and left a trace."""
+    (tmp_path / "slow").write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nsleep 60\n")
+    command = f"sh {tmp_path}/slow"
+    process = subprocess.Popen([GHOST, "shell", "run", command], cwd=tmp_path, stdin=subprocess.PIPE, text=True)
     assert process.stdin is not None
     process.stdin.write("a\n")
     process.stdin.flush()
     deadline = time.monotonic() + 30
-    while not (left := list((tmp_path / "audit").glob("*.intent.json"))) and time.monotonic() < deadline:
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
+    (intent,) = (tmp_path / "audit").glob("*.intent.json")
+    identity = intent.name.removeprefix("shell_audit_").removesuffix(".intent.json")
+    running = ghost("audit", "verify", identity, cwd=tmp_path)
     process.kill()
     process.wait()
     process.stdin.close()
-    identity = left[0].name.removeprefix("shell_audit_").removesuffix(".intent.json")
-    assert "sleep 20" in ghost("audit", "show", identity, cwd=tmp_path).stdout
-    assert ghost("audit", "verify", identity, cwd=tmp_path).returncode == 1
+    return identity, command, running
+
+
+def test_a_command_whose_process_was_killed_is_put_on_record_as_interrupted(tmp_path, cut_off):
+    identity, command, running = cut_off
+    assert running.returncode == 1  # while it runs its end is not on record, and it is not taken for cut off
+    assert f"$ {command}" in running.stdout
+    verified = ghost("audit", "verify", identity, cwd=tmp_path)
+    assert verified.returncode == 0
+    assert f"NOTE  {identity}_001: cut off while it ran" in verified.stdout
+    assert f"$ {command}" in verified.stdout
+    shown = ghost("audit", "show", identity, "--json", cwd=tmp_path).stdout
+    (record,) = json.loads(shown)
+    assert (record["status"], record["error"], record["action"]) == ("error", "interrupted", "user_approved")
+    assert (record["exit_code"], record["output"], record["command"]) == (None, "", command)
+    assert json.loads(ghost("audit", "verify", identity, "--json", cwd=tmp_path).stdout)["interrupted"] == [
+        f"{identity}_001"
+    ]
+
+
+@pytest.mark.needs("ss")
+def test_the_next_command_of_the_directory_records_what_was_cut_off(tmp_path, cut_off):
+    identity, command, _ = cut_off
+    assert ghost("shell", "run", "ss -tln", cwd=tmp_path).returncode == 0
+    assert list((tmp_path / "audit").glob("*.intent.json")) == []
+    (record,) = map(json.loads, (tmp_path / "audit" / f"shell_audit_{identity}.jsonl").read_text().splitlines())
+    assert (record["error"], record["command"]) == ("interrupted", command)
+
+
+@pytest.mark.needs("ss")
+def test_a_command_that_leaves_no_record_says_so(tmp_path):
+    (tmp_path / "audit").write_text("where the directory should be")
+    result = ghost("shell", "run", "ss -tln", cwd=tmp_path)
+    assert (result.returncode, "Local Address" in result.stdout) == (0, True)
+    assert "NOT ON RECORD" in result.stderr
+    as_json = ghost("shell", "run", "ss -tln", "--json", cwd=tmp_path)
+    assert json.loads(as_json.stdout)["audit_written"] is False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ghost.records import Head, read_json, read_records, verify
-from ghost.shell.audit import AuditRecord, ShellAudit
+from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
 
 FIELDS = [
     *("timestamp", "session_id", "sequence", "audit_id", "command", "reasoning", "status", "classification"),
@@ -90,9 +91,17 @@ def test_an_intent_stands_beside_the_file_while_a_command_runs(tmp_path: Path) -
     assert not audit.intent_path.exists()
 
 
+def begun_by_a_process_that_ended(directory: Path, session_id: str = "s1", **changes: Any) -> None:
+    pid = os.fork()
+    if pid == 0:
+        audit = ShellAudit(directory, session_id)
+        audit.begin(record(audit, **changes))
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
 def test_an_intent_found_at_start_up_becomes_an_interrupted_record(tmp_path: Path) -> None:
-    audit = ShellAudit(tmp_path, "s1")
-    audit.begin(record(audit, classification="RISKY", action="user_approved", sandbox=("landlock",)))
+    begun_by_a_process_that_ended(tmp_path, classification="RISKY", action="user_approved", sandbox=("landlock",))
     again = ShellAudit(tmp_path, "s1")
     (written,) = read_records(again.path)
     assert (written["status"], written["error"], written["audit_id"]) == ("error", "interrupted", "s1_001")
@@ -101,14 +110,90 @@ def test_an_intent_found_at_start_up_becomes_an_interrupted_record(tmp_path: Pat
     assert again.next_id() == (2, "s1_002")
 
 
+def test_an_interrupted_record_claims_nothing_of_how_the_command_ended(tmp_path: Path) -> None:
+    begun_by_a_process_that_ended(tmp_path, command="touch x", classification="RISKY")
+    assert record_interrupted(tmp_path) == ["s1_001"]
+    (written,) = read_records(tmp_path / "shell_audit_s1.jsonl")
+    assert (written["exit_code"], written["output"], written["duration_seconds"]) == (None, "", None)
+    assert (written["command"], written["timestamp"]) == ("touch x", "2025-01-15T14:32:00.000Z")
+
+
+def test_whoever_opens_the_directory_records_what_was_cut_off_in_any_session(tmp_path: Path) -> None:
+    for session_id in ("s1", "s2"):
+        begun_by_a_process_that_ended(tmp_path, session_id)
+    other = ShellAudit(tmp_path, "s3")
+    for session_id in ("s1", "s2"):
+        path = tmp_path / f"shell_audit_{session_id}.jsonl"
+        assert [r["error"] for r in read_records(path)] == ["interrupted"]
+        assert verify(path, Head.from_dict(read_json(Path(f"{path}.head")))).ok
+    assert list(tmp_path.glob("*.intent.json")) == []
+    assert not other.path.exists()
+
+
+def test_a_command_that_still_runs_is_not_taken_for_one_that_was_cut_off(tmp_path: Path) -> None:
+    ready, tell = os.pipe()
+    wait, go = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        audit = ShellAudit(tmp_path, "s1")
+        running = record(audit)
+        audit.begin(running)
+        os.write(tell, b"x")
+        os.read(wait, 1)
+        os._exit(0 if audit.write(running) else 1)
+    os.read(ready, 1)
+    assert record_interrupted(tmp_path) == []
+    ShellAudit(tmp_path, "s2")
+    assert (tmp_path / "shell_audit_s1.intent.json").exists()
+    os.write(go, b"x")
+    assert os.waitpid(pid, 0)[1] == 0
+    (written,) = read_records(tmp_path / "shell_audit_s1.jsonl")
+    assert written["status"] == "completed"
+    for descriptor in (ready, tell, wait, go):
+        os.close(descriptor)
+
+
+def test_many_that_open_the_directory_at_once_record_it_once(tmp_path: Path) -> None:
+    begun_by_a_process_that_ended(tmp_path)
+    pids = []
+    for n in range(8):
+        if (pid := os.fork()) == 0:
+            ShellAudit(tmp_path, "s1" if n % 2 else f"other{n}")
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    path = tmp_path / "shell_audit_s1.jsonl"
+    assert len(list(read_records(path))) == 1
+    assert verify(path, Head.from_dict(read_json(Path(f"{path}.head")))).ok
+
+
+def test_an_intent_that_speaks_for_another_session_makes_no_record(tmp_path: Path) -> None:
+    begun_by_a_process_that_ended(tmp_path)
+    (tmp_path / "shell_audit_s1.intent.json").rename(tmp_path / "shell_audit_s2.intent.json")
+    assert record_interrupted(tmp_path) == []
+    assert not (tmp_path / "shell_audit_s2.jsonl").exists()
+
+
 def test_an_intent_whose_record_was_written_is_only_removed(tmp_path: Path) -> None:
     audit = ShellAudit(tmp_path, "s1")
-    done = record(audit)
-    audit.write(done)
-    audit.begin(done)
+    audit.write(record(audit))
+    begun_by_a_process_that_ended(tmp_path, sequence=1, audit_id="s1_001")
     again = ShellAudit(tmp_path, "s1")
     assert len(list(read_records(again.path))) == 1
     assert not again.intent_path.exists()
+
+
+def test_a_record_that_could_not_be_written_is_written_before_the_next_one(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    audit = ShellAudit(tmp_path, "s1", warnings.append)
+    audit.path.mkdir()
+    assert audit.write(record(audit, command="first")) is False
+    audit.path.rmdir()
+    assert audit.write(record(audit, command="second")) is True
+    assert [r["command"] for r in read_records(audit.path)] == ["first", "second"]
+    assert verify(audit.path, audit.head).ok
+    assert warnings[-1].startswith("the audit has a gap at s1_001")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"command": 1}', "null"])

@@ -441,8 +441,32 @@ def test_an_audit_that_cannot_be_written_stops_no_command(make: Any, capsys: Any
     shell = make()
     shell.audit_path.mkdir(parents=True)
     response = ask(shell, "ss -tln")
-    assert response["status"] == "completed"
+    assert (response["status"], response["audit_written"]) == ("completed", False)
     assert "the audit has a gap at s1_001" in capsys.readouterr().err
+    shell.audit_path.rmdir()
+    assert "audit_written" not in ask(shell, "ss -tln")
+    assert [record["audit_id"] for record in records(shell)] == ["s1_001", "s1_002"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a full disk is made with a mount")
+@pytest.mark.needs("unshare", "mount")
+def test_an_approved_command_on_a_full_disk_runs_and_the_answer_says_that_it_left_no_record(tmp_path: Path) -> None:
+    code = (
+        "import json, sys\n"
+        "from ghost.shell import SafeExecShell, HitlDecision\n"
+        f"shell = SafeExecShell('s1', lambda *_: HitlDecision('approve'), {str(tmp_path)!r})\n"
+        "answer = shell.execute({'command': 'echo done', 'reasoning': 'x'})\n"
+        "print(json.dumps(answer))\n"
+    )
+    full = f"mount -t tmpfs -o size=4k tmpfs {tmp_path} && dd if=/dev/zero of={tmp_path}/x bs=4k count=1 2>/dev/null"
+    words = ["unshare", "--mount", "sh", "-c", f'{full}; exec "$@"', "sh", sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("this root may not make a mount namespace")
+    answer = json.loads(done.stdout)
+    assert (answer["output"], answer["exit_code"], answer["audit_written"]) == ("done\n", 0, False)
+    assert "the audit has a gap at s1_001" in done.stderr
+    assert "No space left on device" in done.stderr
 
 
 def test_files_are_their_owners_alone(make: Any) -> None:

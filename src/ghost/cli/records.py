@@ -1,4 +1,7 @@
-"""`ghost sessions`, `ghost audit show`, `verify` and `export`. Nothing of a session is changed."""
+"""`ghost sessions`, `ghost audit show`, `verify` and `export`.
+
+Nothing of a session is changed, but that a command whose process was ended is put on record as interrupted.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import hashlib
 import json
 import os
 import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ghost import __version__
 from ghost.agent import Check, Evidence, Workspace, load_session, tag_of
-from ghost.cli.wiring import load_settings, open_workspace, recorded
+from ghost.cli.wiring import Recorded, load_settings, open_workspace, recorded
 from ghost.cli.words import plain
 from ghost.errors import RecordError
 from ghost.records import is_locked, read_json
+from ghost.shell import SafeExecShell
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
@@ -53,7 +58,7 @@ def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, A
 
 
 def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> None:
-    paths = recorded(session_id, workspace_option, load_settings()).paths
+    paths = _opened(session_id, workspace_option).paths
     evidence = Evidence(paths.shell_audit)
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
@@ -64,20 +69,51 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
         exit_code = record.get("exit_code")
         ended = "" if exit_code is None else f"  exit {exit_code}"
         print(plain(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
-        print(f"    $ {plain(str(record.get('modified_command') or record.get('command')))}")
+        print(f"    $ {plain(_command(record))}")
         print(f"    why: {plain(str(record.get('reasoning')))}")
+        if _is_interrupted(record):
+            print(f"    {CUT_OFF}")
     if paths.intent.exists():
-        begun = read_json(paths.intent)
-        print(f"cut off, or still running, since {plain(str(begun.get('timestamp')))}: its end is not on record")
-        print(f"    $ {plain(str(begun.get('command')))}")
+        for line in _open_intent(paths.intent):
+            print(line)
     for number in evidence.broken_lines:
         print(f"line {number} cannot be read")
     print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")
 
 
+CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"
+
+
+def _opened(session_id: str, workspace_option: Path | None) -> Recorded:
+    """The records of a session, once what was cut off beside them is on record too."""
+    records = recorded(session_id, workspace_option, load_settings())
+    SafeExecShell.record_interrupted(records.paths.audit_dir)
+    return records
+
+
+def _is_interrupted(record: Mapping[str, Any]) -> bool:
+    return record.get("error") == "interrupted"
+
+
+def _command(record: Mapping[str, Any]) -> str:
+    return str(record.get("modified_command") or record.get("command"))
+
+
+def _open_intent(path: Path) -> Iterator[str]:
+    """What is known of a command that still runs, or whose end could not be recorded."""
+    try:
+        begun = read_json(path)
+    except (FileNotFoundError, RecordError) as error:
+        yield f"a command was begun, and which cannot be read: {plain(str(error))}"
+        return
+    known = begun if isinstance(begun, dict) else {}
+    yield f"running, or not to be recorded, since {plain(str(known.get('timestamp')))}: its end is not on record"
+    yield f"    $ {plain(_command(known))}"
+
+
 def export(session_id: str, target: Path | None, workspace_option: Path | None, *, as_json: bool) -> int:
     """One file that holds all that a session put on record, and whether it holds. Exit status as of `verify`."""
-    records = recorded(session_id, workspace_option, load_settings())
+    records = _opened(session_id, workspace_option)
     paths, checks = records.paths, records.checks()
     files = (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
     contents = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
@@ -133,14 +169,24 @@ def _listed(checks: list[Check]) -> list[dict[str, Any]]:
 
 def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
     """Exit status 0 where everything holds, 1 where not."""
-    checks = recorded(session_id, workspace_option, load_settings()).checks()
+    records = _opened(session_id, workspace_option)
+    checks = records.checks()
     ok = all(check.ok for check in checks)
+    cut_off = [record for record in Evidence(records.paths.shell_audit).values() if _is_interrupted(record)]
     if as_json:
-        print(json.dumps({"session_id": session_id, "ok": ok, "checks": _listed(checks)}, indent=2))
+        interrupted = [record["audit_id"] for record in cut_off]
+        answer = {"session_id": session_id, "ok": ok, "checks": _listed(checks), "interrupted": interrupted}
+        print(json.dumps(answer, indent=2))
         return 0 if ok else 1
     for item in checks:
         print(f"{'OK  ' if item.ok else 'FAIL'}  {item.name}: {plain(item.detail)}")
         for problem in item.problems:
             print(f"        {plain(problem)}")
+    for record in cut_off:
+        print(f"NOTE  {record['audit_id']}: {CUT_OFF}")
+        print(f"        $ {plain(_command(record))}")
+    if records.paths.intent.exists():
+        for line in _open_intent(records.paths.intent):
+            print(f"      {line}")
     print(f"{session_id}: {'every record and citation holds' if ok else 'NOT trustworthy: see FAIL above'}")
     return 0 if ok else 1

@@ -12,7 +12,7 @@ from ghost.cli.gates import PlainGate, TerminalGate
 from ghost.cli.narration import terminal
 from ghost.cli.wiring import load_settings, open_workspace, to_stderr
 from ghost.cli.words import plain, plain_lines
-from ghost.records import SystemClock, new_session_id, private_dir, write_json
+from ghost.records import SystemClock, new_session_id
 from ghost.shell import SafeExecShell
 
 _FAILED = 1
@@ -22,7 +22,6 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
     """Exit status: the command's own where it ran, 1 where it did not."""
     settings = load_settings()
     workspace = open_workspace(workspace_option, settings)
-    private_dir(workspace.audit_dir)
     errors = to_stderr()
     gate = TerminalGate(errors) if terminal() else PlainGate(sys.stderr, sys.stdin)
     moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
@@ -34,10 +33,7 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
         timeout_seconds=settings.command_timeout_seconds,
         roots=[Path.cwd(), workspace.root, workspace.capture_dir],
     )
-    try:
-        response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
-    finally:
-        write_json(shell.audit_path.with_suffix(".jsonl.head"), shell.audit_head.as_dict())
+    response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
     if as_json:
         print(json.dumps(response, ensure_ascii=False, indent=2))
     else:
@@ -48,6 +44,8 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
             f"[Shell] {response['classification']} — {response['action'] or response['error']}"
             f"  (audit: {response['audit_id']})\n"
         )
+        if not response.get("audit_written", True):
+            sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {workspace.audit_dir} could not be written\n")
         if response["status"] == "error":
             sys.stderr.write(f"ghost: not run to its end: {_reason(command, str(response['error']))}\n")
     exit_code = response["exit_code"]

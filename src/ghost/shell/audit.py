@@ -1,7 +1,7 @@
 """The audit of one session: a record per command, chained by hash, and an intent beside it while a command runs.
 
 It only writes. What it is given is already processed: no raw output and no secret may reach it. A failure to write is
-said on standard error and stops nothing.
+said on standard error and to the caller, and stops nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +10,22 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ghost.errors import RecordError
-from ghost.records import ChainedLog, Head, private_dir, read_json, read_valid_records, write_json
+from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell.decision import SAFE
+from ghost.shell.intent import Intent, left_behind, to_disk
 
 SUMMARY_CHARACTERS = 200
+MAX_UNWRITTEN = 100
+"""Records kept while they cannot be written; a disk may be full for a while."""
+OTHER_PROCESS_SECONDS = 1.0
+"""How long a session waits for a process that is just recording what was cut off of it."""
+_INTENT = ".intent.json"
 
 
 @dataclass(frozen=True)
@@ -61,17 +68,20 @@ class AuditRecord:
 
 
 class ShellAudit:
-    """The audit file of one session and its intent file. A command that a crash cut off is recorded at start-up."""
+    """The audit file of one session and its intent. What crashes cut off in the directory is recorded at start-up."""
 
     def __init__(self, directory: Path, session_id: str, warn: Callable[[str], None] | None = None) -> None:
         self.session_id = session_id
-        self.path = directory / f"shell_audit_{session_id}.jsonl"
-        self.intent_path = directory / f"shell_audit_{session_id}.intent.json"
-        self.head_path = directory / f"{self.path.name}.head"
+        self.path = audit_path(directory, session_id)
+        self.head_path = head_path(self.path)
+        self.intent_path = intent_path(directory, session_id)
         self._warn = warn if warn is not None else _warn_on_stderr
+        self._intent = Intent(self.intent_path)
+        self._unwritten: list[dict[str, Any]] = []
+        record_interrupted(directory)
+        self._settle_own()
         self._log = ChainedLog(self.path)
         self._sequence = self._last_sequence()
-        self._record_interrupted()
 
     @property
     def head(self) -> Head:
@@ -93,26 +103,38 @@ class ShellAudit:
         than most such commands take.
         """
         try:
-            if record.classification == SAFE:
-                private_dir(self.intent_path.parent)
-                _replace(self.intent_path, record.as_dict())
-            else:
-                write_json(self.intent_path, record.as_dict())
+            self._intent.state(record.as_dict(), on_disk=record.classification != SAFE)
         except (RecordError, OSError, ValueError) as error:
             self._warn(f"the intent of {record.audit_id} is not written: {error}")
 
-    def write(self, record: AuditRecord) -> None:
-        """Appends the record of a command, then saves the head of the chain and removes the intent."""
-        self._append(record.as_dict(), record.audit_id)
+    def write(self, record: AuditRecord) -> bool:
+        """Appends the record of a command, then saves the head of the chain and removes the intent.
 
-    def _append(self, record: dict[str, Any], audit_id: str) -> None:
+        False where the record is not on the disk. It is then kept, and written before the next one if that works.
+        """
+        self._unwritten = [*self._unwritten, record.as_dict()][-MAX_UNWRITTEN:]
         try:
-            self._log.append(record)
-            _to_disk(self.path)
-            _replace(self.head_path, self._log.head.as_dict())
-            self.intent_path.unlink(missing_ok=True)
+            while self._unwritten:
+                self._log.append(self._unwritten[0])
+                del self._unwritten[0]
+            to_disk(self.path)
         except (RecordError, OSError) as error:
-            self._warn(f"the audit has a gap at {audit_id}: {error}")
+            self._warn(f"the audit has a gap at {record.audit_id}: {error}")
+            return False
+        try:
+            _save_head(self._log)
+            self._intent.remove()
+        except OSError as error:
+            self._warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
+        return True
+
+    def _settle_own(self) -> None:
+        try:
+            _settle(self.intent_path, OTHER_PROCESS_SECONDS)
+            if self.intent_path.exists():
+                self._warn(f"another process runs a command of {self.session_id}: use a session of your own")
+        except RecordError as error:
+            self._warn(f"a command was interrupted, and is not on record: {error}")
 
     def _last_sequence(self) -> int:
         try:
@@ -123,56 +145,81 @@ class ShellAudit:
             return 0
         return max([lines, *(n for r in records if isinstance(n := r.get("sequence"), int))], default=0)
 
-    def _record_interrupted(self) -> None:
-        """Turns an intent that nothing followed into an `interrupted` record."""
+
+def audit_path(directory: Path, session_id: str) -> Path:
+    return directory / f"shell_audit_{session_id}.jsonl"
+
+
+def head_path(audit: Path) -> Path:
+    return audit.with_name(f"{audit.name}.head")
+
+
+def intent_path(directory: Path, session_id: str) -> Path:
+    return directory / f"shell_audit_{session_id}{_INTENT}"
+
+
+def record_interrupted(directory: Path) -> list[str]:
+    """Turns every intent in a directory whose process has ended into an `interrupted` record of its session.
+
+    Answers the audit ids of what it recorded. The record says what was about to run, and claims nothing of how it
+    ended. What cannot be read or written stays as it is, for `verify` to tell.
+    """
+    recorded = []
+    for path in sorted(directory.glob(f"shell_audit_*{_INTENT}")):
+        with suppress(RecordError):
+            recorded.append(_settle(path))
+    return [audit_id for audit_id in recorded if audit_id is not None]
+
+
+def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
+    """The audit id of the record that was made of one intent; None where none was left behind.
+
+    Raises `RecordError` where the intent does not say what was to run, or no record can be made of it.
+    """
+    session_id = intent.name.removeprefix("shell_audit_").removesuffix(_INTENT)
+    log = ChainedLog(audit_path(intent.parent, session_id))
+    with left_behind(intent, patience_seconds) as stated:
+        if stated is None:
+            return None
+        record = _interrupted(stated, session_id, intent)
         try:
-            intent = read_json(self.intent_path)
-        except FileNotFoundError:
-            return
-        except RecordError as error:
-            self._warn(f"a command was interrupted, and what it was cannot be read: {error}")
-            return
-        known = intent if isinstance(intent, dict) else {}
-        fields = {name: known[name] for name in AuditRecord.__dataclass_fields__ if name in known}
-        try:
-            record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=())
-        except TypeError as error:
-            self._warn(f"a command was interrupted, and {self.intent_path} does not say which: {error}")
-            return
-        if self._recorded(record.audit_id):
-            self.intent_path.unlink(missing_ok=True)  # the crash came after the record was written
-            return
-        if isinstance(record.sequence, int):
-            self._sequence = max(self._sequence, record.sequence)
-        self.write(replace(record, status="error", error="interrupted"))
-
-    def _recorded(self, audit_id: str) -> bool:
-        records, _ = read_valid_records(self.path)
-        return any(record.get("audit_id") == audit_id for record in records)
+            on_record = any(r.get("audit_id") == record.audit_id for r in read_valid_records(log.path)[0])
+            if not on_record:  # else the crash came after the record was written
+                log.append(record.as_dict())
+                to_disk(log.path)
+                _save_head(log)
+            intent.unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot write {log.path} ({error.strerror}): check the permissions") from error
+        return None if on_record else record.audit_id
 
 
-def _replace(path: Path, value: dict[str, Any]) -> None:
+def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
+    known = stated if isinstance(stated, dict) else {}
+    fields = {name: known[name] for name in AuditRecord.__dataclass_fields__ if name in known}
+    try:
+        record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=())
+    except TypeError as error:
+        raise RecordError(f"{intent} does not say which command it was ({error}): remove it") from error
+    if record.session_id != session_id or not isinstance(record.sequence, int):
+        raise RecordError(f"{intent} is of no command of {session_id}: remove it")
+    return replace(record, status="error", error="interrupted")
+
+
+def _save_head(log: ChainedLog) -> None:
     """Whole or not there for every process, without waiting for the disk.
 
-    Of the head, which a crash of the machine may leave at an earlier record: the records after it still verify.
+    A crash of the machine may leave an earlier head: the records after it still verify.
     """
+    path = head_path(log.path)
     temporary = path.with_name(f".{path.name}.new")
     with open(temporary, "w", encoding="utf-8", opener=_private) as file:
-        file.write(json.dumps(value) + "\n")
+        file.write(json.dumps(log.head.as_dict()) + "\n")
     temporary.replace(path)
 
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _to_disk(path: Path) -> None:
-    """Not only handed to the system: a record outlives a crash of the machine."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _warn_on_stderr(message: str) -> None:

@@ -17,7 +17,7 @@ from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
 from ghost.shell.addresses import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
 from ghost.shell.anonymize import TopologyAnonymizer
-from ghost.shell.audit import AuditRecord, ShellAudit
+from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.classify import decide
 from ghost.shell.decision import SAFE, Decision
 from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
@@ -97,6 +97,11 @@ class SafeExecShell:
         """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""
         return explain(command, roots)
 
+    @staticmethod
+    def record_interrupted(audit_dir: str | Path) -> list[str]:
+        """Records the commands of a directory that were cut off with their process, and answers their audit ids."""
+        return record_interrupted(Path(audit_dir))
+
     def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Takes one command through the four stages and answers with the fields of the response.
 
@@ -121,16 +126,16 @@ class SafeExecShell:
         passage = self._pass_gate(command, decision, reasoning)
         record = self._record(sequence, audit_id, command, reasoning, passage)
         if passage.status != "passed":
-            self._audit.write(record)
+            written = self._audit.write(record)
             if passage.interrupted is not None:
                 raise passage.interrupted
-            return self._answer(record, self._no_output())
+            return self._answer(record, self._no_output(), written)
 
         # Stage 3: execute
         self._audit.begin(record)
         try:
             finished = self._run(passage.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
-        except KeyboardInterrupt:
+        except BaseException:  # whatever takes this process out of here, the command was begun
             self._audit.write(replace(record, status="error", error="interrupted"))
             raise
         record = replace(
@@ -150,8 +155,7 @@ class SafeExecShell:
             except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
                 record = replace(record, status="error", error="redaction_failure")
         record = _with_output(record, output)
-        self._audit.write(record)
-        return self._answer(record, output)
+        return self._answer(record, output, self._audit.write(record))
 
     def _judge(self, command: str) -> Decision:
         return decide(command, self._roots)
@@ -232,8 +236,9 @@ class SafeExecShell:
     def _no_output(self) -> Output:
         return no_output(self._anonymizer)
 
-    def _answer(self, record: AuditRecord, output: Output) -> dict[str, Any]:
-        return _response(
+    def _answer(self, record: AuditRecord, output: Output, audit_written: bool) -> dict[str, Any]:
+        """The response; `audit_written` is in it where it is false: the command is not on record."""
+        answer = _response(
             record.audit_id,
             record.status,
             record.classification,
@@ -243,8 +248,9 @@ class SafeExecShell:
             exit_code=record.exit_code,
             denial_reason=record.denial_reason,
             duration_seconds=record.duration_seconds,
-            sandbox=list(record.sandbox),
+            sandbox=record.sandbox,
         )
+        return answer if audit_written else {**answer, "audit_written": False}
 
 
 @dataclass(frozen=True)
