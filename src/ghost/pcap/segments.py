@@ -18,9 +18,11 @@ from ghost.pcap.layout import (
     D_MIN_RTT,
     D_SMALLEST_LOST,
     D_TAIL,
+    E_ACK_RTT,
     E_CAPTURE_GAP,
     E_LOST_DOWNSTREAM,
     E_NEEDLESS,
+    E_ZERO_WINDOW_PROBE_ACK,
     G_END,
     G_FRAME,
     G_KIND,
@@ -49,10 +51,10 @@ _MOST_HOLES = 256
 
 
 def note(kind: int, side: int, frame: int, sides: Ints, events: Ints, counts: Ints) -> None:
-    """Count an event of a side; the first frames are kept as evidence."""
+    """Count an event of a side; the first frames are kept as evidence, where the model has a place for them."""
     at = side * SIDE + D_EVENTS + kind
     sides[at] = sides[at] + 1
-    if sides[at] <= SAMPLE_FRAMES:
+    if sides[at] <= SAMPLE_FRAMES and not E_ZERO_WINDOW_PROBE_ACK <= kind <= E_ACK_RTT:
         row = counts[N_EVENTS] * 3
         events[row] = side
         events[row + 1] = kind

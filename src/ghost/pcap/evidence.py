@@ -1,0 +1,42 @@
+"""The first frames of each kind of event of each side of a stream. Holds numbers, judges nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghost.pcap.layout import EVENTS
+from ghost.pcap.vectors import Array
+
+_SHIFT = np.uint64(32)
+
+
+class Evidence:
+    """A log of (side, kind, frame), in order when it is asked. An entry is one number: side and kind, then frame."""
+
+    def __init__(self) -> None:
+        self._parts: list[NDArray[np.uint64]] = []
+        self._ordered = True
+
+    def add(self, sides: Array, kinds: Array, frames: Array) -> None:
+        self._parts.append(((sides * EVENTS + kinds).astype(np.uint64) << _SHIFT) | frames.astype(np.uint64))
+        self._ordered = False
+
+    def merge(self, other: Evidence, side_of: Array) -> None:
+        """Add what another part logged, whose sides are `side_of[side]` here."""
+        log = other._log()
+        keys = (log >> _SHIFT).astype(np.int64)
+        self.add(side_of[keys // EVENTS], keys % EVENTS, (log & np.uint64(0xFFFFFFFF)).astype(np.int64))
+
+    def of(self, side: int, kind: int) -> tuple[int, ...]:
+        """The frames, ascending."""
+        log = self._log()
+        key = side * EVENTS + kind
+        start, stop = np.searchsorted(log, np.array([key << 32, (key + 1) << 32], np.uint64))
+        return tuple((log[start:stop] & np.uint64(0xFFFFFFFF)).tolist())
+
+    def _log(self) -> NDArray[np.uint64]:
+        if not self._ordered or not self._parts:
+            log = np.sort(np.concatenate([*self._parts, np.zeros(0, np.uint64)]))
+            self._parts, self._ordered = [log], True
+        return self._parts[0]
