@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ghost.shell.classify import classify, decide
 from ghost.shell.decision import FORBIDDEN, RISKY, SAFE
+from ghost.shell.gate import HitlDecision, pass_gate
 from ghost.shell.grammar import built_in
 from ghost.shell.parse import MAX_LENGTH
 
@@ -424,3 +425,36 @@ def test_what_only_prints_or_asks_one_ordinary_host_is_safe(command: str) -> Non
 
 def test_a_megabyte_is_refused_at_once() -> None:
     assert decide("ping " + "a" * 1_000_000).problem == "command_too_long"
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        ("az vm run-command invoke -g g -n v --command-id RunShellScript --scripts 'a\nb'", False),
+        ("ping -c 1 '10.0.2.4\n'", False),
+        ('dig "a\tb"', False),
+        ("ping -c 1 10.0.2.4 \x00", False),
+        ("ping -c 1 'open", False),
+        ("pіng -c 1 10.0.2.4", False),
+        ("ping -c 1 10.0.2.4 | sort", True),
+        ("./ping -c 1 10.0.2.4", True),
+        ("az vm start -g g -n v", True),
+    ],
+)
+def test_nobody_is_asked_about_what_cannot_run_and_holds_no_command_that_could(command: str, asked: bool) -> None:
+    prompts: list[str] = []
+
+    def deny(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        prompts.append(command)
+        return HitlDecision("deny")
+
+    decision = decide(command)
+    passage = pass_gate(command, decision, "because", decide, deny)
+
+    assert decision.classification == RISKY
+    assert bool(prompts) is asked
+    assert (passage.status, passage.error) == (("denied", None) if asked else ("error", "unsupported_syntax"))
+
+
+def test_a_line_break_in_quotes_is_named() -> None:
+    assert "a line break (U+000A) in quotes" in decide("dig 'a\nb'").explanation

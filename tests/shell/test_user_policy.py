@@ -9,6 +9,7 @@ import pytest
 
 from ghost.errors import ConfigurationError
 from ghost.shell.classify import decide
+from ghost.shell.explain import explain
 from ghost.shell.user_policy import VARIABLE, grammars, user_grammars
 
 IPCALC = """
@@ -69,7 +70,9 @@ def test_a_users_table_neither_changes_a_program_nor_allows_one_that_does_more(d
         (("clusters = true", "clusters = "), "cannot be read"),
         (("clusters = true", 'spellings = [".*"]'), "leave it out"),
         (("clusters = true", "operands_are_urls = true"), "leave it out"),
-        (('flags = ["-b", "-n"]', "flags = 3"), "cannot be read"),
+        (('flags = ["-b", "-n"]', "flags = 3"), "'flags' of a policy table is no list"),
+        (('flags = ["-b", "-n"]', 'flags = "-b -n"'), "'flags' of a policy table is no list"),
+        (('operands = ["PREFIX"]', "at_most = 3"), "'at_most' without 'operands'"),
         (('"PREFIX"', '"MATCH ("'), "cannot be read"),
     ],
 )
@@ -89,6 +92,29 @@ def test_a_broken_file_makes_every_command_ask_and_say_why(directory: Path) -> N
     assert (decision.classification, decision.rule, decision.arguments) == ("RISKY", "policy: unusable", None)
     assert "ipcalc.toml" in decision.explanation
     assert decide("rm -rf /").classification == "FORBIDDEN"
+
+
+def test_a_broken_file_is_explained_with_its_fault_and_nobody_is_asked(directory: Path) -> None:
+    path = write(directory, "program = ")
+
+    told = explain("ping -c 1 127.0.0.1 | tee x")
+    assert (told["classification"], told["rule"], told["safe_form"]) == ("RISKY", "pattern: operator", None)
+    told = explain("ping -c 1 127.0.0.1")
+    assert (told["classification"], told["rule"], told["safe_form"]) == ("RISKY", "policy: unusable", None)
+    assert str(path) in told["explanation"]
+    assert "Mend the policy file" in told["fix"]
+    assert told["parse"]["options"] == [{"option": "-c", "value": "1"}]
+    assert decide("ping -c 1 127.0.0.1").refused_unasked
+
+
+def test_a_directory_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/nonexistent/policy")
+    grammars.cache_clear()
+
+    told = explain("dig example.com")
+
+    assert (told["classification"], told["rule"]) == ("RISKY", "policy: unusable")
+    assert "/nonexistent/policy cannot be read" in told["explanation"]
 
 
 def test_what_others_can_write_is_not_read(directory: Path) -> None:

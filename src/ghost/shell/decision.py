@@ -38,3 +38,13 @@ class Decision:
     environment: Environment = "local"
     hosts: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def refused_unasked(self) -> bool:
+        """Whether nobody is asked, since no approval makes it run and no part of it is a command: a control character,
+        an open quote, too many characters, no usable policy. Behind an operator there is a command that a person may
+        want to run instead, so that is asked for.
+        """
+        return self.problem in ("command_too_long", "empty_command") or (
+            self.problem is not None and self.rule.startswith(("syntax:", "policy:"))
+        )

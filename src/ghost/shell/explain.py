@@ -7,14 +7,15 @@ options that are not SAFE, and what a table requires is added; a word that says 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ghost.errors import ConfigurationError
 from ghost.shell.classify import decide
 from ghost.shell.decision import FORBIDDEN, SAFE, Decision
-from ghost.shell.grammar import Part
+from ghost.shell.grammar import Grammar, Part, built_in
 from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
 from ghost.shell.user_policy import grammars
 
@@ -31,7 +32,8 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
     places = tuple(map(Path, roots)) if roots is not None else None
     decision = decide(command, places)
     line = parse(command.strip()[:MAX_LENGTH])
-    safe_form = None if decision.classification in (SAFE, FORBIDDEN) else _nearest_safe(line, decision, places)
+    is_open = decision.classification not in (SAFE, FORBIDDEN) and not decision.rule.startswith("policy:")
+    safe_form = _nearest_safe(line, decision, places) if is_open else None
     return {
         "classification": decision.classification,
         "tier": decision.tier,
@@ -48,20 +50,32 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
     }
 
 
+def _tables() -> Mapping[str, Grammar]:
+    """To take the command apart only: with a broken file of the user `decide` finds nothing SAFE."""
+    try:
+        return grammars()
+    except ConfigurationError:
+        return built_in()
+
+
 def _fix(decision: Decision, safe_form: str | None) -> str | None:
     if decision.classification == SAFE:
         return None
     if decision.classification == FORBIDDEN:
         return "Nothing makes it SAFE, and nobody can approve it."
+    if decision.rule.startswith("policy:"):
+        return "Mend the policy file that is named above; until then no command is SAFE, and none runs."
     if safe_form is not None:
         return f"This would be SAFE: {safe_form}"
+    if decision.problem is not None:
+        return "It cannot run as written, approved or not: write one plain command."
     return "No form of it near this one is SAFE; a person has to approve it, or use another command."
 
 
 def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
     """The command taken apart as its program would; what stands behind an operator is not taken apart."""
     words = line.segments[0] if line.segments else ()
-    if decision.program in grammars() and decision.arguments is not None and line.fault is None:
+    if decision.program in _tables() and decision.arguments is not None and line.fault is None:
         words = (decision.program, *words[len(words) - _count_of_own_words(decision) :])
     program = words[0] if words else ""
     parts = _parts(words)
@@ -78,14 +92,14 @@ def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
 def _count_of_own_words(decision: Decision) -> int:
     """How many words behind the program's name are the command's own: hardening is put in front of them."""
     assert decision.arguments is not None
-    hardening = len(grammars()[decision.program].harden) if decision.classification == SAFE else 0
+    hardening = len(_tables()[decision.program].harden) if decision.classification == SAFE else 0
     return len(decision.arguments) - 1 - hardening
 
 
 def _parts(words: Sequence[str]) -> list[Part]:
     if not words:
         return []
-    if grammar := grammars().get(words[0]):
+    if grammar := _tables().get(words[0]):
         return list(grammar.read(words))
     return list(_az_parts(words) if words[0] == "az" else _plain_parts(words))
 
@@ -154,7 +168,7 @@ def _unwrapped(words: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
             break
     if not words:
         return ()
-    if words[0] not in grammars() and decision.program in grammars() and decision.arguments is not None:
+    if words[0] not in _tables() and decision.program in _tables() and decision.arguments is not None:
         return (decision.program, *decision.arguments[1:])
     return (words[0].rpartition("/")[2], *words[1:])
 
@@ -174,7 +188,7 @@ def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _with_one_less(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    grammar = grammars().get(words[0])
+    grammar = _tables().get(words[0])
     for index, word in enumerate(words[1:], start=1):
         if not word.startswith(grammar.prefixes if grammar else "-") or len(word) < 2:
             continue

@@ -55,8 +55,8 @@ def pass_gate(
     """Lets SAFE commands through, asks about RISKY ones, refuses FORBIDDEN ones. Never raises."""
     if decision.classification == FORBIDDEN:
         return Passage("error", command, decision, None, error="forbidden_command")
-    if decision.problem == "command_too_long":
-        return Passage("error", command, decision, None, error="command_too_long")
+    if decision.refused_unasked:
+        return Passage("error", command, decision, None, error=decision.problem)
     if decision.classification == SAFE:
         return Passage("passed", command, decision, "auto_approved")
     if callback is None:
@@ -84,7 +84,7 @@ def pass_gate(
             break
         command = modified = str(answer.modified_command)
         decision = judge(command)
-        if decision.classification == FORBIDDEN or decision.problem in ("command_too_long", "empty_command"):
+        if decision.classification == FORBIDDEN or decision.refused_unasked:
             error = "forbidden_command" if decision.classification == FORBIDDEN else decision.problem
             return Passage("error", command, decision, "user_modified", "modify", None, modified, error)
         if decision.classification == SAFE:

@@ -18,6 +18,7 @@ must match and that must not, and they are checked when it is loaded.
     alone       options that are SAFE as the only word, such as --version
     variables   environment variables the run must have, so that no file of the user adds options or code
     spellings   other first words that mean this program, as regular expressions over the first words
+    sentence    the type of all operands together, where the program joins them by blanks: tcpdump's filter
     operands_are_urls  the operands' hosts must be resolved and judged before the run
 """
 
@@ -117,6 +118,7 @@ class Grammar:
     variables: tuple[tuple[str, str], ...]
     spelling_patterns: tuple[re.Pattern[str], ...]
     operands_are_urls: bool
+    sentence: Check | None
     prefixes: tuple[str, ...]
 
     def read(self, words: Sequence[str]) -> tuple[Part, ...]:
@@ -224,7 +226,8 @@ class Grammar:
         forms = [form for form in self.forms if form.leads(operands)]
         faults = [form.fault(operands, roots) for form in forms]
         if None in faults:
-            return None
+            reason = self.sentence(" ".join(operands), roots) if self.sentence is not None and operands else None
+            return self._refuse("filter", f"the filter {_shown(' '.join(operands))} {reason}.") if reason else None
         shown = " ".join(operands[:3])
         for words in (" ".join(operands[:2]), *operands[:1], *operands[1:3]):
             if known := self.risks.get(words):
@@ -244,7 +247,11 @@ def _shown(value: str) -> str:
 _KEYS = frozenset((
     "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "repeatable",
     "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden", "alone",
-    "variables", "spellings", "operands_are_urls", "prefixes", "examples",
+    "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
+))  # fmt: skip
+_LISTS = frozenset((
+    "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
+    "spellings", "prefixes",
 ))  # fmt: skip
 _FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most"))
 
@@ -252,6 +259,9 @@ _FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_mo
 def parse_grammar(table: Mapping[str, Any]) -> Grammar:
     for key in (*(set(table) - _KEYS), *(key for form in table.get("forms", ()) for key in set(form) - _FORM_KEYS)):
         raise ConfigurationError(f"A policy table has the unknown key {key!r}; known: {', '.join(sorted(_KEYS))}.")
+    for key in _LISTS & table.keys():
+        if not isinstance(table[key], list):
+            raise ConfigurationError(f"{key!r} of a policy table is no list: write {key} = [...].")
     canonical: dict[str, str] = {}
     flags: set[str] = set()
     for spellings in table.get("flags", []):
@@ -286,6 +296,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         variables=tuple(table.get("variables", {}).items()),
         spelling_patterns=tuple(re.compile(text) for text in table.get("spellings", ())),
         operands_are_urls=table.get("operands_are_urls", False),
+        sentence=parse_type(table["sentence"]) if "sentence" in table else None,
         prefixes=tuple(table.get("prefixes", ("-",))),
     )
     _check_examples(grammar, table["examples"])
@@ -294,6 +305,8 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
 
 def _parse_form(form: Mapping[str, Any]) -> Form:
     operands = tuple(parse_type(text) for text in form.get("operands", ()))
+    if form.get("at_most", 0) > 0 and not operands:
+        raise ConfigurationError("A policy table has 'at_most' without 'operands': say of which type they are.")
     return Form(
         lead=tuple(frozenset(words.split()) for words in form.get("lead", ())),
         words=frozenset(form.get("words", "").split()),

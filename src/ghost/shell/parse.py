@@ -65,6 +65,8 @@ _OPERATOR_NAMES = {
     "<(": "process substitution", ">(": "process substitution", "(": "a subshell", ")": "a subshell",
 }  # fmt: skip
 
+_CONTROL_NAMES = {"\n": "a line break", "\r": "a carriage return", "\t": "a tab", "\0": "a NUL character"}
+
 _ONE_COMMAND = "The shell runs one plain command and interprets no operators: "
 _FIX = " Put it in quotes if it is text; otherwise run one command at a time."
 
@@ -204,7 +206,9 @@ def _check_characters(parts: _Assembly, text: str, *, quoted: bool = True) -> No
         )
         parts.blame("syntax: character", explanation)
     else:
+        what = _CONTROL_NAMES.get(character, "the control or invisible character")
         parts.blame(
             "syntax: control character",
-            f"The command holds the control or invisible character U+{ord(character):04X}. Remove it.",
+            f"The command holds {what} (U+{ord(character):04X}){' in quotes' if quoted else ''}, "
+            "with which nothing is run, approved or not. Write it in one line without it.",
         )

@@ -18,6 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
+from ghost.shell.packet_filters import (
+    fault_of_display_filter,
+    fault_of_field,
+    fault_of_packet_filter,
+    fault_of_statistic,
+)
 from ghost.shell.urls import fault_of_url, is_credential_service, lenient_ipv4, names_metadata, reachable
 
 
@@ -146,10 +152,6 @@ def _text(_: str) -> Check:
     return check
 
 
-def _host(_: str) -> Check:
-    return lambda value, _: fault_of_host(value)
-
-
 def fault_of_host(value: str) -> str | None:
     """A host name or one unicast address, in any spelling, that is no cloud's metadata service."""
     address = lenient_ipv4(value.removesuffix(".")) or _address(value)
@@ -250,8 +252,15 @@ def _outside(value: str, what: str, roots: Roots) -> str:
     return f"is really {real_path(value)}, outside the directories where {what}: {', '.join(roots.real)}"
 
 
-def _url(_: str) -> Check:
-    return lambda value, _: fault_of_url(value)
+def _by(fault_of: Callable[[str], str | None]) -> Callable[[str], Check]:
+    """A type without parameters."""
+    return lambda _: lambda value, _: fault_of(value)
+
+
+def _packet_filter(parameters: str) -> Check:
+    """`PACKET_FILTER tcp=20 udp=8`: how many bytes at the start of each layer are header."""
+    headers = {layer: int(length) for layer, _, length in (item.partition("=") for item in parameters.split())}
+    return lambda value, _: fault_of_packet_filter(headers, value)
 
 
 def _header(parameters: str) -> Check:
@@ -292,7 +301,7 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "MATCH": _match,
         "TOKENS": _tokens,
         "TEXT": _text,
-        "HOST": _host,
+        "HOST": _by(fault_of_host),
         "ADDRESS": _plain_address,
         "PREFIX": _prefix,
         "INTERFACE": _interface,
@@ -300,7 +309,11 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "SERVER": _server,
         "CAPTURE": _capture,
         "DIRECTORY": _directory,
-        "URL": _url,
+        "URL": _by(fault_of_url),
+        "FIELD": _by(fault_of_field),
+        "DISPLAY_FILTER": _by(fault_of_display_filter),
+        "STATISTIC": _by(fault_of_statistic),
+        "PACKET_FILTER": _packet_filter,
         "HEADER": _header,
         "TEMPLATE": _template,
     }

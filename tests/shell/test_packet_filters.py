@@ -1,0 +1,175 @@
+"""Filters over packets: what asks about headers is SAFE, what asks about payload is not, whatever words it takes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.shell.classify import decide
+from ghost.shell.packet_filters import fault_of_display_filter, fault_of_field, fault_of_statistic
+
+ABOUT_HEADERS = r"""
+ip.addr == 10.0.0.5 && tcp.port == 443
+!(ip.addr == 10.0.0.5)
+not arp and not (udp.port == 53)
+tcp.flags & 0x02
+tcp.flags.syn==1 && !tcp.flags.ack
+dns.flags.rcode == 3 || dns.time > 0.5
+eth.addr == 00:11:22:33:44:55
+eth.src[0:3] == 00:11:22
+ipv6.addr == fe80::1
+ip.src != 10.0.0.0/8
+tls.handshake.extensions_server_name contains "contoso"
+http.request.method == "GET"
+tcp.port in {80 443 8080}
+tcp.port in {8000..8010, 443}
+len(dns.qry.name) > 50
+lower(http.host) contains "api"
+kerberos.error_code == 25
+smb2.nt_status != 0x00000000
+sip.Status-Code >= 500
+sip.Method == "INVITE"
+frame.time >= "2026-05-01 00:00:00"
+http.request.uri contains "/api/orders"
+((tcp.srcport == 443) && (tcp.len > 0)) || icmp
+http.authorization
+ftp.response.code == 530 && ftp.request.command == "USER"
+ip.len - ip.hdr_len > 1000
+dns.qry.name matches "contoso\\.com$"
+""".strip().splitlines()
+
+ABOUT_PAYLOAD = r"""
+frame contains "password"
+frame[54:4] == 55:53:45:52
+(frame) contains "x"
+tcp matches "(?i)pass"
+tcp.payload[0:4] == 50:41:53:53
+ftp.request.arg matches "^s"
+ftp.request.arg > 5
+ftp.request.arg == A
+!(ftp.request.arg == "a")
+any ftp.request.arg == "a"
+ftp.request.arg#1 == "a"
+@ftp.request.arg contains 61
+upper(ftp.request.arg) == "A"
+len(http.authorization) > 10
+"PASS" in {frame}
+"x" == data.data
+ip.src == ftp.request.arg
+"x" == (ip.src or ftp.request.arg)
+(ip.src or ftp.request.arg) == "x"
+tcp.port == 80 && frame matches "x" || arp
+ip.reassembled.data contains 41
+quic.stream_data contains 41
+eth.trailer contains 41
+http.request.uri contains "token=a"
+http.request.full_uri matches "/a"
+snmp.community == "private"
+bthci_cmd.pin_code == 1234
+x.code == "s3cret9"
+x.code contains "a"
+_ws.col.info contains "PASS"
+${frame.number}
+ip.src==1.2.3.4 frame contains "a"
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", ABOUT_HEADERS)
+def test_a_filter_that_asks_about_headers_is_safe(text: str) -> None:
+    assert fault_of_display_filter(text) is None
+    assert decide(f"tshark -r /tmp/captures/a.pcap -Y {shlex.quote(text)}").classification == "SAFE"
+
+
+@pytest.mark.parametrize("text", ABOUT_PAYLOAD)
+def test_a_filter_that_asks_about_payload_is_not_safe_wherever_it_stands(text: str) -> None:
+    quoted = shlex.quote(text)
+    for command in (
+        f"tshark -r /tmp/captures/a.pcap -Y {quoted}",
+        f"tshark -r /tmp/captures/a.pcap --display-filter={quoted}",
+        f"tshark -2 -r /tmp/captures/a.pcap -R {quoted}",
+        f"tshark -r /tmp/captures/a.pcap {quoted}",
+        f"tshark -r /tmp/captures/a.pcap {' '.join(map(shlex.quote, text.split()))}",
+        f"tshark -r /tmp/captures/a.pcap -qz {shlex.quote('conv,tcp,' + text)}",
+        f"tshark -r /tmp/captures/a.pcap -qz {shlex.quote('io,stat,1,' + text)}",
+        f"tshark -r /tmp/captures/a.pcap -qz {shlex.quote('io,stat,1,COUNT(frame)' + text)}",
+    ):
+        assert decide(command).classification == "RISKY", command
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.sampled_from(ABOUT_PAYLOAD),
+    st.sampled_from(ABOUT_HEADERS),
+    st.sampled_from(["%s && %s", "%s or (%s)", "!(%s) and %s"]),
+)
+def test_a_question_about_payload_is_found_among_others(payload: str, header: str, form: str) -> None:
+    assert fault_of_display_filter(form % (payload, header)) is not None
+    assert fault_of_display_filter(form % (header, payload)) is not None
+    assert fault_of_display_filter(form % (header, header)) is None
+
+
+@given(st.text(alphabet="abcx.=<>!&|()[]{}\"'0123456789:, ~@#$", max_size=60))
+def test_any_text_is_judged(text: str) -> None:
+    assert fault_of_display_filter(text) is None or isinstance(fault_of_display_filter(text), str)
+
+
+@pytest.mark.parametrize(
+    ("filter_", "safe"),
+    [
+        ("tcp[tcpflags] & (tcp-syn|tcp-fin) != 0", True),
+        ("icmp[icmptype] == icmp-unreach", True),
+        ("tcp[13] & 4 != 0 and ip[6:2] & 0x1fff != 0", True),
+        ("((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0", True),
+        ("tcp[20:4] = 0x50415353", False),
+        ("tcp[19:2] = 0x5041", False),
+        ("tcp[((tcp[12:1] & 0xf0) >> 2):4] = 0x47455420", False),
+        ("tcp [ 40 ] = 80", False),
+        ("udp[8:4] = 0x70617373", False),
+        ("ether[54] = 80", False),
+        ("ip[0x28] = 80", False),
+        ("unknown[1] = 1", False),
+        ("tcp[tcpflags:4] = 1", False),
+    ],
+)
+def test_a_packet_filter_reads_the_bytes_of_headers_alone(filter_: str, safe: bool) -> None:
+    command = f"tcpdump -nn -r /tmp/captures/a.pcap {shlex.quote(filter_)}"
+    assert (decide(command).classification == "SAFE") is safe
+    if "-" not in filter_.split():  # a lone '-' is no word of a filter that is not quoted
+        command = f"tcpdump -nnr /tmp/captures/a.pcap {' '.join(map(shlex.quote, filter_.split()))}"
+        assert (decide(command).classification == "SAFE") is safe
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["ip.reassembled.data", "quic.dg", "tcp.options.unknown.payload", "eth.padding", "http.cookie", "frame.comment"],
+)
+def test_a_field_that_holds_payload_is_not_printed(field: str) -> None:
+    assert fault_of_field(field) is not None
+
+
+def test_a_statistic_of_a_payload_field_is_not_safe() -> None:
+    assert fault_of_statistic("io,stat,1,MIN(tcp.time_delta)tcp.time_delta") is None
+    assert fault_of_statistic("io,stat,1,COUNT(ftp.request.arg)ftp.request.arg") is not None
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+def test_no_field_that_tshark_calls_data_or_payload_counts_as_a_header() -> None:
+    listed = subprocess.run(
+        ["tshark", "-G", "fields"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"HOME": "/nonexistent", "PATH": "/usr/bin"},
+    ).stdout
+    rows = [line.split("\t") for line in listed.splitlines() if line.startswith("F\t")]
+    payload = [
+        row[2] for row in rows if row[3] == "FT_BYTES" and row[1].lower().split(" (")[0].endswith(("data", "payload"))
+    ]
+
+    assert len(payload) > 100
+    assert [name for name in payload if fault_of_field(name) is None and not name.startswith(("bgp.", "dhcp"))] == []
