@@ -6,7 +6,7 @@ read with `readinto` into one buffer that is used again, with the unfinished rec
 
 from __future__ import annotations
 
-import hashlib
+import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,18 +19,13 @@ from numpy.typing import NDArray
 
 from ghost.errors import CaptureError
 from ghost.pcap.layout import CAPTURED, FRAME, LINK, OFFSET, PACKET, TIME, WIRE
-from ghost.pcap.vectors import Array, Ints, Kernel, Vector
+from ghost.pcap.pcapng import dropped, interface
+from ghost.pcap.records import BATCH_FULL, DAMAGED, LARGEST_RECORD, LATEST_SECOND, OTHER_BLOCK, walk_pcap, walk_pcapng
+from ghost.pcap.source import Gunzip, Plain, ReadAhead, Source, hashed
+from ghost.pcap.vectors import Array, Kernel, Vector
 
-LARGEST_RECORD = 16 << 20
-"""A record that claims more is damage, not a packet."""
 BUFFER_BYTES = 4 << 20
 BATCH_PACKETS = 16384
-
-_LATEST_SECOND = 9_000_000_000
-"""Seconds beyond this do not fit 64 bits of nanoseconds; a damaged clock is held here."""
-
-# Why a walk stopped.
-NEEDS_MORE, BATCH_FULL, OTHER_BLOCK, DAMAGED = 0, 1, 2, 3
 
 _MAGIC = {
     b"\xd4\xc3\xb2\xa1": (False, 1000),
@@ -44,111 +39,6 @@ LINK_NAMES = {
     0: "NULL", 1: "ETHERNET", 9: "PPP", 12: "RAW", 14: "RAW", 101: "RAW", 108: "LOOP", 113: "LINUX_SLL",
     228: "IPV4", 229: "IPV6", 276: "LINUX_SLL2",
 }  # fmt: skip
-
-
-def walk_pcap(
-    buf: Ints, start: int, stop: int, big: int, unit: int, link: int, rows: Ints, frame: int, out: Ints
-) -> int:
-    """Rows of the whole records in `buf[start:stop]`; `out` gets where it stopped and why. Returns the row count."""
-    room = len(rows) // PACKET
-    count = 0
-    reason = NEEDS_MORE
-    while stop - start >= 16:
-        if count >= room:
-            reason = BATCH_FULL
-            break
-        if big:
-            seconds = (buf[start] << 24) | (buf[start + 1] << 16) | (buf[start + 2] << 8) | buf[start + 3]
-            part = (buf[start + 4] << 24) | (buf[start + 5] << 16) | (buf[start + 6] << 8) | buf[start + 7]
-            captured = (buf[start + 8] << 24) | (buf[start + 9] << 16) | (buf[start + 10] << 8) | buf[start + 11]
-            wire = (buf[start + 12] << 24) | (buf[start + 13] << 16) | (buf[start + 14] << 8) | buf[start + 15]
-        else:
-            seconds = (buf[start + 3] << 24) | (buf[start + 2] << 16) | (buf[start + 1] << 8) | buf[start]
-            part = (buf[start + 7] << 24) | (buf[start + 6] << 16) | (buf[start + 5] << 8) | buf[start + 4]
-            captured = (buf[start + 11] << 24) | (buf[start + 10] << 16) | (buf[start + 9] << 8) | buf[start + 8]
-            wire = (buf[start + 15] << 24) | (buf[start + 14] << 16) | (buf[start + 13] << 8) | buf[start + 12]
-        if captured > LARGEST_RECORD:
-            reason = DAMAGED
-            break
-        if stop - start - 16 < captured:
-            break
-        p = count * PACKET
-        rows[p + OFFSET] = start + 16
-        rows[p + CAPTURED] = captured
-        rows[p + WIRE] = wire
-        rows[p + TIME] = seconds * 1_000_000_000 + part * unit
-        rows[p + LINK] = link
-        rows[p + FRAME] = frame + count
-        count += 1
-        start += 16 + captured
-    out[0] = start
-    out[1] = reason
-    return count
-
-
-def walk_pcapng(
-    buf: Ints, start: int, stop: int, big: int, interfaces: Ints, known: int, rows: Ints, frame: int, out: Ints
-) -> int:
-    """The same for enhanced packet blocks; stops at any other block. `interfaces` holds link, units, offset, snap."""
-    room = len(rows) // PACKET
-    count = 0
-    reason = NEEDS_MORE
-    while stop - start >= 12:
-        if big:
-            kind = (buf[start] << 24) | (buf[start + 1] << 16) | (buf[start + 2] << 8) | buf[start + 3]
-            size = (buf[start + 4] << 24) | (buf[start + 5] << 16) | (buf[start + 6] << 8) | buf[start + 7]
-        else:
-            kind = (buf[start + 3] << 24) | (buf[start + 2] << 16) | (buf[start + 1] << 8) | buf[start]
-            size = (buf[start + 7] << 24) | (buf[start + 6] << 16) | (buf[start + 5] << 8) | buf[start + 4]
-        if kind != 6:
-            reason = OTHER_BLOCK
-            break
-        if size < 32 or size > LARGEST_RECORD:
-            reason = DAMAGED
-            break
-        if stop - start < size:
-            break
-        if count >= room:
-            reason = BATCH_FULL
-            break
-        o = start + 8
-        if big:
-            interface = (buf[o] << 24) | (buf[o + 1] << 16) | (buf[o + 2] << 8) | buf[o + 3]
-            high = (buf[o + 4] << 24) | (buf[o + 5] << 16) | (buf[o + 6] << 8) | buf[o + 7]
-            low = (buf[o + 8] << 24) | (buf[o + 9] << 16) | (buf[o + 10] << 8) | buf[o + 11]
-            captured = (buf[o + 12] << 24) | (buf[o + 13] << 16) | (buf[o + 14] << 8) | buf[o + 15]
-            wire = (buf[o + 16] << 24) | (buf[o + 17] << 16) | (buf[o + 18] << 8) | buf[o + 19]
-        else:
-            interface = (buf[o + 3] << 24) | (buf[o + 2] << 16) | (buf[o + 1] << 8) | buf[o]
-            high = (buf[o + 7] << 24) | (buf[o + 6] << 16) | (buf[o + 5] << 8) | buf[o + 4]
-            low = (buf[o + 11] << 24) | (buf[o + 10] << 16) | (buf[o + 9] << 8) | buf[o + 8]
-            captured = (buf[o + 15] << 24) | (buf[o + 14] << 16) | (buf[o + 13] << 8) | buf[o + 12]
-            wire = (buf[o + 19] << 24) | (buf[o + 18] << 16) | (buf[o + 17] << 8) | buf[o + 16]
-        if captured > size - 32 or interface >= known:
-            reason = DAMAGED
-            break
-        ticks = ((high & 0x7FFFFFFF) << 32) | low
-        units = interfaces[interface * 4 + 1]
-        seconds = ticks // units
-        rest = ticks - seconds * units
-        # The product of a finer clock would not fit 64 bits.
-        rest = rest // (units // 1_000_000_000) if units > 9_000_000_000 else rest * 1_000_000_000 // units
-        seconds = min(max(min(seconds, _LATEST_SECOND) + interfaces[interface * 4 + 2], 0), _LATEST_SECOND)
-        p = count * PACKET
-        rows[p + OFFSET] = o + 20
-        rows[p + CAPTURED] = captured
-        rows[p + WIRE] = wire
-        rows[p + TIME] = seconds * 1_000_000_000 + min(rest, 999_999_999)
-        rows[p + LINK] = interfaces[interface * 4]
-        rows[p + FRAME] = frame + count
-        count += 1
-        start += (size + 3) & 0x7FFFFFFC
-    out[0] = start
-    out[1] = reason
-    return count
-
-
-KERNELS = (walk_pcap, walk_pcapng)
 
 
 @dataclass(slots=True)
@@ -181,22 +71,6 @@ class Batch:
     buffer: NDArray[np.uint8]
     rows: Array
     count: int
-
-
-class _HashingReader:
-    """Hands on what it reads, and hashes it on the way."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self.hash = hashlib.sha256()
-        self.total = 0
-
-    def readinto(self, buffer: memoryview) -> int:
-        # Unbuffered: hashing costs about half a nanosecond a byte.
-        got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
-        self.hash.update(memoryview(buffer)[:got])
-        self.total += got
-        return got
 
 
 class CaptureReader:
@@ -232,17 +106,17 @@ class CaptureReader:
 
     def batches(self) -> Iterator[Batch]:
         with self._file as file:
-            hashing = _HashingReader(cast(BinaryIO, file))
-            self._stream: _HashingReader | _Gunzip = hashing
             try:
-                if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
-                    yield from self._compressed(hashing)
-                else:
-                    yield from self._any_format()
-                self._exhaust(hashing)
+                with hashed(cast(BinaryIO, file), os.fstat(file.fileno()).st_size) as source:
+                    self._stream: Source = source
+                    if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
+                        yield from self._compressed(source)
+                    else:
+                        yield from self._any_format()
+                    self._exhaust(source)
+                    self.facts.sha256, self.facts.file_bytes = source.sha256(), source.total
             except OSError as error:
                 raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
-            self.facts.sha256, self.facts.file_bytes = hashing.hash.hexdigest(), hashing.total
 
     def batches_around(self, frame: int, facts: FileFacts) -> Iterator[Batch]:
         """The batches from the one that holds `frame` on, of a file that was read before and gave `facts`."""
@@ -254,25 +128,25 @@ class CaptureReader:
         self.facts.interfaces = list(facts.interfaces)
         with self._file as file:
             file.seek(offset)
-            self._stream = _HashingReader(cast(BinaryIO, file))
+            self._stream = Plain(cast(BinaryIO, file))
             if facts.format == "pcapng":
                 yield from self._pcapng()
             else:
                 link, units, *_ = facts.interfaces[0]
                 yield from self._pcap_records(self._big, 1_000_000_000 // units, link)
 
-    def _compressed(self, hashing: _HashingReader) -> Iterator[Batch]:
+    def _compressed(self, source: Plain | ReadAhead) -> Iterator[Batch]:
         head = bytes(self._buffer[: self._stop])
         self._start = self._stop = 0
         self._ended = False
         self.facts.compressed = True
-        self._stream = _Gunzip(head, hashing)
+        self._stream = Gunzip(head, source)
         yield from self._any_format()
 
-    def _exhaust(self, hashing: _HashingReader) -> None:
+    def _exhaust(self, source: Plain | ReadAhead) -> None:
         """The hash is of the whole file, also where reading stopped at damage."""
         rest = memoryview(bytearray(1 << 16))
-        while hashing.readinto(rest):
+        while source.readinto(rest):
             pass
 
     def _fill(self, wanted: int) -> bool:
@@ -393,7 +267,7 @@ class CaptureReader:
         body = bytes(self._buffer[start + 8 : start + size - 4])
         packet = False
         if kind == 1 and len(body) >= 8:
-            self.facts.interfaces.append(_interface(body, order))
+            self.facts.interfaces.append(interface(body, order))
         elif kind == 5 and len(body) >= 12:
             self._statistics(body, order)
         elif kind in (2, 3):
@@ -420,7 +294,7 @@ class CaptureReader:
             captured = min(wire, snap or wire)
         self._rows[:PACKET] = 0
         seconds, rest = divmod(ticks, units)
-        seconds = min(max(min(seconds, _LATEST_SECOND) + shift, 0), _LATEST_SECOND)
+        seconds = min(max(min(seconds, LATEST_SECOND) + shift, 0), LATEST_SECOND)
         nanoseconds = min(rest // (units // 10**9) if units > 9 * 10**9 else rest * 10**9 // units, 999_999_999)
         for column, value in (
             (OFFSET, offset + head), (CAPTURED, min(captured, len(body) - head)), (WIRE, wire),
@@ -430,21 +304,15 @@ class CaptureReader:
         return True
 
     def _statistics(self, body: bytes, order: str) -> None:
-        """Interface statistics: what the kernel (ifdrop, 5) and the capturer (osdrop, 7) could not keep."""
-        interface = self._section_start + struct.unpack_from(f"{order}I", body)[0]
-        dropped = [
-            struct.unpack_from(f"{order}Q", value)[0]
-            for code, value in _options(body[12:], order)
-            if code in (5, 7) and len(value) == 8
-        ]
-        if dropped:
-            self.facts.dropped[interface] = sum(dropped)
+        count = dropped(body, order)
+        if count is not None:
+            self.facts.dropped[self._section_start + struct.unpack_from(f"{order}I", body)[0]] = count
 
     # ----------------------------------------------------------------------------------------------------- shared
 
     def _advance(self, count: int) -> Iterator[Batch]:
         if count:
-            if isinstance(self._stream, _HashingReader):
+            if isinstance(self._stream, Plain | ReadAhead):
                 offset = self._stream.total - (self._stop - self._start)
                 self.facts.entries.append((self._frame, offset, self._section_start, self._big))
             yield Batch(self._buffer, self._rows, count)
@@ -475,61 +343,6 @@ class CaptureReader:
         self.facts.truncated = True
 
 
-class _Gunzip:
-    """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
-
-    def __init__(self, head: bytes, compressed: _HashingReader) -> None:
-        self._compressed = compressed
-        self._pending = head
-        self._inflate = zlib.decompressobj(wbits=31)
-
-    def readinto(self, buffer: memoryview) -> int:
-        """Fill a part of the buffer; 0 at the end. Raises EOFError or zlib.error where the file is damaged."""
-        while True:
-            data = self._inflate.decompress(self._pending, len(buffer))
-            self._pending = self._inflate.unconsumed_tail
-            if data:
-                buffer[: len(data)] = data
-                return len(data)
-            if self._inflate.eof:
-                # Members may follow one another, and zeros may pad the last.
-                self._pending = (self._inflate.unused_data or self._more()).lstrip(b"\0")
-                if not self._pending:
-                    return 0
-                self._inflate = zlib.decompressobj(wbits=31)
-            elif not self._pending:
-                self._pending = self._more()
-                if not self._pending:
-                    raise EOFError("it ends before its end marker")
-
-    def _more(self) -> bytes:
-        piece = bytearray(1 << 16)
-        return bytes(piece[: self._compressed.readinto(memoryview(piece))])
-
-
 def _decoded_link(link: int) -> int:
     """Raw IP has two historic numbers besides its own."""
     return 101 if link in (12, 14) else link
-
-
-def _interface(body: bytes, order: str) -> tuple[int, int, int, int]:
-    link, _, snap = struct.unpack_from(f"{order}HHI", body)
-    units, shift = 1_000_000, 0
-    for code, value in _options(body[8:], order):
-        if code == 9 and len(value) >= 1:
-            resolution = value[0]
-            units = 1 << min(resolution & 0x7F, 62) if resolution & 0x80 else 10 ** min(resolution, 18)
-        elif code == 14 and len(value) == 8:
-            (shift,) = struct.unpack(f"{order}q", value)
-            shift = max(-_LATEST_SECOND, min(shift, _LATEST_SECOND))
-    return link, units, shift, snap if snap < 0x7FFFFFFF else 0
-
-
-def _options(body: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    at = 0
-    while at + 4 <= len(body):
-        code, size = struct.unpack_from(f"{order}HH", body, at)
-        if code == 0:
-            return
-        yield code, body[at + 4 : at + 4 + size]
-        at += 4 + ((size + 3) & ~3)

@@ -1,0 +1,146 @@
+"""The bytes of a capture file, hashed on the way: plain, read ahead by a thread, or inflated."""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Protocol
+
+_BLOCK = 1 << 20
+_BLOCKS = 8
+_WORTH_A_THREAD = 16 << 20
+
+
+class Source(Protocol):
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a part of the buffer; 0 at the end."""
+        ...
+
+
+class Plain:
+    """Hands on what it reads. `sha256` is of what was read until now."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._hash = hashlib.sha256()
+        self.total = 0
+        """Bytes handed on."""
+
+    def readinto(self, buffer: memoryview) -> int:
+        # Unbuffered: hashing costs about half a nanosecond a byte.
+        got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
+        self._hash.update(memoryview(buffer)[:got])
+        self.total += got
+        return got
+
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+class ReadAhead:
+    """The same, with a thread that reads and hashes while the engine works on what came before."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._hash = hashlib.sha256()
+        self.total = 0
+        self._free: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[tuple[bytearray, int] | OSError] = queue.SimpleQueue()
+        for _ in range(_BLOCKS):
+            self._free.put(bytearray(_BLOCK))
+        self._block = bytearray()
+        self._at = self._size = 0
+        self._ended = False
+        self._thread = threading.Thread(target=self._read, name="read-ahead", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while (block := self._free.get()) is not None:
+            try:
+                got: int = self._raw.readinto(block) or 0  # type: ignore[attr-defined]
+            except OSError as error:
+                self._full.put(error)
+                return
+            self._hash.update(memoryview(block)[:got])
+            self._full.put((block, got))
+            if not got:
+                return
+
+    def readinto(self, buffer: memoryview) -> int:
+        if self._at == self._size and not self._ended:
+            self._next()
+        size = min(len(buffer), self._size - self._at)
+        buffer[:size] = memoryview(self._block)[self._at : self._at + size]
+        self._at += size
+        self.total += size
+        return size
+
+    def _next(self) -> None:
+        if self._block:
+            self._free.put(self._block)
+        found = self._full.get()
+        self._ended = isinstance(found, OSError) or not found[1]
+        if isinstance(found, OSError):
+            raise found
+        self._block, self._size = found
+        self._at = 0
+
+    def stop(self) -> None:
+        """Let the thread end, wherever it is in the file."""
+        while not self._free.empty():
+            self._free.get()
+        self._free.put(None)
+        self._thread.join()
+
+    def sha256(self) -> str:
+        """Of the whole file, once its end was read."""
+        return self._hash.hexdigest()
+
+
+@contextmanager
+def hashed(raw: BinaryIO, size: int) -> Iterator[Plain | ReadAhead]:
+    """The file's bytes; a thread reads ahead where the file is large enough to repay it."""
+    if size < _WORTH_A_THREAD:
+        yield Plain(raw)
+        return
+    ahead = ReadAhead(raw)
+    try:
+        yield ahead
+    finally:
+        ahead.stop()
+
+
+class Gunzip:
+    """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
+
+    def __init__(self, head: bytes, compressed: Source) -> None:
+        self._compressed = compressed
+        self._pending = head
+        self._inflate = zlib.decompressobj(wbits=31)
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Raises EOFError or zlib.error where the file is damaged."""
+        while True:
+            data = self._inflate.decompress(self._pending, len(buffer))
+            self._pending = self._inflate.unconsumed_tail
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+            if self._inflate.eof:
+                # Members may follow one another, and zeros may pad the last.
+                self._pending = (self._inflate.unused_data or self._more()).lstrip(b"\0")
+                if not self._pending:
+                    return 0
+                self._inflate = zlib.decompressobj(wbits=31)
+            elif not self._pending:
+                self._pending = self._more()
+                if not self._pending:
+                    raise EOFError("it ends before its end marker")
+
+    def _more(self) -> bytes:
+        piece = bytearray(1 << 16)
+        return bytes(piece[: self._compressed.readinto(memoryview(piece))])
