@@ -34,3 +34,10 @@ class Ending(NamedTuple):
 
 Endings: TypeAlias = Callable[[int], Ending]
 """By stream number."""
+
+_MODULO = 1 << 32
+
+
+def beyond(sequence: int, other: int) -> int:
+    """How far `sequence` lies behind `other`, around the end of sequence space."""
+    return (sequence - other + _MODULO // 2) % _MODULO - _MODULO // 2

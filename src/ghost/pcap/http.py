@@ -1,0 +1,369 @@
+"""HTTP/1 exchanges (RFC 9112), from the heads that begin a segment: who asked, how it was answered, and how soon.
+
+Requests and answers of a connection are paired in order. Of a head only the method, Host, status, Content-Length and
+what says that no length counts are read; a path, a query and every other field are passed over. Bodies are never
+handed over: whether one is complete is told from sequence numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ghost.pcap.bounded import Noted, Tally, Times, keep_least
+from ghost.pcap.endings import Ending, Endings, beyond
+from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection, Side
+from ghost.pcap.names import http_host
+
+SLOW_NS = 1_000_000_000
+WAIT_NS = 3_000_000_000
+"""A request on an open connection that the capture did not follow for so long is not called unanswered."""
+_MOST_STREAMS = 200_000
+_MOST_WAITING = 100
+"""Pipelined requests of one connection."""
+_MOST_ERRORS = 4_096
+_MOST_LISTED = 50
+_MOST_SLOW = 20
+_MOST_HOSTS = 20
+_MOST_HEADS = 64
+"""Read from one segment."""
+_MODULO = 1 << 32
+
+_REQUEST = re.compile(
+    rb"(GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|PATCH|TRACE|PROPFIND|PROPPATCH) [^\s]+(?: HTTP/1\.[0-9]\r?\n|\Z)"
+)
+_STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
+_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
+_ENCODED = re.compile(rb"\ntransfer-encoding:[ \t]*[a-z]", re.IGNORECASE)
+
+
+class Head(NamedTuple):
+    """A request's or an answer's."""
+
+    method: str | None
+    """None in an answer."""
+    status: int
+    """0 in a request."""
+    host: str | None
+    promised: int | None
+    """Content-Length; None where the head has none, or where it does not count."""
+    encoded: bool
+    """The body is chunked or the like: its end is told inside it."""
+    end: int
+    """Bytes of the head; all there are where its end is missing."""
+
+
+def read_head(octets: bytes) -> Head | None:
+    """The head at the beginning of `octets`; None where there is none."""
+    request = _REQUEST.match(octets)
+    answer = None if request else _STATUS.match(octets)
+    if request is None and answer is None:
+        return None
+    blank = octets.find(b"\r\n\r\n")
+    end = blank + 4 if blank >= 0 else len(octets)
+    head = octets[: end - 2] if blank >= 0 else octets
+    length, encoded = _LENGTH.search(head), bool(_ENCODED.search(head))
+    return Head(
+        method=request[1].decode("ascii") if request else None,
+        status=int(answer[1]) if answer else 0,
+        host=http_host(head) if request else None,
+        promised=int(length[1]) if length and not encoded else None,
+        encoded=encoded,
+        end=end,
+    )
+
+
+class _Request(NamedTuple):
+    method: str
+    host: str | None
+    now: int
+    frame: int
+    whole: bool
+    """It has no body, or all of it came with its head."""
+    acknowledged: int
+    """What the client had of the server's bytes."""
+
+
+class _Answer(NamedTuple):
+    request: _Request
+    status: int
+    frame: int
+    promised: int
+    body_from: int
+    """Sequence number at which the body begins."""
+
+
+class _Slow(NamedTuple):
+    before: int
+    """What took longer comes first: minus nanoseconds."""
+    frame: int
+    status: int
+    stream: int
+    client: int
+    server: int
+    request: _Request
+
+
+@dataclass(slots=True)
+class _Connection:
+    client: int
+    server: int
+    """Endpoints."""
+    waiting: list[_Request] = field(default_factory=list)
+    asked_to: int = -1
+    """Sequence number behind the client's last head; the same for the server: what lies before is a repeat."""
+    answered_to: int = -1
+    last: _Answer | None = None
+    """The last answer whose body was to go on in later segments."""
+    tunnel: bool = False
+
+
+class HttpTracker:
+    """Takes segments that begin with a head; addresses are ids until the section is made."""
+
+    def __init__(self) -> None:
+        self._connections: dict[int, _Connection] = {}
+        self._names: dict[int, str] = {}
+        self._requests = self._responses = self._unpaired = self._upgraded = 0
+        self._methods, self._statuses, self._hosts = Tally(100), Tally(1_000), Tally(10_000)
+        self._times = Times()
+        self._slow: list[_Slow] = []
+        self._errors: dict[tuple[int, str, int], Noted] = {}
+        """By the server's endpoint, host and status."""
+
+    # -------------------------------------------------------------------------------------------------- packets
+
+    def packet(
+        self, stream: int, ends: tuple[int, int], sequence: int, acknowledged: int, payload: bytes, length: int,
+        frame: int, now: int,
+    ) -> None:  # fmt: skip
+        """Take in one segment; `ends` are its source and destination, address id << 16 | port each."""
+        head = read_head(payload)
+        if head is None:
+            return
+        answers = head.method is None
+        connection = self._connections.get(stream)
+        if connection is None:
+            if len(self._connections) >= _MOST_STREAMS:
+                return
+            connection = self._connections[stream] = _Connection(*(ends[::-1] if answers else ends))
+        if connection.tunnel or ends[0] != (connection.server if answers else connection.client):
+            return  # what is inside a tunnel, or a body that looks like a head
+        done_to = connection.answered_to if answers else connection.asked_to
+        if done_to >= 0 and beyond(sequence, done_to) < 0:
+            return
+        at = 0
+        for _ in range(_MOST_HEADS):
+            here = (sequence + at + head.end) % _MODULO
+            if answers:
+                body = self._answer(stream, connection, head, here, length - at - head.end, frame, now)
+            else:
+                body = self._request(stream, connection, head, length - at - head.end, acknowledged, frame, now)
+            at += head.end
+            if body is None or connection.tunnel or at + body >= len(payload):
+                break
+            # Pipelined: another head behind a body that lies in the same segment.
+            following = read_head(payload[at + body :])
+            if following is None or (following.method is None) != answers:
+                break
+            head, at = following, at + body
+        if answers:
+            connection.answered_to = (sequence + at) % _MODULO
+        else:
+            connection.asked_to = (sequence + at) % _MODULO
+
+    def _request(
+        self, stream: int, connection: _Connection, head: Head, left: int, acknowledged: int, frame: int, now: int
+    ) -> int | None:
+        """The length of the body, None where it cannot be told; `left` is what the segment holds behind the head."""
+        assert head.method is not None
+        self._requests += 1
+        self._methods.add(head.method)
+        if head.host is not None:
+            self._hosts.add(head.host.lower())
+            self._names.setdefault(stream, head.host)
+        whole = not head.encoded and (head.promised or 0) <= left
+        if len(connection.waiting) < _MOST_WAITING:
+            connection.waiting.append(_Request(head.method, head.host, now, frame, whole, acknowledged))
+        return None if head.encoded else head.promised or 0
+
+    def _answer(
+        self, stream: int, connection: _Connection, head: Head, body_from: int, left: int, frame: int, now: int
+    ) -> int | None:
+        status = head.status
+        self._statuses.add(str(status))
+        if 100 <= status < 200 and status != 101:
+            return 0
+        self._responses += 1
+        connection.last = None
+        request = connection.waiting.pop(0) if connection.waiting else None
+        if status >= 400:
+            self._error((connection.server, request.host or "" if request is not None else "", status)).add(frame)
+        if request is None:
+            self._unpaired += 1
+            # Without its request it may be the answer to a HEAD: nobody knows whether a body follows.
+            return head.promised if status not in (101, 204, 304) else 0
+        if request.whole:
+            self._took(_Slow(request.now - now, frame, status, stream, connection.client, connection.server, request))
+        if status == 101 or (request.method == "CONNECT" and status < 300):
+            self._upgraded += 1
+            connection.tunnel = True
+            return None
+        if request.method == "HEAD" or status in (204, 304):
+            return 0
+        if head.promised is not None and head.promised > left:
+            connection.last = _Answer(request, status, frame, head.promised, body_from)
+        return head.promised
+
+    def _took(self, slow: _Slow) -> None:
+        self._times.add(-slow.before)
+        if -slow.before >= SLOW_NS:
+            self._slow.append(slow)
+            if len(self._slow) >= 10 * _MOST_SLOW:
+                keep_least(self._slow, _MOST_SLOW, lambda each: each[:2])
+
+    def _error(self, key: tuple[int, str, int]) -> Noted:
+        noted = self._errors.get(key)
+        if noted is None:
+            noted = Noted()
+            if len(self._errors) < _MOST_ERRORS:
+                self._errors[key] = noted
+        return noted
+
+    # -------------------------------------------------------------------------------------------------- results
+
+    def server_names(self) -> dict[int, str]:
+        """The Host of the first request of each stream."""
+        return self._names
+
+    def renumber(self, streams: Callable[[int], int]) -> None:
+        """Give the streams the numbers that they have in the whole capture."""
+        self._connections = {streams(number): each for number, each in self._connections.items()}
+        self._names = {streams(number): name for number, name in self._names.items()}
+        self._slow = [each._replace(stream=streams(each.stream)) for each in self._slow]
+
+    def merge(self, other: HttpTracker) -> None:
+        """Take in another part of the capture; a stream must lie in one part."""
+        self._connections.update(other._connections)
+        self._names.update(other._names)
+        self._requests += other._requests
+        self._responses += other._responses
+        self._unpaired += other._unpaired
+        self._upgraded += other._upgraded
+        self._methods.merge(other._methods)
+        self._statuses.merge(other._statuses)
+        self._hosts.merge(other._hosts)
+        self._times.merge(other._times)
+        self._slow += other._slow
+        for key, noted in other._errors.items():
+            self._error(key).merge(noted)
+
+    def section(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> HttpSection | None:
+        if not (self._requests or self._responses):
+            return None
+        unanswered: list[HttpExchange] = []
+        incomplete: list[HttpExchange] = []
+        for stream in sorted(self._connections):
+            connection = self._connections[stream]
+            if connection.tunnel or not (connection.waiting or connection.last):
+                continue
+            end = ending(stream)
+            if connection.waiting:
+                unanswered += _unanswered(stream, connection, end, capture_end_ns, address)
+            elif connection.last is not None:
+                incomplete += _incomplete(stream, connection, connection.last, end, address)
+        keep_least(self._slow, _MOST_SLOW, lambda each: each[:2])
+        errors = sorted(self._errors.items(), key=lambda item: (-item[1].count, sorted(item[1].frames)))
+        return HttpSection(
+            requests=self._requests,
+            responses=self._responses,
+            methods=self._methods.most(),
+            status_distribution=self._statuses.most(),
+            hosts=self._hosts.most(_MOST_HOSTS),
+            response_ms=self._times.statistics(),
+            slow=tuple(
+                _exchange(each.stream, each.client, each.server, each.request, address, status=each.status,
+                          response_ms=-each.before / 1e6, frames=(each.request.frame, each.frame))
+                for each in self._slow
+            ),
+            errors=tuple(
+                HttpErrors(address(server >> 16), server & 0xFFFF, host or None, status, noted.count,
+                           tuple(sorted(noted.frames)))
+                for (server, host, status), noted in errors[:_MOST_LISTED]
+            ),
+            unanswered=tuple(unanswered[:_MOST_LISTED]),
+            unanswered_total=len(unanswered),
+            incomplete=tuple(incomplete[:_MOST_LISTED]),
+            incomplete_total=len(incomplete),
+            unpaired_responses=self._unpaired,
+            upgraded=self._upgraded,
+        )  # fmt: skip
+
+
+def _unanswered(
+    stream: int, connection: _Connection, end: Ending, capture_end_ns: int, address: Callable[[int], str]
+) -> list[HttpExchange]:
+    server = end.of(connection.server)
+    ended_by, reset, closing = _closing(connection, end)
+    until = capture_end_ns if ended_by is None else end.last_ns
+    return [
+        _exchange(stream, connection.client, connection.server, request, address,
+                  response_ms=max(until - request.now, 0) / 1e6, ended_by=ended_by, reset=reset,
+                  frames=(request.frame, *closing))
+        for request in connection.waiting
+        # Whatever the server sent since may be an answer that was not read; a server that was not captured at all
+        # may have sent anything.
+        if server.next_sequence >= 0
+        and beyond(server.next_sequence, request.acknowledged) <= 0
+        and (ended_by is not None or until - request.now >= WAIT_NS)
+    ]  # fmt: skip
+
+
+def _incomplete(
+    stream: int, connection: _Connection, last: _Answer, end: Ending, address: Callable[[int], str]
+) -> list[HttpExchange]:
+    came = beyond(end.of(connection.server).next_sequence, last.body_from)
+    ended_by, reset, closing = _closing(connection, end)
+    if ended_by is None or came < 0 or came >= last.promised or last.promised >= _MODULO // 2:
+        return []
+    return [
+        _exchange(stream, connection.client, connection.server, last.request, address, status=last.status,
+                  promised_bytes=last.promised, came_bytes=came, ended_by=ended_by, reset=reset,
+                  frames=(last.request.frame, last.frame, *closing))
+    ]  # fmt: skip
+
+
+def _closing(connection: _Connection, end: Ending) -> tuple[Side | None, bool, tuple[int, ...]]:
+    """Who ended the connection first, whether by a reset, and in which frame."""
+    client, server = end.of(connection.client), end.of(connection.server)
+    ends: list[tuple[int, Side, bool]] = [
+        (client.fin_frame, "client", False), (server.fin_frame, "server", False),
+        (client.rst_frame, "client", True), (server.rst_frame, "server", True),
+    ]  # fmt: skip
+    first = min((each for each in ends if each[0]), default=None)
+    return (first[1], first[2], (first[0],)) if first is not None else (None, False, ())
+
+
+def _exchange(
+    stream: int, client: int, server: int, request: _Request, address: Callable[[int], str], *,
+    frames: tuple[int, ...], status: int | None = None, response_ms: float | None = None,
+    promised_bytes: int | None = None, came_bytes: int | None = None, ended_by: Side | None = None,
+    reset: bool = False,
+) -> HttpExchange:  # fmt: skip
+    return HttpExchange(
+        stream_id=stream,
+        client=address(client >> 16),
+        server=address(server >> 16),
+        port=server & 0xFFFF,
+        host=request.host,
+        method=request.method,
+        status=status,
+        response_ms=response_ms if response_ms is None else round(response_ms, 3),
+        frames=frames,
+        promised_bytes=promised_bytes,
+        came_bytes=came_bytes,
+        ended_by=ended_by,
+        reset=reset,
+    )

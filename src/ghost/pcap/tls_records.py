@@ -1,0 +1,171 @@
+"""One direction of a TLS connection, from its TCP segments to records and handshake messages (RFC 8446, 5).
+
+Only what is sent in clear is put together, in order, and never more of it than one long handshake message; of what is
+encrypted only the records' headers are looked at. Segments may come late, twice or never.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ghost.pcap.endings import beyond
+
+CHANGE_CIPHER, ALERT, HANDSHAKE, DATA = 20, 21, 22, 23
+SSL2 = -1
+_MODULO = 1 << 32
+_LONGEST_RECORD = 16_640
+_LONGEST_MESSAGE = 1 << 16
+_MOST_SEGMENTS = 16
+"""Kept for one direction while an earlier one is missing."""
+_HELLOS = (1, 2)
+_ENCRYPTED_ALERT = 19
+"""Length of an alert that TLS 1.3 hides as application data: two bytes, the true type, an AEAD tag of 16."""
+
+
+class Event(NamedTuple):
+    kind: int
+    """A record type, or SSL2."""
+    detail: int
+    """Of a handshake message its type; of an alert level << 8 | description, or -1 where it is encrypted; of others the
+    record's length."""
+    body: bytes = b""
+    adjacent: bool = True
+    """Nothing was sent between this and what was read before."""
+
+
+class Records:
+    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "encrypted", "next")
+
+    def __init__(self) -> None:
+        self.next = -1
+        """Sequence number behind what was read; -1 before anything was."""
+        self.encrypted = False
+        self._start = 0
+        self._partial = bytearray()
+        """Of a record whose end is still to come."""
+        self._messages = bytearray()
+        """Of a handshake message whose end is still to come."""
+        self._held: dict[int, tuple[bytes, int]] = {}
+        self._dead = False
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._partial) + len(self._messages) + sum(len(each) for each, _ in self._held.values())
+
+    def forget(self) -> None:
+        """Read no more."""
+        self.skip()
+        self._dead = True
+
+    def skip(self) -> None:
+        """From here on only look at the headers of records."""
+        self._partial, self._messages, self._held, self.encrypted = bytearray(), bytearray(), {}, True
+
+    def take(self, sequence: int, payload: bytes, length: int) -> list[Event]:
+        """What one segment completes; `length` is that of its payload on the wire, of which less may be captured."""
+        events: list[Event] = []
+        if self.next < 0:
+            self.next = self._start = sequence
+        ahead = beyond(sequence, self.next)
+        if ahead < 0:
+            if beyond(sequence, self._start) < 0:
+                # From before the first segment that was seen: reordered on the way.
+                self._start = sequence
+                return Records().take(sequence, payload, length)
+            payload, length, ahead = payload[-ahead:], length + ahead, 0
+            if not payload:
+                return events
+        if ahead > 0 and not (self.encrypted or self._dead or payload[0] == DATA):
+            if len(self._held) < _MOST_SEGMENTS and ahead <= _LONGEST_MESSAGE:
+                self._held.setdefault(sequence, (payload, length))
+            return events
+        if ahead > 0:
+            self.next = sequence
+            self._partial.clear()
+        self._consume(payload, length, ahead == 0, events)
+        while self._held:
+            ready = [each for each in self._held if beyond(each, self.next) <= 0]
+            if not ready:
+                break
+            for each in sorted(ready, key=lambda one: beyond(one, self.next)):
+                later, length = self._held.pop(each, (b"", 0))
+                overlap = -beyond(each, self.next)
+                if 0 <= overlap < len(later):
+                    self._consume(later[overlap:], length - overlap, True, events)
+        return events
+
+    def rest(self) -> list[Event]:
+        """What can be read of a message that was never completed, and behind a hole that was never filled."""
+        events: list[Event] = []
+        self._unfinished(events)
+        for sequence in sorted(self._held, key=lambda one: beyond(one, self.next)):
+            payload, _ = self._held[sequence]
+            events += Records().take(sequence, payload, len(payload) + 1)
+        return events
+
+    def _consume(self, payload: bytes, length: int, adjacent: bool, events: list[Event]) -> None:
+        missing = max(length - len(payload), 0)
+        octets = bytes(self._partial) + payload if self._partial else payload
+        self._partial.clear()
+        begin = self.next + len(payload) - len(octets)
+        at = 0
+        if self.next == self._start and octets[0] & 0x80:
+            at = (int.from_bytes(octets[:2], "big") & 0x7FFF) + 2
+            events.append(Event(SSL2, at, octets[:at]))
+        while len(octets) - at >= 5 and not self._dead:
+            kind, size = octets[at], int.from_bytes(octets[at + 3 : at + 5], "big")
+            if not CHANGE_CIPHER <= kind <= DATA or octets[at + 1] != 3 or size > _LONGEST_RECORD:
+                self.forget()
+                break
+            body = octets[at + 5 : at + 5 + size]
+            if kind == DATA or (self.encrypted and not _is_hello(kind, body, size)):
+                if kind == ALERT or (kind == DATA and size == _ENCRYPTED_ALERT):
+                    events.append(Event(ALERT, -1, adjacent=adjacent))
+                else:
+                    events.append(Event(kind, size, adjacent=adjacent))
+                    self.encrypted = True  # in TLS 1.3 nothing is in clear behind data
+            elif len(body) < size and not (missing and kind == HANDSHAKE):
+                break
+            elif kind == HANDSHAKE:
+                self._messages += body
+                self._whole_messages(events)
+                if len(body) < size:
+                    self._unfinished(events)
+            elif kind == ALERT:
+                events.append(Event(ALERT, int.from_bytes(body, "big") if size == 2 else -1, adjacent=adjacent))
+            else:
+                events.append(Event(CHANGE_CIPHER, size, adjacent=adjacent))
+                self.encrypted = True
+            at += 5 + size
+        if at < len(octets) and not self._dead and not missing:
+            self._partial += octets[at:]
+        self.next = (begin + max(at, len(octets) + missing)) % _MODULO
+
+    def _whole_messages(self, events: list[Event]) -> None:
+        messages = self._messages
+        at = 0
+        while len(messages) - at >= 4:
+            size = int.from_bytes(messages[at + 1 : at + 4], "big")
+            if size > _LONGEST_MESSAGE:
+                self.forget()
+                return
+            if len(messages) - at - 4 < size:
+                break
+            events.append(Event(HANDSHAKE, messages[at], bytes(messages[at + 4 : at + 4 + size])))
+            at += 4 + size
+        del messages[:at]
+
+    def _unfinished(self, events: list[Event]) -> None:
+        """Give out a hello whose end is missing: what came of it may name the server."""
+        octets = bytes(self._messages)
+        if self._partial[:1] == bytes([HANDSHAKE]):
+            octets += self._partial[5:]
+        if len(octets) >= 4 and octets[0] in _HELLOS:
+            events.append(Event(HANDSHAKE, octets[0], octets[4:]))
+        self._messages.clear()
+        self._partial.clear()
+
+
+def _is_hello(kind: int, body: bytes, size: int) -> bool:
+    """Behind a hello retry request another hello follows in clear, also behind a change of cipher."""
+    return kind == HANDSHAKE and len(body) >= 4 and body[0] in _HELLOS and int.from_bytes(body[1:4], "big") == size - 4
