@@ -320,6 +320,48 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
     assert (verdict == "SAFE") is safe
 
 
+@pytest.mark.parametrize(
+    ("query", "safe"),
+    [
+        ("Resources | where type =~ 'microsoft.network/virtualnetworks' | project name, location | limit 5", True),
+        ("resources | where type in~ ('a', 'b') and location == 'westeurope' | summarize count() by type", True),
+        ("resources | where name contains 'web' | project id, name | order by name asc | take 50", True),
+        ("resources", False),
+        ("resources | project properties", False),
+        ("resources | project name, k=properties.sharedKey", False),
+        ("resources | where properties.sharedKey startswith 'a' | count", False),
+        ("resources | where tostring(properties) contains 'a' | project name", False),
+        (r"resources | where name == 'a\' or name == ' | project properties ' | project name", False),
+        (r'resources | where name == "a\" or name == " | project properties " | project name', False),
+        ("resources | extend name=properties | project name", False),
+        ("securityresources | project name", False),
+        ("resources | project name | join (resources) on id", False),
+        ("resources | union securityresources | project name", False),
+    ],
+)
+def test_a_graph_query_tells_which_resources_there_are_and_no_property_of_them(query: str, safe: bool) -> None:
+    assert (decide(f"az graph query -q {shlex.quote(query)} -o json").classification == "SAFE") is safe
+
+
+def test_a_gateway_is_listed_as_a_table_which_leaves_out_what_is_nested() -> None:
+    for format_, verdict in (("-o table", "SAFE"), ("--output=table", "SAFE"), ("-o json", "RISKY"), ("", "RISKY")):
+        assert decide(f"az network vnet-gateway list -g g {format_}").classification == verdict
+    assert decide("az network vnet-gateway list -g g -o table -o json").classification == "RISKY"
+    assert decide("az network vpn-connection list -g g -o table").classification == "RISKY"
+
+
+def test_the_help_of_what_exists_is_a_read_and_nothing_stands_beside_it() -> None:
+    assert decide("az network vnet --help").classification == "SAFE"
+    assert decide("az vm delete -h").classification == "SAFE"
+    for command in (
+        "az vm delete -n x --help",
+        "az nonsense --help",
+        "az vm delete --help --yes",
+        "az vm delete --help x",
+    ):
+        assert decide(command).classification == "RISKY", command
+
+
 def test_a_typing_error_is_judged_quickly() -> None:
     decide("az vm list")
     started = time.process_time()

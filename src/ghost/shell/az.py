@@ -69,7 +69,7 @@ class Reads:
         path = " ".join(words[start:position])
         options = self.options(path)
         if options is None or path.count(" ") != position - start - 1:  # 'vm list' in quotes is no path
-            return self._not_a_read(path)
+            return None if self._is_help(path, words[position:]) else self._not_a_read(path)
         while position < len(words):
             taken = _take(options, self.risks, path, words, position)
             if isinstance(taken, Refusal):
@@ -88,6 +88,10 @@ class Reads:
 
     def paths(self) -> Iterator[str]:
         return filter(self._is_read, self.catalogue.lines)
+
+    def _is_help(self, path: str, rest: Sequence[str]) -> bool:
+        """`az network --help` prints what there is and runs nothing."""
+        return list(rest) in (["--help"], ["-h"]) and (path in self.catalogue.lines or bool(self.catalogue.below(path)))
 
     def _is_read(self, path: str) -> bool:
         command = self.catalogue.command(path)
@@ -179,8 +183,16 @@ def _fault_of_queries(path: str, risks: Risks, words: Sequence[str]) -> Refusal 
     projected = risks.projected.get(path)
     if projected is None or any(takes_only(projected.fields, query) for query in queries[-1:]):
         return None
+    if projected.in_table and not queries and _formats(words) == ["table"]:
+        return None
     why = f"az {path} only reads, but it {projected.why}. SAFE is a --query of these fields alone: "
     return Refusal("az: whole answer", f"{why}{' '.join(sorted(projected.fields))}.")
+
+
+def _formats(words: Sequence[str]) -> list[str]:
+    return [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-o", "--output")] + [
+        word.partition("=")[2] for word in words if word.startswith("--output=")
+    ]
 
 
 def _unknown_option(name: str, options: Mapping[str, Allowed], risks: Risks, path: str) -> Refusal:
@@ -250,6 +262,8 @@ class Projected:
 
     why: str
     fields: frozenset[str]
+    in_table: bool
+    """Whether `-o table`, which leaves out nested values, leaves out the secrets too."""
 
 
 @dataclass(frozen=True)
@@ -344,7 +358,7 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
         groups=words["groups"],
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
         projected={
-            path: Projected(row["why"], frozenset(row["fields"].split()))
+            path: Projected(row["why"], frozenset(row["fields"].split()), row.get("table", False))
             for row in risky["projected"]
             for path in row["path"].split(", ")
         },

@@ -14,11 +14,14 @@ _TOKEN = re.compile(
 _TEXT = re.compile(r"'[^']*'")
 _RENAMES_OR_CALLS = re.compile(r"\s{0,8}[:(]")
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
-_STEM = re.compile(r"key|secret|passw|pwd|passphrase|token|credential|connectionstring|sas|signature")
+_STEM = re.compile(
+    r"key|secret|passw|pwd|passphrase|token|credential|connectionstring|sas|signature|userdata|customdata"
+    r"|protectedsettings|commandtoexecute"
+)
 """One of these is in every name that `_SECRET` knows. Most queries hold none, and are not read further."""
 _SECRET = re.compile(
     r".*(?:(?:key|secret|password|passwd|pwd|passphrase|token|credential|connectionstring|sas)s?(?:value|data)?"
-    r"|sas(?:uri|url)|signature)"
+    r"|sas(?:uri|url)|signature|userdata|customdata|protectedsettings|commandtoexecute)"
 )
 _PUBLIC = re.compile(r".*(?:publickey|nexttoken|skiptoken|monkey|turkey)s?")
 _NO_LETTERS = str.maketrans(dict.fromkeys(chr(code) for code in range(128) if not chr(code).isalnum()))

@@ -12,6 +12,8 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from ghost.shell.control_services import fault_of_service
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _URL = re.compile(
@@ -80,9 +82,9 @@ def fault_of_url(url: str) -> str | None:
         return "has no plain host name or address"
     if authority["port"] is not None and not 0 < int(authority["port"]) < 65_536:
         return f"has no valid port: {authority['port']}"
-    if authority["ipv6"] is not None:
-        return _fault_of_ipv6(authority["ipv6"])
-    return fault_of_host_name(authority["name"])
+    host = authority["ipv6"] or authority["name"]
+    fault = _fault_of_ipv6(host) if authority["ipv6"] is not None else fault_of_host_name(host)
+    return fault or fault_of_service(host, int(authority["port"]) if authority["port"] else None, match["rest"])
 
 
 def fault_of_host_name(name: str) -> str | None:

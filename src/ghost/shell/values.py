@@ -191,8 +191,16 @@ def _prefix(_: str) -> Check:
     return check
 
 
-def _interface(_: str) -> Check:
-    return lambda value, _: None if _INTERFACE.fullmatch(value) else "is no interface name"
+def _interface(parameters: str) -> Check:
+    """An interface's name, but no word of the given form: `ip link show set` is a slip for `ip link set`."""
+    taken = re.compile(parameters, re.ASCII)
+
+    def check(value: str, _: Roots) -> str | None:
+        if taken.fullmatch(value):
+            return "is a word of the program, and is not taken for an interface; write dev before it if it is one"
+        return None if _INTERFACE.fullmatch(value) else "is no interface name"
+
+    return check
 
 
 def _dns_name(parameters: str) -> Check:
@@ -271,6 +279,9 @@ def _header(parameters: str) -> Check:
         if match is None:
             return "is no header of the form 'Name: value'"
         name = match["name"].lower()
+        host = (match["value"] or "").strip().partition(":")[0]
+        if name == "host" and fault_of_host(host) == _HANDS_OUT_CREDENTIALS:
+            return f"names {host}, which is a cloud's metadata service"
         return None if name in allowed else f"sets the header {match['name']}, which is not listed"
 
     return check
