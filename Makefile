@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SCENARIO ?= wire-loss
 
-.PHONY: demo test lint types contract bench clean lock
+.PHONY: demo test lint types contract bench bench-pcap clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
@@ -25,6 +25,10 @@ contract: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks
+
+# Minutes, 4 GB below the temporary directory, and tshark.
+bench-pcap: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks pcap
 
 # Both locks hold hashes and no index address; uv is a development tool only.
 lock:
