@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import redact, truncate
-from ghost.shell.execute import STDOUT_LIMIT, Captured
+from ghost.shell.execute import STDERR_LIMIT, STDOUT_LIMIT, Captured
 from ghost.shell.output import Output, process_output
 from ghost.shell.truncate import WINDOW, foreshorten
 
@@ -82,9 +82,20 @@ def test_of_a_line_that_began_before_what_was_kept_nothing_is_shown() -> None:
     assert "bytes omitted]" in whole_line.text
 
 
-def test_what_is_written_to_standard_error_is_within_the_budget_too() -> None:
-    output = process_output(NOTHING, Captured.of(log(3_000), STDOUT_LIMIT), None)
-    assert len(output.stderr.splitlines()) == 31
+def test_what_is_written_to_standard_error_is_redacted_and_not_cut() -> None:
+    errors = log(1_000)
+    output = process_output(NOTHING, Captured.of(errors, STDERR_LIMIT), None)
+    assert 16_000 < len(errors) < STDERR_LIMIT
+    assert len(output.stderr.splitlines()) == 1_000
+    assert PASSWORD not in output.stderr
+
+
+def test_of_endless_errors_the_beginning_and_the_end_are_kept() -> None:
+    output = process_output(NOTHING, Captured.of(f"first\n{log(30_000)}\nlast", STDERR_LIMIT), None)
+    assert output.stderr.startswith("first\n")
+    assert output.stderr.endswith("\nlast")
+    assert "bytes omitted]" in output.stderr
+    assert len(output.stderr) < STDERR_LIMIT
     assert PASSWORD not in output.stderr
 
 

@@ -47,8 +47,8 @@ def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnony
         metadata["total_bytes"] = stdout.total
         if not stdout.complete:
             metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
-    errors, _, more = _readable(plain(decode(stderr)), whole=False)
-    metadata |= _redactions([*found, *more])
+    errors, more = redact(plain(decode(stderr)))  # never cut: what went wrong is often said once, and anywhere
+    metadata |= _redactions([*found, more])
     if anonymizer is not None:
         text, errors = anonymizer.anonymize(text), anonymizer.anonymize(errors)
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
