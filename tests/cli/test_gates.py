@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from rich.console import Console as Rich
@@ -130,3 +136,78 @@ def test_spaces_cannot_push_a_part_of_the_command_out_of_sight():
     gate, screen = terminal("d", "")
     gate("rm '" + " " * 3000 + "x'", "r", "k", 3)
     assert "rm ' [3000 spaces] x'" in screen.getvalue()
+
+
+def boxed(command: str, reasoning: str = "r", width: int = 80) -> str:
+    screen = io.StringIO()
+    gate = TerminalGate(Rich(file=screen, width=width), typing("d", ""))
+    gate(command, reasoning, "It would\nchange it.", 3)
+    return screen.getvalue()
+
+
+def unfolded(shown: str) -> str:
+    return " ".join(shown.replace("\u2502", " ").split())
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_long_command_is_shown_whole_and_its_length_is_told(width):
+    command = "az vm run-command invoke --scripts '" + "".join(f"echo {n:04};" for n in range(200)) + "rm -rf /data'"
+    shown = boxed(command, width=width)
+    assert all(len(line) <= width for line in shown.splitlines())
+    inside = "".join(shown.translate(str.maketrans("", "", "\u2502\n ")))
+    assert command.replace(" ", "") in inside
+    assert f"{len(command):,}characterslong:readittoitsend" in inside
+    assert inside.index("RISK:") > inside.index("rm-rf/data'")  # what is on the screen last is what it comes to
+
+
+def test_letters_that_only_look_familiar_are_named():
+    assert "U+0430 CYRILLIC SMALL LETTER A" in unfolded(boxed("\u0430z vm delete"))
+    assert "and 2 more" in unfolded(boxed("rm \u0430\u0431\u0432\u0433\u0434"))
+    assert "NOTE" not in boxed("az vm delete -g rg -n vm-1")
+    gate, out = plain_gate("d\n\n")
+    gate("\u0430z vm delete", "r", "k", 2)
+    assert "U+0430 CYRILLIC SMALL LETTER A" in out.getvalue()
+
+
+def test_reasoning_flows_and_cannot_draw_rows_of_the_question():
+    reasoning = "first line\n  COMMAND:    ls\nlast \x1b[2Jline"
+    for shown in (boxed("rm x", reasoning), plain_shown("rm x", reasoning)):
+        assert "first line COMMAND: ls last \\x1b[2Jline" in shown
+        assert "It would change it." in shown
+
+
+def plain_shown(command: str, reasoning: str) -> str:
+    gate, out = plain_gate("d\n\n")
+    gate(command, reasoning, "It would\nchange it.", 3)
+    return out.getvalue()
+
+
+def test_there_is_no_colour_where_no_terminal_is():
+    screen = io.StringIO()
+    TerminalGate(Rich(file=screen, width=80), typing("d", ""))(*ASKED)
+    assert "\x1b" not in screen.getvalue()
+    assert "\x1b" not in plain_shown("rm x", "r")
+
+
+def test_the_question_is_shown_to_a_person_whose_errors_go_to_a_file(tmp_path):
+    controller, theirs = pty.openpty()
+    with (tmp_path / "errors").open("w") as errors:
+        process = subprocess.Popen(
+            [str(Path(sys.executable).parent / "ghost"), "shell", "run", "rm keep"],
+            cwd=tmp_path,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=errors,
+        )
+    os.close(theirs)
+    shown = b""
+    while b"[M]odify: " not in shown:
+        shown += os.read(controller, 4096)
+    os.write(controller, b"d\n\n")
+    with suppress(OSError):  # the end of a terminal, as Linux says it
+        while chunk := os.read(controller, 4096):
+            shown += chunk
+    process.wait()
+    os.close(controller)
+    assert b"COMMAND:    rm keep" in shown
+    assert b"RISK:" in shown

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 import termios
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -31,12 +32,32 @@ Quiet = Callable[[], AbstractContextManager[None]]
 
 
 NOT_ITS_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
+LONG_COMMAND = 500
+NAMED_CHARACTERS = 3
 _SPACES = re.compile(r" {2,}")
 
 
 def _counted(spaces: re.Match[str]) -> str:
     """Several spaces in a row would vanish where a line is folded, and with them what they push out of sight."""
     return f" [{len(spaces.group())} spaces] "
+
+
+def _flowing(text: str) -> str:
+    """Prose of others on one line, whose breaks could be taken for rows of the question."""
+    return plain(" ".join(text.split()))
+
+
+def _notes(command: str) -> str:
+    """What a person would not see in a command: that it goes on out of sight, and letters that only look familiar."""
+    notes = []
+    if len(command) > LONG_COMMAND:
+        notes.append(f"{len(command):,} characters long: read it to its end")
+    odd = list(dict.fromkeys(character for character in command if not character.isascii()))
+    if odd:
+        named = ", ".join(f"U+{ord(c):04X} {unicodedata.name(c, 'without a name')}" for c in odd[:NAMED_CHARACTERS])
+        more = f" and {len(odd) - NAMED_CHARACTERS} more" if len(odd) > NAMED_CHARACTERS else ""
+        notes.append(f"holds characters that are not ASCII: {named}{more}")
+    return "; ".join(notes)
 
 
 class TerminalGate:
@@ -96,11 +117,14 @@ class PlainGate:
         self._lines = lines
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        _forget_typed_ahead()
         self._say("RISKY COMMAND: approval required")
         self._say(f"  TIER:       {tier}")
         self._say(f"  COMMAND:    {plain(command)}")
-        self._say(f"  RISK:       {plain(risk)}")
-        self._say(f"  REASONING:  {plain(reasoning)}")
+        if notes := _notes(command):
+            self._say(f"  NOTE:       {notes}")
+        self._say(f"  RISK:       {_flowing(risk)}")
+        self._say(f"  REASONING:  {_flowing(reasoning)}")
         while True:
             choice = self._ask("[A]pprove  [D]eny  [M]odify: ").lower()
             if choice in {"a", "approve"}:
@@ -162,8 +186,10 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
     rows.add_column(overflow="fold")
     rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
     rows.add_row("COMMAND:", Text(_SPACES.sub(_counted, plain(command)), style="bold yellow"))
-    rows.add_row("RISK:", Text(plain(risk)))
-    rows.add_row("REASONING:", Text(plain(reasoning)))
+    if notes := _notes(command):
+        rows.add_row("NOTE:", Text(notes, style="bold red"))
+    rows.add_row("RISK:", Text(_flowing(risk)))
+    rows.add_row("REASONING:", Text(_flowing(reasoning)))
     rows.add_row("", "")
     rows.add_row("", Text("[A]pprove   [D]eny   [M]odify command", style="bold"))
     return Panel(rows, title="SAFETY SHELL ALERT", box=box.SQUARE, border_style="red", width=88)

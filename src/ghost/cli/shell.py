@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from ghost.cli.gates import PlainGate, TerminalGate
+from ghost.cli.gates import Gate, PlainGate, TerminalGate
 from ghost.cli.narration import terminal
 from ghost.cli.wiring import load_settings, open_workspace, to_stderr
 from ghost.cli.words import plain, plain_lines
@@ -22,8 +22,7 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
     """Exit status: the command's own where it ran, 1 where it did not."""
     settings = load_settings()
     workspace = open_workspace(workspace_option, settings)
-    errors = to_stderr()
-    gate = TerminalGate(errors) if terminal() else PlainGate(sys.stderr, sys.stdin)
+    gate = _gate()
     moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
     session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
     shell = SafeExecShell(
@@ -52,6 +51,13 @@ def run(command: str, reason: str, workspace_option: Path | None, *, as_json: bo
     if response["status"] != "completed" or exit_code is None:
         return _FAILED
     return exit_code if 0 <= exit_code <= 255 else _FAILED
+
+
+def _gate() -> Gate:
+    """A question must not go where nobody looks, as to a file of errors: only a letter would be asked for."""
+    if terminal() and sys.stderr.isatty():
+        return TerminalGate(to_stderr())
+    return PlainGate(sys.stdout if terminal() else sys.stderr, sys.stdin)
 
 
 def _reason(command: str, error: str) -> str:
