@@ -149,6 +149,27 @@ def test_a_child_in_a_session_of_its_own_does_not_hold_the_command(programs: Pro
     assert result.duration_seconds < 2.5
 
 
+def test_a_program_that_ignores_signals_is_ended_at_the_timeout_like_any_other(programs: Programs, script: Any) -> None:
+    name = script("deaf", "trap '' TERM INT HUP QUIT PIPE; echo $$; while :; do echo x; done")
+    result = go(programs, name, timeout_seconds=0.3)
+    assert result.timed_out
+    assert result.duration_seconds < 2
+    assert gone(int(result.stdout.head.split()[0]))
+
+
+def test_what_left_its_group_cannot_write_to_the_shell_after_the_timeout(programs: Programs, script: Any) -> None:
+    """A command that a person approved may leave its group; a SAFE one may not (see the sandbox)."""
+    body = (
+        "import os, signal, time\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
+        "if os.fork() == 0:\n  os.setsid()\n  os.write(1, b'%d\\n' % os.getpid())\n"
+        "  while True: os.write(1, bytes(65536))\ntime.sleep(60)"
+    )
+    result = go(programs, script("daemon", body, sys.executable), timeout_seconds=0.5)
+    assert result.timed_out
+    assert result.duration_seconds < 2.5
+    assert gone(int(result.stdout.head.split(b"\n")[0]))
+
+
 def test_a_program_that_closes_its_output_is_still_waited_for(programs: Programs, script: Any) -> None:
     result = go(programs, script("quiet", "exec >&- 2>&-; sleep 0.3; exit 4"))
     assert result.exit_code == 4
