@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, cast, overload
 
 import numpy as np
@@ -136,7 +136,7 @@ class StreamView(Sequence[Stream]):
         sides: Array,
         evidence: Evidence,
         samples: Samples,
-        names: dict[int, str],
+        names: Mapping[int, str],
         address: Callable[[int], str],
         capture_end_ns: int,
         order: Array | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ghost.pcap.layout import (
     TIME,
 )
 from ghost.pcap.model import Endpoint, UdpConversation, UdpSection
-from ghost.pcap.vectors import Ints, Kernel, Vector
+from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
 U_LOW, U_HIGH, U_FIRST_SIDE, U_PACKETS, U_BYTES, U_FIRST, U_LAST, U_FRAME = 0, 1, 2, 3, 5, 7, 8, 9
 CONVERSATION = 10
@@ -107,44 +107,54 @@ class UdpConversations:
             self._slots = np.zeros(len(self._slots) * 2, np.int64)
             self._kernels(place_conversations)(*map(self._vector, (self._slots, self._table, self._counts)))
 
-    def section(self, address: Callable[[int], str]) -> UdpSection | None:
-        total = int(self._counts[0])
-        if not total:
-            return None
-        table = self._table[: total * CONVERSATION].reshape(total, CONVERSATION)
-        packets, sizes = table[:, U_PACKETS : U_PACKETS + 2], table[:, U_BYTES : U_BYTES + 2]
+    def table(self) -> Array:
+        """A row a conversation, in the order of their first frames."""
+        return self._table[: int(self._counts[0]) * CONVERSATION].reshape(-1, CONVERSATION)
 
-        def conversation(number: int) -> UdpConversation:
-            row = table[number].tolist()
-            client = row[U_FIRST_SIDE]
-            server = 1 - client
-            ends = [Endpoint(address(row[at] >> 16), row[at] & 0xFFFF) for at in (U_LOW, U_HIGH)]
-            return UdpConversation(
-                client=ends[client],
-                server=ends[server],
-                client_packets=row[U_PACKETS + client],
-                server_packets=row[U_PACKETS + server],
-                client_bytes=row[U_BYTES + client],
-                server_bytes=row[U_BYTES + server],
-                first_ns=row[U_FIRST],
-                last_ns=row[U_LAST],
-                first_frame=row[U_FRAME],
-            )
 
-        one_sided = np.flatnonzero((packets == 0).any(axis=1))
-        silent = [
-            number
-            for number in one_sided[np.argsort(-packets[one_sided].sum(axis=1), kind="stable")].tolist()
-            if _expects_answer(address(int(table[number, U_HIGH if table[number, U_FIRST_SIDE] == 0 else U_LOW]) >> 16))
-        ]
-        return UdpSection(
-            datagrams=int(packets.sum()),
-            payload_bytes=int(sizes.sum()),
-            conversations_total=total,
-            unanswered_conversations=len(silent),
-            conversations=tuple(map(conversation, np.argsort(-sizes.sum(axis=1), kind="stable")[:10].tolist())),
-            unanswered=tuple(map(conversation, silent[:20])),
+def merged(tables: Sequence[Array]) -> Array:
+    """The table that counting all packets in one place would have made."""
+    table = np.concatenate(tables)
+    return table[np.argsort(table[:, U_FRAME])]  # a frame opens one conversation at most
+
+
+def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | None:
+    total = len(table)
+    if not total:
+        return None
+    packets, sizes = table[:, U_PACKETS : U_PACKETS + 2], table[:, U_BYTES : U_BYTES + 2]
+
+    def conversation(number: int) -> UdpConversation:
+        row = table[number].tolist()
+        client = row[U_FIRST_SIDE]
+        server = 1 - client
+        ends = [Endpoint(address(row[at] >> 16), row[at] & 0xFFFF) for at in (U_LOW, U_HIGH)]
+        return UdpConversation(
+            client=ends[client],
+            server=ends[server],
+            client_packets=row[U_PACKETS + client],
+            server_packets=row[U_PACKETS + server],
+            client_bytes=row[U_BYTES + client],
+            server_bytes=row[U_BYTES + server],
+            first_ns=row[U_FIRST],
+            last_ns=row[U_LAST],
+            first_frame=row[U_FRAME],
         )
+
+    one_sided = np.flatnonzero((packets == 0).any(axis=1))
+    silent = [
+        number
+        for number in one_sided[np.argsort(-packets[one_sided].sum(axis=1), kind="stable")].tolist()
+        if _expects_answer(address(int(table[number, U_HIGH if table[number, U_FIRST_SIDE] == 0 else U_LOW]) >> 16))
+    ]
+    return UdpSection(
+        datagrams=int(packets.sum()),
+        payload_bytes=int(sizes.sum()),
+        conversations_total=total,
+        unanswered_conversations=len(silent),
+        conversations=tuple(map(conversation, np.argsort(-sizes.sum(axis=1), kind="stable")[:10].tolist())),
+        unanswered=tuple(map(conversation, silent[:20])),
+    )
 
 
 def _expects_answer(destination: str) -> bool:

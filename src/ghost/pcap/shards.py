@@ -1,0 +1,218 @@
+"""One capture in several parts at once: packets are dealt out by flow, and what the parts found merges exactly.
+
+A shard sees every packet of its flows, in the order of the file, so it needs nothing of the others. Its streams are
+numbered by it alone; the number in the whole capture follows from the frames that open streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ghost.pcap import stream_state, udp
+from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER
+from ghost.pcap.marked import Marked
+from ghost.pcap.series import SeriesCollector
+from ghost.pcap.stream_state import StreamState
+from ghost.pcap.streams import Streams
+from ghost.pcap.udp import UdpConversations
+from ghost.pcap.vectors import Array, Ints, Kernel, Vector
+
+_SEQ = 0xFFFFFFFF
+_AHEAD = 3
+"""Batches that may wait for a shard: a bound on memory."""
+
+
+def deal(rows: Ints, count: int, shards: int, shard_of: Ints, counts: Ints) -> None:
+    """The shard of each packet, by its two endpoints whichever sent it; and how many packets each shard gets."""
+    for n in range(count):
+        p = n * PACKET
+        low = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
+        high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        if low > high:
+            low, high = high, low
+        mixed = ((low & _SEQ) * 0x9E3779B1 ^ (low >> 32) * 0x85EBCA6B) & _SEQ
+        mixed = (mixed ^ (high & _SEQ) * 0xC2B2AE35 ^ (high >> 32) * 0x27D4EB2F) & _SEQ
+        mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _SEQ
+        shard = (mixed ^ (mixed >> 13)) % shards
+        shard_of[n] = shard
+        counts[shard] = counts[shard] + 1
+
+
+KERNELS = (deal,)
+
+
+class Followed(NamedTuple):
+    """What a shard says of one batch."""
+
+    marked: Array
+    """Its marked packets, with the columns that following wrote and the shard's own stream numbers."""
+    opened: Array
+    """First frames of the streams that the batch opened."""
+
+
+class Found(NamedTuple):
+    """What a shard says at the end."""
+
+    streams: StreamState
+    udp: Array
+    series: SeriesCollector
+
+
+class Shard:
+    """Follows the flows it is given."""
+
+    def __init__(self, vector: Vector, kernels: Kernel) -> None:
+        self._vector = vector
+        self._streams, self._udp = Streams(vector, kernels), UdpConversations(vector, kernels)
+        self._series = SeriesCollector()
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        """Run the next batches this way."""
+        self._vector = vector
+        self._streams.use(vector, kernels)
+        self._udp.use(vector, kernels)
+
+    def follow(self, rows: Array) -> Followed:
+        """Follow a batch, a row a packet, and write what the packets mean to their columns."""
+        known, count = len(self._streams), len(rows)
+        flat = self._vector(rows.reshape(-1))
+        self._streams.follow(flat, count)
+        self._udp.follow(flat, count)
+        self._series.follow(rows)
+        return Followed(rows[rows[:, MARK] > 0], self._streams.first_frames(known))
+
+    def found(self) -> Found:
+        return Found(self._streams.state(), self._udp.table(), self._series)
+
+
+def merged(parts: Sequence[Found]) -> Found:
+    """What one shard would have found."""
+    series = parts[0].series
+    for part in parts[1:]:
+        series.merge(part.series)
+    return Found(
+        stream_state.merged([part.streams for part in parts]), udp.merged([part.udp for part in parts]), series
+    )
+
+
+Parse = Callable[[Array, list[bytes]], None]
+"""Takes marked packets and their messages, in the order of the file."""
+
+
+class Followers(Protocol):
+    """Whatever follows flows: here, in threads, or elsewhere."""
+
+    def use(self, vector: Vector, kernels: Kernel) -> None: ...
+    def follow(self, rows: Array, marked: Marked) -> None: ...
+    def found(self) -> Found: ...
+
+
+class Alone:
+    """One shard, which follows each batch at once and in place."""
+
+    def __init__(self, vector: Vector, kernels: Kernel, parse: Parse) -> None:
+        self._shard, self._parse = Shard(vector, kernels), parse
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        self._shard.use(vector, kernels)
+
+    def follow(self, rows: Array, marked: Marked) -> None:
+        self._parse(self._shard.follow(rows).marked, marked.messages)
+
+    def found(self) -> Found:
+        return self._shard.found()
+
+
+class Remote(Protocol):
+    """A shard that works while others do: each call is done after those before it."""
+
+    def use(self, vector: Vector, kernels: Kernel) -> None: ...
+    def follow(self, rows: Array) -> Future[Followed]: ...
+    def found(self) -> Future[Found]: ...
+
+
+class InThread:
+    """A shard in a thread of its own; compiled kernels run beside each other."""
+
+    def __init__(self, vector: Vector, kernels: Kernel) -> None:
+        self._shard = Shard(vector, kernels)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="shard")
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        self._thread.submit(self._shard.use, vector, kernels)
+
+    def follow(self, rows: Array) -> Future[Followed]:
+        return self._thread.submit(self._shard.follow, rows)
+
+    def found(self) -> Future[Found]:
+        future = self._thread.submit(self._shard.found)
+        self._thread.shutdown(wait=False)
+        return future
+
+
+class _Waiting(NamedTuple):
+    """A batch that the shards have and that is not parsed yet."""
+
+    marked: Marked
+    shard_of: Array
+    """Of the marked packets."""
+    parts: list[Future[Followed]]
+
+
+class Dealt:
+    """Several shards. Marked packets wait until every shard has followed their batch, and are parsed in order."""
+
+    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Remote], parse: Parse) -> None:
+        self._vector, self._kernels, self._shards, self._parse = vector, kernels, shards, parse
+        self._waiting: list[_Waiting] = []
+        self._streams = 0
+        self._numbers = [np.zeros(0, np.int64) for _ in shards]
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        self._vector, self._kernels = vector, kernels
+        for shard in self._shards:
+            shard.use(vector, kernels)
+
+    def follow(self, rows: Array, marked: Marked) -> None:
+        shard_of, counts = np.zeros(len(rows), np.int64), np.zeros(len(self._shards), np.int64)
+        self._kernels(deal)(
+            self._vector(rows.reshape(-1)), len(rows), len(self._shards), self._vector(shard_of), self._vector(counts)
+        )
+        parts = [shard.follow(rows[shard_of == number]) for number, shard in enumerate(self._shards)]
+        self._waiting.append(_Waiting(marked, shard_of[marked.where], parts))
+        if len(self._waiting) > _AHEAD:
+            self._finish_one()
+
+    def _finish_one(self) -> None:
+        batch = self._waiting.pop(0)
+        followed = [part.result() for part in batch.parts]
+        self._number([part.opened for part in followed])
+        rows = np.empty((len(batch.marked.where), PACKET), np.int64)
+        for number, part in enumerate(followed):
+            part.marked[:, STREAM_NUMBER] = self._number_of(number, part.marked[:, STREAM_NUMBER])
+            rows[batch.shard_of == number] = part.marked
+        self._parse(rows, batch.marked.messages)
+
+    def _number(self, opened: Sequence[Array]) -> None:
+        """Number the streams that a batch opened as one shard would have."""
+        frames = np.concatenate(opened)
+        numbers = np.empty(len(frames), np.int64)
+        numbers[np.argsort(frames)] = self._streams + np.arange(len(frames))
+        self._streams += len(frames)
+        begin = 0
+        for shard, mine in enumerate(opened):
+            self._numbers[shard] = np.concatenate([self._numbers[shard], numbers[begin : begin + len(mine)]])
+            begin += len(mine)
+
+    def _number_of(self, shard: int, own: Array) -> Array:
+        known = self._numbers[shard]
+        return known[own] if len(known) else own
+
+    def found(self) -> Found:
+        while self._waiting:
+            self._finish_one()
+        return merged([future.result() for future in [shard.found() for shard in self._shards]])

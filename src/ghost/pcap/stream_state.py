@@ -1,0 +1,97 @@
+"""What following the TCP streams of a capture, or of a shard of it, left behind. Parts merge exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ghost.pcap.endings import End, Ending
+from ghost.pcap.evidence import Evidence
+from ghost.pcap.layout import (
+    D_LAST_TIME,
+    D_NEXT,
+    D_PAYLOAD,
+    E_FIN,
+    E_RST,
+    S_FIRST_FRAME,
+    S_HIGH,
+    S_LAST_TIME,
+    S_LOW,
+    S_WIRE_BYTES,
+    SAMPLE_RTT,
+    SAMPLES,
+)
+from ghost.pcap.model import TcpSection
+from ghost.pcap.samples import Samples
+from ghost.pcap.stream_view import StreamView
+from ghost.pcap.vectors import Array
+
+_ISSUES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    streams: Array
+    """A row a stream, in the order of their first frames."""
+    sides: Array
+    """By stream and side."""
+    evidence: Evidence
+    samples: Samples
+
+    def ending(self, stream: int) -> Ending:
+        row = self.streams[stream].tolist()
+
+        def end(side: int, endpoint: int) -> End:
+            mine = self.sides[stream, side]
+            fins = self.evidence.of(stream * 2 + side, E_FIN)
+            resets = self.evidence.of(stream * 2 + side, E_RST)
+            following = int(mine[D_NEXT])
+            return End(
+                endpoint=endpoint,
+                next_sequence=(following - 1) & 0xFFFFFFFF if fins and following >= 0 else following,
+                fin_frame=fins[0] if fins else 0,
+                rst_frame=resets[0] if resets else 0,
+                last_ns=int(mine[D_LAST_TIME]),
+                payload_bytes=int(mine[D_PAYLOAD]),
+            )
+
+        return Ending((end(0, row[S_LOW]), end(1, row[S_HIGH])), row[S_LAST_TIME])
+
+    def section(
+        self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int
+    ) -> TcpSection | None:
+        """`names` are what clients called their servers, by stream."""
+        if not len(self.streams):
+            return None
+        view = StreamView(self.streams, self.sides, self.evidence, self.samples, names, address, capture_end_ns)
+        return TcpSection(
+            totals=view.totals(),
+            connections=view.connections(),
+            handshake_rtt_ms=view.handshake_rtt(),
+            ack_rtt_ms=self.samples.of_all(SAMPLE_RTT, SAMPLES),
+            streams=view,
+            streams_with_issues=view.select(view.worst()[:_ISSUES]),
+            conversations=view.select(np.argsort(-self.streams[:, S_WIRE_BYTES], kind="stable")[:10]),
+        )
+
+
+def merged(parts: Sequence[StreamState]) -> StreamState:
+    """The state that following all packets in one place would have left."""
+    if len(parts) == 1:
+        return parts[0]
+    streams = np.concatenate([part.streams for part in parts])
+    order = np.argsort(streams[:, S_FIRST_FRAME])  # a frame opens one stream at most
+    number_of = np.empty(len(order), np.int64)
+    number_of[order] = np.arange(len(order))
+    evidence, samples = Evidence(), Samples()
+    begin = 0
+    for part in parts:
+        numbers = number_of[begin : begin + len(part.streams)]
+        begin += len(numbers)
+        side_of = (numbers[:, None] * 2 + np.arange(2)).ravel()
+        evidence.merge(part.evidence, side_of)
+        samples.merge(part.samples, (side_of[:, None] * SAMPLES + np.arange(SAMPLES)).ravel())
+    sides = np.concatenate([part.sides for part in parts])
+    return StreamState(streams[order], sides[order], evidence, samples)
