@@ -1,0 +1,98 @@
+"""The findings with who talks to whom, for a caller that wants little."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ghost.pcap import text
+from ghost.pcap.findings import Finding
+from ghost.pcap.model import Analysis
+from ghost.pcap.semantic.budget import dump, estimated_tokens
+from ghost.pcap.semantic.values import DETAILS, finding_entry, present
+
+FINDINGS_TOKENS = 2_000
+MOST_CONVERSATIONS = 24
+MOST_ECHO_PATHS = 50
+"""As many as the analysis keeps."""
+
+
+def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The findings and who talks to whom, for a caller that wants little.
+
+    Conversations are cut first, then the least important findings, which are counted.
+    """
+    summary = analysis.summary
+    capture = {
+        "file": text.name(summary.file),
+        "packets": summary.total_packets,
+        "seconds": round(summary.duration_seconds, 3),
+        "protocols": dict(list(summary.protocols_present.items())[:8]),
+    }
+    rows, complete = _who_talks(analysis)
+    for detail in DETAILS:
+        document = {"capture": capture, "findings": [finding_entry(finding, detail) for finding in findings]}
+        if estimated_tokens(dump(document)) <= FINDINGS_TOKENS:
+            return _with_conversations(document, rows, complete)
+    while estimated_tokens(dump(document)) > FINDINGS_TOKENS and len(document["findings"]) > 1:
+        document["findings"].pop()  # type: ignore[attr-defined]
+        document["omitted"] = len(findings) - len(document["findings"])  # type: ignore[assignment]
+    return _with_conversations(document, rows, complete)
+
+
+def _with_conversations(
+    document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: Sequence[str]
+) -> dict[str, Any]:
+    """Adds as many conversations as there is room for, and of which protocols they are all: only of those is one that
+    is not listed absent."""
+    for kept in range(min(len(rows), MOST_CONVERSATIONS), -1, -1):
+        cut = {row["protocol"] for row in rows[kept:]}
+        whole_lists = [protocol for protocol in complete if protocol not in cut]
+        listed = {"conversations_complete": whole_lists, "conversations": list(rows[:kept])}
+        whole = {**document, **listed}
+        if estimated_tokens(dump(whole)) <= FINDINGS_TOKENS:
+            return whole
+    return document
+
+
+def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
+    """Who talks to whom by which protocol and port, most packets first, and of which protocols nobody is left out.
+
+    `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
+    """
+    packets: Counter[tuple[str, str, str, int | None]] = Counter()
+    unanswered: Counter[tuple[str, str, str, int | None]] = Counter()
+    complete = ["TCP", "UDP", "ICMP"]
+    for stream in analysis.tcp.streams if analysis.tcp is not None else ():
+        key = (stream.client.endpoint.address, stream.server.endpoint.address, "TCP", stream.server.endpoint.port)
+        packets[key] += stream.packets
+        unanswered[key] += stream.handshake == "unanswered"
+    if analysis.udp is not None:
+        talks = {
+            (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
+        }.values()
+        if len(talks) < analysis.udp.conversations_total:
+            complete.remove("UDP")
+        for talk in talks:
+            key = (talk.client.address, talk.server.address, "UDP", talk.server.port)
+            packets[key] += talk.client_packets + talk.server_packets
+            unanswered[key] += 0 if talk.server_packets else talk.client_packets
+    if analysis.icmp is not None:
+        if len(analysis.icmp.echo_paths) >= MOST_ECHO_PATHS:
+            complete.remove("ICMP")
+        for path in analysis.icmp.echo_paths:
+            packets[path.src, path.dst, "ICMP", None] += path.requests + path.replies
+            unanswered[path.src, path.dst, "ICMP", None] += path.unmatched
+    rows = [
+        {
+            "src": source,
+            "dst": destination,
+            "protocol": protocol,
+            **({} if port is None else {"port": port}),
+            "packets": number,
+            **present({"unanswered": unanswered[source, destination, protocol, port]}),
+        }
+        for (source, destination, protocol, port), number in packets.most_common()
+    ]
+    return rows, complete

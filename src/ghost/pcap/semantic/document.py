@@ -1,0 +1,54 @@
+"""The summary of one capture: all its sections, cut to size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ghost.pcap.findings import Finding
+from ghost.pcap.model import Analysis
+from ghost.pcap.semantic import applications, transport
+from ghost.pcap.semantic.budget import cut, dump, estimated_tokens
+from ghost.pcap.semantic.values import DETAILS, finding_entry
+
+AIM_TOKENS = 5_000
+MOST_TOKENS = 8_000
+_LEAST = 3
+"""Entries that a list keeps to reach the aim; to keep the limit it may come down to one."""
+
+_SECTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "arp": transport.arp_section,
+    "icmp": transport.icmp_section,
+    "tcp": transport.tcp_section,
+    "udp": transport.udp_section,
+    "dns": applications.dns_section,
+    "tls": applications.tls_section,
+    "http": applications.http_section,
+    "dhcp": applications.dhcp_section,
+    "ntp": applications.ntp_section,
+    "quic": applications.quic_section,
+}
+
+
+def semantic(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The summary: with as much detail as the aim allows; with the least, what the limit allows."""
+    document: dict[str, Any] = {"capture_summary": transport.capture_summary(analysis)}
+    for name, section in _SECTIONS.items():
+        part = getattr(analysis, name)
+        if part is not None:
+            document[name] = section(part)
+    told = [finding_entry(finding, DETAILS[0]) for finding in findings]
+    cut(document, AIM_TOKENS - _tokens({"findings": told}), _LEAST)
+    for detail in DETAILS:
+        told = [finding_entry(finding, detail) for finding in findings]
+        if _tokens({**document, "findings": told}) <= MOST_TOKENS:
+            return {**document, "findings": told}
+    cut(document, MOST_TOKENS // 2, 1)
+    while told and _tokens({**document, "findings": told}) > MOST_TOKENS:
+        told.pop()
+        document["findings_omitted"] = len(findings) - len(told)
+    return {**document, "findings": told}
+
+
+def _tokens(document: dict[str, Any]) -> int:
+    return estimated_tokens(dump(document))
