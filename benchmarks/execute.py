@@ -22,7 +22,7 @@ from ghost.shell import HitlDecision, SafeExecShell
 
 COMMANDS = [
     *("ip -br addr", "ip route get 127.0.0.1", "ss -tan", "ss -tulpn", "lsof -nP -iTCP", "ping -c 1 127.0.0.1"),
-    *("dig -v", "dig -r @127.0.0.1 -p 9 +time=1 +tries=1 localhost", "cat /etc/hostname", "az version"),
+    *("dig -v", "dig +time=1 +tries=1 @127.0.0.1 localhost", "cat /etc/hostname", "az version"),
 ]
 TURNS = 101
 SECONDS = 20.0
@@ -62,15 +62,13 @@ def approve(*_: object) -> HitlDecision:
 
 def main() -> int:
     worst = 0.0
-    os.environ.update({name: "http://127.0.0.1:9" for name in ("https_proxy", "http_proxy")})
+    os.environ.update(dict.fromkeys(("https_proxy", "http_proxy"), "http://127.0.0.1:9"))
     if az := shutil.which("az"):
         os.environ["GHOST_AZ"] = az
     with tempfile.TemporaryDirectory() as name:
         confined = SafeExecShell("confined", approve, Path(name) / "a", roots=[name])
         unconfined = SafeExecShell("unconfined", approve, Path(name) / "b", roots=[name], sandbox="off")
-        print(
-            f"{'ms, medians':<{WIDTH}}{'bare':>8}{'execute':>9}{'added':>8}{'ratio':>7}{'added, no sandbox':>19}  layers"
-        )
+        print(f"{'ms, medians':<{WIDTH}}{'bare':>8}{'execute':>9}{'added':>8}{'added, no sandbox':>19}  layers")
         for command in COMMANDS:
             if shutil.which(command.split()[0]) is None:
                 continue
@@ -81,7 +79,7 @@ def main() -> int:
             if warm["action"] == "auto_approved":
                 worst = max(worst, added)
             print(
-                f"{command[: WIDTH - 2]:<{WIDTH}}{bare:8.2f}{inside:9.2f}{added:8.2f}{inside / bare:7.1f}{plain:19.2f}",
+                f"{command[: WIDTH - 2]:<{WIDTH}}{bare:8.2f}{inside:9.2f}{added:8.2f}{plain:19.2f}",
                 end="  ",
             )
             print(", ".join(warm["sandbox"]) or warm["action"])
