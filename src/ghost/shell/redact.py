@@ -19,6 +19,8 @@ from typing import Any
 from ghost.shell.secret_values import MARKER, Counts
 from ghost.shell.secrets_by_name import redact_named_values, secret_kind
 from ghost.shell.secrets_by_shape import redact_shapes
+from ghost.shell.secrets_in_containers import redact_containers
+from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps
 
 _MAX_PASSES = 8
@@ -61,6 +63,8 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts, secret_kind)  # while they stand where their header says
     text = redact_shapes(text, counts)
+    text = redact_containers(text, counts)
+    text = redact_pairs(text, counts, secret_kind)
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
         text = _wrapped(text, counts, depth)

@@ -43,6 +43,17 @@ def looks_random(value: str) -> bool:
     return kinds == 3 and _entropy(value) >= 3.2
 
 
+def is_mixed(value: str) -> bool:
+    """Whether a value has letters and digits or marks among them, as a word of a sentence has not."""
+    return _MIXED.match(value) is not None and _WORD.fullmatch(value) is None
+
+
+_MIXED = re.compile(r"(?=.{0,200}[0-9!@#$%^&*])(?=.{0,200}[A-Za-z]).{6}")
+_WORD = re.compile(
+    r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh)"
+)
+
+
 def is_guid(value: str) -> bool:
     return _GUID.fullmatch(value.strip().strip("\"'")) is not None
 
@@ -54,6 +65,8 @@ def _entropy(value: str) -> float:
 def is_open(value: str) -> bool:
     """Whether a value says that there is no secret, or that it was taken out already."""
     value = value.strip().strip("\"'").rstrip(",;")
+    if _SETTING_BEHIND.match(value):
+        return True
     if len(value) > _JUDGED:
         return set(value) <= _MASKS
     lowered = value.lower()
@@ -62,6 +75,10 @@ def is_open(value: str) -> bool:
     return _NO_VALUE.fullmatch(value) is not None
 
 
+_SETTING_BEHIND = re.compile(
+    r"(?:files|compat)(?:[ \t]+(?:sss|systemd|ldap|nis))*$|!(?:Ref|Sub|GetAtt|vault)\b|ENC\["
+    r"|(?:no|yes|none|true|false)[ \t]+[\w.-]{1,40}=|<[^<>]{1,200}>[ \t]"
+)  # what follows belongs to another name
 _MASKS = frozenset("*xX•")
 _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}"
@@ -69,4 +86,6 @@ _NO_VALUE = re.compile(
     r"|\d{1,5} bytes|\d{1,10}(?::\d{1,10}){1,2}"
     r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
+    r"|(?:module|local|data|self|args|opts|options|params|request)(?:\.[a-z_]{1,40}){0,4}\.[a-z_]{0,40}"  # references
+    r"(?:password|passwd|pwd|pw|secret|token|key|credentials?)|random_password\.\w{1,60}\.result"
 )

@@ -18,7 +18,9 @@ def redact_shapes(text: str, counts: Counts) -> str:
 
 # Private keys: whole blocks, and blocks whose beginning or end was cut.
 
-_PEM_EDGE = re.compile(r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-{1,5}|PuTTY-User-Key-File-\d")
+_PEM_EDGE = re.compile(
+    r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-{1,5}|PuTTY-User-Key-File-\d[^\n]{0,80}"
+)
 _PEM_BODY = re.compile(
     r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
     r"|(?<=\n)[^\n]{1,80}?(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,}+={0,2}(?=[ \t\r]{0,4}(?:\n|$))"  # behind a log's prefix
@@ -82,6 +84,7 @@ _CONNECTION_RUN = re.compile(
 )
 _CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
+_WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=/")  # as sudo logs it
 _REDIS_RUN = re.compile(
     r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
     r"password=[^,\s\"'\[][^\s\"']*+",
@@ -92,6 +95,8 @@ _REDIS_RUN = re.compile(
 def _connection_strings(text: str, counts: Counts) -> str:
     def replace(match: re.Match[str]) -> str:
         names = {name.replace(" ", "").lower() for name in _CONNECTION_SEGMENT.findall(match[0])}
+        if _WORKING_DIRECTORY.search(match[0]):
+            names.discard("pwd")
         if len(names) < 2 or not names & _CONNECTION_SECRETS:
             return match[0]
         counts["connection_string"] += 1
@@ -101,7 +106,8 @@ def _connection_strings(text: str, counts: Counts) -> str:
         text = _CONNECTION_RUN.sub(replace, text)
     if ",password=" in text.lower():
         text, number = _REDIS_RUN.subn(CONNECTION_STRING, text)
-        counts["connection_string"] += number
+        if number:  # a count of nothing would ask for another pass
+            counts["connection_string"] += number
     return text
 
 

@@ -1,0 +1,114 @@
+"""Secrets whose name is the value of the field before: `{"name": "DB_PASSWORD", "value": "..."}` and its kin.
+
+Settings as az prints them, XML properties, calls of two strings, fields of dissected packets. Every look is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
+
+SecretKind = Callable[[str], tuple[str, bool] | None]
+
+
+def redact_pairs(text: str, counts: Counts, secret_kind: SecretKind) -> str:
+    """Replaces values whose name stands in the field beside them."""
+    for anchors, pattern in _PAIRS:
+        if any(anchor in text for anchor in anchors):
+            text = pattern.sub(lambda match: _pair(match, counts, secret_kind), text)
+    return text
+
+
+def _pair(match: re.Match[str], counts: Counts, secret_kind: SecretKind) -> str:
+    """`{"name": "DB_PASSWORD", "value": "..."}` and `{"keyName": "key1", "value": "..."}`."""
+    name, value = match["name"], match["value"]
+    kind = (
+        ("storage_key", True)
+        if '"keyName"' in match[0]
+        else ("password", True)
+        if name == "PASS"
+        else secret_kind(name)
+    )
+    if kind is None or not value.strip() or is_open(value) or not (kind[1] or looks_random(value)):
+        return match[0]
+    counts[kind[0]] += 1
+    start, end = match.start("value") - match.start(), match.end("value") - match.start()
+    return match[0][:start] + MARKER + match[0][end:]
+
+
+_PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        ('("', "('", "( "),
+        re.compile(  # `define('DB_PASSWORD', 'x')`, `setProperty("password", "x")`
+            r"\([ \t]{0,8}[\"'](?P<name>[\w.-]{1,100})[\"'],[ \t]{0,8}"
+            r"(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[^\n]){1,400}+)(?P=quote)"
+        ),
+    ),
+    (
+        (') "',),
+        re.compile(  # the answers of a store of settings, one string a line
+            r"\d\)[ ]\"(?P<name>[\w.-]{1,100})\"\n[ \t]{0,20}\d{1,4}\)[ ]\"(?P<value>[^\"\n]{1,400})\""
+        ),
+    ),
+    (
+        ("Request command", "request.command", "Value: "),
+        re.compile(  # fields of a dissected packet
+            r"(?:Request command|Key|Name|request\.command\")[ \t]{0,4}:[ \t]{0,4}"
+            r"\"?(?P<name>[\w.-]{1,100})\"?,?\s{1,80}"
+            r"(?:Request arg|Value|\"\w{1,20}\.request\.arg\")[ \t]{0,4}:[ \t]{0,4}\"?(?P<value>[^\s\"]{1,400})"
+        ),
+    ),
+    (
+        ("sharedkey",),
+        re.compile(  # what `az network vpn-connection shared-key show` prints
+            r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\",\s{0,40}\"id\"\s{0,8}:\s{0,8}\"[^\"\n]{0,800}/(?P<name>sharedkey)\""
+        ),
+    ),
+    (
+        ('"value"',),
+        re.compile(
+            r"\"(?:name|key|keyName|displayName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\"[^{}]{0,400}?"
+            r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
+        ),
+    ),
+    (
+        ('"value"',),
+        re.compile(
+            r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"[^{}\"]{0,100}"
+            r"\"(?:name|key|keyName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\""
+        ),
+    ),
+    (
+        ('"value"', "inline_", '"plaintext"'),
+        re.compile(  # a parameter or an output of a deployment
+            r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"(?:type|isSecret)\"\s{0,40}:\s{0,40}\"?\w{1,40}\"?[^{}\"]{0,40})?"
+            r"\"(?:value|inline_string|inline_bytes|plaintext)\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
+        ),
+    ),
+    (
+        ('value="',),
+        re.compile(r"\b(?:name|key)=\"(?P<name>[\w.:-]{1,200})\"[ \t]{1,8}value=\"(?P<value>[^<>\"\n]{1,2000})\""),
+    ),
+    (
+        ("<key>", "<name>"),
+        re.compile(
+            r"<(?:key|name)>(?P<name>[\w .-]{1,200})</(?:key|name)>\s{0,80}"
+            r"<(?:string|data|value)>(?P<value>[^<>]{1,4000})<"
+        ),
+    ),
+    (
+        ('name="', 'key="'),
+        re.compile(  # a property in XML
+            r"\b(?:name|key)=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?P<value>[^<>\n]{1,2000})<"
+        ),
+    ),
+    (
+        ("value: ",),
+        re.compile(
+            r"\b(?:name|key):[ \t]{1,40}[\"']?(?P<name>[\w.-]{1,200})[\"']?[ \t]*\n[ \t]{0,80}"
+            r"value:[ \t]{1,40}[\"']?(?P<value>[^\n\"']+)"
+        ),
+    ),
+)

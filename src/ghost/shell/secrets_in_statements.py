@@ -1,0 +1,135 @@
+"""Secrets that stand behind a keyword with nothing but blanks between: `enable secret 5 X`, `requirepass X`.
+
+Configurations of network devices and daemons are statements: words, of which one names a secret, some say how it is
+written (`7`, `md5`, `encrypted`, `ascii-text`), and one is the secret. The vocabulary is `[statement]` of
+`policy/redaction.toml`; no vendor has a rule of its own. Prose is told by its function words. Every look is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ghost.shell.secret_values import POLICY, is_mixed, is_open
+
+Span = tuple[int, int]
+
+_VOCABULARY: dict[str, list[str]] = POLICY["statement"]
+_ORDINARY = frozenset(_VOCABULARY["ordinary"])
+_NEEDS = {name: frozenset(words) for name, words in POLICY["statement"]["needs"].items()}
+_TOLD_BY = {name: tuple(words) for name, words in POLICY["statement"]["told_by"].items()}
+_LINE_REACH = 240  # how far before a name its line is read
+_INDENTED = ("key", "pass")  # `key X` below what it is the key of
+_QUALIFIERS = 6  # at most so many words between a name and its operand
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_HEAD = re.compile(rf"(?<![\w.-])(?:{_any_of(_VOCABULARY['heads'])})(?![\w-])")
+_PROSE = re.compile(rf"(?<![\w.'-])(?:{_any_of(_VOCABULARY['prose'])})(?![\w'-])")
+_QUALIFIER = re.compile(
+    rf"[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
+    rf"|(?P<form>{_any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
+    rf"|(?:{_any_of(_VOCABULARY['qualifiers'])})"
+    rf"|(?:{_any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?)(?=[ \t])",
+    re.IGNORECASE,
+)
+_OPERAND = re.compile(
+    r"[ \t]{1,40}(?:\"(?P<double>(?:[^\"\\\n]|\\.){1,400}+)(?:\"|$)|'(?P<single>[^'\n]{1,400})(?:'|$)"
+    r"|\\\"(?P<escaped>[^\"\\\n]{1,400})"
+    r"|(?P<bare>[^\s\"'`;,|(){}<>\[\]\\=:][^\s\"'`;\\]{0,400}+(?:[\"'`;\\](?![\s,;)}\]\"'\\n]|$)[^\s\"'`;\\]{0,400}+){0,8}))"
+)
+_ALL_BUT_FIRST = re.compile(
+    r"[ \t]*(?:[<>*|+-][ \t]+)?(?:[\w.@()~:/-]{1,60}[#>$%][ \t]?)?(?:(?:no|set|option|list)[ \t]+)?"
+)
+_TAIL = re.compile(
+    r"[\"']?[ \t]*(?:;|,|;?[ \t]*\}|#[^\n]{0,80}|\\n[^\n]*|encrypted|\d)?[ \t;]*(?:##[^\n]{0,80})?(?:\n|$)"
+)
+_ONE_MORE = re.compile(r"[\"']?(?:[ ][\w.:/-]{1,60})?[ \t]*(?:\n|$)")
+_OPTION = re.compile(r"-{1,2}[A-Za-z]")
+_NUMBER = re.compile(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
+_PATH = re.compile(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
+_NAME = re.compile(r"[^=]{1,60}:|[A-Za-z_.-]{1,60}=|[A-Za-z][\w.-]{0,40}=[^=].*")
+_FILE = re.compile(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|js)")
+
+
+def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = False) -> Span | None:
+    """Where the secret stands that a name at `start` to `end` is a keyword of; None where it is no statement.
+
+    A `weak` name, such as `auth`, is a keyword only where a word says how its operand is written.
+    """
+    if text[end : end + 1] not in (" ", "\t"):
+        return None
+    name = text[start:end].lower().strip("-")
+    line = max(text.rfind("\n", max(0, start - _LINE_REACH), start) + 1, start - _LINE_REACH, 0)
+    before = text[line:start].lower()
+    indented = before[:1] in (" ", "\t")
+    before = before[max(before.rfind(";"), before.rfind("{")) + 1 :]  # a statement of its own
+    needed = _NEEDS.get(name)
+    if needed is not None and not any(word in before for word in needed):
+        return None
+    position, said = _behind_qualifiers(text, end, certain=certain)
+    found = _OPERAND.match(text, position)
+    if found is None or found.lastgroup is None:
+        return None
+    span, value = found.span(found.lastgroup), found[found.lastgroup]
+    quoted = found.lastgroup != "bare"
+    said = said or (weak and any(word in before for word in _TOLD_BY.get(name, ())))
+    if not _may_be_secret(value, quoted=quoted, certain=certain, said=said):
+        return None
+    if said:
+        return span
+    if weak:
+        return None
+    around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
+    if _PROSE.search(around):
+        return span if certain and is_mixed(value) else None
+    if _HEAD.search(before):
+        return span
+    first = _ALL_BUT_FIRST.fullmatch(before) is not None
+    last = _TAIL.match(text, span[1]) is not None
+    if certain:
+        alone = last and len(before.split()) <= 1
+        short = first and text[start].islower() and _ONE_MORE.match(text, span[1]) is not None
+        return span if quoted or is_mixed(value) or alone or short else None
+    return span if first and last and indented and not quoted and name in _INDENTED else None
+
+
+def is_sentence(value: str) -> bool:
+    """Whether a value is several words of prose."""
+    lowered = value[:_LINE_REACH].lower()
+    return (
+        lowered.count(" ") >= 2
+        and _PROSE.search(lowered) is not None
+        and not any(c.isdigit() for c in value.split(" ")[0])
+    )
+
+
+def _behind_qualifiers(text: str, position: int, *, certain: bool) -> tuple[int, bool]:
+    """Behind the words that say how an operand is written, and whether they say so beyond doubt."""
+    said, start = False, position
+    for _ in range(_QUALIFIERS):
+        word = _QUALIFIER.match(text, position)
+        if word is None or (word["number"] and certain and _TAIL.match(text, word.end())):
+            break
+        said = said or word["form"] is not None or (word["number"] in _TYPES and (certain or position == start))
+        position = word.end()
+    return position, said
+
+
+_TYPES = ("0", "5", "6", "7", "8", "9")
+
+
+def _may_be_secret(value: str, *, quoted: bool, certain: bool, said: bool) -> bool:
+    bare = value.strip("\"'").rstrip(",.;:)")
+    if len(bare) < 3 or is_open(bare) or bare.lower() in _ORDINARY:
+        return False
+    if quoted or (said and not _NUMBER.fullmatch(bare)):
+        return True
+    if _NUMBER.fullmatch(bare):
+        return certain and bare.isdigit() and len(bare) > 2
+    return not (
+        (_OPTION.match(bare) and len(bare) < 24) or _PATH.match(bare) or _FILE.fullmatch(bare) or _NAME.fullmatch(value)
+    )
