@@ -63,7 +63,7 @@ def test_every_threshold_is_a_number_with_a_unit_free_name_and_a_reason() -> Non
 
 def test_the_rules_use_every_threshold_there_is_and_no_other() -> None:
     used = {
-        key for source in RULES.glob("*.py") for key in re.findall(r'threshold\(\s*"([a-z_.]+)"', source.read_text())
+        key for source in RULES.glob("*.py") for key in re.findall(r'threshold\(\s*"([a-z0-9_.]+)"', source.read_text())
     }
     table = tomllib.loads((RULES / "thresholds.toml").read_text())
     assert used == {f"{section}.{name}" for section, entries in table.items() for name in entries}
@@ -149,14 +149,16 @@ def test_a_service_that_comes_and_goes_is_degraded_not_down() -> None:
 
 
 def test_a_refusal_with_a_ttl_the_host_never_has_is_a_third_party_reset() -> None:
-    finding = only(of_streams(refused(rst_ttl=250, port=25), stream(server={"ttl": 57}, port=443)))
+    known = stream(server={"ttl": 57, "ttl_min": 57, "ttl_max": 57}, port=443)
+    finding = only(of_streams(refused(rst_ttl=250, port=25), known))
     assert (finding.kind, finding.blame) == ("third_party_reset", "policy")
     assert "250" in finding.detail
     assert "57" in finding.detail
 
 
 def test_a_refusal_whose_ttl_wobbles_by_one_is_the_hosts_own() -> None:
-    assert kinds(of_streams(refused(rst_ttl=58, port=25), stream(server={"ttl": 57}, port=443))) == ["refused"]
+    known = stream(server={"ttl": 57, "ttl_min": 57, "ttl_max": 57}, port=443)
+    assert kinds(of_streams(refused(rst_ttl=58, port=25), known)) == ["refused"]
 
 
 def test_a_flood_of_half_open_connections_is_critical_and_not_reported_twice() -> None:
@@ -327,7 +329,8 @@ def test_a_reset_after_both_said_fin_is_healthy() -> None:
 
 
 def test_a_reset_by_neither_end_is_a_filters() -> None:
-    forged = stream(server={"rst": times(1, 30), "rst_ttl": 249, "ttl_min": 57, "ttl_max": 57}, **reset("neither"))
+    foreign = {"rst": times(1, 30), "rst_ttl": 249, "ttl_min": 57, "ttl_max": 57, "fin": NO}
+    forged = stream(server=foreign, **reset("neither", unanswered_request_ms=5.0))
     finding = only(of_streams(forged))
     assert (finding.kind, finding.blame) == ("third_party_reset", "policy")
     assert "249" in finding.detail
@@ -335,7 +338,8 @@ def test_a_reset_by_neither_end_is_a_filters() -> None:
 
 
 def test_a_reset_after_a_long_silence_is_an_idle_timeout() -> None:
-    idle = stream(client={"longest_silence_ms": 300_000.0}, **reset("server", unanswered_request_ms=10.0))
+    reset_then = {"rst": times(1, 30), "fin": NO}
+    idle = stream({"longest_silence_ms": 300_000.0}, reset_then, **reset("server", unanswered_request_ms=10.0))
     finding = only(of_streams(idle))
     assert (finding.kind, finding.blame) == ("idle_timeout", "network")
 
@@ -561,9 +565,14 @@ def test_an_incomplete_capture_is_said_beside_the_verdict() -> None:
     assert "500" in found[0].detail
 
 
-def test_packets_captured_twice_are_the_captures_fault() -> None:
-    found = find(of_streams(stream(), summary=summary(duplicate_packets=times(400))))
-    assert [(f.kind, f.blame) for f in found] == [("duplicate_packets", "undecided"), ("none", "none")]
+def test_a_capture_of_which_everything_is_there_twice_was_taken_twice() -> None:
+    found = find(of_streams(stream(), summary=summary(duplicate_packets=times(480))))
+    assert [(f.kind, f.blame) for f in found] == [("duplicate_packets", "none"), ("none", "none")]
+
+
+def test_a_part_of_the_packets_twice_is_the_networks_doing() -> None:
+    found = find(of_streams(stream(), summary=summary(duplicate_packets=times(80))))
+    assert [(f.kind, f.blame) for f in found] == [("duplicate_packets", "network"), ("none", "none")]
 
 
 def test_findings_are_numbered_most_important_first_and_never_more_than_the_limit() -> None:

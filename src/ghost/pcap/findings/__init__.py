@@ -14,10 +14,16 @@ from ghost.pcap.findings.control import control_findings
 from ghost.pcap.findings.correlate import one_cause_each
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
 from ghost.pcap.findings.handshake import handshake_findings
+from ghost.pcap.findings.limits import limit_findings
 from ghost.pcap.findings.names import dns_findings
 from ghost.pcap.findings.observed import observe
+from ghost.pcap.findings.secure import tls_findings
 from ghost.pcap.findings.segment import segment_findings
+from ghost.pcap.findings.size import size_findings
+from ghost.pcap.findings.stalls import stall_findings
+from ghost.pcap.findings.threats import threats_in
 from ghost.pcap.findings.transfer import transfer_findings
+from ghost.pcap.findings.web import http_findings
 from ghost.pcap.model import Analysis
 
 MOST = 20
@@ -29,14 +35,21 @@ __all__ = ["MOST", "Finding", "Remedy", "Who", "find"]
 def find(analysis: Analysis) -> tuple[Finding, ...]:
     """What is wrong in the capture, most important first, with ids `F1`, `F2`, ..."""
     seen = observe(analysis)
+    threats = threats_in(seen)
     found = [
-        *handshake_findings(seen),
+        *threats.findings,
+        *handshake_findings(seen, threats),
         *broken_findings(seen),
+        *size_findings(seen),
         *transfer_findings(seen),
+        *limit_findings(seen),
+        *stall_findings(seen),
+        *tls_findings(seen),
+        *http_findings(seen),
         *segment_findings(analysis, seen),
         *control_findings(analysis),
         *dns_findings(analysis),
-        *capture_findings(analysis),
+        *capture_findings(seen),
     ]
     found = one_cause_each(found)
     if all(finding.kind in ABOUT_THE_CAPTURE for finding in found):

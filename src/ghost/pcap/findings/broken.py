@@ -1,92 +1,102 @@
-"""Connections that broke: reset in the middle, forgotten while idle, stuck behind a small MTU."""
+"""Connections that broke: reset in the middle, forgotten while idle, closed before the answer was there."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed, directions
+from ghost.pcap.findings.observed import Observed, directions, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.words import at, count, duration, few, first_frames
-from ghost.pcap.model import Direction, IcmpError, Stream
+from ghost.pcap.findings.words import at, count, duration, first_frames
+from ghost.pcap.model import Direction, HttpExchange
 
-IP_AND_TCP_HEADERS = 40
+MOST_GROUPS = 50
 
 
 def broken_findings(seen: Observed) -> Iterator[Finding]:
     yield from _resets(seen)
     yield from _forgotten(seen)
-    yield from _too_big(seen)
+    yield from _closed_early(seen)
 
 
 # ------------------------------------------------------------------------------------------------------- resets
 
 
-class _ResetGroup(NamedTuple):
-    kind: str
-    sender: str
-    receiver: str
-    server: str
-    port: int
-
-
 def _resets(seen: Observed) -> Iterator[Finding]:
-    groups: dict[_ResetGroup, list[Stream]] = defaultdict(list)
-    for stream in seen.reset:
-        group = _judge_reset(stream)
-        if group is not None:
-            groups[group].append(stream)
-    for group, streams in groups.items():
-        if group.kind == "third_party_reset":
-            yield _third_party(group, streams)
-        elif group.kind == "idle_timeout":
-            yield _idle_timeout(group, streams)
-        else:
-            yield _mid_session(group, streams)
+    """Resets that ended nothing complete: an answer was owed, data was under way, or a third device sent them."""
+    c = seen.columns
+    rst, fin = c.sides("rst") > 0, c.sides("fin") > 0
+    ended = rst.any(axis=1) & ~fin.all(axis=1) & ~np.isin(c.handshake, ("refused", "unanswered"))
+    if not ended.any():
+        return
+    foreign = seen.foreign_reset.any(axis=1)
+    after_fin = c.sides("rst_after_fin")[:, CLIENT] | c.sides("rst_after_fin")[:, SERVER]
+    said = c.sides("payload_bytes").sum(axis=1) > 0
+    after_rst = c.sides("data_after_rst").any(axis=1)
+    owed = ~np.isnan(c.request_ms) | after_rst | _cut_off(seen)
+    harmed = ended & said & owed & (after_fin == 0)
+    silence = c.sides("longest_silence_ms").max(axis=1)
+    idle = harmed & (silence >= threshold("idle_timeout.min_gap_ms"))
+    yield from _idle(seen, np.flatnonzero(idle))
+    # A third device's reset before anybody said a word is one as well; after a complete exchange it did no harm.
+    third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
+    for (_, service), rows in _few(groups_of(np.flatnonzero(third), c.hosts[:, CLIENT], seen.service)):
+        yield _third_party(seen, service, rows)
+    cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
+    owed |= np.isin(np.arange(len(c)), list(cut_answers))
+    own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign)
+    by_server = np.array([_first_reset_by_server(seen, row) for row in own.tolist()], np.bool_)
+    for rows, server in ((own[by_server], True), (own[~by_server], False)):
+        for (_, service), some in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+            yield _mid_session(seen, service, some, by_server=server)
 
 
-def _judge_reset(stream: Stream) -> _ResetGroup | None:
-    """What kind of fault a reset is; None for the ones that end a complete exchange."""
-    server, port = stream.server.endpoint.address, stream.server.endpoint.port
-    client = stream.client.endpoint.address
-    if stream.rst_from == "neither":
-        return _ResetGroup("third_party_reset", client, server, server, port)
-    by_server = stream.rst_from == "server"
-    resetter, peer = (stream.server, stream.client) if by_server else (stream.client, stream.server)
-    if resetter.rst_after_fin or not stream.payload_bytes:
-        return None
-    if not (stream.unanswered_request_ms is not None or peer.data_after_rst or resetter.unacked_bytes):
-        return None
-    sender, receiver = (server, client) if by_server else (client, server)
-    if max(stream.client.longest_silence_ms, stream.server.longest_silence_ms) >= threshold("idle_timeout.min_gap_ms"):
-        return _ResetGroup("idle_timeout", sender, receiver, server, port)
-    return _ResetGroup("mid_session_reset", sender, receiver, server, port)
+def _cut_off(seen: Observed) -> Mask:
+    """The side that was reset had sent data that nobody acknowledged, or the one that resets had."""
+    c = seen.columns
+    return np.asarray((c.unacked_bytes > 0).any(axis=1), np.bool_)
 
 
-def _third_party(group: _ResetGroup, streams: list[Stream]) -> Finding:
-    worst = streams[0]
-    forged = [side for side, _ in directions(worst) if side.rst and side.rst_ttl is not None]
+def _first_reset_by_server(seen: Observed, row: int) -> bool:
+    rst = seen.columns.sides("rst")[row]
+    if rst[SERVER] and rst[CLIENT]:
+        return seen.columns.make([row])[0].rst_from != "client"
+    return bool(rst[SERVER])
+
+
+def _few(groups: Iterator[tuple[tuple[int, ...], Ints]]) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    for number, group in enumerate(groups):
+        if number >= MOST_GROUPS:
+            return
+        yield group
+
+
+def _third_party(seen: Observed, service: int, rows: Ints) -> Finding:
+    client, (server, port) = seen.columns.host(seen.columns.hosts[rows[0], CLIENT]), seen.name_of(service)
+    examples = seen.worst(rows)
+    worst = examples[0]
     ttls = "; ".join(
-        f"resets in the name of {side.endpoint.address} have TTL {side.rst_ttl}"
-        + (f", its other packets {_span(side)}" if side.ttl_min is not None else "")
-        for side in forged
+        f"resets in the name of {side.endpoint.address} have TTL {side.rst_ttl}, its other packets {_span(side)}"
+        for side, _ in directions(worst)
+        if side.rst and side.rst_ttl is not None and side.ttl_min is not None
     )
     return Finding(
         kind="third_party_reset",
         severity="HIGH",
         blame="policy",
         protocol="TCP",
-        title=f"A device in between resets connections of {group.sender} to {at(group.server, group.port)}",
-        detail=f"{count(len(streams), 'connection')} reset by neither end: {ttls or 'the TTL is not that of a peer'}.",
-        who=Who(group.sender, group.server, group.port),
-        evidence=first_frames(side.rst.frames for stream in streams for side, _ in directions(stream)),
+        title=f"A device in between resets connections of {client} to {at(server, port)}",
+        detail=f"{count(len(rows), 'connection')} reset by neither end: {ttls}.",
+        who=Who(client, server, port),
+        evidence=first_frames(side.rst.frames for stream in examples for side, _ in directions(stream)),
         cause=cause_of("third_party_reset"),
-        remediation=remediation_of("third_party_reset", src=group.sender, dst=group.server, port=group.port),
+        remediation=remediation_of("third_party_reset", src=client, dst=server, port=port),
         confidence="high",
-        weight=len(streams),
-        measured={"resets": len(streams)},
+        weight=len(rows),
+        measured={"resets": len(rows)},
     )
 
 
@@ -94,30 +104,35 @@ def _span(side: Direction) -> str:
     return str(side.ttl_min) if side.ttl_min == side.ttl_max else f"{side.ttl_min} to {side.ttl_max}"
 
 
-def _mid_session(group: _ResetGroup, streams: list[Stream]) -> Finding:
-    by_server = group.sender == group.server
-    waited = [s.unanswered_request_ms for s in streams if s.unanswered_request_ms is not None]
-    gave_up = not by_server and waited and min(waited) >= threshold("mid_session_reset.client_patience_ms")
-    pending = f" {count(len(waited), 'request')} had no answer yet" if waited else ""
+def _mid_session(seen: Observed, service: int, rows: Ints, *, by_server: bool) -> Finding:
+    c = seen.columns
+    client, (server, port) = c.host(c.hosts[rows[0], CLIENT]), seen.name_of(service)
+    sender, receiver = (server, client) if by_server else (client, server)
+    waits = c.request_ms[rows]
+    waits = waits[~np.isnan(waits)]
+    gave_up = not by_server and len(waits) > 0 and waits.min() >= threshold("mid_session_reset.client_patience_ms")
+    pending = f" {count(len(waits), 'request')} had no answer yet" if len(waits) else ""
     if gave_up:
-        pending += f" after {duration(max(waited))}: the client gave up waiting"
+        pending += f" after {duration(float(waits.max()))}: the client gave up waiting"
+    one_abort = len(rows) == 1 and not by_server and not gave_up
+    target = at(server, port)
     return Finding(
         kind="mid_session_reset",
-        severity="HIGH" if len(streams) > 1 else "MEDIUM",
+        severity="LOW" if one_abort else "HIGH" if len(rows) > 1 and by_server else "MEDIUM",
         blame="server_application" if by_server or gave_up else "client",
         protocol="TCP",
-        title=f"{group.sender} resets connections to {at(group.server, group.port)} in the middle of an exchange"
-        if not by_server
-        else f"{at(group.server, group.port)} resets connections of {group.receiver} in the middle of an exchange",
-        detail=f"{count(len(streams), 'established connection')} aborted by the {'server' if by_server else 'client'}."
+        title=f"{target} resets connections of {receiver} in the middle of an exchange"
+        if by_server
+        else f"{sender} resets connections to {target} in the middle of an exchange",
+        detail=f"{count(len(rows), 'established connection')} aborted by the {'server' if by_server else 'client'}."
         + (f"{pending}." if pending else ""),
-        who=Who(group.sender, group.receiver, group.port),
-        evidence=first_frames((s.server if by_server else s.client).rst.frames for s in streams),
+        who=Who(sender, receiver, port),
+        evidence=first_frames((s.server if by_server else s.client).rst.frames for s in seen.worst(rows)),
         cause=cause_of("mid_session_reset"),
-        remediation=remediation_of("mid_session_reset", src=group.sender, dst=group.receiver, port=group.port),
+        remediation=remediation_of("mid_session_reset", src=sender, dst=receiver, port=port),
         confidence="medium",
-        weight=len(streams),
-        measured={"resets": len(streams)},
+        weight=len(rows),
+        measured={"resets": len(rows)},
     )
 
 
@@ -125,112 +140,103 @@ def _mid_session(group: _ResetGroup, streams: list[Stream]) -> Finding:
 
 
 def _forgotten(seen: Observed) -> Iterator[Finding]:
-    """Connections that went silent and whose next data nobody acknowledged any more."""
-    groups: dict[_ResetGroup, list[Stream]] = defaultdict(list)
-    for stream in seen.stuck:
-        if stream.teardown == "rst" or stream.handshake in ("refused", "unanswered"):
+    """Connections that went silent and whose next data, or keep-alives, nobody answered any more."""
+    c = seen.columns
+    silent = c.sides("longest_silence_ms").max(axis=1) >= threshold("idle_timeout.min_gap_ms")
+    repeats = threshold("idle_timeout.min_repeats")
+    talked = (c.sides("packets") > 0).all(axis=1) & ~(c.sides("fin") > 0).all(axis=1)
+    repeated = (c.sides("rto_retransmissions") >= repeats) & (c.unacked_bytes > 0)
+    probed = (c.sides("keep_alives") >= repeats) & (c.sides("keep_alive_acks")[:, ::-1] == 0)
+    probed &= c.sides("keep_alives") >= threshold("idle_timeout.min_unanswered_probes")
+    alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
+    yield from _idle(seen, np.flatnonzero(silent & alive & (repeated | probed).any(axis=1)))
+
+
+def _idle(seen: Observed, every: Ints) -> Iterator[Finding]:
+    c = seen.columns
+    for (_, service), rows in _few(groups_of(every, c.hosts[:, CLIENT], seen.service)):
+        client, (server, port) = c.host(c.hosts[rows[0], CLIENT]), seen.name_of(service)
+        silence = float(c.sides("longest_silence_ms")[rows].max())
+        ended = "reset" if (c.sides("rst")[rows] > 0).any() else "left without an acknowledgement"
+        yield Finding(
+            kind="idle_timeout",
+            severity="MEDIUM",
+            blame="network",
+            protocol="TCP",
+            title=f"Connections of {client} to {server} die while they are idle",
+            detail=f"{count(len(rows), 'connection')} to {at(server, port)}, silent for up to {duration(silence)},"
+            f" {ended} when used again.",
+            who=Who(client, server, port),
+            evidence=first_frames([s.last_frame] for s in seen.worst(rows)),
+            cause=cause_of("idle_timeout"),
+            remediation=remediation_of("idle_timeout", src=client, dst=server, port=port),
+            confidence="medium",
+            weight=len(rows),
+            measured={"connections": len(rows), "silence_ms": round(silence)},
+        )
+
+
+# --------------------------------------------------------------------------------------------- closed too early
+
+
+def _closed_early(seen: Observed) -> Iterator[Finding]:
+    """The server closed in good order, but the answer was not complete, or did not come at all."""
+    cut: dict[tuple[str, int], list[HttpExchange]] = {}
+    for exchange in seen.analysis.http.incomplete if seen.analysis.http else ():
+        if exchange.ended_by == "server" and not exchange.reset:
+            cut.setdefault((exchange.server, exchange.port), []).append(exchange)
+    for (server, port), exchanges in cut.items():
+        came = min((e.came_bytes or 0, e.promised_bytes or 0) for e in exchanges)
+        detail = (
+            f"{count(len(exchanges), 'HTTP answer')} ended before the Content-Length was reached, for example after"
+            f" {came[0]:,} of {came[1]:,} bytes."
+        )
+        frames = first_frames(exchange.frames for exchange in exchanges)
+        yield _early(exchanges[0].client, server, port, len(exchanges), detail, frames, "high")
+    c = seen.columns
+    waited = c.request_ms >= threshold("early_close.goodbye_ms")
+    fin = c.sides("fin")[:, SERVER] > 0
+    rst = (c.sides("rst") > 0).any(axis=1)
+    spoke = c.sides("payload_bytes")[:, SERVER] > 0
+    short = c.sides("data_segments")[:, CLIENT] <= threshold("early_close.max_request_segments")
+    lone = ~spoke & short & ~np.isnan(c.request_ms)
+    acked = c.unacked_bytes[:, CLIENT] == 0
+    rows = np.flatnonzero(fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused"))
+    rows = np.array([row for row in rows.tolist() if _server_closed_first(seen, row)], np.int64)
+    for (_, service), some in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+        client, (server, port) = c.host(c.hosts[some[0], CLIENT]), seen.name_of(service)
+        if (server, port) in cut:
             continue
-        for side, peer in directions(stream):
-            silent = side.longest_silence_ms >= threshold("idle_timeout.min_gap_ms")
-            repeated = side.rto_retransmissions.count >= threshold("idle_timeout.min_repeats")
-            if silent and repeated and side.unacked_bytes and peer.packets and not peer.fin:
-                server = stream.server.endpoint
-                key = _ResetGroup(
-                    "idle_timeout", side.endpoint.address, peer.endpoint.address, server.address, server.port
-                )
-                groups[key].append(stream)
-    for group, streams in groups.items():
-        yield _idle_timeout(group, streams)
+        longest = float(np.nanmax(c.request_ms[some]))
+        detail = (
+            f"{count(len(some), 'request')} acknowledged, never answered, and the connection closed by the server"
+            f" after up to {duration(longest)}."
+        )
+        frames = first_frames(s.server.fin.frames for s in seen.worst(some))
+        yield _early(client, server, port, len(some), detail, frames, "medium")
 
 
-def _idle_timeout(group: _ResetGroup, streams: list[Stream]) -> Finding:
-    silence = max(max(s.client.longest_silence_ms, s.server.longest_silence_ms) for s in streams)
-    ended = "reset" if any(s.teardown == "rst" for s in streams) else "left without an acknowledgement"
-    return Finding(
-        kind="idle_timeout",
-        severity="MEDIUM",
-        blame="network",
-        protocol="TCP",
-        title=f"Connections of {group.sender} to {group.receiver} die while they are idle",
-        detail=f"{count(len(streams), 'connection')} to {at(group.server, group.port)}, silent for up to"
-        f" {duration(silence)}, {ended} when used again.",
-        who=Who(group.sender, group.receiver, group.port),
-        evidence=first_frames([s.last_frame] for s in streams),
-        cause=cause_of("idle_timeout"),
-        remediation=remediation_of("idle_timeout", src=group.sender, dst=group.receiver, port=group.port),
-        confidence="medium",
-        weight=len(streams),
-        measured={"connections": len(streams), "silence_ms": round(silence)},
-    )
+def _server_closed_first(seen: Observed, row: int) -> bool:
+    stream = seen.columns.make([row])[0]
+    ours, theirs = stream.client.fin.frames, stream.server.fin.frames
+    return bool(theirs) and (not ours or theirs[0] < ours[0])
 
 
-# -------------------------------------------------------------------------------------------------- path MTU
-
-
-def _too_big(seen: Observed) -> Iterator[Finding]:
-    """Path MTU discovery that works is healthy: the sender is told, sends smaller segments, and goes on."""
-    stuck = {(s.endpoint.address, p.endpoint.address): (s, stream) for stream, s, p in _stuck_on_size(seen)}
-    for path, messages in seen.too_big.items():
-        goes_on = path in seen.paths and all(error.protocol == "tcp" for error in messages)
-        repeated = sum(error.count for error in messages) >= threshold("mtu.min_messages")
-        if path in stuck or (repeated and not goes_on):
-            yield _black_hole(path, messages, stuck.pop(path, None))
-    for path, side_and_stream in stuck.items():
-        yield _black_hole(path, [], side_and_stream)
-
-
-def _stuck_on_size(seen: Observed) -> Iterator[tuple[Stream, Direction, Direction]]:
-    """Sides whose large segments were repeated and never acknowledged while smaller ones were."""
-    for stream in seen.stuck:
-        if stream.handshake != "completed" and stream.handshake != "not_seen":
-            continue
-        for side, peer in directions(stream):
-            if (
-                side.unacked_bytes
-                and peer.packets
-                and side.rto_retransmissions.count >= threshold("mtu.min_repeats")
-                and side.smallest_lost_segment > max(side.largest_acked_segment, threshold("mtu.min_segment_bytes"))
-            ):
-                yield stream, side, peer
-
-
-def _black_hole(
-    path: tuple[str, str], messages: list[IcmpError], side_and_stream: tuple[Direction, Stream] | None
+def _early(
+    client: str, server: str, port: int, number: int, detail: str, frames: tuple[int, ...], confidence: str
 ) -> Finding:
-    source, destination = path
-    port = side_and_stream[1].server.endpoint.port if side_and_stream else None
-    parts: list[str] = []
-    frames: list[tuple[int, ...]] = []
-    mtu = 0
-    if messages:
-        mtu = min((error.next_hop_mtu or 0 for error in messages), default=0)
-        senders = sorted({error.src for error in messages})
-        parts.append(
-            f"{few(senders)} reported {count(sum(e.count for e in messages), 'time')} that packets do not fit"
-            + (f" into an MTU of {mtu}" if mtu else "")
-        )
-        frames.extend(error.sample_frames for error in messages)
-    if side_and_stream:
-        side = side_and_stream[0]
-        parts.append(
-            f"segments of {side.smallest_lost_segment} bytes and more were repeated"
-            f" {count(side.rto_retransmissions.count, 'time')} and never acknowledged; the largest that got through"
-            f" had {side.largest_acked_segment}"
-        )
-        frames.append(side.rto_retransmissions.frames)
-    fits = {"mtu": mtu - IP_AND_TCP_HEADERS} if mtu else {}
     return Finding(
-        kind="mtu_black_hole",
-        severity="HIGH" if side_and_stream else "MEDIUM",
-        blame="network",
-        protocol="ICMP" if messages and not side_and_stream else "TCP",
-        title=f"Large packets from {source} to {destination} do not get through",
-        detail="; ".join(parts)[:1].upper() + "; ".join(parts)[1:] + ".",
-        who=Who(source, destination, port),
-        evidence=first_frames(frames),
-        cause=cause_of("mtu_black_hole"),
-        remediation=remediation_of("mtu_black_hole", src=source, dst=destination),
-        confidence="high" if messages and side_and_stream else "medium",
-        weight=sum(error.count for error in messages) + 1,
-        measured={"next_hop_mtu": mtu, **({"mss_that_fits": fits["mtu"]} if fits else {})} if mtu else {},
+        kind="early_close",
+        severity="HIGH" if number > 1 else "MEDIUM",
+        blame="server_application",
+        protocol="TCP",
+        title=f"{at(server, port)} closes connections of {client} before its answer is complete",
+        detail=detail,
+        who=Who(client, server, port),
+        evidence=frames,
+        cause=cause_of("early_close"),
+        remediation=remediation_of("early_close", src=client, dst=server, port=port),
+        confidence=confidence,
+        weight=number,
+        measured={"connections": number},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import count, duration, first_frames, percent, rate
 from ghost.pcap.model import Analysis
@@ -12,9 +13,9 @@ from ghost.pcap.model import Analysis
 NOBODY = Who("-", "-")
 
 
-def capture_findings(analysis: Analysis) -> Iterator[Finding]:
-    yield from _incomplete(analysis)
-    yield from _duplicates(analysis)
+def capture_findings(seen: Observed) -> Iterator[Finding]:
+    yield from _incomplete(seen.analysis)
+    yield from _duplicates(seen)
 
 
 def _incomplete(analysis: Analysis) -> Iterator[Finding]:
@@ -51,22 +52,32 @@ def _incomplete(analysis: Analysis) -> Iterator[Finding]:
     )
 
 
-def _duplicates(analysis: Analysis) -> Iterator[Finding]:
+def _duplicates(seen: Observed) -> Iterator[Finding]:
+    """Captured twice, or travelled twice: a capture of several interfaces copies nearly everything, a network some."""
+    analysis = seen.analysis
     copies = analysis.summary.duplicate_packets
     share = percent(copies.count, analysis.summary.total_packets)
+    everything = share >= threshold("duplicate_packets.everything_pct")
     if copies.count >= threshold("duplicate_packets.min_packets") and share >= threshold("duplicate_packets.min_pct"):
         yield Finding(
             kind="duplicate_packets",
             severity="LOW",
-            blame="undecided",
+            blame="none" if everything else "network",
             protocol="IP",
-            title=f"{rate(share)} of the packets were captured twice",
+            title=f"{rate(share)} of the packets were captured twice"
+            if everything
+            else f"The network delivers {rate(share)} of the packets twice",
             detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen within"
-            " 5 ms; they are not counted as loss.",
+            " 5 ms; they are not counted as loss."
+            + (
+                " Nearly everything is there twice: several interfaces or both sides of a port were captured."
+                if everything
+                else " Only some packets are: they travelled twice."
+            ),
             who=NOBODY,
             evidence=first_frames([copies.frames]),
-            cause=cause_of("duplicate_packets"),
-            remediation=remediation_of("duplicate_packets"),
+            cause=cause_of("duplicate_packets" if everything else "packets_doubled"),
+            remediation=remediation_of("duplicate_packets" if everything else "packets_doubled"),
             confidence="medium",
             weight=copies.count,
             measured={"duplicates": copies.count, "packets": analysis.summary.total_packets},

@@ -7,18 +7,22 @@ from collections.abc import Callable, Hashable, Sequence
 from ghost.pcap.findings.finding import Finding
 
 _Keys = Callable[[Finding], Sequence[Hashable]]
+_MINOR = ("LOW", "INFO")
 
 
 def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:
+    """What is minor itself explains nothing that is not."""
     explained: set[int] = set()
     for kind, symptoms, key_of_cause, keys_of_symptom in _EXPLANATIONS:
-        causes = {key for finding in findings if finding.kind == kind for key in key_of_cause(finding)}
-        if causes:
-            explained.update(
-                number
-                for number, finding in enumerate(findings)
-                if finding.kind in symptoms and not causes.isdisjoint(keys_of_symptom(finding))
-            )
+        causes = [finding for finding in findings if finding.kind == kind]
+        keys = {key for cause in causes for key in key_of_cause(cause)}
+        serious = {key for cause in causes if cause.severity not in _MINOR for key in key_of_cause(cause)}
+        explained.update(
+            number
+            for number, finding in enumerate(findings)
+            if finding.kind in symptoms
+            and not (keys if finding.severity in _MINOR else serious).isdisjoint(keys_of_symptom(finding))
+        )
     return [finding for number, finding in enumerate(findings) if number not in explained]
 
 
@@ -35,21 +39,60 @@ def _pair(finding: Finding) -> Sequence[Hashable]:
     return [frozenset((finding.who.src, finding.who.dst))]
 
 
+def _service(finding: Finding) -> Sequence[Hashable]:
+    """The two hosts, whoever is named first, and the port of the server."""
+    return [(frozenset((finding.who.src, finding.who.dst)), finding.who.port)]
+
+
+def _client(finding: Finding) -> Sequence[Hashable]:
+    return [finding.who.src]
+
+
+def _first_host(cause: Finding) -> Sequence[Hashable]:
+    return [cause.who.src]
+
+
+def _hosts(symptom: Finding) -> Sequence[Hashable]:
+    return [symptom.who.src, symptom.who.dst]
+
+
+_LOSS = frozenset({"loss", "rto_loss"})
+_SILENCE = frozenset({"syn_unanswered", "dns_timeout"})
+_WAITING = frozenset({"slow_application", "http_slow"})
+
 _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
     # who says so himself is believed over the silence
-    (
-        "admin_prohibited",
-        frozenset({"syn_unanswered", "dns_timeout", "refused", "loss", "rto_loss"}),
-        _target,
-        _targets,
-    ),
-    ("port_unreachable", frozenset({"syn_unanswered", "dns_timeout"}), _target, _targets),
-    ("host_down", frozenset({"syn_unanswered", "dns_timeout", "loss", "rto_loss"}), _target, _targets),
-    ("routing_loop", frozenset({"syn_unanswered", "dns_timeout", "loss", "rto_loss"}), _target, _targets),
+    ("admin_prohibited", _SILENCE | _LOSS | {"refused"}, _target, _targets),
+    ("port_unreachable", _SILENCE, _target, _targets),
+    ("host_down", _SILENCE | _LOSS, _target, _targets),
+    ("routing_loop", _SILENCE | _LOSS | {"host_down"}, _target, _targets),
     # one pair of hosts of which one direction passes here: nothing else about it can be judged
-    ("asymmetric", frozenset({"idle_timeout", "mtu_black_hole", "mid_session_reset"}), _pair, _pair),
-    # the repeats are those of the large segments, of the dead connection
-    ("mtu_black_hole", frozenset({"loss", "rto_loss", "idle_timeout"}), _pair, _pair),
-    ("idle_timeout", frozenset({"rto_loss"}), _pair, _pair),
-    ("third_party_reset", frozenset({"refused", "mid_session_reset"}), _pair, _pair),
+    (
+        "asymmetric",
+        _LOSS | _WAITING | {"idle_timeout", "mtu_black_hole", "mid_session_reset", "early_close", "tls_failure"},
+        _pair,
+        _pair,
+    ),
+    # the repeats are those of the large segments, of the dead connection; and nobody can answer what never came
+    ("mtu_black_hole", _LOSS | _WAITING | {"idle_timeout", "tls_failure", "mid_session_reset"}, _pair, _pair),
+    ("idle_timeout", _LOSS | _WAITING | {"mid_session_reset"}, _pair, _pair),
+    (
+        "third_party_reset",
+        frozenset({"refused", "mid_session_reset", "tls_failure", "early_close"}),
+        _service,
+        _service,
+    ),
+    ("snat_exhaustion", frozenset({"syn_unanswered"}), _service, _service),
+    # a full queue delays all that passes it, and drops what does not fit any more
+    ("bufferbloat", _LOSS | {"delay", "reordering", "throughput_limited"}, _pair, _pair),
+    ("throughput_limited", _LOSS, _pair, _pair),
+    # the protocol says more exactly what the connection shows
+    ("tls_failure", _WAITING | {"mid_session_reset", "early_close"}, _service, _service),
+    ("early_close", _WAITING | {"mid_session_reset"}, _service, _service),
+    ("mid_session_reset", _WAITING, _service, _service),
+    ("http_slow", frozenset({"slow_application"}), _service, _service),
+    ("http_5xx", _WAITING, _service, _service),
+    ("zero_window", _WAITING | {"throughput_limited", "mid_session_reset"}, _pair, _pair),
+    ("dns_suspicious", frozenset({"dns_nxdomain"}), _client, _client),
+    ("arp_conflict", _LOSS | {"mid_session_reset"}, _first_host, _hosts),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.suspicious import dns_threats
 from ghost.pcap.findings.words import count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import Analysis, DnsQuery, DnsSection, DnsServer
 
@@ -19,6 +20,7 @@ def dns_findings(analysis: Analysis) -> Iterator[Finding]:
     if dns is None:
         return
     servers = {server.address: server for server in dns.servers}
+    yield from dns_threats(dns)
     yield from _timeouts(dns, servers)
     yield from _servfail(dns, servers)
     yield from _nxdomain(dns)
@@ -60,7 +62,7 @@ def _names(queries: Iterable[DnsQuery]) -> str:
 
 
 def _timeouts(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
-    for address, queries in _by_server(dns.unanswered).items():
+    for address, queries in _by_server(query for query in dns.unanswered if not query.recovered).items():
         server = servers.get(address)
         asked = server.queries if server else len(queries)
         lost = server.unanswered if server else len(queries)
@@ -107,7 +109,11 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
     """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy."""
     failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
     resolved = {name.lower() for name, _ in dns.top_domains} - failed
-    missing = [q for q in dns.nxdomain if not _is_reverse(q.name) and not _found_elsewhere(q.name.lower(), resolved)]
+    missing = [
+        q
+        for q in dns.nxdomain
+        if not q.recovered and not _is_reverse(q.name) and not _found_elsewhere(q.name.lower(), resolved)
+    ]
     for address, queries in _by_server(missing).items():
         distinct = len({query.name.lower() for query in queries})
         yield _finding(

@@ -1,107 +1,35 @@
-"""One pass over the TCP streams of an analysis, sorted into what the rules ask for.
-
-A capture may hold a hundred thousand streams, nearly all healthy: these are counted, and only streams with a
-symptom are kept.
-"""
+"""What the rules ask of a capture again and again, worked out once: services, directions between hosts, symptoms."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from ghost.pcap.findings.words import percent
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Ints, Mask, columns_of
+from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 
-Service = tuple[str, int]
-"""Server address and port."""
 Path = tuple[str, str]
 """Sender and receiver address."""
 
 
-@dataclass
-class ServiceCount:
-    attempted: int = 0
-    completed: int = 0
-    clients_answered: set[str] = field(default_factory=set)
-
-
-@dataclass
-class PathCount:
-    """What one address sent to another, over all their streams."""
-
-    streams: int = 0
-    data_segments: int = 0
-    packets: int = 0
-    retransmissions: int = 0
-    fast: int = 0
-    rto: int = 0
-    lost_upstream: int = 0
-    lost_downstream: int = 0
-    reordered: int = 0
-    duplicate_acks_back: int = 0
-    sent: int = 0
-    """Segments with data, SYN or FIN that left the sender, repeats included: what a loss rate is a share of."""
-    frames: list[int] = field(default_factory=list)
-    reordered_frames: list[int] = field(default_factory=list)
-    port: int | None = None
-    worst: int = -1
-
-    @property
-    def lost(self) -> int:
-        return self.lost_upstream + self.lost_downstream
-
-    @property
-    def loss_pct(self) -> float:
-        return 100.0 * self.lost / self.sent if self.sent else 0.0
-
-
-@dataclass
-class Observed:
-    """What the streams show, for the TCP rules."""
-
-    first_ns: int = 0
-    last_ns: int = 0
-    copies_pct: float = 0.0
-    """Packets captured more than once."""
-    services: dict[Service, ServiceCount] = field(default_factory=lambda: defaultdict(ServiceCount))
-    services_used: Counter[str] = field(default_factory=Counter)
-    """How many services answered a client."""
-    answering_ports: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """Ports of a host that answered anything with their own voice, a refusal included."""
-    ttls: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """TTLs of a host's packets that are no resets."""
-    paths: dict[Path, PathCount] = field(default_factory=lambda: defaultdict(PathCount))
-    unanswered: dict[Service, list[Stream]] = field(default_factory=lambda: defaultdict(list))
-    half_open: dict[Service, list[Stream]] = field(default_factory=lambda: defaultdict(list))
-    refused: dict[Service, list[Stream]] = field(default_factory=lambda: defaultdict(list))
-    reset: list[Stream] = field(default_factory=list)
-    one_sided: dict[Path, list[Stream]] = field(default_factory=lambda: defaultdict(list))
-    zero_window: dict[Path, list[tuple[Stream, Direction]]] = field(default_factory=lambda: defaultdict(list))
-    stuck: list[Stream] = field(default_factory=list)
-    """A side had data nobody acknowledged when the stream ended."""
-    handshake_ms: dict[Path, list[tuple[float, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Client and server to round trip and the frame it began in."""
-    too_big: dict[Path, list[IcmpError]] = field(default_factory=lambda: defaultdict(list))
-    """What routers told a sender about its packets being too big for the way to a receiver."""
-    speakers: set[str] = field(default_factory=set)
-    """Addresses that sent a TCP packet."""
-
-
 def observe(analysis: Analysis) -> Observed:
     summary = analysis.summary
-    seen = Observed(
+    too_big: dict[Path, list[IcmpError]] = {}
+    for error in analysis.icmp.errors if analysis.icmp else ():
+        if says_too_big(error):
+            too_big.setdefault((error.dst, error.unreachable_dst or error.src), []).append(error)
+    return Observed(
+        analysis=analysis,
+        columns=columns_of(analysis.tcp.streams if analysis.tcp else ()),
         first_ns=summary.first_ns or 0,
         last_ns=summary.last_ns or 0,
         copies_pct=percent(summary.duplicate_packets.count, summary.total_packets),
+        too_big=too_big,
     )
-    if analysis.tcp is not None:
-        for stream in analysis.tcp.streams:
-            _sort_in(seen, stream)
-    for error in analysis.icmp.errors if analysis.icmp else ():
-        if says_too_big(error):
-            seen.too_big[error.dst, error.unreachable_dst or error.src].append(error)
-    return seen
 
 
 def says_too_big(error: IcmpError) -> bool:
@@ -115,82 +43,204 @@ def directions(stream: Stream) -> Iterator[tuple[Direction, Direction]]:
     yield stream.server, stream.client
 
 
-def _sort_in(seen: Observed, stream: Stream) -> None:
-    client, server = stream.client, stream.server
-    service = (server.endpoint.address, server.endpoint.port)
-    _handshake(seen, stream, service)
-    if stream.teardown == "rst" and stream.handshake not in ("refused", "unanswered"):
-        seen.reset.append(stream)
-    if stream.one_sided and not only_syn(stream):
-        sender, receiver = (client, server) if client.packets else (server, client)
-        seen.one_sided[sender.endpoint.address, receiver.endpoint.address].append(stream)
-    for sender, receiver in directions(stream):
-        if sender.packets:
-            seen.speakers.add(sender.endpoint.address)
-            _add_to_path(seen, sender, receiver, stream)
-        if sender.zero_window:
-            seen.zero_window[sender.endpoint.address, receiver.endpoint.address].append((stream, sender))
-    if client.unacked_bytes or server.unacked_bytes:
-        seen.stuck.append(stream)
+@dataclass(frozen=True)
+class Traffic:
+    """What one host sent to another, over all their streams."""
+
+    source: str
+    destination: str
+    streams: int
+    packets: int
+    data_segments: int
+    sent: int
+    """Segments with data, SYN or FIN that left the sender, repeats included: what a loss rate is a share of."""
+    retransmissions: int
+    fast: int
+    rto: int
+    lost_upstream: int
+    lost_downstream: int
+    reordered: int
+    needless: int
+    capture_gaps: int
+    duplicate_acks_back: int
+
+    @property
+    def lost(self) -> int:
+        return self.lost_upstream + self.lost_downstream
+
+    @property
+    def loss_pct(self) -> float:
+        return percent(self.lost, self.sent)
 
 
-def _handshake(seen: Observed, stream: Stream, service: Service) -> None:
-    client, server = stream.client, stream.server
-    count = seen.services[service]
-    if client.syn:
-        count.attempted += 1
-    if server.packets:
-        seen.answering_ports[service[0]].add(service[1])
-        if server.ttl is not None and server.packets > server.rst.count:
-            seen.ttls[service[0]].add(server.ttl)
-    if client.packets and client.ttl is not None and client.packets > client.rst.count:
-        seen.ttls[client.endpoint.address].add(client.ttl)
-    if stream.handshake == "completed" or (server.packets and stream.handshake == "not_seen"):
-        count.completed += 1
-        if client.endpoint.address not in count.clients_answered:
-            count.clients_answered.add(client.endpoint.address)
-            seen.services_used[client.endpoint.address] += 1
-        rtt = stream.handshake_rtt_ms
-        if rtt is not None:
-            seen.handshake_ms[client.endpoint.address, service[0]].append((rtt, stream.first_frame))
-    elif stream.handshake == "refused":
-        seen.refused[service].append(stream)
-    elif only_syn(stream):
-        seen.unanswered[service].append(stream)
-    elif server.syn_ack and client.syn and stream.handshake == "incomplete" and not client.data_segments:
-        seen.half_open[service].append(stream)
+_SUMS = {
+    "retransmissions": "retransmissions", "fast": "fast_retransmissions", "rto": "rto_retransmissions",
+    "lost_upstream": "lost_upstream", "lost_downstream": "lost_downstream", "needless": "needless",
+    "capture_gaps": "capture_gaps",
+}  # fmt: skip
 
 
-def only_syn(stream: Stream) -> bool:
-    """Nothing but SYNs, and the resets with which a client gives up, from one side, and nothing back."""
-    client = stream.client
-    return (
-        stream.server.packets == 0
-        and client.syn.count > 0
-        and client.packets <= client.syn.count + client.rst.count
-        and not client.data_segments
-    )
+@dataclass
+class Observed:
+    analysis: Analysis
+    columns: Columns
+    first_ns: int
+    last_ns: int
+    copies_pct: float
+    """Packets captured more than once."""
+    too_big: dict[Path, list[IcmpError]] = field(default_factory=dict)
+    """What routers told a sender about its packets being too big for the way to a receiver."""
+
+    # ----------------------------------------------------------------------------------------- masks of streams
+
+    @cached_property
+    def one_sided(self) -> Mask:
+        packets = self.columns.sides("packets")
+        result: Mask = (packets == 0).any(axis=1)
+        return result
+
+    @cached_property
+    def only_syn(self) -> Mask:
+        """Nothing but SYNs, and the resets with which a client gives up, and nothing back."""
+        packets, syn, rst = (self.columns.sides(name) for name in ("packets", "syn", "rst"))
+        data = self.columns.sides("data_segments")
+        asked = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] <= syn[:, CLIENT] + rst[:, CLIENT])
+        result: Mask = (packets[:, SERVER] == 0) & asked & (data[:, CLIENT] == 0)
+        return result
+
+    @cached_property
+    def served(self) -> Mask:
+        """The server took part in it beyond the handshake."""
+        c = self.columns
+        known = (c.handshake == "not_seen") & (c.sides("packets")[:, SERVER] > 0)
+        result: Mask = (c.handshake == "completed") | known
+        return result
+
+    @cached_property
+    def foreign_reset(self) -> Ints:
+        """Which side's RST carries a TTL that its other packets never have: a third device sent it."""
+        low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
+        tolerance = 2  # equal-cost paths differ by a hop or two
+        known = (low >= 0) & (ttl >= 0)
+        result: Ints = (known & ((ttl < low - tolerance) | (ttl > high + tolerance))).astype(np.int64)
+        return result
+
+    # ---------------------------------------------------------------------------------------------------- services
+
+    @cached_property
+    def service(self) -> Ints:
+        """A number for server address and port."""
+        result: Ints = self.columns.hosts[:, SERVER] << 16 | self.columns.ports[:, SERVER]
+        return result
+
+    def name_of(self, service: int) -> tuple[str, int]:
+        return self.columns.host(service >> 16), service & 0xFFFF
+
+    def to_service(self, host: str, port: int | None) -> Mask:
+        """Streams to a server address and port."""
+        c = self.columns
+        known = [n for n, address in enumerate(c.addresses) if address == host]
+        mine = np.isin(c.hosts[:, SERVER], known)
+        return mine if port is None else mine & (c.ports[:, SERVER] == port)
+
+    def answering_ports(self, host: int) -> list[int]:
+        """Ports on which a host answered anything with its own voice, a refusal included."""
+        c = self.columns
+        mine = (c.hosts[:, SERVER] == host) & (c.sides("packets")[:, SERVER] > 0)
+        return [int(port) for port in np.unique(c.ports[mine, SERVER])]
+
+    def ttls(self, host: int) -> list[int]:
+        """TTLs of a host's packets that are no resets."""
+        c = self.columns
+        ttl = c.sides("ttl_min")
+        return [int(value) for value in np.unique(ttl[(c.hosts == host) & (ttl >= 0)])]
+
+    # ------------------------------------------------------------------------------------------------------- paths
+
+    @cached_property
+    def path_keys(self) -> tuple[Ints, Ints]:
+        """Every directed pair of hosts, and for each side of each stream which pair it sent on."""
+        hosts = self.columns.hosts
+        count = max(len(self.columns.addresses), 1)
+        keys = hosts * count + hosts[:, ::-1]
+        known, inverse = np.unique(keys, return_inverse=True)
+        return known, inverse.reshape(-1, 2)
+
+    @cached_property
+    def traffic(self) -> dict[Path, Traffic]:
+        """By sender and receiver; streams of which one side alone was captured count for packets only."""
+        c = self.columns
+        known, which = self.path_keys
+        count, hosts = len(known), max(len(c.addresses), 1)
+        both = np.repeat(~self.one_sided, 2).reshape(-1, 2)
+
+        def add(values: Ints, mask: Mask | None = None) -> list[int]:
+            weights = values if mask is None else values * mask
+            return np.bincount(which.ravel(), weights.ravel(), count).astype(np.int64).tolist()  # type: ignore[no-any-return]
+
+        packets, data = c.sides("packets"), c.sides("data_segments")
+        sent = data + sum(c.sides(name) for name in ("syn", "syn_ack", "fin", "lost_upstream"))
+        sums = {
+            "streams": add((packets > 0).astype(np.int64)),
+            "packets": add(packets),
+            "data_segments": add(data),
+            "reordered": add(c.sides("reordered")),
+            "sent": add(sent, both),
+            "duplicate_acks_back": add(c.sides("duplicate_acks")[:, ::-1], both),
+            **{name: add(c.sides(column), both) for name, column in _SUMS.items()},
+        }
+        rows = zip(*sums.values(), strict=True)
+        return {
+            (source, destination): Traffic(source, destination, **dict(zip(sums, row, strict=True)))
+            for (source, destination), row in (
+                ((c.host(key // hosts), c.host(key % hosts)), row)
+                for key, row in zip(known.tolist(), rows, strict=True)
+            )
+            if row[1]
+        }
+
+    def of_path(self, path: Path) -> tuple[Ints, Ints]:
+        """Streams of a directed pair, and which side of each is the sender."""
+        c = self.columns
+        source, destination = (next((n for n, address in enumerate(c.addresses) if address == end), -1) for end in path)
+        hosts = c.hosts
+        rows, sides = np.nonzero((hosts == source) & (hosts[:, ::-1] == destination))
+        return rows.astype(np.int64), sides.astype(np.int64)
+
+    @cached_property
+    def half_heard(self) -> dict[Path, Ints]:
+        """Streams of which only the packets of one host to another were captured, and that are no mere SYNs."""
+        c = self.columns
+        rows = np.flatnonzero(self.one_sided & ~self.only_syn)
+        sender = (c.sides("packets")[rows, CLIENT] == 0).astype(np.int64)
+        groups: dict[Path, list[int]] = {}
+        for row, side in zip(rows.tolist(), sender.tolist(), strict=True):
+            ends = c.hosts[row]
+            groups.setdefault((c.host(ends[side]), c.host(ends[1 - side])), []).append(row)
+        return {path: np.array(found, np.int64) for path, found in groups.items()}
+
+    @cached_property
+    def speakers(self) -> set[str]:
+        """Addresses that sent a TCP packet."""
+        c = self.columns
+        return {c.host(number) for number in np.unique(c.hosts[c.sides("packets") > 0]).tolist()}
+
+    # ---------------------------------------------------------------------------------------------------- evidence
+
+    def worst(self, rows: Ints, weight: Ints | None = None, most: int = FRAMES) -> list[Stream]:
+        """A few streams of `rows`, those of most weight first."""
+        if weight is not None:
+            rows = rows[np.argsort(-weight, kind="stable")]
+        return self.columns.make(rows[:most])
 
 
-def _add_to_path(seen: Observed, sender: Direction, receiver: Direction, stream: Stream) -> None:
-    path = seen.paths[sender.endpoint.address, receiver.endpoint.address]
-    path.streams += 1
-    path.packets += sender.packets
-    path.data_segments += sender.data_segments
-    path.reordered += sender.reordered.count
-    path.reordered_frames.extend(sender.reordered.frames[: 5 - len(path.reordered_frames)])
-    if stream.one_sided:  # a repeat may have been needless: nobody's acknowledgements tell
+def groups_of(rows: Ints, *keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Rows by the values that `keys` have in them, largest group first."""
+    if not len(rows):
         return
-    path.sent += (
-        sender.data_segments + sender.syn.count + sender.syn_ack.count + sender.fin.count + sender.lost_upstream.count
-    )
-    path.retransmissions += sender.retransmissions.count
-    path.fast += sender.fast_retransmissions.count
-    path.rto += sender.rto_retransmissions.count
-    path.lost_upstream += sender.lost_upstream.count
-    path.lost_downstream += sender.lost_downstream.count
-    path.duplicate_acks_back += receiver.duplicate_acks.count
-    if sender.lost > max(path.worst, 0):
-        path.worst, path.port = sender.lost, stream.server.endpoint.port
-    frames = sorted((*sender.lost_downstream.frames, *sender.lost_upstream.frames))
-    path.frames.extend(frames[: 5 - len(path.frames)])
+    table = np.stack([key[rows] for key in keys], axis=1)
+    values, which, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    parts: Sequence[Ints] = np.split(rows[order], np.cumsum(counts)[:-1])
+    for number in np.argsort(-counts, kind="stable").tolist():
+        yield tuple(values[number].tolist()), parts[number]

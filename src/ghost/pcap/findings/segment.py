@@ -104,12 +104,14 @@ def _down(address: str, silent: UnansweredArp | None, agreed: list[IcmpError], s
         parts.append(
             f"{few(routers)} reported it unreachable {count(reports, 'time')} ({agreed[0].code_meaning.lower()})"
         )
+    # Its last router says "host" when nobody answers it there, "network" when it has no route.
+    no_route = silent is None and all(error.code != 1 if error.version == 4 else error.code == 0 for error in agreed)
     by_router = silent is None and bool(agreed)
-    advice = "net_unreachable" if by_router else "host_down"
+    advice = "net_unreachable" if no_route else "host_down"
     return Finding(
         kind="host_down",
         severity="HIGH" if agreed else "MEDIUM",
-        blame="network" if by_router else "server_host",
+        blame="network" if no_route else "server_host",
         protocol="ICMP" if by_router else "ARP",
         title=f"{address} is unreachable: nobody answers for it",
         detail=" and ".join(parts) + ".",

@@ -49,3 +49,11 @@ def duration(ms: float) -> str:
 
 def first_frames(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
     return tuple(sorted(set(chain.from_iterable(groups)) - {0})[:FRAMES])
+
+
+def bit_rate(bits: float) -> str:
+    """`850 kbit/s`, `4.2 Mbit/s`, `1.3 Gbit/s`."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
+        if bits >= size:
+            return f"{bits / size:.3g} {unit}"
+    return f"{bits / 1e3:.3g} kbit/s"

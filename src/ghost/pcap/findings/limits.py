@@ -1,0 +1,350 @@
+"""Paths and ends that hold a transfer back: deep queues, rate limits, small windows, long round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed, Path, Traffic, groups_of
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, percent, rate
+from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
+
+MOST_BULK = 200
+"""Streams with the most bytes that are looked at one by one."""
+
+
+def limit_findings(seen: Observed) -> Iterator[Finding]:
+    bloated = {finding.who.as_dict()["dst"]: finding for finding in _bloat(seen)}
+    yield from bloated.values()
+    yield from _small_windows(seen)
+    yield from _delay(seen)
+
+
+# -------------------------------------------------------------------------------------------------- bufferbloat
+
+
+def _bloat(seen: Observed) -> Iterator[Finding]:
+    """The round trip grows many times over while a transfer fills a queue, and falls again."""
+    found: dict[frozenset[str], Finding] = {}
+    for stream in _bulk(seen):
+        for side, peer in ((stream.client, stream.server), (stream.server, stream.client)):
+            pair = frozenset((side.endpoint.address, peer.endpoint.address))
+            trip = side.ack_rtt_ms
+            if pair in found or trip is None or trip.count < threshold("bufferbloat.min_samples"):
+                continue
+            if side.largest_in_flight < threshold("bufferbloat.min_segments_in_flight") * max(side.largest_segment, 1):
+                continue
+            trip = _with_floor(seen, stream, trip)
+            if _swollen(trip) and trip.median >= 2 * trip.min:
+                how = f"while {side.endpoint.address} had up to {side.largest_in_flight // 1024} KiB under way"
+                found[pair] = _bloated(
+                    side.endpoint.address, peer.endpoint.address, stream.server.endpoint.port, trip, how,
+                    (side.first_frame,),
+                )  # fmt: skip
+    _small_talk(seen, found)
+    for path in _busy_pings(seen):
+        pair = frozenset((path.src, path.dst))
+        if pair not in found and path.rtt_ms is not None and _swollen(path.rtt_ms):
+            found[pair] = _bloated(path.src, path.dst, None, path.rtt_ms, "of pings beside a transfer", ())
+    yield from found.values()
+    yield from _slower_handshakes(seen, set(found))
+
+
+def _small_talk(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
+    """Small requests between two hosts whose transfer fills the queue wait in it as well."""
+    pairs = {
+        frozenset((stream.client.endpoint.address, stream.server.endpoint.address)): stream for stream in _bulk(seen)
+    }
+    for pair in pairs.keys() - found.keys():
+        first, *rest = sorted(pair)
+        if not rest:
+            continue
+        for path in ((first, rest[0]), (rest[0], first)):
+            rows, sides = seen.of_path(path)
+            packets = seen.columns.sides("data_segments")[rows, sides]
+            talk = (
+                [
+                    (stream.client, stream.server)[side]
+                    for stream, side in zip(seen.columns.make(rows), sides.tolist(), strict=True)
+                ]
+                if len(rows) <= MOST_BULK
+                else []
+            )
+            trips = [side.ack_rtt_ms for side in talk if side.ack_rtt_ms is not None and side.packets]
+            if pair in found or not trips or not packets.sum():
+                continue
+            total = sum(trip.count for trip in trips)
+            fastest = min(trip.min for trip in trips)
+            slow = sorted(trips, key=lambda trip: trip.median)
+            # The middle one of the connections, each by its own middle and its slowest.
+            middle = slow[len(slow) // 2]
+            whole = Statistics(total, fastest, middle.median, max(trip.p95 for trip in trips), slow[-1].max)
+            if total >= threshold("bufferbloat.min_samples") and _swollen(whole) and whole.median >= 2 * whole.min:
+                stream = pairs[pair]
+                how = "of small requests beside a transfer"
+                found[pair] = _bloated(*path, stream.server.endpoint.port, whole, how, (stream.first_frame,))
+
+
+def _bulk(seen: Observed) -> list[Stream]:
+    c = seen.columns
+    moved = c.sides("payload_bytes").max(axis=1)
+    rows = np.flatnonzero((moved >= threshold("bufferbloat.min_bytes")) & ~seen.one_sided)
+    return seen.worst(rows, moved[rows], MOST_BULK)
+
+
+def _with_floor(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
+    """What the whole path takes when nothing waits: the fastest handshake between the two.
+
+    A single ACK may come from nearby (a NAT that answers itself, an end of the connection at the capture point).
+    """
+    c = seen.columns
+    rows, _ = seen.of_path((stream.client.endpoint.address, stream.server.endpoint.address))
+    handshakes = (c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms)[rows]
+    handshakes = handshakes[~np.isnan(handshakes)]
+    floor = float(handshakes.min()) if len(handshakes) else max(trip.min, threshold("bufferbloat.least_floor_ms"))
+    return Statistics(trip.count, floor, trip.median, trip.p95, trip.max)
+
+
+def _swollen(trip: Statistics) -> bool:
+    return (
+        trip.count >= threshold("bufferbloat.min_pings")
+        and trip.p95 >= threshold("bufferbloat.ratio") * max(trip.min, 0.1)
+        and trip.p95 - trip.min >= threshold("bufferbloat.added_ms")
+    )
+
+
+def _busy_pings(seen: Observed) -> Iterator[EchoPath]:
+    """Pings between hosts of which one moved a lot meanwhile."""
+    busy = {end for stream in _bulk(seen) for end in (stream.client.endpoint.address, stream.server.endpoint.address)}
+    for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
+        if path.src in busy or path.dst in busy:
+            yield path
+
+
+def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[Finding]:
+    """At the receiver's end no ACK tells; the handshakes of other connections between the two do."""
+    c = seen.columns
+    trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
+    for stream in _bulk(seen):
+        client, server = stream.client.endpoint.address, stream.server.endpoint.address
+        pair = frozenset((client, server))
+        if pair in known:
+            continue
+        known.add(pair)
+        rows, _ = seen.of_path((client, server))
+        rows = rows[~np.isnan(trips[rows]) & (c.syn_retransmissions[rows] == 0)]
+        during = (c.first_ns[rows] > stream.first_ns) & (c.first_ns[rows] < stream.last_ns)
+        if during.sum() < threshold("bufferbloat.min_handshakes"):
+            continue
+        values = np.sort(trips[rows])
+        loaded = float(np.median(trips[rows][during]))
+        trip = Statistics(len(values), float(values[0]), loaded, loaded, float(values[-1]))
+        if _ratio(trip):
+            how = f"of {count(int(during.sum()), 'handshake')} made during a transfer"
+            frames = first_frames([s.first_frame] for s in seen.worst(rows[during]))
+            yield _bloated(client, server, stream.server.endpoint.port, trip, how, frames)
+
+
+def _ratio(trip: Statistics) -> bool:
+    return trip.p95 >= threshold("bufferbloat.ratio") * max(trip.min, 0.1) and trip.p95 - trip.min >= threshold(
+        "bufferbloat.added_ms"
+    )
+
+
+def _bloated(
+    source: str, destination: str, port: int | None, trip: Statistics, how: str, frames: tuple[int, ...]
+) -> Finding:
+    return Finding(
+        kind="bufferbloat",
+        severity="MEDIUM",
+        blame="network",
+        protocol="TCP",
+        title=f"A deep queue between {source} and {destination}: under load a round trip takes {duration(trip.p95)}"
+        f" instead of {duration(trip.min)}",
+        detail=f"Round trips {how}: fastest {duration(trip.min)}, median {duration(trip.median)}, 95th percentile"
+        f" {duration(trip.p95)}.",
+        who=Who(source, destination, port),
+        evidence=frames,
+        cause=cause_of("bufferbloat"),
+        remediation=remediation_of("bufferbloat", src=source, dst=destination),
+        confidence="high" if trip.count >= 2 * threshold("bufferbloat.min_samples") else "medium",
+        weight=trip.p95,
+        measured={"min_ms": round(trip.min, 1), "median_ms": round(trip.median, 1), "p95_ms": round(trip.p95, 1)},
+    )
+
+
+# -------------------------------------------------------------------------------------------------- rate limits
+
+
+def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | None:
+    """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
+    bins = _bytes_over_time(seen, path)
+    if bins is None:
+        return None
+    width, moved = bins
+    flat = _plateau(moved)
+    if flat is None:
+        return None
+    bits = flat * 8 / width
+    source, destination = path
+    rows, sides = seen.of_path(path)
+    examples = seen.worst(rows, seen.columns.lost()[rows, sides])
+    frames = [s.client if s.client.endpoint.address == source else s.server for s in examples]
+    port = examples[0].server.endpoint.port if examples else None
+    return Finding(
+        kind="throughput_limited",
+        severity="MEDIUM",
+        blame="network",
+        protocol="TCP",
+        title=f"Traffic from {source} to {destination} is held to about {bit_rate(bits)}",
+        detail=f"Over {len(moved) * width:.1f} s the rate stays within"
+        f" {rate(percent(float(np.percentile(moved, 90)) - flat, flat))} of {bit_rate(bits)} while {traffic.lost} of"
+        f" {traffic.sent:,} segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a"
+        " policer does.",
+        who=Who(source, destination, port),
+        evidence=first_frames(
+            [sorted({f for side in frames for f in (*side.lost_downstream.frames, *side.lost_upstream.frames)})]
+        ),
+        cause=cause_of("throughput_policed"),
+        remediation=remediation_of("throughput_policed", src=source, dst=destination, port=port),
+        confidence="medium",
+        weight=traffic.lost,
+        measured={"rate_bps": round(bits), "loss_pct": round(traffic.loss_pct, 2)},
+    )
+
+
+def _bytes_over_time(seen: Observed, path: Path) -> tuple[float, Floats] | None:
+    """Seconds a bin, and bytes a bin over the transfer's time; None where the pair is not among the busiest."""
+    series = seen.analysis.series
+    for pair in series.busiest if series else ():
+        if path in ((pair.a, pair.b), (pair.b, pair.a)) and series is not None:
+            moved = np.array(pair.a_to_b if path[0] == pair.a else pair.b_to_a, np.float64)
+            return series.pair_width_ns / 1e9, moved
+    return None
+
+
+def _plateau(moved: Floats) -> float | None:
+    """The rate (bytes a bin) that a transfer keeps to; None where it wanders or is too short to tell."""
+    busy = np.flatnonzero(moved >= 0.2 * np.percentile(moved, 95))
+    if len(busy) < threshold("throughput_limited.min_bins"):
+        return None
+    steady = moved[busy[0] : busy[-1] + 1]
+    # Smooth over a few bins: a policer lets short bursts through.
+    wide = max(len(steady) // int(threshold("throughput_limited.windows")), 1)
+    usable = len(steady) // wide * wide
+    windows = steady[:usable].reshape(-1, wide).mean(axis=1)[1:-1]
+    middle = float(np.median(windows))
+    spread = float(np.percentile(windows, 90) - np.percentile(windows, 10)) / middle if middle else 9.9
+    return middle if spread <= threshold("throughput_limited.spread") else None
+
+
+# ------------------------------------------------------------------------------------------------ small windows
+
+
+def _small_windows(seen: Observed) -> Iterator[Finding]:
+    """The sender fills the receiver's window again and again, and the window is small for the round trip."""
+    c = seen.columns
+    full, data = c.sides("window_full"), c.sides("data_segments")
+    moved, flight = c.sides("payload_bytes"), c.sides("largest_in_flight")
+    window, largest = c.sides("smallest_window")[:, ::-1], c.sides("largest_segment")
+    often = (full >= threshold("throughput_limited.min_window_full")) & (
+        full * 100 >= threshold("throughput_limited.window_full_pct") * data
+    )
+    # A sender stops short of the edge where no whole segment fits any more.
+    to_the_edge = (flight <= window) & (flight > window - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
+    limited = (
+        (often | to_the_edge)
+        & (moved >= threshold("throughput_limited.min_bytes"))
+        & (flight <= threshold("throughput_limited.small_window_bytes"))
+        & (c.sides("zero_window")[:, ::-1] == 0)
+    )
+    for side in (CLIENT, SERVER):
+        rows = np.flatnonzero(limited[:, side])
+        for (_, service), some in groups_of(rows, c.hosts[:, CLIENT], seen.service):
+            stream = seen.worst(some, moved[some, side], 1)[0]
+            sender, receiver = (stream.client, stream.server) if side == CLIENT else (stream.server, stream.client)
+            trip = _round_trip(stream, sender)
+            if trip is None or trip < threshold("throughput_limited.min_rtt_ms"):
+                continue
+            possible = sender.largest_in_flight * 8 / (trip / 1000)
+            if sender.throughput_bps < threshold("throughput_limited.window_use") * possible:
+                continue  # it waited for something else most of the time
+            yield _window_limited(sender, receiver, seen.name_of(service), trip, len(some))
+
+
+def _round_trip(stream: Stream, sender: Direction) -> float | None:
+    if stream.handshake_rtt_ms is not None:
+        return stream.handshake_rtt_ms
+    return sender.ack_rtt_ms.median if sender.ack_rtt_ms else None
+
+
+def _window_limited(
+    sender: Direction, receiver: Direction, service: tuple[str, int], trip: float, streams: int
+) -> Finding:
+    source, destination = sender.endpoint.address, receiver.endpoint.address
+    is_server = (destination, receiver.endpoint.port) == service
+    bits = sender.largest_in_flight * 8 / (trip / 1000)
+    return Finding(
+        kind="throughput_limited",
+        severity="MEDIUM",
+        blame="server_host" if is_server else "client",
+        protocol="TCP",
+        title=f"The receive window of {destination} limits transfers from {source} to {bit_rate(bits)}",
+        detail=f"The sender filled the window {count(sender.window_full.count, 'time')} in"
+        f" {sender.data_segments:,} segments; never more than {sender.largest_in_flight // 1024} KiB were under way,"
+        f" and a round trip takes {duration(trip)}"
+        + (f" ({count(streams, 'connection')})." if streams > 1 else ".")
+        + (
+            ""
+            if receiver.window_scale
+            else " It does not offer window scaling."
+            if receiver.syn or receiver.syn_ack
+            else ""
+        ),
+        who=Who(source, destination, service[1]),
+        evidence=first_frames([sender.window_full.frames]),
+        cause=cause_of("throughput_window"),
+        remediation=remediation_of("throughput_window", src=source, dst=destination, port=service[1]),
+        confidence="high",
+        weight=sender.window_full.count,
+        measured={"window_bytes": sender.largest_in_flight, "rtt_ms": round(trip, 1), "limit_bps": round(bits)},
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- delay
+
+
+def _delay(seen: Observed) -> Iterator[Finding]:
+    c = seen.columns
+    trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
+    clean = ~np.isnan(trips) & (c.syn_retransmissions == 0)
+    slow = clean & (trips >= threshold("delay.handshake_ms"))
+    checked = 0
+    for (client, server), rows in groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER]):
+        checked += 1
+        every = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
+        middle = float(np.median(trips[every]))
+        if len(every) < threshold("delay.min_handshakes") or middle < threshold("delay.handshake_ms") or checked > 50:
+            continue
+        near = "the server" if np.median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
+        source, destination = c.host(client), c.host(server)
+        yield Finding(
+            kind="delay",
+            severity="MEDIUM",
+            blame="network",
+            protocol="TCP",
+            title=f"A round trip between {source} and {destination} takes {duration(middle)}",
+            detail=f"Median of {count(len(every), 'TCP handshake')}; fastest {duration(float(trips[every].min()))},"
+            f" slowest {duration(float(trips[every].max()))}. Most of it lies between the capture point and {near}.",
+            who=Who(source, destination),
+            evidence=first_frames([s.first_frame] for s in seen.worst(rows, (trips[rows] * 1000).astype(np.int64))),
+            cause=cause_of("delay"),
+            remediation=remediation_of("delay", src=source, dst=destination),
+            confidence="medium",
+            weight=len(every),
+            measured={"handshakes": len(every), "median_rtt_ms": round(middle, 1)},
+        )

@@ -1,0 +1,114 @@
+"""HTTP in clear: answers that say that the server failed, and answers that come late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap import text
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
+from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection
+
+
+def http_findings(seen: Observed) -> Iterator[Finding]:
+    http = seen.analysis.http
+    if http is None:
+        return
+    yield from _server_errors(seen, http)
+    yield from _slow(seen, http)
+
+
+def _hosts(names: list[str | None]) -> str:
+    known = [f"“{text.name(name, 60)}”" for name in dict.fromkeys(names) if name]
+    return f" for {few(known)}" if known else ""
+
+
+def _answers_of(seen: Observed, server: str, port: int) -> int:
+    mine = seen.to_service(server, port)
+    return int(mine[seen.columns.samples("response_ms")[0]].sum())
+
+
+def _client_of(seen: Observed, server: str, port: int) -> str:
+    c = seen.columns
+    rows = np.flatnonzero(seen.to_service(server, port))
+    return c.host(int(c.hosts[rows[0], 0])) if len(rows) else server
+
+
+def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
+    groups: dict[tuple[str, int], list[HttpErrors]] = {}
+    for error in http.errors:
+        if error.status >= 500:
+            groups.setdefault((error.server, error.port), []).append(error)
+    for (server, port), errors in groups.items():
+        failed = sum(error.count for error in errors)
+        answers = max(_answers_of(seen, server, port), failed)
+        share = percent(failed, answers)
+        few_failed = failed < threshold("http_5xx.min_answers") and share < threshold("http_5xx.high_pct")
+        by_status = {error.status: 0 for error in errors}
+        for error in errors:
+            by_status[error.status] += error.count
+        statuses = ", ".join(f"{status} ({number})" for status, number in sorted(by_status.items()))
+        gateway = {502, 503, 504} & by_status.keys()
+        client = _client_of(seen, server, port)
+        yield Finding(
+            kind="http_5xx",
+            severity="LOW" if few_failed or share < threshold("http_5xx.min_pct")
+            else "HIGH" if share >= threshold("http_5xx.high_pct") else "MEDIUM",
+            blame="server_application",
+            protocol="HTTP",
+            title=f"{at(server, port)} answers {rate(share)} of the requests with a server error",
+            detail=f"{failed} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}: status"
+            f" {statuses}."
+            + (" A gateway says that the server behind it is unavailable or late." if gateway else ""),
+            who=Who(client, server, port),
+            evidence=first_frames(error.frames for error in errors),
+            cause=cause_of("http_5xx"),
+            remediation=remediation_of("http_5xx", src=client, dst=server, port=port),
+            confidence="high",
+            weight=failed,
+            measured={"failed": failed, "answers": answers},
+        )  # fmt: skip
+
+
+def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
+    """Late answers to requests that arrived at once; where the path is slow, that is another finding."""
+    acked_rows, acked = seen.columns.samples("request_acked_ms")
+    slowest = np.zeros(len(seen.columns))
+    np.maximum.at(slowest, acked_rows, acked)
+    limit = threshold("slow_application.slow_ms")
+    groups: dict[tuple[str, int], list[HttpExchange]] = {}
+    for exchange in http.slow:
+        waited = exchange.response_ms or 0.0
+        known = exchange.stream_id < len(slowest)
+        in_time = not known or slowest[exchange.stream_id] <= threshold("slow_application.acked_share") * waited
+        if waited >= limit and in_time:
+            groups.setdefault((exchange.server, exchange.port), []).append(exchange)
+    for (server, port), exchanges in groups.items():
+        answers = max(_answers_of(seen, server, port), len(exchanges))
+        share = percent(len(exchanges), answers)
+        waits = [exchange.response_ms or 0.0 for exchange in exchanges]
+        few_slow = len(exchanges) < threshold("slow_application.min_answers")
+        if share < threshold("slow_application.min_pct"):
+            continue
+        client = exchanges[0].client
+        yield Finding(
+            kind="http_slow",
+            severity="LOW" if few_slow and max(waits) < threshold("slow_application.hung_ms") else "MEDIUM",
+            blame="server_application",
+            protocol="HTTP",
+            title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
+            detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
+            f" {duration(float(np.median(waits)))}, slowest {duration(max(waits))}. The requests were acknowledged at"
+            " once: the path is not what is slow.",
+            who=Who(client, server, port),
+            evidence=first_frames(exchange.frames for exchange in exchanges),
+            cause=cause_of("slow_application"),
+            remediation=remediation_of("http_slow", src=client, dst=server, port=port),
+            confidence="high" if not few_slow else "medium",
+            weight=len(exchanges) + 0.5,
+            measured={"slow": len(exchanges), "answers": answers, "slowest_ms": round(max(waits))},
+        )

@@ -1,0 +1,246 @@
+"""Scenes in which nothing is broken, each with something that looks as if it were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from . import messages
+from .network import Link, unreachable
+from .office import WORDS, Exchange, Office, chatter, talk, tls, web
+from .scene import Scenes
+
+HEALTHY = Scenes()
+
+
+def _ordinary(office: Office, port: int | None = None) -> None:
+    office.background(server_port=port or office.port)
+
+
+@HEALTHY.add("none", "none")
+def ordinary_day(office: Office) -> None:
+    _ordinary(office)
+    for n in range(3):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [60_000, 900, 200_000]),
+            begin=1.0 + n,
+        )
+
+
+@HEALTHY.add("none", "none")
+def segmentation_offload(office: Office) -> None:
+    """At the sender, segments are captured before the card cuts them."""
+    _ordinary(office)
+    for n in range(3):
+        big = office.opts(offload=True)
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            [Exchange(bytes(400_000), ((0.01, bytes(700_000)),))],
+            begin=1.0 + n,
+            client_options=big,
+            server_options=big,
+        )
+
+
+@HEALTHY.add("none", "none")
+def begins_in_mid_stream(office: Office) -> None:
+    _ordinary(office)
+    office.world.starts_at = office.dice.uniform(3.0, 6.0)
+    for n in range(4):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [90_000] * 12, pause=0.6),
+            begin=0.5 + n,
+        )
+
+
+@HEALTHY.add("none", "none", seconds=200.0)
+def kept_alive(office: Office) -> None:
+    _ordinary(office)
+    for n in range(3):
+        one = talk(office.client, office.server, office.port, chatter(office.dice, 3), begin=0.5 + n, ends="open")
+        for k in range(1, 12):
+            office.world.later(5 + k * 15, one.client.keep_alive)
+            office.world.later(6 + k * 15, one.server.keep_alive)
+
+
+@HEALTHY.add("none", "none")
+def delayed_acknowledgements(office: Office) -> None:
+    """A terminal session: single segments, acknowledged late."""
+    _ordinary(office)
+    for n in range(3):
+        keys = [
+            Exchange(office.dice.randbytes(36), ((0.002, office.dice.randbytes(36)),), office.dice.uniform(0.1, 0.5))
+            for _ in range(30)
+        ]
+        talk(office.client, office.server, 22, keys, begin=0.5 + n, ends="open")
+    talk(
+        office.client,
+        office.server,
+        office.port,
+        [Exchange(bytes(1000), ((0.35, b"k" * 90),), 0.3) for _ in range(10)],
+        begin=1.0,
+    )
+
+
+@HEALTHY.add("none", "none", seconds=60.0)
+def event_stream(office: Office) -> None:
+    """The client asks once; the server tells whenever something happens."""
+    _ordinary(office)
+    events = [(office.dice.uniform(1, 6), messages.event(f"n{n}")) for n in range(12)]
+    first = (0.02, messages.event_stream())
+    talk(
+        office.client,
+        office.server,
+        8080,
+        [Exchange(messages.get(office.name("live"), "/events"), (first, *events))],
+        ends="open",
+    )
+    socket = [*tls(office.dice, office.name("push"), [300])]
+    late = tuple((office.dice.uniform(2, 8), messages.encrypted(120, office.dice)) for _ in range(7))
+    talk(
+        office.client,
+        office.server,
+        8443,
+        [*socket, Exchange(messages.encrypted(90, office.dice), late)],
+        begin=1.0,
+        ends="open",
+    )
+
+
+@HEALTHY.add("none", "none", seconds=120.0)
+def long_poll(office: Office) -> None:
+    """The answer comes when there is news; meanwhile the connection waits on purpose, and nothing says it is urgent."""
+    _ordinary(office)
+    hello = tls(office.dice, office.name("push"), [300, 500])
+    waits = [
+        Exchange(messages.encrypted(200, office.dice), ((25.0, messages.encrypted(150, office.dice)),), 0.01)
+        for _ in range(3)
+    ]
+    talk(office.client, office.server, 8443, [*hello, *waits], begin=1.0, ends="open")
+
+
+@HEALTHY.add("none", "none")
+def path_mtu_is_found(office: Office) -> None:
+    _ordinary(office)
+    office.path.there.mtu = office.path.back.mtu = 1400
+    for n in range(3):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            [Exchange(bytes(60_000), ((0.01, bytes(90_000)),))],
+            begin=1.0 + n,
+        )
+
+
+@HEALTHY.add("none", "none")
+def reset_when_all_is_said(office: Office) -> None:
+    """Clients that close with a reset after the answer, as pools and probes do."""
+    _ordinary(office)
+    for n in range(6):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [3000, 500]),
+            begin=0.5 + n,
+            ends="reset",
+        )
+
+
+@HEALTHY.add("none", "none", points=("client",))
+def search_list(office: Office) -> None:
+    """Names are tried with every suffix before they are found."""
+    _ordinary(office)
+    suffixes = ["svc.cluster.local", "cluster.local", office.name("corp")]
+    for suffix in suffixes:
+        office.lookups[suffix] = lambda asked: (0.001, messages.reply(asked, code="NXDOMAIN"))
+    for n, word in enumerate(office.dice.sample(WORDS, 5)):
+        target = f"{word}.{office.zone}"
+        for k, suffix in enumerate(suffixes):
+            office.lookup(f"{target}.{suffix}", 1.0 + n + 0.01 * k)
+        office.lookup(target, 1.0 + n + 0.05)
+
+
+@HEALTHY.add("none", "none")
+def jitter(office: Office) -> None:
+    office.path.there = Link(jitter=0.004)
+    office.path.back = Link(jitter=0.004)
+    _ordinary(office)
+    for n in range(3):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [80_000, 900, 30_000]),
+            begin=1.0 + n,
+        )
+
+
+@HEALTHY.add("none", "none")
+def every_interface_at_once(office: Office) -> None:
+    """A router captures on all its interfaces: each packet is seen coming and going."""
+    office.world.captures_twice = True
+    _ordinary(office)
+    for n in range(3):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [60_000, 900]),
+            begin=1.0 + n,
+        )
+
+
+@HEALTHY.add("none", "none")
+def ends_in_mid_stream(office: Office) -> None:
+    _ordinary(office)
+    for n in range(4):
+        talk(
+            office.client,
+            office.server,
+            office.port,
+            web(office.dice, office.name("www"), [200_000] * 30, pause=0.5),
+            begin=10.0 + n,
+        )
+
+
+@HEALTHY.add("none", "none")
+def a_little_loss(office: Office) -> None:
+    """Loss that recovers unnoticed."""
+    _ordinary(office)
+    office.path.back.loss = 0.001
+    for n in range(3):
+        talk(office.client, office.server, office.port, [Exchange(b"get", ((0.01, bytes(900_000)),))], begin=1.0 + n)
+
+
+@HEALTHY.add("none", "none")
+def load_balancer_probes(office: Office) -> None:
+    """Connections that open and are reset or closed at once, without a byte."""
+    _ordinary(office)
+    for n in range(8):
+        one = talk(office.client, office.server, office.port, [], begin=0.5 + n, ends="open")
+        office.world.later(0.7 + n, one.client.abort if n % 2 else one.client.close)
+
+
+@HEALTHY.add("none", "none", points=("client", "between"))
+def ping_and_traceroute(office: Office) -> None:
+    _ordinary(office)
+    for n in range(10):
+        office.ping(office.client, office.server, 1.0 + n, n, size=1200)
+    for hop in range(1, 6):
+        for n in range(3):
+            probe = messages.datagram(
+                office.client.address, 45_000, office.server.address, 33434 + hop * 3 + n, bytes(32)
+            )
+            sent = replace(probe, ttl=hop)
+            said = unreachable(f"10.254.{hop}.1", sent, 0, kind=11)
+            office.world.later(2 + hop * 0.2 + n * 0.01, lambda sent=sent: office.world.capture(sent, 0))  # type: ignore[misc]
+            office.world.later(2 + hop * 0.2 + n * 0.01 + 0.005, lambda said=said: office.world.capture(said, 0))  # type: ignore[misc]

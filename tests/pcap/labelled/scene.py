@@ -1,0 +1,48 @@
+"""What a labelled scene is, and how one is played and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..wire import pcap
+from .network import Point
+from .office import Office
+
+ANYWHERE: tuple[Point, ...] = ("client", "server", "between")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One fault among ordinary traffic, or none."""
+
+    name: str
+    kind: str
+    blame: str
+    play: Callable[[Office], None]
+    points: tuple[Point, ...] = ANYWHERE
+    seconds: float = 20.0
+
+    def save(self, path: Path, seed: int, point: Point) -> Path:
+        office = Office(seed, point, seconds=self.seconds)
+        self.play(office)
+        office.world.run()
+        records = sorted(office.world.records, key=lambda record: record[0])
+        path.write_bytes(pcap(records, nanoseconds=bool(seed % 2)))
+        return path
+
+
+class Scenes(dict[str, Scene]):
+    """Scenes by name, filled by the decorator."""
+
+    def add(
+        self, kind: str, blame: str, *, points: tuple[Point, ...] = ANYWHERE, seconds: float = 20.0
+    ) -> Callable[[Callable[[Office], None]], Callable[[Office], None]]:
+        def keep(play: Callable[[Office], None]) -> Callable[[Office], None]:
+            name = play.__name__
+            assert name not in self, name
+            self[name] = Scene(name, kind, blame, play, points, seconds)
+            return play
+
+        return keep
