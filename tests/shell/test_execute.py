@@ -276,6 +276,7 @@ def test_a_process_that_waited_for_the_next_command_may_be_gone(programs: Progra
             time.sleep(0.01)
         (spare,) = waiting
         os.kill(int(spare), signal.SIGKILL)
+        assert gone(int(spare))
     assert go(programs, name).stdout.head == b"x\n"
 
 

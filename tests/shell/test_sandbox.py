@@ -368,7 +368,7 @@ def test_when_ghost_is_killed_its_commands_end(place: Path, mode: str) -> None:
     script = place / "prefix" / "bin" / "az"
     pids = place / "home" / ".azure" / "pids"
     pids.parent.mkdir()
-    script.write_text(f"#!/bin/sh\nsleep 60 &\necho $$ $! > {pids}\nwait\n")
+    script.write_text(f"#!/bin/sh\necho $TMPDIR > {pids}.tmp\nsleep 60 &\necho $$ $! > {pids}\nwait\n")
     script.chmod(0o755)
     code = (
         "from ghost.shell.execute import *\nfrom ghost.shell.sandbox import Sandbox\nfrom pathlib import Path\n"
@@ -384,6 +384,13 @@ def test_when_ghost_is_killed_its_commands_end(place: Path, mode: str) -> None:
     process.kill()
     process.wait()
     assert all(_ends(int(pid)) for pid in pids.read_text().split())
+    private = Path(f"{pids}.tmp").read_text().strip()
+    for _ in range(250):
+        if not private or not Path(private).exists():
+            break
+        time.sleep(0.02)
+    assert bool(private) == (mode == "auto")
+    assert not private or not Path(private).exists()
 
 
 def test_a_killed_launcher_is_replaced(place: Path) -> None:

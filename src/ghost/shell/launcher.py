@@ -97,6 +97,7 @@ class Launcher:
                 "confinement": confinement.steps,
                 "umask": confinement.umask,
                 "limits": list(confinement.limits),
+                "private_directory": confinement.private_directory,
             }
         )
         ours, theirs = socket.socketpair()

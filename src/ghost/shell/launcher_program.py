@@ -99,6 +99,8 @@ def main(descriptor: int) -> None:
     finally:
         for command in running.values():
             command.end()
+        for command in running.values():
+            command.remove_private_directory()
 
 
 def _descriptor_of(pid: int) -> int | None:
@@ -111,9 +113,10 @@ def _descriptor_of(pid: int) -> int | None:
 class Running:
     """A command that was started, until nothing of it is left."""
 
-    def __init__(self, pid: int, control: socket.socket) -> None:
+    def __init__(self, pid: int, control: socket.socket, private_directory: str | None) -> None:
         self.pid = pid
         self.control = control
+        self._private_directory = private_directory
         self._told = False
         self._ending = False
         self._reaped = False
@@ -124,6 +127,15 @@ class Running:
         self._ending = True
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def remove_private_directory(self) -> None:
+        """What the shell does with it when a command is over, for a shell that ended before."""
+        if self._private_directory is not None:
+            import shutil  # at the end, and not while the first command waits
+
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            shutil.rmtree(self._private_directory, ignore_errors=True)
 
     def is_over(self) -> bool:
         """Tells the shell how the program ended, once; true when it was told to end and has been reaped."""
@@ -199,7 +211,9 @@ def _take(shell: socket.socket, ready: Callable[[], Spare]) -> Running | None:
             break
         for descriptor in descriptors[:3]:
             os.close(descriptor)
-        return Running(spare.pid, socket.socket(fileno=control))
+        # From the process that started this one, over a socket of the two alone.
+        private_directory = marshal.loads(request)["private_directory"]  # noqa: S302
+        return Running(spare.pid, socket.socket(fileno=control), private_directory)
     for descriptor in descriptors:
         os.close(descriptor)
     return None
@@ -229,8 +243,7 @@ def _wait_to_become(launcher_end: socket.socket, libc: Any, launcher: int) -> No
     except BaseException:  # noqa: BLE001 - nothing may go on as a second launcher
         os._exit(127)
     try:
-        # From the process that started this one, over a socket of the two alone.
-        _become(marshal.loads(body), descriptors, libc)  # noqa: S302
+        _become(marshal.loads(body), descriptors, libc)  # noqa: S302 - as in _take
     except StepFailedError as failure:
         os.write(descriptors[3], ANSWER.pack(failure.step, 0) + ANSWER.pack(b"F", failure.number))
     except OSError as failure:

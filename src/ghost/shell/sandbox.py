@@ -70,6 +70,7 @@ class Confinement:
     umask: int | None = None
     limits: tuple[tuple[str, int], ...] = ()
     environment: Mapping[str, str] | None = None
+    private_directory: str | None = None
 
 
 UNCONFINED = Confinement()
@@ -160,7 +161,8 @@ class Sandbox:
             "seccomp": _filter(kernel.machine, profile, profile.forks or is_script(words[0])),
         }
         files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
-        return Confinement(("no_new_privs", "capabilities", *files, "seccomp"), steps, 0o077, policy.limits, variables)
+        layers = ("no_new_privs", "capabilities", *files, "seccomp")
+        return Confinement(layers, steps, 0o077, policy.limits, variables, scratch)
 
     def _rules(
         self,
