@@ -28,6 +28,16 @@ ROOTS = ["/tmp/captures"]
         ("dig -f names a.example", "dig a.example"),
         ("az vm list -g prod-rg --debug", "az vm list -g prod-rg"),
         ("python3 pcap_forensics.py /tmp/captures/a.cap --dask tcp://x", "pcap-forensics /tmp/captures/a.cap"),
+        ("getent hosts web.internal", "dig +short web.internal"),
+        ("nc -zv -w 3 10.0.0.5 443", "curl -v -m 10 -o /dev/null http://10.0.0.5:443/"),
+        ("nc -zv 127.0.0.1 2375", None),  # the form there is would lead to a control service
+        ("hostname -I", "ip -br addr"),
+        ("az vm list --out table", "az vm list --output table"),
+        (
+            "az network vpn-connection list -g g",
+            "az network vpn-connection list -g g --query '[].{name:name,connectionStatus:connectionStatus,"
+            "ingressBytesTransferred:ingressBytesTransferred,egressBytesTransferred:egressBytesTransferred}'",
+        ),
         ("ip link set eth0 up", None),
         ("az vm delete -n v", None),
         ("rm -rf /", None),

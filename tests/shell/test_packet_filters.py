@@ -34,12 +34,15 @@ kerberos.error_code == 25
 smb2.nt_status != 0x00000000
 sip.Status-Code >= 500
 sip.Method == "INVITE"
+sip.Status-Code in {400..499, 503}
 frame.time >= "2026-05-01 00:00:00"
 http.request.uri contains "/api/orders"
 ((tcp.srcport == 443) && (tcp.len > 0)) || icmp
 http.authorization
 ftp.response.code == 530 && ftp.request.command == "USER"
 ip.len - ip.hdr_len > 1000
+ospf.msg == 1 or rtp.marker == 1
+vrrp.prio == 255 && wlan.fc.type_subtype == 0x0c
 dns.qry.name matches "contoso\\.com$"
 """.strip().splitlines()
 
@@ -72,6 +75,15 @@ http.request.full_uri matches "/a"
 snmp.community == "private"
 bthci_cmd.pin_code == 1234
 x.code == "s3cret9"
+hsrp.auth_data == "cisco"
+vrrp.auth_string contains "a"
+ospf.auth.simple contains "a"
+rip.auth.passwd contains "a"
+pap.password contains "a"
+--d
+wlan.analysis.pmk contains 41
+wlan.rsn.ie.pmkid contains 41
+isakmp.hash contains 41
 x.code contains "a"
 _ws.col.info contains "PASS"
 ${frame.number}

@@ -262,8 +262,15 @@ class Projected:
 
     why: str
     fields: frozenset[str]
+    shown: tuple[str, ...]
+    """Those that tell most, for the explanation."""
     in_table: bool
     """Whether `-o table`, which leaves out nested values, leaves out the secrets too."""
+
+    def query(self, path: str) -> str:
+        """A query that is SAFE."""
+        shape = ",".join(f"{field}:{field}" for field in self.shown)
+        return f"[].{{{shape}}}" if path.endswith(" list") else f"{{{shape}}}"
 
 
 @dataclass(frozen=True)
@@ -358,7 +365,9 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
         groups=words["groups"],
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
         projected={
-            path: Projected(row["why"], frozenset(row["fields"].split()), row.get("table", False))
+            path: Projected(
+                row["why"], frozenset(row["fields"].split()), tuple(row["shown"].split()), row.get("table", False)
+            )
             for row in risky["projected"]
             for path in row["path"].split(", ")
         },

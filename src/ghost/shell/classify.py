@@ -181,10 +181,18 @@ def _which_files(words: Sequence[str], roots: Roots) -> str:
     return "".join(sentences)
 
 
+def instead_of(words: Sequence[str]) -> str | None:
+    """The command of the allowlist that tells the same, for a program that is not in it."""
+    text = " ".join(words)[:400]
+    matches = ((pattern.fullmatch(text), form) for pattern, form in _patterns().instead)
+    return next((match.expand(form) for match, form in matches if match), None)
+
+
 @dataclass(frozen=True)
 class _Patterns:
     dangerous: Mapping[str, Refusal]
     unknown: Mapping[str, str]
+    instead: tuple[tuple[re.Pattern[str], str], ...]
 
 
 @cache
@@ -197,4 +205,5 @@ def _patterns() -> _Patterns:
             for program in row["programs"].split()
         },
         unknown={program: why for programs, why in table["unknown"].items() for program in programs.split()},
+        instead=tuple((re.compile(row["words"], re.ASCII), row["form"]) for row in table["instead"]),
     )

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import ConfigurationError
-from ghost.shell.classify import decide
+from ghost.shell import az
+from ghost.shell.classify import decide, instead_of
 from ghost.shell.decision import FORBIDDEN, SAFE, Decision
 from ghost.shell.grammar import Grammar, Part, built_in
 from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
@@ -69,7 +70,7 @@ def _fix(decision: Decision, safe_form: str | None) -> str | None:
         return f"This would be SAFE: {safe_form}"
     if decision.problem is not None:
         return "It cannot run as written, approved or not: write one plain command."
-    return "No form of it near this one is SAFE; a person has to approve it, or use another command."
+    return "Nothing near it is SAFE: a person may approve it once, or another command may tell the same."
 
 
 def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
@@ -136,6 +137,9 @@ def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...]
     words = _unwrapped(line.segments[0] if line.segments else (), decision)
     if not words:
         return None
+    other = instead_of(words)
+    if other is not None and decide(other, roots).classification == SAFE:
+        return other
     seen = {words}
     level = [words]
     for _ in range(_STEPS):
@@ -175,6 +179,8 @@ def _unwrapped(words: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
 
 def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Every command that differs by one option left out, written in full or added."""
+    if words[0] == "az":
+        yield from _az_reads_near(words)
     yield from _with_one_less(words)
     if words[0] == "az":
         return
@@ -185,6 +191,23 @@ def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for index, word in enumerate(words[1:], start=1):
             if not word.startswith("-") and "." in word and "://" not in word and "/" not in words[index - 1]:
                 yield (*words[:index], f"http://{word}", *words[index + 1 :])
+
+
+def _az_reads_near(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """An option written in full; a query of the fields that hold no secret."""
+    end = next((at for at, word in enumerate(words[1:], start=1) if word.startswith("-")), len(words))
+    path = " ".join(words[1:end])
+    known = az.reads().options(path) or {}
+    for index in range(end, len(words)):
+        name, equals, value = words[index].partition("=")
+        full = [long for long in known if long.startswith(name)] if name.startswith("--") and len(name) > 2 else []
+        if len({known[long].name for long in full}) == 1 and name not in known:
+            yield (*words[:index], f"{known[full[0]].name}{equals}{value}", *words[index + 1 :])
+    if (projected := az.reads().risks.projected.get(path)) is not None:
+        rest = list(words)
+        if "--query" in rest:
+            del rest[rest.index("--query") : rest.index("--query") + 2]
+        yield (*rest, "--query", projected.query(path))
 
 
 def _with_one_less(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -18,9 +18,9 @@ _POLICY = Path(__file__).parent / "policy" / "packet_fields.toml"
 
 _TOKEN = re.compile(
     r"""(?P<space>[ ]+)|(?P<text>[rR]?"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\[^']{1,4}|\\')')"""
-    r"""|(?P<number>0[xX][0-9a-fA-F]{1,8}(?![\w.:-])|[0-9]{1,10}(?:\.[0-9]{1,9})?(?![\w.:/-]))"""
+    r"""|(?P<number>0[xX][0-9a-fA-F]{1,8}(?![\w.:-])|[0-9]{1,10}(?:\.[0-9]{1,9})?(?![\w:/-]|\.(?!\.)))"""
     r"""|(?P<address>(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2})?(?![\w.:-])"""
-    r"""|(?=[0-9A-Fa-f]*[:.-])(?:[0-9A-Fa-f]{0,4}[:.-]){1,15}[0-9A-Fa-f]{0,4}(?:/[0-9]{1,3})?(?![\w.:-]))"""
+    r"""|(?=[0-9A-Fa-f]+[:.-]|::)(?:[0-9A-Fa-f]{0,4}[:.-]){1,15}[0-9A-Fa-f]{0,4}(?:/[0-9]{1,3})?(?![\w.:-]))"""
     r"""|(?P<name>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*)"""
     r"""|(?P<operator>===|!==|==|!=|~=|>=|<=|&&|\|\||\^\^|\.\.|[><!~&()\[\]{},:+*/%\#-])"""
 )
@@ -40,7 +40,10 @@ _STATISTIC_OF_FIELD = re.compile(
 _INDEX = re.compile(r"(?P<layer>[a-z0-9]+) ?\[ ?(?P<first>[a-z0-9]+) ?(?:: ?(?P<width>[124]) ?)?\]", re.ASCII)
 _NAMED_OFFSETS = frozenset(("tcpflags", "icmptype", "icmpcode", "icmp6type", "icmp6code"))
 
-_PAYLOAD = "asks about the bytes of {name}, which may be payload: asked often enough, that spells out a secret"
+_PAYLOAD = (
+    "asks about the bytes of {name}, which may be payload: asked often enough, that spells out a secret. "
+    "Headers may be asked about, such as tcp.flags, http.host or dns.qry.name"
+)
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,8 @@ def fault_of_field(name: str) -> str | None:
 
 def fault_of_display_filter(text: str) -> str | None:
     """Why a display filter may tell of more than headers."""
-    if not text.strip(" "):
-        return "is empty"
+    if not text.strip(" ") or text.startswith("-"):
+        return "is empty or begins with '-'"
     tokens: list[tuple[str, str]] = []
     end = 0
     while match := _TOKEN.match(text, end):
@@ -189,7 +192,7 @@ def fault_of_packet_filter(headers: Mapping[str, int], text: str) -> str | None:
         if first in _NAMED_OFFSETS and width == 1 and layer in headers:
             continue
         if not first.isdigit() or len(first) > 4 or int(first) + width > headers.get(layer, 0):
-            return _PAYLOAD.format(name=match[0])
+            return f"asks about {match[0]}, behind the header: asked often enough, that spells the payload out"
     rest = _INDEX.sub("", text)
     if "[" in rest or "]" in rest:
         return "computes where the bytes lie that it asks about, which may be payload"

@@ -87,7 +87,7 @@ def parse_type(text: str) -> Check:
             if reason is None:
                 return None
             reasons.append(reason)
-        return reasons[0] if len(set(reasons)) == 1 else "; ".join(dict.fromkeys(reasons))
+        return reasons[0] if len(set(reasons)) == 1 else ", and it ".join(dict.fromkeys(reasons))
 
     return any_of
 
