@@ -129,7 +129,7 @@ class _Engine:
             udp=udp_section(found.udp, address),
             arp=self._parsers.arp.section(),
             icmp=self._parsers.icmp.section(address),
-            **applications.sections(address, found.streams.ending, last),
+            **applications.sections(address, found.streams.endings(), last),
             series=found.series.result(address),
             file=facts,
         )

@@ -72,8 +72,11 @@ def load() -> tuple[Vector, Kernel]:
     compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
     for module in _MODULES:
         for function in module.KERNELS:
-            # Bounds are checked: captures are hostile input, and the checks cost nothing that can be measured.
-            compiled[function] = numba.njit(cache=True, nogil=True, boundscheck=True)(_linked(function, compiled))
+            # Bounds are checked: captures are hostile input. References are not counted: a kernel makes no array and
+            # keeps none, and counting would take half the time.
+            compiled[function] = numba.njit(cache=True, nogil=True, boundscheck=True, error_model="numpy", _nrt=False)(
+                _linked(function, compiled)
+            )
     return _array, compiled.__getitem__
 
 

@@ -35,6 +35,15 @@ class Evidence:
         start, stop = np.searchsorted(log, np.array([key << 32, (key + 1) << 32], np.uint64))
         return tuple((log[start:stop] & np.uint64(0xFFFFFFFF)).tolist())
 
+    def first(self, kind: int, sides: int) -> Array:
+        """The first frame of a kind of each of `sides` sides; 0 where there is none."""
+        log = self._log()
+        keys = (log >> _SHIFT).astype(np.int64)
+        mine = np.flatnonzero(keys % EVENTS == kind)[::-1]  # backwards, so that the first of a side stays
+        found = np.zeros(sides, np.int64)
+        found[keys[mine] // EVENTS] = (log[mine] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        return found
+
     def _log(self) -> NDArray[np.uint64]:
         if not self._ordered or not self._parts:
             log = np.sort(np.concatenate([*self._parts, np.zeros(0, np.uint64)]))

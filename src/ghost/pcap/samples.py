@@ -20,6 +20,7 @@ _GROWTH = math.log(1.02)
 _BUCKETS = 2400
 """1.02 ** 2400 ns is over 10^20."""
 _COMPACT_AT = 1_000_000
+_AT_ONCE = 1 << 18
 _SHORT = 0xFFFFFFFF
 _KEY_SHIFT = np.uint64(32)
 
@@ -172,13 +173,15 @@ class Samples:
     def of_kind(self, kind: int, kinds: int) -> tuple[Array, Array]:
         """Rows and values of the samples of one kind that no histogram has taken, where key = row * kinds + kind."""
         short, long = self._columns()
-        keys = _keys(short)
-        mine = keys % kinds == kind
         more = long[long[:, 0] % kinds == kind]
-        return (
-            np.concatenate([keys[mine] // kinds, more[:, 0] // kinds]),
-            np.concatenate([_values(short[mine]), more[:, 1]]),
-        )
+        rows, values = [more[:, 0] // kinds], [more[:, 1]]
+        for begin in range(0, len(short), _AT_ONCE):  # a part at a time: each step makes a copy
+            part = short[begin : begin + _AT_ONCE]
+            keys = _keys(part)
+            mine = keys % kinds == kind
+            rows.append(keys[mine] // kinds)
+            values.append(_values(part[mine]))
+        return np.concatenate(rows), np.concatenate(values)
 
     def of_all(self, kind: int, kinds: int) -> Statistics | None:
         """Over every key of one kind, where key = row * kinds + kind."""

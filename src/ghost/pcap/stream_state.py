@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghost.pcap.endings import End, Ending
+from ghost.pcap.endings import End, Ending, Endings
 from ghost.pcap.evidence import Evidence
 from ghost.pcap.layout import (
     D_LAST_TIME,
@@ -22,6 +22,7 @@ from ghost.pcap.layout import (
     S_WIRE_BYTES,
     SAMPLE_RTT,
     SAMPLES,
+    SIDE,
 )
 from ghost.pcap.model import TcpSection
 from ghost.pcap.samples import Samples
@@ -40,24 +41,25 @@ class StreamState:
     evidence: Evidence
     samples: Samples
 
-    def ending(self, stream: int) -> Ending:
-        row = self.streams[stream].tolist()
-
-        def end(side: int, endpoint: int) -> End:
-            mine = self.sides[stream, side]
-            fins = self.evidence.of(stream * 2 + side, E_FIN)
-            resets = self.evidence.of(stream * 2 + side, E_RST)
-            following = int(mine[D_NEXT])
-            return End(
-                endpoint=endpoint,
-                next_sequence=(following - 1) & 0xFFFFFFFF if fins and following >= 0 else following,
-                fin_frame=fins[0] if fins else 0,
-                rst_frame=resets[0] if resets else 0,
-                last_ns=int(mine[D_LAST_TIME]),
-                payload_bytes=int(mine[D_PAYLOAD]),
+    def endings(self) -> Endings:
+        """How streams ended, by number; made from columns once, for readers ask about most of them."""
+        sides = self.sides.reshape(-1, SIDE)
+        fins, resets = (self.evidence.first(kind, len(sides)) for kind in (E_FIN, E_RST))
+        following = sides[:, D_NEXT]
+        behind = np.where((fins > 0) & (following >= 0), (following - 1) & 0xFFFFFFFF, following)
+        ends = list(
+            map(
+                End,
+                self.streams[:, (S_LOW, S_HIGH)].ravel().tolist(),
+                behind.tolist(),
+                fins.tolist(),
+                resets.tolist(),
+                sides[:, D_LAST_TIME].tolist(),
+                sides[:, D_PAYLOAD].tolist(),
             )
-
-        return Ending((end(0, row[S_LOW]), end(1, row[S_HIGH])), row[S_LAST_TIME])
+        )
+        last = self.streams[:, S_LAST_TIME].tolist()
+        return lambda stream: Ending((ends[2 * stream], ends[2 * stream + 1]), last[stream])
 
     def section(
         self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int
