@@ -7,25 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import ghost
 from ghost.pcap import text
+from ghost.pcap.facts import METHOD, WHOSE, limits, measurements, origin, size
 from ghost.pcap.findings import Finding, Remedy
-from ghost.pcap.findings.words import count, duration, few, rate
-from ghost.pcap.model import Analysis, CaptureSummary, Statistics
+from ghost.pcap.model import Analysis
 from ghost.pcap.text import code, markdown
 
 LONGEST_SUMMARY = 50
 _SERIOUS = ("CRITICAL", "HIGH")
-_WHOSE = {
-    "network": "the network path",
-    "policy": "a filter on the path (policy)",
-    "server_application": "the application on the server",
-    "server_host": "the server's host",
-    "client": "the client",
-    "dns": "the name service",
-    "undecided": "not decided by this capture",
-    "none": "nobody",
-}
 
 
 def executive_summary(analysis: Analysis, findings: Sequence[Finding]) -> str:
@@ -37,7 +26,7 @@ def executive_summary(analysis: Analysis, findings: Sequence[Finding]) -> str:
         "## The capture",
         "",
         *(f"- {line}" for line in _capture_lines(analysis)),
-        *(f"- {line}" for line in _measurements(analysis)),
+        *(f"- {markdown(line)}" for line in measurements(analysis)),
     ]
     return "\n".join(lines[:LONGEST_SUMMARY]) + "\n"
 
@@ -64,7 +53,7 @@ def forensic_report(analysis: Analysis, findings: Sequence[Finding]) -> str:
         *_remediation(findings),
         "## Measurements",
         "",
-        *(f"- {line}" for line in _measurements(analysis)),
+        *(f"- {markdown(line)}" for line in measurements(analysis)),
         "",
         "## Method",
         "",
@@ -85,7 +74,7 @@ def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
         return
     yield f"{level} {worst.severity}: {markdown(worst.title)}"
     yield f"**Seen:** {markdown(worst.detail)}  "
-    yield f"**Whose:** {_WHOSE[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
+    yield f"**Whose:** {WHOSE[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
     if worst.remediation:
         yield f"**First step**, on {markdown(worst.remediation[0].run_on)}: {code(worst.remediation[0].command)}"
 
@@ -99,7 +88,7 @@ def _all_findings(findings: Sequence[Finding]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for finding in findings:
         yield (
-            f"| {finding.id} | {finding.severity} | {markdown(finding.title)} | {_WHOSE[finding.blame]} |"
+            f"| {finding.id} | {finding.severity} | {markdown(finding.title)} | {WHOSE[finding.blame]} |"
             f" {_frames(finding)} |"
         )
     yield ""
@@ -129,7 +118,7 @@ def _root_causes(findings: Sequence[Finding]) -> Iterator[str]:
         yield ""
         yield f"- **Observation:** {markdown(finding.detail)} Frames: {_frames(finding)}."
         yield f"- **Cause:** {markdown(finding.cause)}"
-        yield f"- **Whose:** {_WHOSE[finding.blame]} ({finding.confidence} confidence)"
+        yield f"- **Whose:** {WHOSE[finding.blame]} ({finding.confidence} confidence)"
         yield ""
 
 
@@ -156,91 +145,14 @@ def _frames(finding: Finding) -> str:
 
 
 def _capture_lines(analysis: Analysis) -> Iterator[str]:
-    summary = analysis.summary
-    yield (
-        f"{code(text.name(summary.file))}: {count(summary.total_packets, 'packet')}, {summary.wire_bytes:,} bytes,"
-        f" {duration(summary.duration_seconds * 1000)} ({_kinds_of_traffic(summary)})"
-    )
-    lacks = list(_lacks(summary))
+    yield f"{code(text.name(analysis.summary.file))}: {markdown(size(analysis.summary))}"
+    lacks = list(limits(analysis.summary))
     if lacks:
-        yield "Limits of this capture: " + "; ".join(lacks)
-
-
-def _kinds_of_traffic(summary: CaptureSummary) -> str:
-    kinds = [f"{kind} {packets:,}" for kind, packets in summary.protocols_present.items()]
-    return markdown(few(kinds, 8)) if kinds else "no traffic"
-
-
-def _lacks(summary: CaptureSummary) -> Iterator[str]:
-    if summary.cut_packets:
-        yield f"{count(summary.cut_packets, 'packet')} cut by the snap length of {summary.snap_length}"
-    if summary.dropped_by_capturer:
-        yield f"{count(summary.dropped_by_capturer, 'packet')} dropped by the capturer"
-    if summary.truncated_record:
-        yield "the file ends inside a record"
-    if summary.undecoded_packets:
-        yield f"{count(summary.undecoded_packets, 'packet')} could not be decoded"
-    if summary.fragments:
-        yield f"{count(summary.fragments, 'IP fragment')} counted, not reassembled"
-    if summary.backward_timestamps:
-        yield f"{count(summary.backward_timestamps, 'timestamp')} going back"
-
-
-def _measurements(analysis: Analysis) -> Iterator[str]:
-    if analysis.tcp is not None:
-        tcp, totals, made = analysis.tcp, analysis.tcp.totals, analysis.tcp.connections
-        yield (
-            f"TCP: {count(len(tcp.streams), 'stream')}, {count(made.connections_attempted, 'connection')} opened here:"
-            f" {made.handshakes_completed} completed, {made.refused} refused, {made.unanswered_syn} unanswered;"
-            f" {count(totals.rst, 'reset')}"
-        )
-        lost = totals.lost_upstream + totals.lost_downstream
-        again = 100 * totals.retransmissions / totals.packets if totals.packets else 0.0
-        yield (
-            f"TCP: {count(totals.retransmissions, 'retransmission')} ({rate(again)} of packets), {lost} segments"
-            f" lost, {totals.out_of_order} out of order, {count(totals.duplicate_acks, 'duplicate ACK')},"
-            f" {totals.zero_window} zero windows"
-        )
-        if tcp.handshake_rtt_ms is not None:
-            yield f"TCP handshake round trip: {_spread(tcp.handshake_rtt_ms)}"
-    if analysis.dns is not None:
-        dns = analysis.dns
-        late = f"; answers after {_spread(dns.latency_ms)}" if dns.latency_ms is not None else ""
-        codes = ", ".join(f"{markdown(code_)} {times}" for code_, times in dns.rcodes.items())
-        yield (
-            f"DNS: {count(dns.queries_total, 'query', 'queries')}, {count(dns.responses_total, 'response')}"
-            f" ({codes or 'none'}), {dns.unanswered_total} unanswered{late}"
-        )
-    if analysis.icmp is not None:
-        icmp = analysis.icmp
-        yield (
-            f"ICMP: {count(icmp.packets, 'packet')}, {icmp.echo_pairs_matched} pings answered,"
-            f" {icmp.echo_unmatched} not, {count(sum(e.count for e in icmp.errors), 'error message')}"
-        )
-    if analysis.arp is not None:
-        arp = analysis.arp
-        yield (
-            f"ARP: {count(arp.total_requests, 'request')}, {count(arp.total_replies, 'reply', 'replies')},"
-            f" {len(arp.duplicate_ips)} address conflicts"
-        )
-    if analysis.udp is not None:
-        udp = analysis.udp
-        yield f"UDP: {count(udp.datagrams, 'datagram')} in {count(udp.conversations_total, 'conversation')}"
-
-
-def _spread(statistics: Statistics) -> str:
-    return f"median {duration(statistics.median)}, p95 {duration(statistics.p95)}, at most {duration(statistics.max)}"
+        yield "Limits of this capture: " + markdown("; ".join(lacks))
 
 
 def _method(analysis: Analysis) -> Iterator[str]:
-    yield (
-        f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was read; TCP was"
-        " analysed packet by packet by Wireshark's definitions, and a repeated segment counts as lost only where the"
-        " receiver lacked it."
-    )
+    yield METHOD
     yield ""
-    yield f"- SHA-256 of the file: {code(analysis.summary.sha256)}"
-    yield f"- Format: {analysis.summary.format}, link type {markdown(few(analysis.summary.link_types) or 'none')}"
-    for note in analysis.summary.notes[:5]:
-        yield f"- {markdown(text.name(note, 300))}"
-    yield "- Frame numbers count from 1, as in every capture tool."
+    for name, value in origin(analysis):
+        yield f"- {name}: {code(value) if name.startswith('SHA') else markdown(value)}"

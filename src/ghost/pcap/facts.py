@@ -1,0 +1,128 @@
+"""What reports say of a capture besides its findings, in plain words: size, limits, measurements, method.
+
+Text that came from a packet is in here as it is; whoever shows it escapes it for the format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import ghost
+from ghost.pcap import text
+from ghost.pcap.findings import Finding
+from ghost.pcap.findings.words import count, duration, few, rate
+from ghost.pcap.model import Analysis, CaptureSummary, Statistics
+
+WHOSE = {
+    "network": "the network path",
+    "policy": "a filter on the path (policy)",
+    "server_application": "the application on the server",
+    "server_host": "the server's host",
+    "client": "the client",
+    "dns": "the name service",
+    "undecided": "not decided by this capture",
+    "none": "nobody",
+}
+METHOD = (
+    f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was read; TCP was analysed"
+    " packet by packet by Wireshark's definitions, and a repeated segment counts as lost only where the receiver lacked"
+    " it. Frame numbers count from 1, as in every capture tool."
+)
+
+
+def size(summary: CaptureSummary) -> str:
+    """`136 packets, 98,765 bytes, 2.5 s (ipv4 136, tcp 120)`."""
+    return (
+        f"{count(summary.total_packets, 'packet')}, {summary.wire_bytes:,} bytes,"
+        f" {duration(summary.duration_seconds * 1000)} ({kinds_of_traffic(summary)})"
+    )
+
+
+def kinds_of_traffic(summary: CaptureSummary) -> str:
+    kinds = [f"{kind} {packets:,}" for kind, packets in summary.protocols_present.items()]
+    return few(kinds, 8) if kinds else "no traffic"
+
+
+def limits(summary: CaptureSummary) -> Iterator[str]:
+    """What this capture cannot show."""
+    if summary.cut_packets:
+        yield f"{count(summary.cut_packets, 'packet')} cut by the snap length of {summary.snap_length}"
+    if summary.dropped_by_capturer:
+        yield f"{count(summary.dropped_by_capturer, 'packet')} dropped by the capturer"
+    if summary.truncated_record:
+        yield "the file ends inside a record"
+    if summary.undecoded_packets:
+        yield f"{count(summary.undecoded_packets, 'packet')} could not be decoded"
+    if summary.fragments:
+        yield f"{count(summary.fragments, 'IP fragment')} counted, not reassembled"
+    if summary.backward_timestamps:
+        yield f"{count(summary.backward_timestamps, 'timestamp')} going back"
+
+
+def measurements(analysis: Analysis) -> Iterator[str]:
+    """One sentence for each protocol that was measured."""
+    if analysis.tcp is not None:
+        tcp, totals, made = analysis.tcp, analysis.tcp.totals, analysis.tcp.connections
+        yield (
+            f"TCP: {count(len(tcp.streams), 'stream')}, {count(made.connections_attempted, 'connection')} opened here:"
+            f" {made.handshakes_completed} completed, {made.refused} refused, {made.unanswered_syn} unanswered;"
+            f" {count(totals.rst, 'reset')}"
+        )
+        lost = totals.lost_upstream + totals.lost_downstream
+        again = 100 * totals.retransmissions / totals.packets if totals.packets else 0.0
+        yield (
+            f"TCP: {count(totals.retransmissions, 'retransmission')} ({rate(again)} of packets), {lost} segments"
+            f" lost, {totals.out_of_order} out of order, {count(totals.duplicate_acks, 'duplicate ACK')},"
+            f" {totals.zero_window} zero windows"
+        )
+        if tcp.handshake_rtt_ms is not None:
+            yield f"TCP handshake round trip: {_spread(tcp.handshake_rtt_ms)}"
+    if analysis.dns is not None:
+        dns = analysis.dns
+        late = f"; answers after {_spread(dns.latency_ms)}" if dns.latency_ms is not None else ""
+        codes = ", ".join(f"{code} {times}" for code, times in dns.rcodes.items())
+        yield (
+            f"DNS: {count(dns.queries_total, 'query', 'queries')}, {count(dns.responses_total, 'response')}"
+            f" ({codes or 'none'}), {dns.unanswered_total} unanswered{late}"
+        )
+    if analysis.icmp is not None:
+        icmp = analysis.icmp
+        yield (
+            f"ICMP: {count(icmp.packets, 'packet')}, {icmp.echo_pairs_matched} pings answered,"
+            f" {icmp.echo_unmatched} not, {count(sum(e.count for e in icmp.errors), 'error message')}"
+        )
+    if analysis.arp is not None:
+        arp = analysis.arp
+        yield (
+            f"ARP: {count(arp.total_requests, 'request')}, {count(arp.total_replies, 'reply', 'replies')},"
+            f" {len(arp.duplicate_ips)} address conflicts"
+        )
+    if analysis.udp is not None:
+        udp = analysis.udp
+        yield f"UDP: {count(udp.datagrams, 'datagram')} in {count(udp.conversations_total, 'conversation')}"
+
+
+def _spread(statistics: Statistics) -> str:
+    return f"median {duration(statistics.median)}, p95 {duration(statistics.p95)}, at most {duration(statistics.max)}"
+
+
+def origin(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """Which file this is about, by name and value."""
+    summary = analysis.summary
+    yield "SHA-256 of the file", summary.sha256
+    yield "Format", f"{summary.format}, link type {few(summary.link_types) or 'none'}"
+    for note in summary.notes[:5]:
+        yield "Note", text.name(note, 300)
+
+
+def headline(findings: Sequence[Finding]) -> list[str]:
+    """What a person reads first: how bad and what, whose, the first step. One to three lines of plain text."""
+    worst = findings[0]
+    if worst.kind == "none":
+        return [f"{'NO PACKETS' if worst.protocol == 'capture' else 'HEALTHY'}: {worst.title}"]
+    lines = [f"{worst.severity}: {worst.title}", f"  whose: {WHOSE[worst.blame]}, {worst.confidence} confidence"]
+    if worst.remediation:
+        lines.append(f"  first, on {worst.remediation[0].run_on}: {worst.remediation[0].command}")
+    more = sum(1 for finding in findings[1:] if finding.kind != "none")
+    if more:
+        lines.append(f"  and {count(more, 'more finding')}")
+    return lines
