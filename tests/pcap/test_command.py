@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from ghost.pcap import main
-from ghost.pcap.command import stem_of
+from ghost.pcap.files import stem_of
 from ghost.pcap.semantic import FINDINGS_TOKENS, MOST_TOKENS, estimated_tokens
 
 ENGINE = [sys.executable, "-I", "-m", "ghost.pcap"]
@@ -35,28 +36,84 @@ def captures(directory: Path) -> list[Path]:
     return sorted(path for path in directory.iterdir() if path.suffix in {".pcap", ".pcapng"})
 
 
-def test_one_capture_gives_three_private_files_whose_paths_are_printed(shared_captures: Path, tmp_path: Path) -> None:
+WRITTEN = ("_semantic.json", "_forensic_report.md", "_executive_summary.md", "_report.html")
+
+
+def test_one_capture_gives_a_headline_and_the_paths_of_four_private_files(
+    shared_captures: Path, tmp_path: Path
+) -> None:
     ran = run(shared_captures / "wikipedia.pcap", "--semantic-dir", tmp_path / "s", "--report-dir", tmp_path / "r")
     assert ran.returncode == 0, ran.stderr
-    paths = [Path(line) for line in ran.stdout.splitlines()]
+    headline, *lines = ran.stdout.splitlines()
+    assert headline == "HEALTHY: Nothing in this capture is broken"
+    paths = [Path(line) for line in lines]
     assert paths == [
         tmp_path / "s" / "wikipedia_semantic.json",
         tmp_path / "r" / "wikipedia_forensic_report.md",
         tmp_path / "r" / "wikipedia_executive_summary.md",
+        tmp_path / "r" / "wikipedia_report.html",
     ]
     assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
     assert json.loads(paths[0].read_text())["capture_summary"]["total_packets"] == 136
     assert len(ran.stderr.splitlines()) == 1, "a pipe gets one line of progress"
     assert "136 packets" in ran.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr, "a pipe gets no colour"
+
+
+def test_the_headline_says_how_bad_what_whose_and_what_to_do_first(shared_captures: Path, tmp_path: Path) -> None:
+    ran = run(shared_captures / "tcp__option-sack.pcap", cwd=tmp_path)
+    what, whose, first, *_ = ran.stdout.splitlines()
+    assert what == "HIGH: 127.0.0.1 gets no answer from 127.0.0.1:80"
+    assert whose.startswith("  whose: ")
+    assert first.startswith("  first, on ")
 
 
 def test_files_go_to_the_current_directory_by_default(shared_captures: Path, tmp_path: Path) -> None:
     assert run(shared_captures / "smtp.pcap", cwd=tmp_path).returncode == 0
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "smtp_semantic.json",
-        "smtp_forensic_report.md",
-        "smtp_executive_summary.md",
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {f"smtp{ending}" for ending in WRITTEN}
+
+
+def test_a_capture_is_left_exactly_as_it_was(shared_captures: Path, tmp_path: Path) -> None:
+    def state(path: Path) -> tuple[str, int, int, int]:
+        facts = path.stat()
+        return hashlib.sha256(path.read_bytes()).hexdigest(), facts.st_mtime_ns, facts.st_ino, facts.st_mode
+
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    paths = [folder / "a.pcap", folder / "b.pcap"]
+    for path, name in zip(paths, ("smtp.pcap", "wikipedia.pcap"), strict=True):
+        path.write_bytes((shared_captures / name).read_bytes())
+        path.chmod(0o444)
+    before = [state(path) for path in paths]
+    for arguments in ([paths[0]], [paths[0], "--compare", paths[1], "--ends"], [folder], [paths[0], "--findings"]):
+        assert run(*arguments, cwd=folder).returncode == 0
+        assert [state(path) for path in paths] == before
+
+
+@pytest.mark.parametrize("name", ["x_semantic.json", "x_report.html"])
+def test_a_result_that_would_take_the_place_of_a_capture_is_refused(
+    name: str, shared_captures: Path, tmp_path: Path
+) -> None:
+    ending = name.removeprefix("x")
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    (tmp_path / "x.pcap").write_bytes(content)
+    # Its own results would be called otherwise; those of the capture beside it would not.
+    (tmp_path / name).symlink_to(tmp_path / "x.pcap")
+    ran = run("x.pcap", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert f"x{ending} is the capture itself" in ran.stderr
+    assert (tmp_path / "x.pcap").read_bytes() == content
+
+
+def test_a_baseline_named_like_a_result_of_the_comparison_is_not_written_over(
+    shared_captures: Path, tmp_path: Path
+) -> None:
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    for name in ("b_semantic.json", "b.pcap"):
+        (tmp_path / name).write_bytes(content)
+    ran = run("b_semantic.json", "--compare", "b.pcap", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert (tmp_path / "b_semantic.json").read_bytes() == content
 
 
 def test_findings_alone_are_json_and_write_no_file(shared_captures: Path, tmp_path: Path) -> None:
@@ -68,22 +125,34 @@ def test_findings_alone_are_json_and_write_no_file(shared_captures: Path, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-def test_paths_as_json_name_each_file(shared_captures: Path, tmp_path: Path) -> None:
+def test_json_holds_findings_and_the_path_of_each_file(shared_captures: Path, tmp_path: Path) -> None:
     printed = json.loads(run(shared_captures / "smtp.pcap", "--json", cwd=tmp_path).stdout)
-    assert set(printed) == {"semantic_json_path", "report_path", "executive_summary_path"}
-    assert all((tmp_path / path).is_file() for path in printed.values())
+    assert printed["capture"]["packets"] == 125
+    assert [finding["kind"] for finding in printed["findings"]] == ["none"]
+    paths = {key: path for key, path in printed.items() if key.endswith("_path")}
+    assert set(paths) == {"semantic_json_path", "report_path", "executive_summary_path", "html_report_path"}
+    assert all((tmp_path / path).is_file() for path in paths.values())
 
 
 def test_two_captures_are_compared(shared_captures: Path, tmp_path: Path) -> None:
     ran = run(shared_captures / "smtp.pcap", "--compare", shared_captures / "wikipedia.pcap", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert [Path(line).name for line in ran.stdout.splitlines()] == [
+    assert [Path(line).name for line in ran.stdout.splitlines()][-5:] == [
         "smtp_semantic.json",
         "wikipedia_semantic.json",
         "smtp_vs_wikipedia_comparison.md",
         "smtp_vs_wikipedia_executive_summary.md",
+        "smtp_vs_wikipedia_comparison.html",
     ]
     assert len((tmp_path / "smtp_vs_wikipedia_executive_summary.md").read_text().splitlines()) <= 50
+
+
+def test_a_comparison_as_json_has_every_metric_with_its_assessment(shared_captures: Path, tmp_path: Path) -> None:
+    ran = run(shared_captures / "smtp.pcap", "--compare", shared_captures / "wikipedia.pcap", "--json", cwd=tmp_path)
+    printed = json.loads(ran.stdout)
+    known = {"STABLE", "REGRESSION", "IMPROVEMENT", "NEW ISSUE", "RESOLVED"}
+    assert {row["assessment"] for row in printed["metrics"]} <= known
+    assert "two_ends" not in printed, "captures of different places share no packets"
 
 
 def test_captures_of_the_same_name_do_not_overwrite_each_other(shared_captures: Path, tmp_path: Path) -> None:
@@ -186,8 +255,10 @@ def test_a_file_that_is_no_capture_gets_one_line(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*_semantic.json"))
 
 
-def test_a_directory_is_no_capture(tmp_path: Path) -> None:
-    failure(run(tmp_path))
+def test_a_folder_without_captures_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no packets")
+    assert "holds no packet capture (1 other file)" in failure(run(tmp_path, cwd=tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_a_directory_that_cannot_be_made_is_named(shared_captures: Path, tmp_path: Path) -> None:
@@ -229,8 +300,36 @@ def test_the_model_as_narrator_is_refused_in_one_line_that_names_the_way_out(sha
 
 def test_help_has_an_example_of_each_mode() -> None:
     shown = run("--help").stdout
-    for example in ("--compare after.pcap", "--findings\n", "--json\n", "--semantic-dir out"):
+    for example in (
+        "--compare after.pcap",
+        "--ends\n",
+        "--findings\n",
+        "--json\n",
+        "--semantic-dir out",
+        "captures/\n",
+    ):
         assert example in shown
+
+
+def test_both_programs_say_the_same_of_themselves_but_that_one_opens_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    engine = capsys.readouterr().out
+    main(["--help"], program="ghost pcap", open_page=lambda page: None)
+    ghost = capsys.readouterr().out
+    assert "--open" in ghost
+    assert "--open" not in engine, "the engine starts no program"
+    told = set(engine.replace("pcap-forensics", "ghost pcap").split())
+    assert told - set(ghost.split()) == set()
+
+
+def test_the_page_is_opened_when_it_is_written_and_not_where_it_failed(shared_captures: Path, tmp_path: Path) -> None:
+    opened: list[Path] = []
+    places = ["--semantic-dir", str(tmp_path), "--report-dir", str(tmp_path), "--open"]
+    assert main([str(shared_captures / "smtp.pcap"), *places], open_page=opened.append) == 0
+    assert opened == [tmp_path / "smtp_report.html"]
+    assert opened[0].read_text().startswith("<!doctype html>")
+    assert main([str(tmp_path / "nowhere.pcap"), *places], open_page=opened.append) == 1
+    assert len(opened) == 1
 
 
 def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Path) -> None:
@@ -266,7 +365,7 @@ def test_a_file_name_cannot_disturb_the_terminal(shared_captures: Path, tmp_path
     ran = run(hostile, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "\x1b" not in ran.stdout + ran.stderr
-    assert len(ran.stdout.splitlines()) == 3
+    assert len(ran.stdout.splitlines()) == 5, "a headline and four paths"
     missing = run(tmp_path / "c\x1b[2J\nd.pcap")
     assert "\x1b" not in failure(missing)
 
@@ -280,7 +379,7 @@ def test_a_file_name_that_is_no_text_in_a_locale_without_unicode_is_no_obstacle(
     environment = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii:strict", "PATH": os.environ["PATH"]}
     ran = subprocess.run(command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert len(ran.stdout.splitlines()) == 3
+    assert len(ran.stdout.splitlines()) == 5
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.pcap import text
-from ghost.pcap.compare import Capture, Difference, comparison_report, comparison_summary, differences, metrics
+from ghost.pcap.compare import Capture, Difference, differences, metrics
+from ghost.pcap.comparison_report import comparison_report, comparison_summary
 from ghost.pcap.findings import find
 from ghost.pcap.model import Analysis
 from ghost.pcap.report import LONGEST_SUMMARY, executive_summary, forensic_report
@@ -161,19 +162,22 @@ def test_a_comparison_leads_with_what_is_new() -> None:
     healthy = of_streams(stream(), stream(port=22))
     broken = of_streams(silent(), stream(port=22))
     before, after = Capture(healthy, find(healthy)), Capture(broken, find(broken))
-    brief = comparison_summary(before, after)
+    brief = comparison_summary(before, after, differences(before.analysis, after.analysis))
     assert brief.splitlines()[0] == "# Worse: now 10.0.1.4 gets no answer from 10.0.2.4:443"
-    assert "NEW ISSUE" in comparison_report(before, after)
-    back = comparison_summary(after, before)
+    assert "NEW ISSUE" in comparison_report(before, after, differences(before.analysis, after.analysis))
+    back = comparison_summary(after, before, differences(after.analysis, before.analysis))
     assert back.splitlines()[0] == "# Better: no longer 10.0.1.4 gets no answer from 10.0.2.4:443"
-    assert "RESOLVED" in comparison_report(after, before)
+    assert "RESOLVED" in comparison_report(after, before, differences(after.analysis, before.analysis))
 
 
 def test_a_capture_compared_with_itself_is_stable() -> None:
     analysis = of_streams(silent(), stream(port=22), refused(port=80))
     same = Capture(analysis, find(analysis))
-    assert comparison_summary(same, same).splitlines()[0] == "# Stable"
+    assert comparison_summary(same, same, differences(same.analysis, same.analysis)).splitlines()[0] == "# Stable"
     renamed = Capture(replace(analysis, summary=summary(file=HOSTILE)), same.findings)
-    for document in (comparison_report(same, renamed), comparison_summary(same, renamed)):
+    for document in (
+        comparison_report(same, renamed, differences(same.analysis, renamed.analysis)),
+        comparison_summary(same, renamed, differences(same.analysis, renamed.analysis)),
+    ):
         assert "\n# Owned" not in document
         assert "\x1b" not in document

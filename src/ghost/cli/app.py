@@ -104,13 +104,14 @@ def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> No
 
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    epilog="Example: ghost pcap capture.pcap --report-dir reports",
+    epilog="Example: ghost pcap capture.pcap --open",
 )
 def pcap(context: typer.Context) -> None:
-    """Read a packet capture: findings, report, summary. Options as in `pcap-forensics --help`."""
+    """Read a packet capture, a folder of them, or two to compare: what is wrong, whose it is, and reports."""
+    from ghost.cli.pages import open_page
     from ghost.pcap import main as forensics
 
-    raise typer.Exit(forensics(list(context.args) or ["--help"]))
+    raise typer.Exit(forensics(list(context.args) or ["--help"], program="ghost pcap", open_page=open_page))
 
 
 @shell_app.command("run", epilog='Example: ghost shell run "ss -tln"')

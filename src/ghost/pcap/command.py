@@ -1,4 +1,4 @@
-"""The program `pcap-forensics`: options in, files and exit status out. It judges nothing.
+"""The programs `pcap-forensics` and `ghost pcap`: options in, files and exit status out. It judges nothing.
 
 Exit status: 0 done (also with findings), 1 failed, 2 wrong usage, 130 interrupted. Standard output carries results
 alone; progress and errors go to standard error.
@@ -11,78 +11,105 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import ghost
 from ghost.errors import ConfigurationError, GhostError, UsageError
-from ghost.pcap.progress import Progress
+from ghost.pcap.files import Places
 from ghost.pcap.text import printable
-from ghost.records import private_dir, write_text
 
-if TYPE_CHECKING:
-    from ghost.pcap.model import Analysis
+Opener = Callable[[Path], None]
+"""Shows a page to the person at the terminal."""
 
-_SUFFIXES = (".gz", ".pcap", ".pcapng", ".cap", ".ntar", ".dmp")
+DESCRIPTION = """\
+Reads a packet capture (pcap, pcapng, .cap; gzip too) and says what is broken in it, whose it is, and what to do
+first. Writes a summary for machines and reports for people; the capture itself is never changed.
+"""
 
 EXAMPLES = """\
-examples:
-  pcap-forensics web.pcap
-      reads web.pcap and writes web_semantic.json, web_forensic_report.md and web_executive_summary.md here
-  pcap-forensics web.cap --semantic-dir out --report-dir out/reports
-      writes them there instead; missing directories are made
-  pcap-forensics before.pcap --compare after.pcap
-      writes both semantic files, before_vs_after_comparison.md and before_vs_after_executive_summary.md
-  pcap-forensics web.pcap --findings
-      prints the findings alone, as JSON of less than 2,000 tokens; writes no file
-  pcap-forensics web.pcap --json
-      writes the files and prints their paths as one JSON object
+what it writes:
+  one capture   NAME_semantic.json            what was measured and found, compact, for machines
+                NAME_executive_summary.md     the point, in 50 lines at most
+                NAME_forensic_report.md       every finding with its frames, cause and commands
+                NAME_report.html              the same with plots and a sequence diagram, in one file
+  two captures  both semantic files, A_vs_B_comparison.md, A_vs_B_executive_summary.md, A_vs_B_comparison.html
+  a folder      the files of each capture, folder_summary.md and folder_index.html
 
+examples:
+  {program} web.pcap
+      prints what is wrong and the paths of web_semantic.json, web_report.html, ... which it writes here
+  {program} web.cap --semantic-dir out --report-dir out/reports
+      writes them there instead; missing directories are made
+  {program} web.pcap --findings
+      prints the findings alone, as JSON of less than 2,000 tokens; writes no file
+  {program} web.pcap --json
+      writes the files; prints the findings and the paths as one JSON object
+  {program} before.pcap --compare after.pcap
+      says what became worse, better, or is new; and, where both captures hold the same packets, which were
+      lost, delayed or changed between the two places they were taken
+  {program} client.pcap --compare server.pcap --ends
+      the same, for captures known to be the two ends of one path, also where nothing arrived
+  {program} captures/
+      reads every capture below that folder and prints them worst first; files go to captures_reports/
+{open_example}
 exit status: 0 done, 1 failed (one line on standard error), 2 wrong usage, 130 interrupted
 """
 
+OPEN_EXAMPLE = """\
+  {program} web.pcap --open
+      shows the report in a browser when it is written
+"""
 
-def main(argv: Sequence[str] | None = None) -> int:
+
+def main(argv: Sequence[str] | None = None, *, program: str = "pcap-forensics", open_page: Opener | None = None) -> int:
+    """Runs the program. `--open` is offered where the caller can open a page."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name must not end the program
     try:
-        options = _parser().parse_args(argv)
+        options = _parser(program, can_open=open_page is not None).parse_args(argv)
     except SystemExit as ended:  # argparse has said why
         return ended.code if isinstance(ended.code, int) else 2
     try:
-        _run(options)
+        status = _run(options, open_page)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        _complain("interrupted")
-        return 130
+        return _complain(program, "interrupted", 130)
     except BrokenPipeError:  # the reader of our output has gone; keep the interpreter from complaining at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except GhostError as error:
-        _complain(str(error))
-        return error.exit_status
+        return _complain(program, str(error), error.exit_status)
     except OSError as error:
-        _complain(f"{error}: check the path and the permissions")
-        return 1
+        return _complain(program, f"{error}: check the path and the permissions", 1)
     except MemoryError:
-        _complain("not enough memory: split the capture (editcap -c) and analyse a part")
-        return 1
-    return 0
+        return _complain(program, "not enough memory: split the capture (editcap -c) and analyse a part", 1)
+    return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
+    open_example = OPEN_EXAMPLE.format(program=program) if can_open else ""
     parser = argparse.ArgumentParser(
-        prog="pcap-forensics",
-        description="Reads a packet capture (pcap, pcapng, .cap; gzip too) and says what is broken in it and whose"
-        " it is: a compact summary for machines and two reports for people.",
-        epilog=EXAMPLES,
+        prog=program,
+        description=DESCRIPTION,
+        epilog=EXAMPLES.format(program=program, open_example=open_example),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("capture", type=Path, metavar="CAPTURE", help="the capture file; with --compare, the baseline")
+    parser.add_argument(
+        "capture",
+        type=Path,
+        metavar="CAPTURE",
+        help="the capture file, or a folder of them; with --compare, the baseline",
+    )
     parser.add_argument("--compare", type=Path, metavar="CURRENT", help="compare CAPTURE with this capture")
+    parser.add_argument(
+        "--ends",
+        action="store_true",
+        help="with --compare: the captures are the two ends of one path (found out by itself where they share packets)",
+    )
     parser.add_argument("--semantic-dir", type=Path, metavar="DIR", help="where semantic files go (default: here)")
     parser.add_argument("--report-dir", type=Path, metavar="DIR", help="where reports go (default: here)")
     parser.add_argument(
@@ -93,126 +120,118 @@ def _parser() -> argparse.ArgumentParser:
     )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--findings", action="store_true", help="print the findings as JSON and write no file")
-    output.add_argument("--json", action="store_true", help="print the paths of the written files as JSON")
-    parser.add_argument("--version", action="version", version=f"pcap-forensics {ghost.__version__}")
+    output.add_argument("--json", action="store_true", help="print findings and paths of the written files as JSON")
+    if can_open:
+        parser.add_argument("--open", action="store_true", help="show the HTML report when it is written")
+    parser.add_argument("--version", action="version", version=f"{program} {ghost.__version__}")
     return parser
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     if options.narrator == "gemini":
         raise ConfigurationError(
             "the narrator gemini is not available in this version: leave --narrator out, or use --narrator offline"
         )
     if options.compare is not None and options.findings:
         raise UsageError("--findings takes one capture: leave out --compare, or ask for each capture's findings")
-    places = _Places(options.semantic_dir or Path(), options.report_dir or Path())
+    if options.ends and options.compare is None:
+        raise UsageError("--ends takes two captures: CAPTURE --compare OTHER --ends")
     if options.findings:
         _print_findings(options.capture)
-        return
-    for directory in places:
-        private_dir(directory)  # before the work, not after it
-    if options.compare is None:
-        _print_paths(_one_capture(options.capture, places), as_json=options.json)
+        return 0
+    folder = options.compare is None and options.capture.is_dir()
+    places = _places(options, folder=folder)
+    if folder:
+        status, page = _folder(options.capture, places, as_json=options.json)
+    elif options.compare is not None:
+        status, page = _two_captures(options, places)
     else:
-        _print_paths(_two_captures(options.capture, options.compare, places), as_json=options.json)
+        status, page = _one_capture(options.capture, places, as_json=options.json)
+    if open_page is not None and options.open:
+        sys.stdout.flush()
+        open_page(page)
+    return status
 
 
-class _Places(NamedTuple):
-    semantic: Path
-    reports: Path
+def _places(options: argparse.Namespace, *, folder: bool) -> Places:
+    """Results go here; those of a folder, which are many, to a directory of their own."""
+    default = Path(f"{options.capture.resolve().name or 'captures'}_reports") if folder else Path()
+    reports = options.report_dir or default
+    return Places(options.semantic_dir or (reports if folder else default), reports)
 
 
 # The engine is imported where it is used: --help and a wrong option answer at once.
 
 
-def _analyse(path: Path, progress: Progress) -> Analysis:
-    from ghost.pcap.analysis import analyse
-
-    return analyse(path, progress=progress.show)
-
-
 def _print_findings(path: Path) -> None:
-    from ghost.pcap.findings import find
+    from ghost.pcap.one import judge
     from ghost.pcap.semantic import dump, findings_document
 
-    with Progress(sys.stderr, _shown(path)) as progress:
-        analysis = _analyse(path, progress)
-        found = find(analysis)
-    sys.stdout.write(dump(findings_document(analysis, found), ascii_only=True))
+    sys.stdout.write(dump(findings_document(*judge(path)), ascii_only=True))
 
 
-def _one_capture(path: Path, places: _Places) -> dict[str, Path]:
-    from ghost.pcap.findings import find
-    from ghost.pcap.report import executive_summary, forensic_report
-    from ghost.pcap.semantic import dump, semantic
+def _one_capture(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
+    from ghost.pcap.one import report_on
 
-    with Progress(sys.stderr, _shown(path)) as progress:
-        analysis = _analyse(path, progress)
-        progress.stage("judging")
-        found = find(analysis)
-        progress.stage("writing")
-        stem = stem_of(path)
-        written = {
-            "semantic_json_path": places.semantic / f"{stem}_semantic.json",
-            "report_path": places.reports / f"{stem}_forensic_report.md",
-            "executive_summary_path": places.reports / f"{stem}_executive_summary.md",
-        }
-        write_text(written["semantic_json_path"], dump(semantic(analysis, found)))
-        write_text(written["report_path"], forensic_report(analysis, found))
-        write_text(written["executive_summary_path"], executive_summary(analysis, found))
-    return written
-
-
-def _two_captures(baseline: Path, current: Path, places: _Places) -> dict[str, Path]:
-    from ghost.pcap.compare import Capture, comparison_report, comparison_summary
-    from ghost.pcap.findings import find
-    from ghost.pcap.semantic import dump, semantic
-
-    a, b = stem_of(baseline), stem_of(current)
-    if a == b:  # the same name in two directories
-        a, b = f"{a}_baseline", f"{b}_current"
-    captures: list[Capture] = []
-    for path in (baseline, current):
-        with Progress(sys.stderr, _shown(path)) as progress:
-            analysis = _analyse(path, progress)
-            progress.stage("judging")
-            captures.append(Capture(analysis, find(analysis)))
-    written = {
-        "baseline_semantic_json_path": places.semantic / f"{a}_semantic.json",
-        "current_semantic_json_path": places.semantic / f"{b}_semantic.json",
-        "report_path": places.reports / f"{a}_vs_{b}_comparison.md",
-        "executive_summary_path": places.reports / f"{a}_vs_{b}_executive_summary.md",
-    }
-    for key, capture in zip(("baseline_semantic_json_path", "current_semantic_json_path"), captures, strict=True):
-        write_text(written[key], dump(semantic(capture.analysis, capture.findings)))
-    write_text(written["report_path"], comparison_report(*captures))
-    write_text(written["executive_summary_path"], comparison_summary(*captures))
-    return written
-
-
-def stem_of(path: Path) -> str:
-    """The file's name without the endings of captures: `web.pcap.gz` gives `web`. Characters that would disturb a
-    terminal or a listing become `_`."""
-    stem = path.name
-    for suffix in _SUFFIXES:
-        if stem.lower().endswith(suffix) and len(stem) > len(suffix):
-            stem = stem[: -len(suffix)]
-    clean = "".join(c if c.isprintable() and c not in '/\\:*?"<>|' else "_" for c in stem)
-    return clean.encode("utf-8", "replace")[:180].decode("utf-8", "ignore") or "capture"
-
-
-def _shown(path: Path) -> str:
-    return printable(path.name)
-
-
-def _print_paths(written: dict[str, Path], *, as_json: bool) -> None:
+    judged = report_on(path, places)
     if as_json:
-        sys.stdout.write(json.dumps({key: str(path) for key, path in written.items()}, indent=2) + "\n")
-        return
+        _print_json(judged.document())
+    else:
+        _print_lines(judged.headline)
+        _print_paths(judged.written)
+    return 0, judged.written["html_report_path"]
+
+
+def _two_captures(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
+    from ghost.pcap.pair import compare_captures
+
+    pair = compare_captures(options.capture, options.compare, places, ends=options.ends)
+    if options.json:
+        _print_json(pair.document())
+    else:
+        _print_lines(pair.headline)
+        _print_paths(pair.written)
+    return 0, pair.written["html_report_path"]
+
+
+def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
+    from ghost.pcap.folder import judge_folder, table_lines
+
+    folder = judge_folder(path, places)
+    if as_json:
+        _print_json(folder.document())
+    else:
+        _print_lines(table_lines(folder))
+        _print_paths(folder.written)
+    if folder.interrupted:
+        sys.stdout.flush()
+        raise KeyboardInterrupt
+    return (0 if folder.rows else 1), folder.written["html_report_path"]
+
+
+_COLOURS = {"CRITICAL": "1;31", "HIGH": "1;31", "MEDIUM": "1;33", "LOW": "1;36", "HEALTHY": "1;32", "FAILED": "1;31"}
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    """Each on one line; on a terminal the severity that begins it is coloured."""
+    coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for line in map(printable, lines):
+        word = line.split(" ", 1)[0].rstrip(":")
+        if coloured and word in _COLOURS:
+            line = f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
+        sys.stdout.write(line + "\n")
+
+
+def _print_paths(written: Mapping[str, Path]) -> None:
     for path in written.values():
         sys.stdout.write(printable(str(path)) + "\n")
 
 
-def _complain(message: str) -> None:
+def _print_json(document: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _complain(program: str, message: str, status: int) -> int:
     """One line, whatever a file name holds."""
-    sys.stderr.write(f"pcap-forensics: {printable(message)}\n")
+    sys.stderr.write(f"{program}: {printable(message)}\n")
+    return status

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar that moves on a terminal, one line at the end elsewhere."""
+"""Progress on standard error: a bar that moves on a terminal, with the time left; one line at the end elsewhere."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS = 0.1
+_WORTH_AN_ESTIMATE = 2.0
+"""Seconds after which the time left is told."""
 
 
 class Progress:
@@ -61,5 +63,13 @@ class Progress:
         self._drawn = now
         done = min(self._bytes / self._size, 1.0) if self._size else 0.0
         bar = "█" * round(done * _WIDTH) + "░" * (_WIDTH - round(done * _WIDTH))
-        self._stream.write(f"\r\x1b[K{self._name} {self._stage} {bar} {self._packets:,} packets, {self._speed()}")
+        moved = f"{self._packets:,} packets, {self._speed()}{self._left(done, now)}"
+        self._stream.write(f"\r\x1b[K{self._name} {self._stage} {bar} {moved}")
         self._stream.flush()
+
+    def _left(self, done: float, now: float) -> str:
+        """How long it will take at the speed so far."""
+        spent = now - self._began
+        if self._stage != "reading" or not 0 < done < 1 or spent < _WORTH_AN_ESTIMATE:
+            return ""
+        return f", {spent * (1 - done) / done:.0f} s left"

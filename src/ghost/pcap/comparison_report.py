@@ -1,0 +1,176 @@
+"""A comparison in words: Markdown for people, a line for a terminal, a document for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ghost
+from ghost.pcap import text
+from ghost.pcap.compare import STABLE_BELOW_PCT, Capture, Difference, Metric, faults, only
+from ghost.pcap.findings import Finding
+from ghost.pcap.findings.words import count, duration
+from ghost.pcap.text import code, markdown
+
+METHOD = (
+    f"Ghost capture engine {ghost.__version__}. Rates and ratios, not counts. STABLE: changed by less than"
+    f" {STABLE_BELOW_PCT:.0f}%, by less than the metric's noise floor, or by no more than chance explains at these"
+    " numbers of packets. NEW ISSUE and RESOLVED: from none to some and from some to none."
+)
+
+
+def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
+    """`ends` are lines about what happened between the captures, where they are the ends of one path."""
+    lines = [
+        f"# Comparison: {_name(a)} (A) and {_name(b)} (B)",
+        "",
+        *ends,
+        *_verdict(a, b, table, "##"),
+        "",
+        "| Metric | A | B | Delta | Assessment |",
+        "| --- | --- | --- | --- | --- |",
+        *(_row(difference) for difference in table),
+        "",
+        "## Findings only in B (new)",
+        "",
+        *_finding_lines(only(b.findings, a.findings), "NEW ISSUE, "),
+        "",
+        "## Findings only in A (gone)",
+        "",
+        *_finding_lines(only(a.findings, b.findings), "RESOLVED, "),
+        "",
+        "## Findings in both",
+        "",
+        *_finding_lines([f for f in faults(b.findings) if f not in only(b.findings, a.findings)]),
+        "",
+        "## Method",
+        "",
+        METHOD,
+        "",
+        f"- A: {size(a)}",
+        f"- B: {size(b)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
+    """The point in the first lines; 50 lines at most. `ends` are plain lines about the path between the captures."""
+    changed = [difference for difference in table if difference.assessment != "STABLE"]
+    lines = [
+        *_verdict(a, b, table, "#"),
+        "",
+        *(f"- {markdown(line)}" for line in ends),
+        f"- A: {_name(a)}, {size(a)}",
+        f"- B: {_name(b)}, {size(b)}",
+        "",
+        "## New findings in B",
+        "",
+        *_finding_lines(only(b.findings, a.findings)[:10]),
+        "",
+        "## Gone since A",
+        "",
+        *_finding_lines(only(a.findings, b.findings)[:8]),
+        "",
+    ]
+    if changed:
+        lines += ["| Metric | A | B | Delta | Assessment |", "| --- | --- | --- | --- | --- |"]
+        lines += [_row(difference) for difference in changed]
+    return "\n".join(lines[:50]) + "\n"
+
+
+def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, str]:
+    """`Worse: now ...`, and how much of what; plain text."""
+    worse = [d for d in table if d.assessment in ("NEW ISSUE", "REGRESSION")]
+    better = [d for d in table if d.assessment in ("RESOLVED", "IMPROVEMENT")]
+    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    if new or worse:
+        word = "Worse" if not (better or gone) else "Changed"
+    else:
+        word = "Better" if better or gone else "Stable"
+    tally = (
+        f"{count(len(new), 'new finding')}, {len(gone)} gone; {count(len(worse), 'metric')} worse,"
+        f" {len(better)} better, {len(table) - len(worse) - len(better)} stable."
+    )
+    return word + _point(new, gone, worse, better), tally
+
+
+def comparison_headline(a: Capture, b: Capture, table: Sequence[Difference]) -> list[str]:
+    """For a terminal."""
+    point, tally = verdict(a, b, table)
+    return [point, f"  {tally}"]
+
+
+def comparison_document(a: Capture, b: Capture, table: Sequence[Difference]) -> dict[str, Any]:
+    """For machines."""
+    point, _ = verdict(a, b, table)
+    return {
+        "verdict": text.name(point, 300),
+        "metrics": [
+            {
+                "metric": d.metric.key,
+                "unit": d.metric.unit,
+                "a": round(d.a, 6),
+                "b": round(d.b, 6),
+                "delta": round(d.delta, 6),
+                "assessment": d.assessment,
+            }
+            for d in table
+        ],
+        "new_findings": [_finding(finding) for finding in only(b.findings, a.findings)],
+        "resolved_findings": [_finding(finding) for finding in only(a.findings, b.findings)],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    keys = ("id", "kind", "severity", "blame", "title", "who", "evidence")
+    return {key: value for key, value in finding.as_dict().items() if key in keys}
+
+
+def _verdict(a: Capture, b: Capture, table: Sequence[Difference], level: str) -> Iterator[str]:
+    point, tally = verdict(a, b, table)
+    yield f"{level} {markdown(point)}"
+    yield tally
+
+
+def _point(new: list[Finding], gone: list[Finding], worse: list[Difference], better: list[Difference]) -> str:
+    if new:
+        return f": now {new[0].title}"
+    if worse:
+        return f": {_sentence(worse[0])}"
+    if gone:
+        return f": no longer {gone[0].title}"
+    return f": {_sentence(better[0])}" if better else ""
+
+
+def _sentence(difference: Difference) -> str:
+    metric = difference.metric
+    return f"{metric.name} from {shown(difference.a, metric)} to {shown(difference.b, metric)}"
+
+
+def change(difference: Difference) -> str:
+    return f"{'+' if difference.delta >= 0 else '−'}{shown(abs(difference.delta), difference.metric)}"
+
+
+def _row(difference: Difference) -> str:
+    metric = difference.metric
+    return (
+        f"| {metric.name} | {shown(difference.a, metric)} | {shown(difference.b, metric)} |"
+        f" {change(difference)} | {difference.assessment} |"
+    )
+
+
+def shown(number: float, metric: Metric) -> str:
+    return f"{number:.2f}{metric.unit}" if metric.unit == "%" else f"{number:.3g} {metric.unit}"
+
+
+def _finding_lines(findings: Sequence[Finding], assessment: str = "") -> list[str]:
+    return [f"- {assessment}{f.severity}: {markdown(f.title)}. {markdown(f.detail)}" for f in findings] or ["None."]
+
+
+def _name(capture: Capture) -> str:
+    return code(text.name(capture.analysis.summary.file))
+
+
+def size(capture: Capture) -> str:
+    summary = capture.analysis.summary
+    return f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}"

@@ -1,0 +1,124 @@
+"""A folder of captures: the worst first, and one that is broken spoils nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap import folder as folder_module
+from ghost.pcap import main
+from ghost.pcap.files import Places
+from ghost.pcap.folder import judge_folder, table_lines
+from ghost.pcap.one import Judged, report_on
+from tests.pcap.wire import SYN, Talk, pcap, transfer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A healthy capture, one with loss, one where nobody answers, a damaged one, and things that are none."""
+    root = tmp_path / "evidence"
+    (root / "deeper" / "still").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    healthy, _ = transfer(1, segments=60)
+    healthy.save(root / "healthy.pcap")
+    healthy.save(root / ".hidden" / "unseen.pcap")
+    lossy, _ = transfer(2, segments=200, downstream=0.05)
+    (root / "deeper" / "lossy.cap").write_bytes(gzip.compress(pcap(lossy.records)))
+    silent = Talk().c(0, 0, SYN).c(0, 0, SYN, after_ms=1000).c(0, 0, SYN, after_ms=2000)
+    silent.save(root / "deeper" / "still" / "silent.data")
+    (root / "damaged.pcapng").write_bytes(b"\x0a\x0d\x0d\x0a" + b"\xff" * 60)
+    (root / "notes.txt").write_text("seen on Tuesday")
+    (root / "link.pcap").symlink_to(root / "healthy.pcap")
+    return root
+
+
+def test_every_capture_below_is_found_by_its_content_and_the_worst_comes_first(folder: Path, tmp_path: Path) -> None:
+    found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
+    assert [(row.name, row.finding.severity) for row in found.ranked()][:2] == [
+        ("deeper/still/silent.data", "HIGH"),
+        ("deeper/lossy.cap", "MEDIUM"),
+    ]
+    assert {row.name for row in found.rows} <= {
+        "deeper/still/silent.data",
+        "deeper/lossy.cap",
+        "healthy.pcap",
+        "damaged.pcapng",
+    }
+    assert found.skipped == ["notes.txt"]
+    table = table_lines(found)
+    assert re.match(r"HIGH +deeper/still/silent.data +3  10.0.1.4 gets no answer", table[1])
+
+
+def test_the_index_leads_to_the_report_of_each_capture(folder: Path, tmp_path: Path) -> None:
+    found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
+    for name, link in (("folder_summary.md", r"\]\(([^)]+)\)"), ("folder_index.html", r'href="([^"]+)"')):
+        links = re.findall(link, (tmp_path / "out" / name).read_text())
+        assert len(links) == len(found.rows)
+        assert all((tmp_path / "out" / each).is_file() for each in links)
+
+
+def test_captures_of_the_same_name_keep_files_of_their_own(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        (folder / name / "web.pcap").write_bytes((folder / "healthy.pcap").read_bytes())
+    found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
+    written = [path for row in found.rows for path in row.written.values()]
+    assert len(set(written)) == len(written)
+    assert (tmp_path / "out" / "a_web.pcap_report.html").is_file()
+
+
+def test_a_capture_that_cannot_be_read_is_named_and_the_others_are_judged(folder: Path, tmp_path: Path) -> None:
+    broken = folder / "broken.pcap.gz"
+    broken.write_bytes(gzip.compress(pcap([]), compresslevel=0)[:27])  # it ends inside the header of the capture
+    found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
+    assert "healthy.pcap" in {row.name for row in found.rows}
+    assert [name for name, _ in found.failed] == ["broken.pcap.gz"]
+    assert table_lines(found)[-1].startswith("FAILED    broken.pcap.gz")
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_what_is_left(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done: list[Path] = []
+
+    def interrupted(path: Path, places: Places, stem: str | None = None) -> Judged:
+        if done:
+            raise KeyboardInterrupt
+        done.append(path)
+        return report_on(folder / "healthy.pcap", places, stem)
+
+    monkeypatch.setattr(folder_module, "report_on", interrupted)
+    assert main([str(folder)]) == 130
+    said = capsys.readouterr().out
+    assert "1 capture, 1 other file skipped, 3 not read (interrupted)" in said
+    assert (tmp_path / "evidence_reports" / "folder_summary.md").is_file()
+
+
+def test_the_program_writes_to_a_directory_of_its_own_and_ranks_for_machines_too(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([str(folder), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["captures"][0]["kind"] == "syn_unanswered"
+    assert printed["captures"][0]["html_report_path"] == "evidence_reports/silent.data_report.html"
+    assert printed["skipped_files"] == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"evidence", "evidence_reports"}
+
+
+def test_names_that_would_act_in_a_page_or_a_table_are_shown_as_they_are(folder: Path, tmp_path: Path) -> None:
+    hostile = "x<script>alert(1)|\x1b[2J\u202e.pcap"
+    (folder / hostile).write_bytes((folder / "healthy.pcap").read_bytes())
+    found = judge_folder(folder, Places(tmp_path / "out", tmp_path / "out"))
+    page = (tmp_path / "out" / "folder_index.html").read_text()
+    summary = (tmp_path / "out" / "folder_summary.md").read_text()
+    for shown in (page, summary, "\n".join(table_lines(found)).replace("<script>", "")):
+        assert "<script>" not in shown
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+    assert "&lt;script&gt;alert(1)" in page
