@@ -157,37 +157,54 @@ def first_bytes(buf: Ints, at: int, length: int) -> int:
     return 0
 
 
+def opened_slot(source: int, destination: int, ports: int) -> int:
+    mixed = (source * 0x9E3779B1 ^ destination * 0x85EBCA6B ^ ports * 0xC2B2AE35) & 0xFFFFFFFF
+    return ((mixed ^ (mixed >> 15)) & (_OPENED - 1)) * _OPENED_ROW
+
+
+def expect_records(source: int, destination: int, ports: int, until: int, opened: Ints) -> None:
+    """Note that records of this direction are wanted up to a sequence number, at which the next one begins."""
+    slot = opened_slot(source, destination, ports)
+    opened[slot] = (source << 31) + destination + 1
+    opened[slot + 1] = ports
+    opened[slot + 2] = until & 0xFFFFFFFF
+
+
 def follow_handshake(buf: Ints, rows: Ints, p: int, at: int, end: int, opened: Ints) -> None:
     """Note where a handshake record ends that goes beyond this segment; mark the segment if it continues one.
 
     Of each direction only the place of the next record is kept, in a table that newer handshakes overwrite.
     """
-    ends = (rows[p + SOURCE] << 31) + rows[p + DESTINATION] + 1
+    source, destination = rows[p + SOURCE], rows[p + DESTINATION]
     ports = (rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT]
-    mixed = (rows[p + SOURCE] * 0x9E3779B1 ^ rows[p + DESTINATION] * 0x85EBCA6B ^ ports * 0xC2B2AE35) & 0xFFFFFFFF
-    slot = ((mixed ^ (mixed >> 15)) & (_OPENED - 1)) * _OPENED_ROW
+    slot = opened_slot(source, destination, ports)
+    known = opened[slot] == (source << 31) + destination + 1 and opened[slot + 1] == ports
     length = rows[p + LENGTH]
     place = 0
     if rows[p + MARK] == 0:
-        if opened[slot] != ends or opened[slot + 1] != ports:
+        if not known:
             return
         place = (opened[slot + 2] - rows[p + SEQUENCE]) & 0xFFFFFFFF
         if place == 0 or place > _LONGEST_RECORD:
             return
         rows[p + MARK] = MARK_TLS
+    elif buf[at] == 0x16 and buf[at + 5] == 1 and rows[p + ACKNOWLEDGED] != 0:
+        # A client's hello: the answer's first segment may be late, and what follows it come before.
+        answer = ((ports & 0xFFFF) << 16) | (ports >> 16)
+        expect_records(destination, source, answer, rows[p + ACKNOWLEDGED] + _UNKNOWN_RECORD, opened)
     while place + 5 <= length and at + place + 5 <= end:
         record = at + place
         if buf[record] < 0x14 or buf[record] > 0x16 or buf[record + 1] != 3:
-            if opened[slot] == ends and opened[slot + 1] == ports:
+            if known:
                 opened[slot] = 0
             return
         place += 5 + ((buf[record + 3] << 8) | buf[record + 4])
     if place < length:
         place = length + _UNKNOWN_RECORD
     if place > length:
-        opened[slot] = ends
-        opened[slot + 1] = ports
-        opened[slot + 2] = (rows[p + SEQUENCE] + place) & 0xFFFFFFFF
+        expect_records(source, destination, ports, rows[p + SEQUENCE] + place, opened)
+    elif known:
+        opened[slot] = 0
 
 
 def datagram_mark(buf: Ints, at: int, end: int, source_port: int, destination_port: int) -> int:
@@ -614,4 +631,15 @@ class Decoder:
         return text
 
 
-KERNELS = (intern_address, first_bytes, follow_handshake, datagram_mark, decode_tcp, note_twin, decode, place_addresses)
+KERNELS = (
+    intern_address,
+    first_bytes,
+    opened_slot,
+    expect_records,
+    follow_handshake,
+    datagram_mark,
+    decode_tcp,
+    note_twin,
+    decode,
+    place_addresses,
+)

@@ -62,6 +62,8 @@ class _Handshake:
     server_name: str | None = None
     offered: int = 0
     chosen: int = 0
+    retried: bool = False
+    """The server asked for another hello, and said so with a change of cipher that means nothing."""
     hello_ns: int = -1
     hello_frame: int = 0
     server_hello_frame: int = 0
@@ -124,6 +126,9 @@ class TlsTracker:
             return
         for event in events:
             self._event(stream, handshake, sender, event, frame, now)
+        peer = handshake.parties[1 - sender].records
+        if sender == handshake.client and peer is not None and acknowledged:
+            peer.starts_at(acknowledged)
         if events:
             handshake.seen(sender, frame, now)
         self._judge(stream, handshake, sender, events, acknowledged, now)
@@ -157,6 +162,7 @@ class TlsTracker:
             handshake.client = 1 - sender
             if answer.retry:
                 self._retries += 1
+                handshake.retried = True
                 return
             self._server_hellos += 1
             self._chosen.add(version_name(answer.version))
@@ -201,7 +207,7 @@ class TlsTracker:
             if sender == handshake.client and went_on:
                 self._complete(handshake, now)
                 handshake.expected_ack = acknowledged
-        elif min(party.changed_ns for party in handshake.parties) >= 0:
+        elif min(party.changed_ns for party in handshake.parties) >= 0 and (handshake.chosen or not handshake.retried):
             self._complete(handshake, now)
             self._handshakes[stream] = None
 
@@ -335,11 +341,12 @@ def _went_on(handshake: _Handshake, end: Ending) -> bool:
     client, server = (handshake.parties[each] for each in (handshake.client, 1 - handshake.client))
     if end.of(server.endpoint).next_sequence < 0:
         return True  # one side was captured; it does not say what the other lacked
-    if handshake.chosen < TLS13 and client.changed_ns < 0:
-        return False
-    if not handshake.server_hello_frame:
-        return True
-    return beyond(end.of(client.endpoint).next_sequence, client.read_to) >= _LEAST_FINISHED
+    ours, theirs = (beyond(end.of(each.endpoint).next_sequence, each.read_to) for each in (client, server))
+    if handshake.chosen >= TLS13:
+        return ours >= _LEAST_FINISHED
+    # One side changed to encryption, and the other's change lies in what could not be read, or data does.
+    changed = max(client.changed_ns, server.changed_ns) >= 0
+    return changed and (max(ours, theirs) >= _LEAST_FINISHED or not handshake.server_hello_frame)
 
 
 def _owing(handshake: _Handshake, end: Ending) -> int:

@@ -61,11 +61,15 @@ class Records:
         """From here on only look at the headers of records."""
         self._partial, self._messages, self._held, self.encrypted = bytearray(), bytearray(), {}, True
 
+    def starts_at(self, sequence: int) -> None:
+        """The first record is to begin here, unless something was read already."""
+        if self.next < 0:
+            self.next = self._start = sequence
+
     def take(self, sequence: int, payload: bytes, length: int) -> list[Event]:
         """What one segment completes; `length` is that of its payload on the wire, of which less may be captured."""
         events: list[Event] = []
-        if self.next < 0:
-            self.next = self._start = sequence
+        self.starts_at(sequence)
         ahead = beyond(sequence, self.next)
         if ahead < 0:
             if beyond(sequence, self._start) < 0:
