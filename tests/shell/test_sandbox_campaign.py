@@ -22,6 +22,18 @@ ATTACKS = [
         "ss -tp -F /etc/ghost-canary",
     ),
     *("mount -t tmpfs tmpfs /mnt", "sed -i s/a/b/ /scratch/work/notes.txt", "sh -c 'echo x > /scratch/work/y'"),
+    *(
+        "setsid touch /scratch/work/z",
+        "setsid --fork sleep 50",
+        "nohup touch /scratch/work/z",
+        "flock /scratch/work/x true",
+    ),
+    *(
+        "lsof -i -D b/scratch/work/z",
+        "netstat -tlnp",
+        "lsof -nP -i",
+        "truncate -s 0 /scratch/work/notes.txt",
+    ),
     *("find /scratch -delete", "unshare -Ur true", "sysctl -w kernel.hostname=other", "cp /etc/passwd /scratch/work/p"),
 ]
 
