@@ -1,0 +1,249 @@
+"""HTTP/1 exchanges: paired, timed and judged without a byte of a body, a path or a cookie."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.endings import End, Ending
+from ghost.pcap.http import HttpTracker, read_head
+from ghost.pcap.model import HttpSection
+
+from .talks import Connection, later
+from .wire import Record, pcap
+
+
+def request(
+    method: str = "GET", path: str = "/", host: str = "api.example", body: bytes = b"", more: str = ""
+) -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if body else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}{more}\r\n".encode() + body
+
+
+def answer(status: int = 200, body: bytes = b"", *, promised: int | None = None, more: str = "") -> bytes:
+    length = len(body) if promised is None else promised
+    return f"HTTP/1.1 {status} Said\r\nContent-Length: {length}\r\n{more}\r\n".encode() + body
+
+
+def talk(port: int = 80, client_port: int = 40_000) -> Connection:
+    return Connection(server_port=port, client_port=client_port).opened()
+
+
+def section(tmp_path: Path, *records: Record) -> HttpSection:
+    path = tmp_path / "http.pcap"
+    path.write_bytes(pcap(sorted(records)))
+    found = analyse(path).http
+    assert found is not None
+    return found
+
+
+def test_exchanges_of_a_kept_connection_are_paired_in_order(tmp_path: Path) -> None:
+    spoken = talk(8123)
+    for status, wait in ((200, 10), (404, 20), (503, 30)):
+        spoken.asks(request()).waits(wait).answers(answer(status, b"x" * 3000))
+    found = section(tmp_path, *spoken.closes().records, later(60_000))
+    assert (found.requests, found.responses, found.methods) == (3, 3, {"GET": 3})
+    assert found.status_distribution == {"200": 1, "404": 1, "503": 1}
+    assert found.hosts == {"api.example": 3}
+    assert found.response_ms is not None
+    assert (found.response_ms.min, found.response_ms.max) == (12, 32)
+    assert [(one.status, one.count, one.host, one.port) for one in found.errors] == [
+        (404, 1, "api.example", 8123), (503, 1, "api.example", 8123),
+    ]  # fmt: skip
+    assert (found.unanswered, found.incomplete, found.slow, found.unpaired_responses) == ((), (), (), 0)
+
+
+def test_pipelined_requests_in_one_segment_are_each_answered(tmp_path: Path) -> None:
+    spoken = talk().asks(request() + request("POST", body=b"abc") + request("HEAD"))
+    spoken.answers(answer(200, b"one") + answer(201, b"two") + answer(200, promised=9_999))
+    found = section(tmp_path, *spoken.closes().records)
+    assert (found.requests, found.responses) == (3, 3)
+    assert (found.status_distribution, found.unanswered, found.incomplete) == ({"200": 2, "201": 1}, (), ())
+
+
+def test_a_slow_answer_is_listed_with_its_frames(tmp_path: Path) -> None:
+    spoken = talk().asks(request("GET", "/report?token=secret")).waits(2_500).answers(answer(200, b"done"))
+    (slow,) = section(tmp_path, *spoken.closes().records).slow
+    assert (slow.method, slow.host, slow.status, slow.response_ms) == ("GET", "api.example", 200, 2502)
+    assert slow.frames == (4, 6)
+
+
+def test_an_upload_is_not_held_against_the_server(tmp_path: Path) -> None:
+    spoken = talk().asks(request("PUT", body=b"x" * 50_000)).waits(3_000).answers(answer(201))
+    found = section(tmp_path, *spoken.closes().records)
+    assert (found.slow, found.response_ms, found.responses) == ((), None, 1)
+
+
+def test_an_answer_cut_before_its_length_is_incomplete_and_says_who_ended_it(tmp_path: Path) -> None:
+    cut = talk().asks(request()).answers(answer(200, b"x" * 5_000, promised=20_000)).closes(False)
+    reset = talk(client_port=40_001).asks(request()).answers(answer(200, b"x" * 100, promised=200)).resets(False)
+    found = section(tmp_path, *cut.records, *reset.records)
+    assert found.incomplete_total == 2
+    by_length = {one.promised_bytes: one for one in found.incomplete}
+    assert (by_length[20_000].came_bytes, by_length[20_000].ended_by, by_length[20_000].reset) == (
+        5_000,
+        "server",
+        False,
+    )
+    assert (by_length[200].came_bytes, by_length[200].ended_by, by_length[200].reset) == (100, "server", True)
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("HEAD", answer(200, promised=5_000)),
+        ("GET", answer(304, promised=5_000)),
+        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n"),
+        ("GET", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"),
+        ("GET", b"HTTP/1.0 200 OK\r\n\r\nuntil it closes"),
+        ("GET", b"HTTP/1.1 100 Continue\r\n\r\n" + answer(200, b"ok")),
+        ("GET", answer(103) + answer(200, b"ok")),
+    ],
+    ids=["head", "not modified", "no content", "chunked", "event stream", "until close", "continue", "early hints"],
+)
+def test_answers_without_a_length_to_keep_are_complete(tmp_path: Path, method: str, said: bytes) -> None:
+    spoken = talk().asks(request(method)).answers(said).waits(10_000).closes(False)
+    found = section(tmp_path, *spoken.records, later(60_000))
+    assert (found.responses, found.incomplete, found.unanswered, found.slow) == (1, (), (), ())
+
+
+def test_a_transfer_still_under_way_is_not_incomplete(tmp_path: Path) -> None:
+    spoken = talk().asks(request()).answers(answer(200, b"x" * 5_000, promised=20_000))
+    assert section(tmp_path, *spoken.records).incomplete == ()
+
+
+def test_websockets_and_tunnels_are_no_exchanges_any_more(tmp_path: Path) -> None:
+    socket = talk().asks(request(more="Upgrade: websocket\r\n")).answers(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+    socket.waits(5_000).asks(b"GET but in a frame").answers(b"HTTP/1.1 500 in a frame\r\n\r\n")
+    tunnel = talk(3128, 40_001).asks(request("CONNECT", "far.example:443")).answers(b"HTTP/1.1 200 Connected\r\n\r\n")
+    tunnel.asks(request()).waits(9_000)
+    found = section(tmp_path, *socket.records, *tunnel.records, later(60_000))
+    assert (found.requests, found.responses, found.upgraded) == (2, 2, 2)
+    assert (found.unanswered, found.status_distribution) == ((), {"101": 1, "200": 1})
+
+
+def test_a_request_without_any_answer_is_told_with_how_long_it_waited(tmp_path: Path) -> None:
+    quiet = talk().asks(request())
+    closed = talk(client_port=40_001).asks(request()).closes(False)
+    found = section(tmp_path, *quiet.records, *closed.records, later(30_000))
+    assert found.unanswered_total == 2
+    assert {one.ended_by for one in found.unanswered} == {None, "server"}
+    waited = next(one.response_ms for one in found.unanswered if one.ended_by is None)
+    assert waited is not None
+    assert waited > 29_000
+
+
+def test_repeated_and_foreign_segments_change_nothing(tmp_path: Path) -> None:
+    spoken = talk().asks(request()).answers(answer(200, b"x" * 3_000)).closes()
+    again = [(when + 1, frame) for when, frame in spoken.records]
+    found = section(tmp_path, *spoken.records, *again)
+    assert (found.requests, found.responses, found.unpaired_responses) == (1, 1, 0)
+    rtsp = talk(554).asks(b"OPTIONS rtsp://camera RTSP/1.0\r\n\r\n").closes()
+    path = tmp_path / "rtsp.pcap"
+    path.write_bytes(pcap(rtsp.records))
+    assert analyse(path).http is None
+
+
+def test_bodies_reach_no_reader() -> None:
+    import numpy as np
+
+    from ghost.pcap.decode import Decoder
+    from ghost.pcap.layout import CAPTURED, LINK, MARK, OFFSET, PACKET, WIRE
+    from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
+
+    frames = [frame for _, frame in talk().asks(request()).answers(answer(200, b"\x16body" * 200_000)).records]
+    rows = np.zeros((len(frames), PACKET), np.int64)
+    at = 0
+    for row, frame in zip(rows, frames, strict=True):
+        row[OFFSET], row[CAPTURED], row[WIRE], row[LINK] = at, len(frame), len(frame), 1
+        at += len(frame)
+    buffer = np.frombuffer(b"".join(frames), np.uint8).copy()
+    Decoder(interpreted_vector, interpreted_kernel).decode(
+        interpreted_vector(buffer), interpreted_vector(rows.reshape(-1)), len(rows)
+    )
+    assert len(frames) > 500
+    assert int((rows[:, MARK] > 0).sum()) == 2
+
+
+@settings(max_examples=200)
+@given(st.lists(st.one_of(
+    st.binary(min_size=1, max_size=60),
+    st.sampled_from([request(), request("HEAD"), answer(200, b"x"), answer(200, promised=7)[:40], b"HTTP/1.1 20"]),
+), max_size=20), st.integers(0, 3))  # fmt: skip
+def test_arbitrary_segments_never_break_the_tracker(segments: list[bytes], cut: int) -> None:
+    tracker = HttpTracker()
+    for frame, payload in enumerate(segments, 1):
+        payload = payload[cut:] or b"x"
+        ends = (1 << 16 | 40_000, 2 << 16 | 80)
+        sender = ends[::-1] if payload.startswith(b"HTTP") else ends
+        tracker.packet(0, sender, frame * 50, 0, payload, len(payload) + cut, frame, frame * 1_000)
+        head = read_head(payload)
+        assert head is None or 0 < head.end <= len(payload)
+    end = End(1 << 16 | 40_000, 5_000, 9, 0, 0, 100)
+    tracker.section(str, lambda _: Ending((end, end._replace(endpoint=2 << 16 | 80)), 0), 10**10)
+
+
+def test_parts_merged_say_what_the_whole_says() -> None:
+    chance = random.Random(3)
+    packets = []
+    for stream in range(40):
+        now, sequence = stream * 10**8, 100
+        for _ in range(chance.randint(1, 6)):
+            now += chance.randint(1, 10**9)
+            packets.append((now, stream, True, sequence, request(host=f"h{stream % 3}")))
+            now += chance.randint(1, 3 * 10**9)
+            if chance.random() < 0.9:
+                packets.append((now, stream, False, sequence, answer(chance.choice((200, 404, 500)), promised=500)))
+            sequence += 1_000
+    packets.sort()
+
+    def ending(stream: int) -> Ending:
+        sides = (End(1 << 16 | 40_000 + stream, 9_000, 0, 0, 0, 1), End(2 << 16 | 80, 9_100, 500 + stream, 0, 0, 1))
+        return Ending(sides, 10**11)
+
+    def read(parts: int) -> HttpSection | None:
+        trackers = [HttpTracker() for _ in range(parts)]
+        for frame, (now, stream, asks, sequence, payload) in enumerate(packets, 1):
+            ends = (1 << 16 | 40_000 + stream, 2 << 16 | 80)
+            trackers[stream % parts].packet(
+                stream // parts, ends if asks else ends[::-1], sequence, sequence, payload, len(payload), frame, now
+            )
+        for part, tracker in enumerate(trackers):
+            tracker.renumber(lambda number, part=part: number * parts + part)  # type: ignore[misc]
+        for tracker in trackers[1:]:
+            trackers[0].merge(tracker)
+        return trackers[0].section(str, ending, 10**12)
+
+    whole = read(1)
+    assert whole is not None
+    assert whole.slow
+    assert whole.errors
+    assert whole == read(4)
+
+
+def assert_agrees(path: Path) -> int:
+    # Left to itself, tshark shows no head whose body was not captured whole.
+    command = ["tshark", "-r", str(path), "-2", "-o", "http.desegment_body:FALSE", "-T", "fields", "-E", "separator=|"]
+    command += ["-e", "http.request.method", "-e", "http.response.code", "-e", "http.host"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    methods, codes, hosts = (
+        [value for line in lines for value in line.split("|")[column].split(",") if value] for column in range(3)
+    )
+    found = analyse(path).http or HttpSection()
+    assert found.requests == len(methods)
+    assert sum(found.status_distribution.values()) == len(codes)
+    assert sum(found.hosts.values()) == len(hosts)
+    return found.requests
+
+
+@pytest.mark.needs("tshark")
+def test_requests_and_answers_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
+    paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]
+    assert sum(map(assert_agrees, paths)) >= 40
