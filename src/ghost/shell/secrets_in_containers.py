@@ -6,6 +6,7 @@ Whatever the entries are called, their values are secrets. Every look is bounded
 from __future__ import annotations
 
 import re
+from bisect import bisect, bisect_left
 
 from ghost.shell.secret_values import MARKER, Counts, is_guid, is_mixed, is_open, looks_random
 
@@ -22,32 +23,42 @@ _MEMBER = re.compile(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)
 
 def redact_containers(text: str, counts: Counts) -> str:
     """Replaces the values of what holds nothing but secrets."""
-    if _KIND.search(text) is not None:
-        text = _manifests(text, counts)
-    return _OBJECT.sub(lambda match: _object(match, counts), text)
+    secrets = _Manifests(text)
+    if secrets:
+        text = _data_blocks(text, secrets, counts)
+        secrets = _Manifests(text)
+    return _OBJECT.sub(lambda match: _object(match, secrets, counts), text)
 
 
-def _manifests(text: str, counts: Counts) -> str:
+class _Manifests:
+    """Where a text says that a manifest is one of a Secret, and where its documents end."""
+
+    def __init__(self, text: str) -> None:
+        self._kinds = [kind.start() for kind in _KIND.finditer(text)] if "Secret" in text else []
+        self._ends = [end.start() for end in _END.finditer(text)] if self._kinds else []
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def hold(self, position: int) -> bool:
+        """Whether what stands there belongs to a Secret."""
+        document = bisect(self._ends, position)
+        first = max(self._ends[document - 1] if document else 0, position - _REACH)
+        last = min(self._ends[document] if document < len(self._ends) else position + _REACH, position + _REACH)
+        kind = bisect_left(self._kinds, first)
+        return kind < len(self._kinds) and self._kinds[kind] <= last
+
+
+def _data_blocks(text: str, secrets: _Manifests, counts: Counts) -> str:
     pieces: list[str] = []
     done = 0
     for data in _DATA.finditer(text):
-        if data.start() < done or not _is_of_a_secret(text, data.start(), data.end()):
+        if data.start() < done or not secrets.hold(data.start()):
             continue
         pieces.append(text[done : data.end()])
         block, done = _block(text, data.end(), len(data["indent"]), counts)
         pieces.append(block)
     return "".join([*pieces, text[done:]])
-
-
-def _is_of_a_secret(text: str, start: int, end: int) -> bool:
-    before = text[max(0, start - _REACH) : start]
-    after = text[end : end + _REACH]
-    before = before[before.rfind("\n---") + 1 :]
-    following = _END.search(after)
-    return (
-        _KIND.search(before) is not None
-        or _KIND.search(after[: following.start() if following else _REACH]) is not None
-    )
 
 
 def _block(text: str, start: int, indent: int, counts: Counts) -> tuple[str, int]:
@@ -75,9 +86,9 @@ def _block(text: str, start: int, indent: int, counts: Counts) -> tuple[str, int
     return "".join(lines), min(start, len(text))
 
 
-def _object(match: re.Match[str], counts: Counts) -> str:
+def _object(match: re.Match[str], secrets: _Manifests, counts: Counts) -> str:
     of_secret = match["name"] in ("data", "stringData")
-    if of_secret and not _is_of_a_secret(match.string, match.start(), match.end()):
+    if of_secret and not secrets.hold(match.start()):
         return match[0]
 
     def replace(member: re.Match[str]) -> str:
