@@ -137,7 +137,7 @@ def first_bytes(buf: Ints, at: int, length: int) -> int:
             return MARK_TLS
     elif 65 <= first <= 90 and 65 <= second <= 90 and 65 <= third <= 90:
         if (
-            # GET, PUT, POST, PATCH, PROPFIND, HEAD, DELETE, OPTIONS, CONNECT, TRACE
+            # GET, PUT, POST, PATCH, PROPFIND, HEAD, DELETE, OPTIONS, CONNECT, TRACE, SEARCH
             (first == 71 and second == 69 and third == 84)
             or (first == 80 and (second == 85 or second == 79) and (third == 84 or third == 83))
             or (first == 80 and second == 65 and third == 84)
@@ -147,6 +147,7 @@ def first_bytes(buf: Ints, at: int, length: int) -> int:
             or (first == 79 and second == 80 and third == 84)
             or (first == 67 and second == 79 and third == 78)
             or (first == 84 and second == 82 and third == 65)
+            or (first == 83 and second == 69 and third == 65)
             # HTTP/
             or (first == 72 and second == 84 and third == 84 and buf[at + 3] == 80 and buf[at + 4] == 47)
         ):

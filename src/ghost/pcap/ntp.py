@@ -30,7 +30,6 @@ _Ends = tuple[int, int, int, int]
 @dataclass(slots=True)
 class _Server:
     requests: int = 0
-    unanswered: int = 0
     last: tuple[int, int, int] | None = None
     """Frame, stratum and leap indicator of the last answer."""
     offsets: list[tuple[int, int]] = field(default_factory=list)
@@ -39,7 +38,6 @@ class _Server:
 
     def merge(self, other: _Server) -> None:
         self.requests += other.requests
-        self.unanswered += other.unanswered
         self.last = max(filter(None, (self.last, other.last)), default=None)
         self.offsets = sorted(self.offsets + other.offsets)[:_MOST_OFFSETS]
         self.frames = sorted(self.frames + other.frames)[:SAMPLE_FRAMES]
