@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ghost.pcap.layout import (
     ACK,
+    ACKED_AHEAD,
     ACKNOWLEDGED,
     CONTROL,
     D_ACK,
@@ -42,6 +43,7 @@ from ghost.pcap.layout import (
     D_SEGMENTS,
     D_SILENCE,
     D_SMALLEST_WINDOW,
+    D_SYN_WINDOW,
     D_TAIL,
     D_TTL,
     D_TTL_MAX,
@@ -285,6 +287,8 @@ def handshake(
                 streams[t + S_CLIENT_SYN_TIME] = now
             streams[t + S_SYN_TIME] = now
             note(E_SYN, side, rows[p + FRAME], sides, events, counts)
+            if offered < 0:
+                sides[r + D_SCALE] = -2
     elif control & ACK:
         if streams[t + S_SYN_TIME] >= 0 and streams[t + S_INITIAL_RTT] < 0:
             streams[t + S_INITIAL_RTT] = max(now - streams[t + S_SYN_TIME], 0)
@@ -296,6 +300,11 @@ def handshake(
         ):
             streams[t + S_COMPLETED] = 1
             streams[t + S_TO_CLIENT] = max(now - streams[t + S_SYN_ACK_TIME], 0)
+
+
+def after(one: int, other: int) -> bool:
+    """Whether sequence number `one` lies behind `other`, if that is known at all."""
+    return other >= 0 and one != other and (one - other) & _SEQ < _HALF
 
 
 def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints) -> int:
@@ -324,7 +333,8 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
         if repeats and window and window != sides[f + D_WINDOW]:
             flags |= 1 << E_WINDOW_UPDATE
         if length > 0 and plain and sides[r + D_SCALE] != -1 and sides[r + D_ACK] >= 0:
-            edge = sides[r + D_ACK] + (sides[r + D_WINDOW] << max(sides[r + D_SCALE], 0))
+            scale = 0 if sides[r + D_SYN_WINDOW] else max(sides[r + D_SCALE], 0)
+            edge = sides[r + D_ACK] + (sides[r + D_WINDOW] << scale)
             if (seq + length) & _SEQ == edge & _SEQ:
                 flags |= 1 << E_WINDOW_FULL
         if repeats and window == sides[f + D_WINDOW]:
@@ -334,10 +344,14 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
                 flags |= 1 << E_ZERO_WINDOW_PROBE_ACK
             elif window:
                 flags |= 1 << E_DUPLICATE_ACK
-    if control & ACK and sides[r + D_SEEN_END] >= 0 and ack != sides[f + D_ACK]:
+    duplicates = sides[r + D_DUPLICATES]
+    if control & ACK:
         seen = sides[r + D_SEEN_END]
-        if ack != seen and (ack - seen) & _SEQ < _HALF:
-            flags |= 1 << E_ACKED_UNSEEN
+        if after(ack, seen):
+            if duplicates == 0 or seen != sides[r + D_NEXT]:
+                flags |= 1 << E_ACKED_UNSEEN
+            if seen == sides[r + D_NEXT]:
+                duplicates = ACKED_AHEAD
     if (length > 0 or control & (SYN | FIN)) and not flags & (1 << E_KEEP_ALIVE):
         end = (seq + length) & _SEQ
         behind = following >= 0 and (seq - following) & _SEQ >= _HALF
@@ -351,7 +365,12 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
             threshold = _ORDER_NS
         if length > 0 and acked >= 0 and (acked - end) & _SEQ < _HALF:
             flags |= 1 << E_SPURIOUS | 1 << E_RETRANSMISSION
-        elif behind and sides[r + D_DUPLICATES] >= 2 and acked == seq and now - sides[r + D_ACK_TIME] < _FAST_NS:
+        elif (
+            behind
+            and (duplicates >= 2 or duplicates == ACKED_AHEAD)
+            and acked == seq
+            and now - sides[r + D_ACK_TIME] < _FAST_NS
+        ):
             flags |= 1 << E_FAST | 1 << E_RETRANSMISSION
         elif behind and now - sides[f + D_NEXT_TIME] < threshold and full_end != following:
             flags |= 1 << E_OUT_OF_ORDER
@@ -572,15 +591,18 @@ def track(
             if seen < 0 or control & SYN or seq == seen:
                 sides[f + D_SEEN_END] = sides[f + D_NEXT]
         sides[f + D_WINDOW] = rows[p + WINDOW]
+        sides[f + D_SYN_WINDOW] = 1 if control & SYN else 0
         if control & ACK:
             ack = rows[p + ACKNOWLEDGED]
             if ack != sides[f + D_ACK]:
                 sides[f + D_DUPLICATES] = 0
             elif flags & (1 << E_DUPLICATE_ACK):
-                sides[f + D_DUPLICATES] = sides[f + D_DUPLICATES] + 1
+                sides[f + D_DUPLICATES] = max(sides[f + D_DUPLICATES], 0) + 1
             sides[f + D_ACK] = ack
             sides[f + D_ACK_TIME] = now
-            if flags & (1 << E_ACKED_UNSEEN):
+            if after(ack, sides[peer * SIDE + D_SEEN_END]):
+                if sides[peer * SIDE + D_SEEN_END] == sides[peer * SIDE + D_NEXT]:
+                    sides[peer * SIDE + D_DUPLICATES] = ACKED_AHEAD
                 sides[peer * SIDE + D_SEEN_END] = sides[peer * SIDE + D_NEXT]
             sampled = counts[N_SAMPLES]
             if acknowledge(
@@ -591,6 +613,11 @@ def track(
                 rows[p + ROUND_TRIP] = samples[(counts[N_SAMPLES] - 1) * 2 + 1]
             if sides[peer * SIDE + D_HOLE_COUNT]:
                 forget_holes(peer, ack, sides, events, pool, counts)
+        else:
+            # A reset without ACK, say: what this side acknowledged before is not compared with again.
+            sides[f + D_DUPLICATES] = 0
+            sides[f + D_ACK] = -1
+            sides[f + D_ACK_TIME] = now
         peer_ack = sides[peer * SIDE + D_ACK]
         if length and peer_ack >= 0:
             flight = (sides[f + D_NEXT] - peer_ack) & _SEQ
@@ -624,6 +651,6 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
 
 
 KERNELS = (
-    open_stream, slot_of, place_streams, handshake, flag, judge_segment, hold, count_packet, time_response, track,
-    finish,
+    open_stream, slot_of, after, place_streams, handshake, flag, judge_segment, hold, count_packet, time_response,
+    track, finish,
 )  # fmt: skip
