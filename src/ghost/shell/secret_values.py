@@ -83,7 +83,7 @@ _MASKS = frozenset("*xX•")
 _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}"
     r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
-    r"|\d{1,5} bytes|\d{1,10}(?::\d{1,10}){1,2}"
+    r"|\d{1,5} bytes|\d{1,5}/(?:tcp|udp|sctp)|\d{1,10}(?::\d{1,10}){1,2}"
     r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
     r"|(?:module|local|data|self|args|opts|options|params|request)(?:\.[a-z_]{1,40}){0,4}\.[a-z_]{0,40}"  # references

@@ -17,7 +17,7 @@ Span = tuple[int, int]
 _CORE = re.compile(r"pass|pwd|secret|token|key|psk|credential|community|kennwort")
 _LONGEST_HEADER = 2_000
 _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
-_ALIGNED = re.compile(rf"[# ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
+_ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
 _PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
 _SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{2,60}}")
 _NAME = re.compile(r"[^ \t|](?:[^ \t|]| (?! ))*")
@@ -73,6 +73,8 @@ def _secret_columns(header: str, cells_of: CellsOf, secret_kind: SecretKind) -> 
     if {"keyname", "value"} <= {name.lower() for name in names}:
         return {index: ("storage_key", True) for index, name in enumerate(names) if name.lower() == "value"}
     kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+    if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
+        return {}  # `password  include  su` of PAM heads no table
     return kinds if len(names) > 1 else {}
 
 

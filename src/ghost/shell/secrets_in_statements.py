@@ -86,7 +86,10 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
     if _PROSE.search(around):
         return span if certain and is_mixed(value) else None
-    if _HEAD.search(before):
+    head = _HEAD.search(before)
+    if head is not None and (
+        certain or (name in _INDENTED and (is_mixed(value) or not before[: head.start()].strip()))
+    ):
         return span
     first = _ALL_BUT_FIRST.fullmatch(before) is not None
     last = _TAIL.match(text, span[1]) is not None
