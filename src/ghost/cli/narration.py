@@ -203,6 +203,8 @@ def _outcome(response: dict[str, Any]) -> str:
     lines = (response.get("output_metadata") or {}).get("total_lines")
     seconds = response.get("duration_seconds") or 0.0
     words = f"exit {exit_code}, {seconds:.1f} s" + (f", {lines} lines" if lines else "")
+    if not response.get("audit_written", True):
+        words = f"NOT ON RECORD (the audit could not be written): {words}"
     complaint = str(response.get("stderr") or "").strip().splitlines()
     return words + (f": {plain(complaint[-1])[:160]}" if exit_code and complaint else "")
 
