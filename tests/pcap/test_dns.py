@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 from pathlib import Path
@@ -9,11 +10,15 @@ from pathlib import Path
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rrset
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.dns import read_question
+from ghost.pcap.dns import DnsTracker
+from ghost.pcap.dns_question import read_question
+from ghost.pcap.layout import MARK_DNS
 from ghost.pcap.model import Analysis, DnsSection
 
 from .wire import ACK, CLIENT, MS, PSH, SERVER, Record, ethernet, ip, pcap, tcp, udp
@@ -97,6 +102,99 @@ def test_dns_over_tcp_is_read_behind_its_length(tmp_path: Path) -> None:
     ]
     found = section(tmp_path, *records)
     assert (found.queries_total, found.responses_total, found.unanswered_total) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("cuts", [(2,), (60,), (600,), (2, 600), (1200, 1500), ()])
+def test_a_message_over_tcp_in_several_segments_counts_once(tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    message = query("big.example", 9)
+    response = dns.message.make_response(dns.message.from_wire(message))
+    texts = [f'"{"x" * 200} {number}"' for number in range(9)]
+    response.answer.append(dns.rrset.from_text("big.example.", 60, "IN", "TXT", *texts))
+    wire = response.to_wire()
+    other = query("other.example", 10)
+    replies = struct.pack(">H", len(wire)) + wire + struct.pack(">H", len(other)) + answer(other)
+    asked_both = b"".join(struct.pack(">H", len(part)) + part for part in (message, other))
+    records = [(MS, ethernet(ip(CLIENT, RESOLVER, 6, tcp(6000, 53, 1, 1, ACK | PSH, asked_both))))]
+    for number, (start, stop) in enumerate(itertools.pairwise((0, *cuts, len(replies)))):
+        segment = tcp(53, 6000, 1 + start, 1 + len(asked_both), ACK | PSH, replies[start:stop])
+        records.append(((number + 2) * MS, ethernet(ip(RESOLVER, CLIENT, 6, segment))))
+    found = section(tmp_path, *records)
+    assert (found.queries_total, found.responses_total, found.unanswered_total) == (2, 2, 0)
+    assert found.responses_unmatched == 0
+
+
+def found_at(name: str, number: int, at_ms: float, rcode: dns.rcode.Rcode = dns.rcode.NOERROR) -> list[Record]:
+    """A question and its answer, with an address where the name exists."""
+    message = query(name, number)
+    response = dns.message.make_response(dns.message.from_wire(message))
+    response.set_rcode(rcode)
+    if rcode == dns.rcode.NOERROR:
+        response.answer.append(dns.rrset.from_text(f"{name}.", 60, "IN", "A", "192.0.2.1"))
+    return [asked(at_ms, message, 5000 + number), answered(at_ms + 2, response.to_wire(), 5000 + number)]
+
+
+@pytest.mark.parametrize(
+    ("trials", "found_name"),
+    [
+        (["www.example.org.corp.example", "www.example.org.example"], "www.example.org"),
+        (["db.apps.svc.cluster.local"], "db.svc.cluster.local"),
+        (["printer.corp.example"], "printer"),
+    ],
+)
+def test_trials_with_search_suffixes_are_recovered_by_the_name_that_exists(
+    tmp_path: Path, trials: list[str], found_name: str
+) -> None:
+    records = [
+        record
+        for number, name in enumerate(trials)
+        for record in found_at(name, number, number * 10, dns.rcode.NXDOMAIN)
+    ]
+    found = section(tmp_path, *records, *found_at(found_name, 99, len(trials) * 10))
+    assert [one.recovered for one in found.nxdomain] == [True] * len(trials)
+    assert (found.nxdomain_total, found.recovered_total) == (len(trials), len(trials))
+
+
+@pytest.mark.parametrize(
+    ("missing", "other", "at_ms"),
+    [
+        ("www.typo.example", "www.example.org", 10),
+        ("www.example.org.corp.example", "www.example.org", 60_000),
+        ("mail.example.org", "example.org", 10),
+        ("www.example.org", "www.example.org.corp.example", 10),
+    ],
+    ids=["another name", "too late", "the domain alone", "the wrong way round"],
+)
+def test_a_missing_name_stays_a_fault_when_something_else_is_found(
+    tmp_path: Path, missing: str, other: str, at_ms: float
+) -> None:
+    found = section(tmp_path, *found_at(missing, 1, 0, dns.rcode.NXDOMAIN), *found_at(other, 2, at_ms))
+    assert ([one.recovered for one in found.nxdomain], found.recovered_total) == ([False], 0)
+
+
+def test_a_lost_query_asked_again_with_another_id_is_recovered(tmp_path: Path) -> None:
+    found = section(tmp_path, asked(0, query("a.example", 1)), *found_at("a.example", 2, 5_000))
+    assert [(one.name, one.recovered) for one in found.unanswered] == [("a.example", True)]
+    assert (found.unanswered_total, found.recovered_total) == (1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 2), st.sampled_from([0, 2, 3])), max_size=60),
+    st.integers(2, 4),
+)
+def test_parts_merged_say_what_the_whole_says(steps: list[tuple[int, bool, int, int]], parts: int) -> None:
+    def read(number_of_parts: int) -> DnsSection | None:
+        trackers = [DnsTracker() for _ in range(number_of_parts)]
+        for frame, (client, asks, number, rcode) in enumerate(steps, 1):
+            message = query(f"n{number}.example", number)
+            octets = message if asks else answer(message, dns.rcode.Rcode(rcode))
+            ends = (100 + client, 5_000, 7, 53) if asks else (7, 53, 100 + client, 5_000)
+            trackers[client % number_of_parts].packet(MARK_DNS, octets, *ends, frame, frame * 60 * MS)
+        for tracker in trackers[1:]:
+            trackers[0].merge(tracker)
+        return trackers[0].section(str)
+
+    assert read(1) == read(parts)
 
 
 def test_multicast_names_are_counted_apart_and_owed_no_answer(tmp_path: Path) -> None:

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import dns.message
+import dns.rrset
+
+from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
-from ghost.pcap.model import Analysis, DnsSection, UdpConversation, UdpSection
+from ghost.pcap.model import (
+    Analysis,
+    Certificate,
+    DnsSection,
+    HttpErrors,
+    HttpSection,
+    TlsFailure,
+    TlsSection,
+    UdpConversation,
+    UdpSection,
+)
 from ghost.pcap.semantic import (
     AIM_TOKENS,
     FINDINGS_TOKENS,
@@ -17,8 +33,12 @@ from ghost.pcap.semantic import (
     semantic,
 )
 
+from . import test_dhcp, test_dns, test_ntp, test_quic
 from .analyses import icmp, icmp_error, of_streams, refused, silent, stream, summary, times
+from .talks import Connection, TlsPair, client_context, later, server_context, tls
 from .test_findings import query, server
+from .test_tls import hello
+from .wire import Record, pcap
 
 
 def document(analysis: Analysis) -> dict[str, Any]:
@@ -61,7 +81,7 @@ def everything() -> Analysis:
     """More of everything than any list may hold."""
     long_name = ".".join(["a" * 60] * 4)
     names = tuple(query(f"{n}.{long_name}.", latency_ms=900.0) for n in range(50))
-    dns = DnsSection(
+    section = DnsSection(
         queries_total=5000, responses_total=4000, unanswered_total=1000, repeated_queries=9, responses_unmatched=0,
         query_types={f"TYPE{n}": n for n in range(200)}, rcodes={"NOERROR": 4000}, latency_ms=None,
         servers=server() * 50,
@@ -77,7 +97,7 @@ def everything() -> Analysis:
     ]
     errors = [icmp_error("unreachable", 13, src=f"2001:db8::{n:x}", destination_port=n) for n in range(200)]
     talk = UdpConversation(streams[0].client.endpoint, streams[0].server.endpoint, 9, 9, 900, 900, 0, 1, 1)
-    return of_streams(*streams, dns=dns, icmp=icmp(*errors), udp=UdpSection(900, 90_000, 99, 0, (talk,) * 10, ()))
+    return of_streams(*streams, dns=section, icmp=icmp(*errors), udp=UdpSection(900, 90_000, 99, 0, (talk,) * 10, ()))
 
 
 def test_the_summary_never_exceeds_its_limit_however_much_there_is() -> None:
@@ -136,3 +156,95 @@ def test_a_clock_far_outside_the_calendar_is_still_written() -> None:
     analysis = Analysis(summary(first_ns=9_000_000_000 * 10**12, last_ns=9_000_000_000 * 10**12))
     told = semantic(analysis, [])["capture_summary"]
     assert "since 1970" in told["first_timestamp"]
+
+
+CANARY = b"CANARY0123456789"
+
+
+def laden() -> list[Record]:
+    """Every protocol, with canaries wherever a payload lies."""
+    secret = CANARY.decode()
+    web = Connection(server_port=80).opened()
+    web.asks(
+        f"POST /{secret}?q={secret} HTTP/1.1\r\nHost: shop.example\r\nCookie: {secret}\r\nReferer: {secret}\r\n"
+        f"Authorization: {secret}\r\nContent-Length: 16\r\n\r\n{secret}".encode()
+    ).waits(2_000)
+    web.answers(f"HTTP/1.1 500 {secret}\r\nServer: {secret}\r\nSet-Cookie: {secret}\r\n\r\n{secret}".encode()).closes()
+    odd = Connection(server_port=80, client_port=40_009).opened()
+    odd.asks(b"GET / HTTP/1.1\r\nHost: <" + CANARY + b">\r\n\r\n").closes()
+    pair = TlsPair(client_context(), server_context())
+    secured = tls(pair, Connection(client_port=40_001))
+    for from_client, octets in pair.exchange(CANARY, CANARY * 50):
+        secured.send(from_client, octets)
+    plain = Connection(client_port=40_002).opened().asks(hello()).answers(b"\x16\3\3\0\x10" + CANARY).closes()
+    failed = Connection(client_port=40_003).opened().asks(hello()).answers(b"\x15\3\3\0\2\2\x28" + CANARY).closes()
+    question = dns.message.make_query("text.example", "TXT", id=5)
+    response = dns.message.make_response(question)
+    response.answer.append(dns.rrset.from_text("text.example.", 60, "IN", "TXT", f'"{secret}"'))
+    mail = dns.rrset.from_text("text.example.", 60, "IN", "NULL", "\\# 16 " + CANARY.hex())
+    response.additional.append(mail)
+    lookups = [test_dns.asked(0, question.to_wire()), test_dns.answered(700, response.to_wire())]
+    services = [
+        test_dhcp.sent(0, test_dhcp.message(1).replace(test_dhcp.CANARY, CANARY + b"0")),
+        test_dhcp.sent(9, test_dhcp.message(6, server="10.0.0.1"), "10.0.0.1", answer=True),
+        *test_ntp.exchange(stratum=0, reference=CANARY[:4]),
+        test_quic.asked(0, test_quic.initial(test_quic.crypto(0, test_quic.message()))),
+        test_quic.answered(9, test_quic.server_packet(0, source=CANARY)),
+    ]
+    talks = [record for talk in (web, odd, secured, plain, failed) for record in talk.records]
+    return sorted([*talks, *lookups, *services, later(600_000)])
+
+
+def test_no_byte_of_a_payload_is_told_by_any_reader(tmp_path: Path) -> None:
+    path = tmp_path / "laden.pcap"
+    path.write_bytes(pcap(laden()))
+    analysis = analyse(path)
+    sections = {"tcp", "udp", "dns", "tls", "http", "dhcp", "ntp", "quic"}
+    assert sections == {name for name in sections if getattr(analysis, name) is not None}
+    written = dump(semantic(analysis, find(analysis)))
+    assert sections <= set(json.loads(written))
+    said = f"{written} {analysis.dns} {analysis.tls} {analysis.http} {analysis.dhcp} {analysis.ntp} {analysis.quic}"
+    for canary in (CANARY.decode(), CANARY.hex(), CANARY[:4].decode(), CANARY.decode()[-8:]):
+        assert canary.lower() not in said.lower()
+
+
+def test_names_of_the_wire_lose_their_power_and_their_length(tmp_path: Path) -> None:
+    hostile = "a" * 60 + "." + "\u202e\x1b[31m<b>|`" + "b" * 40 + ".example"
+    crowded = everything()
+    assert crowded.dns is not None
+    queries = tuple(replace(one, name=hostile) for one in crowded.dns.unanswered)
+    section = replace(crowded.dns, top_domains=((hostile, 9),), unanswered=queries, slow=queries)
+    written = dump(semantic(Analysis(summary(), dns=section), []))
+    assert not {"\u202e", "\x1b", hostile} & set(written)
+    assert hostile not in written
+    assert "\\u202e" in written
+
+
+def test_the_largest_list_is_cut_first_and_small_ones_stay_whole() -> None:
+    errors = tuple(HttpErrors("10.0.2.4", 80, "api.example", 500 + n, 9 - n, (n,)) for n in range(6))
+    crowded = replace(everything(), http=HttpSection(requests=99, responses=99, errors=errors))
+    told = semantic(crowded, [])
+    assert estimated_tokens(dump(told)) <= AIM_TOKENS
+    assert len(told["http"]["errors"]) == 6
+    assert 3 <= len(told["tcp"]["streams_with_issues"]) < 20
+    assert told["tcp"]["streams_with_issues_total"] == 800
+    assert semantic(crowded, []) == told
+
+
+def test_a_failed_handshake_and_a_certificate_that_ends_are_told() -> None:
+    failure = TlsFailure(
+        3, "10.0.1.4", "10.0.2.4", 443, "shop.example", "alert", alert="unknown_ca", alert_from="client", frames=(4, 9)
+    )
+    day = 86_400 * 10**9
+    ends, lasts = (
+        Certificate("10.0.2.4", 443, f"CN={days}", "CN=ca", (), 0, (100 + days) * day, False, 7, seen_ns=100 * day)
+        for days in (5, 300)
+    )
+    section = TlsSection(client_hellos=1, failures=(failure,), failures_total=1, certificates=(ends, lasts))
+    told = document(Analysis(summary(), tls=section))["tls"]
+    assert told["failures"][0] == {
+        "stream_id": 3, "src": "10.0.1.4", "dst": "10.0.2.4:443", "stage": "alert", "server_name": "shop.example",
+        "alert": "unknown_ca", "alert_from": "client", "frames": [4, 9],
+    }  # fmt: skip
+    assert [one["subject"] for one in told["certificates_to_look_at"]] == ["CN=5"]
+    assert told["certificates_seen"] == 2

@@ -1,7 +1,9 @@
 """DNS (RFC 1035) over UDP and TCP port 53: queries and responses matched by id, five-tuple and name, as hosts do.
 
-Messages are read with dnspython; what was read is remembered by its bytes without the id, so repeated questions cost
-nothing. Only header and question are kept. mDNS and LLMNR are counted apart: nobody owes them an answer.
+Only header and question are kept. mDNS and LLMNR are counted apart: nobody owes them an answer.
+
+A resolver tries names with the suffixes of its search list, and asks again when it hears nothing. A failure that such
+a trial soon made up for is marked as recovered: nothing was lost but time.
 """
 
 from __future__ import annotations
@@ -9,89 +11,62 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-import numpy as np
-
+from ghost.pcap.bounded import Tally, Times, keep_least, merged_times
+from ghost.pcap.dns_question import Question, is_trial_of, read_question
+from ghost.pcap.endings import beyond
 from ghost.pcap.layout import MARK_DNS_TCP, MARK_LLMNR, MARK_MDNS
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
-from ghost.pcap.samples import Samples
 
-SLOW_MS = 100.0
+SLOW_NS = 100_000_000
+RECOVERY_NS = 10_000_000_000
+"""An answer to the same question that comes later than this made up for nothing."""
+TRIAL_NS = 3_000_000_000
+"""A resolver goes on to its next trial sooner than this."""
 _MOST_LISTED = 50
 _MOST_TOP = 20
 _MOST_OPEN = 100_000
+_MOST_DONE = 100_000
 _MOST_NAMES = 100_000
-_MOST_SERVERS = 4096
-_OTHER_NAMES = "(others)"
+_MOST_SERVERS = 4_096
+_MOST_CLIENTS = 4_096
+_MOST_STREAMS = 10_000
+_LONGEST_MESSAGE = 1 << 16
+_MOST_TRIALS = 16
+"""Names that do not exist, remembered for each client and server until another trial succeeds."""
 
+_Ends = tuple[int, int, int, int, int]
+"""Client, its port, server, its port, message id."""
 _Key = tuple[int, int, int, int, int, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    response: bool
-    opcode: int
-    truncated: bool
-    rcode: str
-    name: str
-    type: str
+"""The same with name and type."""
 
 
 @dataclass(slots=True)
-class _Open:
+class _Asked:
+    """A question, and what became of it."""
+
+    key: _Key
     first: int
     last: int
     frame: int
     attempts: int = 1
+    latency: int | None = None
+    rcode: str | None = None
+    recovered: bool = False
 
 
 @dataclass(slots=True)
 class _Server:
-    number: int
     queries: int = 0
     responses: int = 0
-    unanswered: int = 0
     rcodes: Counter[str] = field(default_factory=Counter)
+    latencies: Times = field(default_factory=Times)
 
-
-@lru_cache(maxsize=4096)
-def read_question(message: bytes) -> Question | None:
-    """Header and first question of a message (whose id may be blanked); None where it cannot be read."""
-    import dns.exception
-    import dns.name
-    import dns.rcode
-    import dns.rdatatype
-
-    if len(message) < 12:
-        return None
-    flags, questions = int.from_bytes(message[2:4], "big"), int.from_bytes(message[4:6], "big")
-    name, kind = "", ""
-    if questions:
-        try:
-            parsed, used = dns.name.from_wire(message, 12)
-        except (dns.exception.DNSException, ValueError, IndexError):
-            return None
-        if len(message) < 12 + used + 4:
-            return None
-        name = parsed.to_text(omit_final_dot=True).lower() or "."
-        kind = _type_text(int.from_bytes(message[12 + used : 14 + used], "big"))
-    elif not flags & 0x8000:
-        return None
-    return Question(
-        response=bool(flags & 0x8000),
-        opcode=flags >> 11 & 15,
-        truncated=bool(flags & 0x0200),
-        rcode=dns.rcode.to_text(dns.rcode.Rcode(flags & 15)) if (flags & 15) <= 10 else f"RCODE{flags & 15}",
-        name=name,
-        type=kind,
-    )
-
-
-def _type_text(number: int) -> str:
-    import dns.rdatatype
-
-    return dns.rdatatype.to_text(dns.rdatatype.RdataType.make(number))
+    def merge(self, other: _Server) -> None:
+        self.queries += other.queries
+        self.responses += other.responses
+        self.rcodes.update(other.rcodes)
+        self.latencies.merge(other.latencies)
 
 
 class DnsTracker:
@@ -100,24 +75,33 @@ class DnsTracker:
     def __init__(self) -> None:
         self._queries = self._responses = self._unmatched = self._repeated = 0
         self._malformed = self._truncated = self._mdns = self._llmnr = 0
-        self._types: Counter[str] = Counter()
-        self._rcodes: Counter[str] = Counter()
-        self._names: Counter[str] = Counter()
-        self._open: OrderedDict[_Key, _Open] = OrderedDict()
+        self._types, self._rcodes = Tally(1_000), Tally(100)
+        self._names = Tally(_MOST_NAMES)
+        self._open: OrderedDict[_Key, _Asked] = OrderedDict()
+        self._by_number: dict[_Ends, list[_Key]] = {}
+        self._by_name: dict[tuple[int, int, str, str], list[_Asked]] = {}
+        """Open questions by client, server, name and type."""
         self._done: OrderedDict[_Key, None] = OrderedDict()
         self._servers: dict[int, _Server] = {}
-        self._samples = Samples()
-        self._latencies: list[tuple[int, int]] = []
-        self._unanswered: list[tuple[_Key, _Open]] = []
-        self._unanswered_total = 0
-        self._slow: list[tuple[float, _Key, _Open, str]] = []
-        self._nxdomain: dict[tuple[int, int, str, str], tuple[_Key, _Open, float]] = {}
-        self._servfail: dict[tuple[int, int, str, str], tuple[_Key, _Open, float, str]] = {}
-        self._nxdomain_total = self._servfail_total = 0
+        self._given_up: list[_Asked] = []
+        """Forgotten for want of room."""
+        self._given_up_total = 0
+        self._given_up_by: Counter[int] = Counter()
+        self._slow: list[_Asked] = []
+        self._failed: dict[str, dict[tuple[int, int, str, str], _Asked]] = {"nxdomain": {}, "servfail": {}}
+        """By client, server, name and type: the first."""
+        self._failures: Counter[str] = Counter()
+        self._trials: OrderedDict[tuple[int, int], list[_Asked]] = OrderedDict()
+        """Names that did not exist, by client and server."""
+        self._recovered = 0
+        self._streams: OrderedDict[tuple[int, int, int, int], tuple[int, int]] = OrderedDict()
+        """By the ends of a TCP direction: where the next length or message begins, and of a message its length."""
+
+    # -------------------------------------------------------------------------------------------------- packets
 
     def packet(
         self, mark: int, message: bytes, source: int, source_port: int, destination: int, destination_port: int,
-        frame: int, now: int,
+        frame: int, now: int, sequence: int = 0,
     ) -> bool:  # fmt: skip
         """Take in the payload of one datagram or TCP segment; False if no DNS message can be read in it."""
         if mark == MARK_MDNS:
@@ -126,56 +110,58 @@ class DnsTracker:
         if mark == MARK_LLMNR:
             self._llmnr += 1
             return True
+        ends = (source, source_port, destination, destination_port)
         if mark == MARK_DNS_TCP:
-            # RFC 7766: a length goes before. Messages in several segments are not put together.
-            read = False
-            while len(message) >= 14:
-                size = int.from_bytes(message[:2], "big")
-                read |= self._message(
-                    message[2 : 2 + size], source, source_port, destination, destination_port, frame, now
-                )
-                message = message[2 + size :]
-            return read
-        if self._message(message, source, source_port, destination, destination_port, frame, now):
+            return self._segment(message, ends, sequence, frame, now)
+        if self._message(message, ends, frame, now):
             return True
         self._malformed += 1
         return False
 
-    def _message(
-        self,
-        message: bytes,
-        source: int,
-        source_port: int,
-        destination: int,
-        destination_port: int,
-        frame: int,
-        now: int,
-    ) -> bool:
+    def _segment(self, octets: bytes, ends: tuple[int, int, int, int], sequence: int, frame: int, now: int) -> bool:
+        """Messages over TCP have their length before them (RFC 7766, 8); of one in several segments the first is read,
+        and the others are passed over."""
+        following, size = self._streams.pop(ends, (sequence, 0))
+        at = beyond(following, sequence)
+        if not 0 <= at <= _LONGEST_MESSAGE:
+            at, size = 0, 0  # repeated, or behind a segment that is missing
+        read = False
+        while at < len(octets):
+            if not size:
+                size = int.from_bytes(octets[at : at + 2], "big")
+                at += 2
+                if at >= len(octets):
+                    break  # the length came alone
+            read |= self._message(octets[at : at + size], ends, frame, now)
+            at, size = at + size, 0
+        self._streams[ends] = ((sequence + at) % (1 << 32), size)
+        if len(self._streams) > _MOST_STREAMS:
+            self._streams.popitem(last=False)
+        return read
+
+    def _message(self, message: bytes, ends: tuple[int, int, int, int], frame: int, now: int) -> bool:
         question = read_question(b"\0\0" + message[2:])
         if question is None:
             return False
         number = int.from_bytes(message[:2], "big")
         if question.response:
-            key = (destination, destination_port, source, source_port, number, question.name, question.type)
-            self._response(key, question, now)
+            self._response((*ends[2:], *ends[:2], number, question.name, question.type), question, now)
         else:
-            key = (source, source_port, destination, destination_port, number, question.name, question.type)
-            self._query(key, question, frame, now)
+            self._query((*ends, number, question.name, question.type), frame, now)
         return True
 
     def _server(self, address: int) -> _Server:
         server = self._servers.get(address)
         if server is None:
-            server = _Server(len(self._servers) + 1)
+            server = _Server()
             if len(self._servers) < _MOST_SERVERS:
                 self._servers[address] = server
         return server
 
-    def _query(self, key: _Key, question: Question, frame: int, now: int) -> None:
+    def _query(self, key: _Key, frame: int, now: int) -> None:
         self._queries += 1
-        self._types[question.type] += 1
-        known = question.name in self._names or len(self._names) < _MOST_NAMES
-        self._names[question.name if known else _OTHER_NAMES] += 1
+        self._types.add(key[6])
+        self._names.add(key[5])
         self._server(key[2]).queries += 1
         waiting = self._open.get(key)
         if waiting is not None:
@@ -184,118 +170,198 @@ class DnsTracker:
             self._repeated += 1
             return
         self._done.pop(key, None)
-        self._open[key] = _Open(now, now, frame)
+        self._opened(_Asked(key, now, now, frame))
         if len(self._open) > _MOST_OPEN:
-            self._give_up(*self._open.popitem(last=False))
+            forgotten = self._closed(next(iter(self._open)))
+            self._given_up_total += 1
+            self._given_up_by[forgotten.key[2]] += 1
+            if len(self._given_up) < _MOST_LISTED:
+                self._given_up.append(forgotten)
 
-    def _give_up(self, key: _Key, waiting: _Open) -> None:
-        self._unanswered_total += 1
-        self._server(key[2]).unanswered += 1
-        if len(self._unanswered) < _MOST_LISTED:
-            self._unanswered.append((key, waiting))
+    def _opened(self, asked: _Asked) -> None:
+        key = asked.key
+        self._open[key] = asked
+        self._by_number.setdefault(key[:5], []).append(key)
+        self._by_name.setdefault(_who(key), []).append(asked)
+
+    def _closed(self, key: _Key) -> _Asked:
+        asked = self._open.pop(key)
+        numbered, named = self._by_number[key[:5]], self._by_name[_who(key)]
+        numbered.remove(key)
+        named.remove(asked)
+        if not numbered:
+            del self._by_number[key[:5]]
+        if not named:
+            del self._by_name[_who(key)]
+        return asked
 
     def _response(self, key: _Key, question: Question, now: int) -> None:
         self._responses += 1
-        self._rcodes[question.rcode] += 1
+        self._rcodes.add(question.rcode)
         self._truncated += question.truncated
         server = self._server(key[2])
         server.responses += 1
         server.rcodes[question.rcode] += 1
-        waiting = self._open.pop(key, None)
-        if waiting is None and not question.name:
+        if key not in self._open and not question.name:
             # An error without its question (RFC 1035 allows FORMERR and the like to drop it).
-            key, waiting = self._by_id(key)
-        if waiting is None:
-            if key not in self._done:
-                self._unmatched += 1
+            key = next(iter(self._by_number.get(key[:5], ())), key)
+        if key not in self._open:
+            self._unmatched += key not in self._done
             return
+        asked = self._closed(key)
+        self._recovered -= asked.recovered
+        asked.recovered = False
         self._done[key] = None
-        if len(self._done) > 4096:
+        if len(self._done) > _MOST_DONE:
             self._done.popitem(last=False)
-        latency = max(now - waiting.last, 0)
-        self._latencies.append((server.number, latency))
-        if len(self._latencies) >= 4096:
-            self._flush()
-        latency_ms = latency / 1e6
-        if latency_ms >= SLOW_MS:
-            self._slow.append((latency_ms, key, waiting, question.rcode))
+        asked.latency, asked.rcode = max(now - asked.last, 0), question.rcode
+        server.latencies.add(asked.latency)
+        if asked.latency >= SLOW_NS:
+            self._slow.append(asked)
             if len(self._slow) > 4 * _MOST_LISTED:
-                self._slow.sort(key=lambda one: -one[0])
-                del self._slow[_MOST_LISTED:]
-        who = (key[0], key[2], key[5], key[6])
+                keep_least(self._slow, _MOST_LISTED, _slowest)
         if question.rcode == "NXDOMAIN":
-            self._nxdomain_total += 1
-            if len(self._nxdomain) < _MOST_LISTED:
-                self._nxdomain.setdefault(who, (key, waiting, latency_ms))
+            self._fail("nxdomain", asked)
+            self._remember_trial(asked)
         elif question.rcode in ("SERVFAIL", "REFUSED"):
-            self._servfail_total += 1
-            if len(self._servfail) < _MOST_LISTED:
-                self._servfail.setdefault(who, (key, waiting, latency_ms, question.rcode))
+            self._fail("servfail", asked)
+        elif question.rcode == "NOERROR":
+            self._recover(asked, question.answers, now)
 
-    def _by_id(self, key: _Key) -> tuple[_Key, _Open | None]:
-        for candidate in self._open:
-            if candidate[:5] == key[:5]:
-                return candidate, self._open.pop(candidate)
-        return key, None
+    def _fail(self, kind: str, asked: _Asked) -> None:
+        self._failures[kind] += 1
+        failed = self._failed[kind]
+        if len(failed) < _MOST_LISTED:
+            failed.setdefault(_who(asked.key), asked)
 
-    def _flush(self) -> None:
-        if self._latencies:
-            columns = np.array(self._latencies, np.int64)
-            self._samples.add(columns[:, 0], columns[:, 1])
-            self._latencies.clear()
+    def _remember_trial(self, asked: _Asked) -> None:
+        both = (asked.key[0], asked.key[2])
+        trials = self._trials.setdefault(both, [])
+        trials.append(asked)
+        del trials[:-_MOST_TRIALS]
+        if len(self._trials) > _MOST_CLIENTS:
+            self._trials.popitem(last=False)
+
+    def _recover(self, asked: _Asked, answers: int, now: int) -> None:
+        """What this success made up for: the same question unanswered, the same name with a search suffix."""
+        for other in self._by_name.get(_who(asked.key), ()):
+            if not other.recovered and other.first <= asked.first and now - other.last <= RECOVERY_NS:
+                other.recovered = True
+                self._recovered += 1
+        both = (asked.key[0], asked.key[2])
+        if not answers or both not in self._trials:
+            return
+        left = []
+        for trial in self._trials[both]:
+            pause = asked.first - trial.last - (trial.latency or 0)
+            if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[5], asked.key[5]):
+                trial.recovered = True
+                self._recovered += 1
+            else:
+                left.append(trial)
+        if left:
+            self._trials[both] = left
+        else:
+            del self._trials[both]
+
+    # -------------------------------------------------------------------------------------------------- results
+
+    def merge(self, other: DnsTracker) -> None:
+        """Take in another part of the capture; all packets between two hosts must lie in one part."""
+        self._queries += other._queries
+        self._responses += other._responses
+        self._unmatched += other._unmatched
+        self._repeated += other._repeated
+        self._malformed += other._malformed
+        self._truncated += other._truncated
+        self._mdns += other._mdns
+        self._llmnr += other._llmnr
+        self._recovered += other._recovered
+        self._types.merge(other._types)
+        self._rcodes.merge(other._rcodes)
+        self._names.merge(other._names)
+        for asked in other._open.values():
+            self._opened(asked)
+        for address, server in other._servers.items():
+            self._server(address).merge(server)
+        self._streams.update(other._streams)
+        self._given_up = sorted(self._given_up + other._given_up, key=_earliest)[:_MOST_LISTED]
+        self._given_up_total += other._given_up_total
+        self._given_up_by.update(other._given_up_by)
+        self._slow += other._slow
+        self._failures.update(other._failures)
+        for kind, failed in self._failed.items():
+            whole = sorted([*failed.items(), *other._failed[kind].items()], key=lambda item: _earliest(item[1]))
+            self._failed[kind] = dict(whole[:_MOST_LISTED])
 
     def section(self, address: Callable[[int], str]) -> DnsSection | None:
         if not (self._queries or self._responses or self._mdns or self._llmnr or self._malformed):
             return None
-        self._flush()
-        while self._open:
-            self._give_up(*self._open.popitem(last=False))
 
-        def query(key: _Key, waiting: _Open, latency_ms: float | None, rcode: str | None) -> DnsQuery:
+        def query(asked: _Asked) -> DnsQuery:
             return DnsQuery(
-                name=key[5],
-                type=key[6],
-                client=address(key[0]),
-                server=address(key[2]),
-                frame=waiting.frame,
-                attempts=waiting.attempts,
-                latency_ms=latency_ms,
-                rcode=rcode,
+                name=asked.key[5],
+                type=asked.key[6],
+                client=address(asked.key[0]),
+                server=address(asked.key[2]),
+                frame=asked.frame,
+                attempts=asked.attempts,
+                latency_ms=None if asked.latency is None else asked.latency / 1e6,
+                rcode=asked.rcode,
+                recovered=asked.recovered,
             )
 
+        unanswered_by = self._given_up_by + Counter(key[2] for key in self._open)
+        unanswered = sorted([*self._given_up, *self._open.values()], key=_earliest)
+        keep_least(self._slow, _MOST_LISTED, _slowest)
+        servers = [
+            DnsServer(
+                address=address(number),
+                queries=server.queries,
+                responses=server.responses,
+                unanswered=unanswered_by[number],
+                latency_ms=server.latencies.statistics(),
+                rcodes=dict(sorted(server.rcodes.items(), key=lambda item: (-item[1], item[0]))),
+            )
+            for number, server in self._servers.items()
+        ]
+        nxdomain, servfail = (
+            tuple(query(asked) for asked in sorted(self._failed[kind].values(), key=_earliest))
+            for kind in ("nxdomain", "servfail")
+        )
         return DnsSection(
             queries_total=self._queries,
             responses_total=self._responses,
-            unanswered_total=self._unanswered_total,
+            unanswered_total=self._given_up_total + len(self._open),
             repeated_queries=self._repeated,
             responses_unmatched=self._unmatched,
-            query_types=dict(self._types.most_common()),
-            rcodes=dict(self._rcodes.most_common()),
-            latency_ms=self._samples.of_all(0, 1),
-            servers=tuple(
-                DnsServer(
-                    address=address(number),
-                    queries=server.queries,
-                    responses=server.responses,
-                    unanswered=server.unanswered,
-                    latency_ms=self._samples.of(server.number),
-                    rcodes=dict(server.rcodes.most_common()),
-                )
-                for number, server in sorted(self._servers.items(), key=lambda item: -item[1].queries)
-            ),
-            top_domains=tuple(self._names.most_common(_MOST_TOP)),
-            unanswered=tuple(query(*one, None, None) for one in self._unanswered),
-            slow=tuple(
-                query(key, waiting, latency_ms, rcode)
-                for latency_ms, key, waiting, rcode in sorted(self._slow, key=lambda one: -one[0])[:_MOST_LISTED]
-            ),
-            nxdomain=tuple(query(*one, "NXDOMAIN") for one in self._nxdomain.values()),
-            servfail=tuple(query(*one) for one in self._servfail.values()),
-            nxdomain_total=self._nxdomain_total,
-            servfail_total=self._servfail_total,
+            query_types=self._types.most(),
+            rcodes=self._rcodes.most(),
+            latency_ms=merged_times(server.latencies for server in self._servers.values()).statistics(),
+            servers=tuple(sorted(servers, key=lambda server: (-server.queries, server.address))),
+            top_domains=tuple(self._names.most(_MOST_TOP).items()),
+            unanswered=tuple(map(query, unanswered[:_MOST_LISTED])),
+            slow=tuple(map(query, self._slow)),
+            nxdomain=nxdomain,
+            servfail=servfail,
+            nxdomain_total=self._failures["nxdomain"],
+            servfail_total=self._failures["servfail"],
             distinct_names=len(self._names),
             truncated_responses=self._truncated,
             malformed=self._malformed,
             mdns_packets=self._mdns,
             llmnr_packets=self._llmnr,
+            recovered_total=self._recovered,
         )
+
+
+def _who(key: _Key) -> tuple[int, int, str, str]:
+    return key[0], key[2], key[5], key[6]
+
+
+def _earliest(asked: _Asked) -> tuple[int, _Key]:
+    return asked.frame, asked.key
+
+
+def _slowest(asked: _Asked) -> tuple[int, int]:
+    return -(asked.latency or 0), asked.frame

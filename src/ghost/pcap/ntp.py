@@ -20,6 +20,10 @@ _MOST_OPEN = 10_000
 _MOST_SERVERS = 1_000
 _MOST_OFFSETS = 1_000
 _MOST_LISTED = 20
+_KISSES = frozenset(
+    ("ACST", "AUTH", "AUTO", "BCST", "CRYP", "DENY", "DROP", "MCST", "NKEY", "NTSN", "RATE", "RMOT", "RSTR")
+)
+"""RFC 5905, 7.4, and RFC 8915, 5.7."""
 _EPOCH = 2_208_988_800
 _ERA = 1 << 32
 _DAY_NS = 86_400_000_000_000
@@ -74,9 +78,9 @@ class NtpTracker:
         leap, stratum = payload[0] >> 6, payload[1]
         server.last = max(server.last or (0, 0, 0), (frame, stratum, leap))
         asked = self._open.pop(((ends[2], ends[3], ends[0], ends[1]), payload[24:32]), None)
-        code = payload[12:16]
-        if stratum == 0 and code.isalpha() and code.isupper() and code not in (b"INIT", b"STEP"):
-            self._kisses.add(code.decode("ascii"))
+        code = payload[12:16].decode("latin-1")
+        if stratum == 0 and code not in ("INIT", "STEP") and (code in _KISSES or leap != 3):
+            self._kisses.add(code if code in _KISSES else "other")
             self._kissed.add(frame)
             return
         if _unsynchronised(stratum, leap):
