@@ -53,6 +53,8 @@ _BEFORE, _AFTER = 8, 8
 """Packets shown around each frame of evidence."""
 _REACH = 4096
 """Frames looked at before and after a frame of evidence: a busy capture may hold none of the conversation in them."""
+_BUFFER_BYTES = 1 << 18
+"""Little is wanted of each part."""
 _HEAD_BYTES = 160
 """Where addresses are looked for before a packet is decoded."""
 _TCP, _UDP = 6, 17
@@ -202,7 +204,7 @@ class _Look:
 
     def _read(self, first: int, last: int, hosts: frozenset[str] | None) -> list[_Packet]:
         """IP packets of the frames `first` to `last`, of these hosts alone where they are given."""
-        reader = CaptureReader(self._path, self._vector, self._kernels, batch_packets=2048)
+        reader = CaptureReader(self._path, self._vector, self._kernels, buffer_bytes=_BUFFER_BYTES, batch_packets=2048)
         decoder = Decoder(self._vector, self._kernels)
         wanted = None if hosts is None else [ipaddress.ip_address(host).packed for host in hosts]
         found: list[_Packet] = []
@@ -375,15 +377,11 @@ class _Arrows:
                 note = f"sent again needlessly (frame {original.frame} was acknowledged)"
                 tone = "warning"
             else:
-                note, tone = f"sent again (first in frame {original.frame})", "bad"
-                if not original.note or original.tone == "plain":
-                    self._arrows[earlier] = replace(
-                        original,
-                        note=f"not acknowledged, sent again in frame {packet.frame}",
-                        tone="bad",
-                        arrives=False,
-                        again=packet.frame,
-                    )
+                note, tone = f"sent again (before in frame {original.frame})", "bad"
+                known = f"{original.note}, and again" if original.note else "not acknowledged, sent again"
+                self._arrows[earlier] = replace(
+                    original, note=f"{known} in frame {packet.frame}", tone="bad", arrives=False, again=packet.frame
+                )
         elif 0 < beyond < 0x80000000 and not packet.control & SYN:
             missing = f"{beyond:,} bytes missing here"
             self._arrows.append(

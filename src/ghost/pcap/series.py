@@ -126,14 +126,15 @@ class SeriesCollector:
         ticks = columns[:, TIME] // TICK_NS
         self._make_room(int(ticks.min()), int(ticks.max()))
         at = (ticks >> self._shift) - self._first
-        wire, flags = columns[:, WIRE], columns[:, FLAGS]
+        # Columns lie far apart in memory: each is gathered once.
+        wire, flags = columns[:, WIRE].astype(np.float64), columns[:, FLAGS].copy()
         self._bins[:, _PACKETS] += np.bincount(at, minlength=self._most_bins)
         self._bins[:, _BYTES] += np.bincount(at, wire, self._most_bins).astype(np.int64)
         flagged = np.flatnonzero(flags & _INTERESTING)
         for column, kind in enumerate(_FLAGGED, _FIRST_FLAG):
             mine = flagged[flags[flagged] >> kind & 1 > 0]
             self._bins[:, column] += np.bincount(at[mine], minlength=self._most_bins)
-        trips = columns[:, ROUND_TRIP]
+        trips = columns[:, ROUND_TRIP].copy()
         timed = np.flatnonzero(trips)
         buckets = np.clip(np.log(trips[timed] / 1000) / _GROWTH, 0, _BUCKETS - 1).astype(np.int64)
         self._trips += np.bincount(at[timed] * _BUCKETS + buckets, minlength=self._trips.size).reshape(-1, _BUCKETS)
@@ -209,19 +210,21 @@ class SeriesCollector:
 
     # ----------------------------------------------------------------------------------------------------- pairs
 
-    def _follow_pairs(self, columns: Array, ticks: Array, wire: Array, flags: Array) -> None:
-        which = np.flatnonzero(columns[:, NETWORK] >= 4)
-        if not len(which):
-            return
-        place = ticks[which] >> self._pair_shift
+    def _follow_pairs(self, columns: Array, ticks: Array, wire: NDArray[np.float64], flags: Array) -> None:
+        place = ticks >> self._pair_shift
+        pair = columns[:, SOURCE] << _ID_BITS | columns[:, DESTINATION]
+        addressed = columns[:, NETWORK] >= 4
+        if not addressed.all():
+            if not addressed.any():
+                return
+            place, pair, wire, flags = place[addressed], pair[addressed], wire[addressed], flags[addressed]
         first = int(place.min())
-        pair = columns[which, SOURCE] << _ID_BITS | columns[which, DESTINATION]
         keys, inverse = np.unique(pair << _BIN_BITS | (place - first), return_inverse=True)
-        repeats = inverse[flags[which] >> E_RETRANSMISSION & 1 > 0]
+        repeats = inverse[flags >> E_RETRANSMISSION & 1 > 0]
         count = len(keys)
         values = np.empty((count, 3), np.int64)
         values[:, 0] = np.bincount(inverse, minlength=count)
-        values[:, 1] = np.bincount(inverse, wire[which], count)
+        values[:, 1] = np.bincount(inverse, wire, count)
         values[:, 2] = np.bincount(repeats, minlength=count)
         self._pending.append(
             _Entries(keys >> _BIN_BITS, (keys & (1 << _BIN_BITS) - 1) + first, values, self._pair_shift)
