@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ghost.pcap.layout import CAPTURED, PACKET
 from ghost.pcap.marked import Parsers, marked_packets
 from ghost.pcap.model import Analysis
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
-from ghost.pcap.shards import Alone, Dealt, Followers, InThread
+from ghost.pcap.shards import Alone, Dealt, Follower, Followers, Shard
 from ghost.pcap.tally import Tally
 from ghost.pcap.udp import udp_section
 from ghost.pcap.vectors import Kernel, Vector, interpreted_kernel, interpreted_vector
@@ -37,18 +38,40 @@ def analyse(
     progress: Callable[[Progress], None] | None = None,
     compile_kernels: bool | None = None,
     jobs: int = 1,
+    dask: str | None = None,
     buffer_bytes: int = BUFFER_BYTES,
     batch_packets: int = BATCH_PACKETS,
 ) -> Analysis:
     """Analyse one capture. Raises CaptureError where the file is none or cannot be read.
 
-    `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, and buffer and batch
-    sizes, never change the result.
+    `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, whether here or
+    on the Dask cluster at the address `dask`, and buffer and batch sizes never change the result.
     """
+    with _shards(jobs, dask) as shards:
+        vector, kernels = interpreted_vector, interpreted_kernel
+        reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
+        return _analyse(path, reader, _Engine(vector, kernels, shards), progress, compile_kernels)
+
+
+@contextmanager
+def _shards(jobs: int, dask: str | None) -> Iterator[Sequence[Follower]]:
+    if dask is not None:
+        from ghost.pcap.cluster import cluster_shards
+
+        with cluster_shards(dask, 0 if jobs == 1 else jobs) as shards:
+            yield shards
+    else:
+        yield [Shard(interpreted_vector, interpreted_kernel) for _ in range(jobs)]
+
+
+def _analyse(
+    path: Path,
+    reader: CaptureReader,
+    engine: _Engine,
+    progress: Callable[[Progress], None] | None,
+    compile_kernels: bool | None,
+) -> Analysis:
     file_bytes = _size(path)
-    vector, kernels = interpreted_vector, interpreted_kernel
-    reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
-    engine = _Engine(vector, kernels, jobs)
     if compile_kernels:
         _compile(reader, engine, progress, file_bytes)
     using_compiled, decided = bool(compile_kernels), compile_kernels is not None
@@ -90,16 +113,15 @@ def _compile(
 class _Engine:
     """Everything that a batch passes through."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, jobs: int) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._vector = vector
         self._decoder = Decoder(vector, kernels)
         self._tally = Tally()
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._flows: Followers
-        if jobs == 1:
-            self._flows = Alone(vector, kernels, self._parsers.take)
+        if len(shards) == 1:
+            self._flows = Alone(shards[0], self._parsers.take)
         else:
-            shards = [InThread(vector, kernels) for _ in range(jobs)]
             self._flows = Dealt(vector, kernels, shards, self._parsers.take)
 
     @property

@@ -118,6 +118,12 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
         default="offline",
         help="who writes the prose (default: offline, from the findings alone)",
     )
+    parser.add_argument(
+        "--jobs", type=_count, default=1, metavar="N", help="follow the flows of one capture in N threads (default: 1)"
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="follow them on the workers of the Dask cluster whose scheduler is there"
+    )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--findings", action="store_true", help="print the findings as JSON and write no file")
     output.add_argument("--json", action="store_true", help="print findings and paths of the written files as JSON")
@@ -125,6 +131,13 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
         parser.add_argument("--open", action="store_true", help="show the HTML report when it is written")
     parser.add_argument("--version", action="version", version=f"{program} {ghost.__version__}")
     return parser
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= 64:
+        raise argparse.ArgumentTypeError("a number from 1 to 64 is wanted")
+    return count
 
 
 def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
@@ -137,16 +150,18 @@ def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     if options.ends and options.compare is None:
         raise UsageError("--ends takes two captures: CAPTURE --compare OTHER --ends")
     if options.findings:
-        _print_findings(options.capture)
+        _print_findings(options)
         return 0
     folder = options.compare is None and options.capture.is_dir()
+    if (folder or options.compare is not None) and (options.jobs > 1 or options.dask is not None):
+        raise UsageError("--jobs and --dask take one capture: leave them out with --compare and with a folder")
     places = _places(options, folder=folder)
     if folder:
         status, page = _folder(options.capture, places, as_json=options.json)
     elif options.compare is not None:
         status, page = _two_captures(options, places)
     else:
-        status, page = _one_capture(options.capture, places, as_json=options.json)
+        status, page = _one_capture(options, places)
     if open_page is not None and options.open:
         sys.stdout.flush()
         open_page(page)
@@ -163,18 +178,19 @@ def _places(options: argparse.Namespace, *, folder: bool) -> Places:
 # The engine is imported where it is used: --help and a wrong option answer at once.
 
 
-def _print_findings(path: Path) -> None:
+def _print_findings(options: argparse.Namespace) -> None:
     from ghost.pcap.one import judge
     from ghost.pcap.semantic import dump, findings_document
 
-    sys.stdout.write(dump(findings_document(*judge(path)), ascii_only=True))
+    judged = judge(options.capture, jobs=options.jobs, dask=options.dask)
+    sys.stdout.write(dump(findings_document(*judged), ascii_only=True))
 
 
-def _one_capture(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
+def _one_capture(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
     from ghost.pcap.one import report_on
 
-    judged = report_on(path, places)
-    if as_json:
+    judged = report_on(options.capture, places, jobs=options.jobs, dask=options.dask)
+    if options.json:
         _print_json(judged.document())
     else:
         _print_lines(judged.headline)

@@ -40,10 +40,10 @@ class Judged:
         return {**findings_document(self.analysis, self.findings), **paths}
 
 
-def judge(path: Path) -> tuple[Analysis, tuple[Finding, ...]]:
+def judge(path: Path, *, jobs: int = 1, dask: str | None = None) -> tuple[Analysis, tuple[Finding, ...]]:
     """Analyse one capture and judge it, with progress on standard error."""
     with Progress(sys.stderr, printable(path.name)) as progress:
-        analysis = analyse(path, progress=progress.show)
+        analysis = analyse(path, progress=progress.show, jobs=jobs, dask=dask)
         progress.stage("judging")
         return analysis, find(analysis)
 
@@ -57,11 +57,11 @@ def paths_of(stem: str, places: Places) -> dict[str, Path]:
     }
 
 
-def report_on(path: Path, places: Places, stem: str | None = None) -> Judged:
+def report_on(path: Path, places: Places, stem: str | None = None, *, jobs: int = 1, dask: str | None = None) -> Judged:
     """The whole way from a capture to its four files."""
     written = paths_of(stem or stem_of(path), places)
     prepare([path], written.values())
-    analysis, findings = judge(path)
+    analysis, findings = judge(path, jobs=jobs, dask=dask)
     contents = (
         dump(semantic(analysis, findings)),
         forensic_report(analysis, findings),

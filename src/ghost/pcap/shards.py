@@ -99,6 +99,14 @@ def merged(parts: Sequence[Found]) -> Found:
     )
 
 
+class Follower(Protocol):
+    """A shard, wherever it works; a call is over when it is done."""
+
+    def use(self, vector: Vector, kernels: Kernel) -> None: ...
+    def follow(self, rows: Array) -> Followed: ...
+    def found(self) -> Found: ...
+
+
 Parse = Callable[[Array, list[bytes]], None]
 """Takes marked packets and their messages, in the order of the file."""
 
@@ -114,8 +122,8 @@ class Followers(Protocol):
 class Alone:
     """One shard, which follows each batch at once and in place."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, parse: Parse) -> None:
-        self._shard, self._parse = Shard(vector, kernels), parse
+    def __init__(self, shard: Follower, parse: Parse) -> None:
+        self._shard, self._parse = shard, parse
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         self._shard.use(vector, kernels)
@@ -127,23 +135,15 @@ class Alone:
         return self._shard.found()
 
 
-class Remote(Protocol):
-    """A shard that works while others do: each call is done after those before it."""
+class _InThread:
+    """A shard that works while others do, each call after those before it. Compiled kernels run beside each other."""
 
-    def use(self, vector: Vector, kernels: Kernel) -> None: ...
-    def follow(self, rows: Array) -> Future[Followed]: ...
-    def found(self) -> Future[Found]: ...
-
-
-class InThread:
-    """A shard in a thread of its own; compiled kernels run beside each other."""
-
-    def __init__(self, vector: Vector, kernels: Kernel) -> None:
-        self._shard = Shard(vector, kernels)
+    def __init__(self, shard: Follower) -> None:
+        self._shard = shard
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="shard")
 
-    def use(self, vector: Vector, kernels: Kernel) -> None:
-        self._thread.submit(self._shard.use, vector, kernels)
+    def use(self, vector: Vector, kernels: Kernel) -> Future[None]:
+        return self._thread.submit(self._shard.use, vector, kernels)
 
     def follow(self, rows: Array) -> Future[Followed]:
         return self._thread.submit(self._shard.follow, rows)
@@ -166,16 +166,17 @@ class _Waiting(NamedTuple):
 class Dealt:
     """Several shards. Marked packets wait until every shard has followed their batch, and are parsed in order."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Remote], parse: Parse) -> None:
-        self._vector, self._kernels, self._shards, self._parse = vector, kernels, shards, parse
+    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower], parse: Parse) -> None:
+        self._vector, self._kernels, self._parse = vector, kernels, parse
+        self._shards = [_InThread(shard) for shard in shards]
         self._waiting: list[_Waiting] = []
         self._streams = 0
         self._numbers = [np.zeros(0, np.int64) for _ in shards]
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         self._vector, self._kernels = vector, kernels
-        for shard in self._shards:
-            shard.use(vector, kernels)
+        for done in [shard.use(vector, kernels) for shard in self._shards]:
+            done.result()
 
     def follow(self, rows: Array, marked: Marked) -> None:
         shard_of, counts = np.zeros(len(rows), np.int64), np.zeros(len(self._shards), np.int64)
