@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from ghost.pcap import analysis as engine
 from ghost.pcap.analysis import analyse
-from ghost.pcap.layout import E_ACK_RTT, FLAGS, FRAGMENT, FRAME, PACKET, PROTOCOL
 from ghost.pcap.model import Direction, Stream
-from ghost.pcap.read import Batch
 
+from .agreement import flags_by_engine, flags_by_tshark
 from .wire import ACK, FIN, PSH, RST, SYN, Talk, transfer
 
-# tshark's field to the bit of FLAGS.
-FIELDS = {
-    "retransmission": 0, "fast_retransmission": 1, "spurious_retransmission": 2, "out_of_order": 4, "lost_segment": 5,
-    "ack_lost_segment": 6, "duplicate_ack": 7, "zero_window": 8, "zero_window_probe": 9, "window_full": 10,
-    "window_update": 11, "keep_alive": 12, "keep_alive_ack": 13, "zero_window_probe_ack": 14, "reused_ports": 15,
-}  # fmt: skip
 TOTALS = {
     "tcp_packets": "packets", "syn": "syn", "synack": "syn_ack", "rst": "rst", "fin": "fin",
     "retransmission": "retransmissions", "fast_retransmission": "fast_retransmissions",
@@ -64,46 +55,6 @@ def test_totals_agree_with_tshark_on_real_captures(shared_captures: Path) -> Non
     assert differences == {}
 
 
-def flags_by_frame(path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[int, set[str]]:
-    flagged: dict[int, set[str]] = {}
-    take = engine._Engine.take
-
-    def keep(self: engine._Engine, batch: Batch) -> None:
-        take(self, batch)
-        for row in batch.rows[: batch.count * PACKET].reshape(-1, PACKET).tolist():
-            if row[PROTOCOL] == 6 and row[FRAGMENT] != 2:
-                flagged[row[FRAME]] = {name for name, bit in FIELDS.items() if row[FLAGS] >> bit & 1}
-                flagged[row[FRAME]] |= {"ack_rtt"} if row[FLAGS] >> E_ACK_RTT & 1 else set()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine._Engine, "take", keep)
-        analyse(path)
-    return flagged
-
-
-def flags_by_tshark(path: Path) -> dict[int, set[str]]:
-    names = [*FIELDS, "ack_rtt"]
-    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp && !icmp && !icmpv6", "-T", "fields", "-E", "separator=|"]
-    command += ["-e", "frame.number", *(word for name in names for word in ("-e", f"tcp.analysis.{name}"))]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rows = (line.split("|") for line in output.splitlines())
-    return {int(row[0]): {name for name, value in zip(names, row[1:], strict=True) if value} for row in rows}
-
-
-@pytest.mark.needs("tshark")
-@pytest.mark.slow
-def test_flags_agree_with_tshark_packet_by_packet_on_real_captures(
-    shared_captures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    different = {}
-    for capture in sorted([*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]):
-        ours, theirs = flags_by_frame(capture, monkeypatch), flags_by_tshark(capture)
-        frames = [frame for frame in ours.keys() | theirs.keys() if ours.get(frame) != theirs.get(frame)]
-        if frames:
-            different[capture.name] = sorted(frames)
-    assert different == {}
-
-
 @pytest.mark.needs("tshark")
 @pytest.mark.parametrize(
     "path",
@@ -112,18 +63,14 @@ def test_flags_agree_with_tshark_packet_by_packet_on_real_captures(
         {"downstream": 0.15, "from_client": False}, {"near_ms": 5.0, "far_ms": 0.05, "upstream": 0.04},
     ],
 )  # fmt: skip
-def test_flags_agree_with_tshark_packet_by_packet_on_lossy_transfers(
-    path: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_agree_with_tshark_packet_by_packet_on_lossy_transfers(path: dict[str, float], tmp_path: Path) -> None:
     talk, _ = transfer(7, segments=300, **path)  # type: ignore[arg-type]
     capture = talk.save(tmp_path / "lossy.pcap")
-    assert flags_by_frame(capture, monkeypatch) == flags_by_tshark(capture)
+    assert flags_by_engine(capture) == flags_by_tshark(capture)
 
 
 @pytest.mark.needs("tshark")
-def test_flags_agree_with_tshark_on_zero_windows_keep_alives_and_reused_ports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_agree_with_tshark_on_zero_windows_keep_alives_and_reused_ports(tmp_path: Path) -> None:
     talk = Talk().opened().c(1, 1, PSH | ACK, 500)
     talk.s(1, 501, window=0).s(1, 501, window=0)
     talk.c(501, 1, ACK, 1, after_ms=200).s(1, 501, window=0)
@@ -132,7 +79,7 @@ def test_flags_agree_with_tshark_on_zero_windows_keep_alives_and_reused_ports(
     talk.c(501, 1, ACK, 600, after_ms=5).s(1, 1101, RST | ACK)
     talk.c(90_000, 0, SYN, after_ms=5000).s(7_000, 90_001, SYN | ACK).c(90_001, 7_001)
     capture = talk.save(tmp_path / "window.pcap")
-    ours = flags_by_frame(capture, monkeypatch)
+    ours = flags_by_engine(capture)
     assert ours == flags_by_tshark(capture)
     assert {"zero_window", "zero_window_probe", "keep_alive", "window_full", "reused_ports"} <= set().union(
         *ours.values()
@@ -140,9 +87,7 @@ def test_flags_agree_with_tshark_on_zero_windows_keep_alives_and_reused_ports(
 
 
 @pytest.mark.needs("tshark")
-def test_flags_agree_with_tshark_on_acknowledged_gaps_unscaled_windows_and_bare_resets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_agree_with_tshark_on_acknowledged_gaps_unscaled_windows_and_bare_resets(tmp_path: Path) -> None:
     scaled = b"\2\4\5\xb4\3\3\7"
     talk = Talk().c(0, 0, SYN, options=scaled).s(0, 1, SYN | ACK, window=1000, options=scaled).c(1, 1)  # type: ignore[arg-type]
     # The window of a SYN-ACK is not scaled, so this fills it.
@@ -156,7 +101,7 @@ def test_flags_agree_with_tshark_on_acknowledged_gaps_unscaled_windows_and_bare_
     other = Talk(client_port=40_001, now=talk.now).c(0, 0, SYN).s(1, 1, window=1000).c(1, 1, ACK, 1000)
     talk.records += other.records
     capture = talk.save(tmp_path / "gaps.pcap")
-    ours = flags_by_frame(capture, monkeypatch)
+    ours = flags_by_engine(capture)
     assert ours == flags_by_tshark(capture)
     seen = [name for flags in ours.values() for name in flags]
     assert (seen.count("ack_lost_segment"), seen.count("window_full"), seen.count("fast_retransmission")) == (3, 3, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ class Scene:
     kind: str  # of the finding that must come first; "none" where all is well
     blame: str
     play: Play
-    layout: Layout = field(default_factory=Layout)
+    layout: Layout | Callable[[random.Random], Layout] = field(default_factory=Layout)  # a function draws one
     at: tuple[str, ...] = ("client",)  # where tcpdump listens: client, server, wan; the first is judged
     recorded: bool = True  # from the beginning; else the play begins to record
 
@@ -29,7 +30,12 @@ SCENES: dict[str, Scene] = {}
 
 
 def scene(
-    kind: str, blame: str, layout: Layout | None = None, *, at: tuple[str, ...] = ("client",), recorded: bool = True
+    kind: str,
+    blame: str,
+    layout: Layout | Callable[[random.Random], Layout] | None = None,
+    *,
+    at: tuple[str, ...] = ("client",),
+    recorded: bool = True,
 ) -> Callable[[Play], Play]:
     """Register a play under its function's name."""
 
@@ -43,7 +49,10 @@ def scene(
 
 
 def healthy(
-    layout: Layout | None = None, *, at: tuple[str, ...] = ("client",), recorded: bool = True
+    layout: Layout | Callable[[random.Random], Layout] | None = None,
+    *,
+    at: tuple[str, ...] = ("client",),
+    recorded: bool = True,
 ) -> Callable[[Play], Play]:
     return scene("none", "none", layout, at=at, recorded=recorded)
 
@@ -68,7 +77,8 @@ class Ordinary:
 def play(name: str, seed: int, directory: Path) -> Scene:
     """Records the scene's captures and writes its label."""
     chosen = SCENES[name]
-    with staged(seed, chosen.layout, directory) as stage:
+    layout = chosen.layout if isinstance(chosen.layout, Layout) else chosen.layout(random.Random(seed))
+    with staged(seed, layout, directory) as stage:
         if chosen.recorded:
             record(stage, *chosen.at)
         chosen.play(stage)

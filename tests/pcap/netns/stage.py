@@ -39,17 +39,17 @@ class Layout:
 class Stage:
     """Builds the hosts, hands out addresses and ports, records."""
 
-    def __init__(self, seed: int, path: Layout, directory: Path) -> None:
+    def __init__(self, seed: int, layout: Layout, directory: Path) -> None:
         self.dice = random.Random(seed)
         self.directory = directory
-        self.path = path
+        self.layout = layout
         self._ports: set[int] = set()
         self._pool = ThreadPoolExecutor(64)
         self._working: list[Future[object]] = []
         self._recordings: list[_Recording] = []
         self._draw_addresses()
         self.client, self.router, self.server = Space("client"), Space("router"), Space("server")
-        self.neighbours = [Space(f"neighbour{n}") for n in range(path.neighbours)]
+        self.neighbours = [Space(f"neighbour{n}") for n in range(layout.neighbours)]
         self._build(seed)
 
     # ------------------------------------------------------------------------------------------------ addresses
@@ -81,18 +81,18 @@ class Stage:
     # ------------------------------------------------------------------------------------------------- building
 
     def _build(self, seed: int) -> None:
-        path, router = self.path, self.router
+        layout, router = self.layout, self.router
         router.ip("link add lan type bridge", f"link set lan address {self._mac()} up")
         hosts = [(self.client, self.client_ip), *zip(self.neighbours, self.neighbour_ips, strict=False)]
         for number, (host, address) in enumerate(hosts):
             host.cable("eth0", self._mac(), router, f"port{number}", self._mac())
             router.ip(f"link set port{number} master lan")
             host.ip(f"address add {address}/24 dev eth0", f"route add default via {self.lan_gateway}")
-            if not path.offload:
+            if not layout.offload:
                 host.whole_segments_only("eth0")
                 router.whole_segments_only(f"port{number}")
-        near = router.tap("wan", self._mac(), path.wan_mtu)
-        end = self.server.tap("eth0", self._mac(), path.wan_mtu)
+        near = router.tap("wan", self._mac(), layout.wan_mtu)
+        end = self.server.tap("eth0", self._mac(), layout.wan_mtu)
         router.ip(f"address add {self.lan_gateway}/24 dev lan", f"address add {self.far_gateway}/24 dev wan")
         addresses = (self.server_ip, self.other_ip, self.dns_ip)
         self.server.ip(*(f"address add {address}/24 dev eth0" for address in addresses))
@@ -101,9 +101,11 @@ class Stage:
         # Seconds of waiting for a neighbour that is not there would only lengthen the recording.
         for host, device in ((self.client, "eth0"), (router, "wan")):
             host.sysctl({f"net.ipv4.neigh.{device}.retrans_time_ms": 350})
-        if path.ipv6:
+        if layout.ipv6:
             self._build_ipv6()
-        self._link = start_link(near, end, path.there, path.back, seed, LONGEST_SECONDS, self.directory / "link.json")
+        self._link = start_link(
+            near, end, layout.there, layout.back, seed, LONGEST_SECONDS, self.directory / "link.json"
+        )
         os.close(near)
         os.close(end)
 
@@ -124,7 +126,7 @@ class Stage:
 
     def record(self, space: Space, device: str = "eth0", name: str = "capture", wanted: str = "") -> Path:
         """Begin to record; `close` ends it."""
-        recording = _Recording(space, device, self.directory / f"{name}.pcap", wanted)
+        recording = _Recording(space, device, self.directory / f"{name}.pcap", wanted, self.layout.offload)
         self._recordings.append(recording)
         return recording.file
 
@@ -142,6 +144,10 @@ class Stage:
             raise TimeoutError(f"{len(late)} parts of the scene did not end within {seconds:.0f} s")
         self._working.clear()
 
+    def leave(self) -> None:
+        """Wait for nothing that still works."""
+        self._working.clear()
+
     def close(self) -> None:
         for recording in self._recordings:
             recording.stop()
@@ -150,8 +156,8 @@ class Stage:
 
 
 @contextmanager
-def staged(seed: int, path: Layout, directory: Path) -> Iterator[Stage]:
-    stage = Stage(seed, path, directory)
+def staged(seed: int, layout: Layout, directory: Path) -> Iterator[Stage]:
+    stage = Stage(seed, layout, directory)
     try:
         yield stage
     finally:
@@ -164,10 +170,13 @@ class _Recording:
     device: str
     file: Path
     wanted: str
+    large_frames: bool
     _tcpdump: subprocess.Popen[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        command = ["tcpdump", "-i", self.device, "-n", "-U", "--immediate-mode", "-Z", "root", "-B", "16384"]
+        # The ring has a slot of this size for each frame: no larger than frames are, or it overflows.
+        size = ["-s", "65535" if self.large_frames else "2048", "-B", "32768"]
+        command = ["tcpdump", "-i", self.device, "-n", "-U", "--immediate-mode", "-Z", "root", *size]
         self._tcpdump = self.space.start(*command, "-w", str(self.file), self.wanted, stderr=subprocess.PIPE)
         assert self._tcpdump.stderr is not None
         for said in self._tcpdump.stderr:

@@ -9,7 +9,7 @@ import time
 from tests.pcap.netns.peers import abort, body, connect, fetch, http_head, read_head, serve, takes_uploads, upload, web
 from tests.pcap.netns.scene import Ordinary, scene
 from tests.pcap.netns.secure import certificate, fetch_securely, secure_web
-from tests.pcap.netns.stage import Layout, Stage
+from tests.pcap.netns.stage import Stage
 
 
 def _cut(stage: Stage, port: int) -> None:
@@ -195,7 +195,7 @@ def client_shows_no_certificate(stage: Stage) -> None:
         ordinary.some(1)
 
 
-@scene("slow_application", "server_application", Layout())
+@scene("tls_failure", "server_application")
 def tls_handshake_hangs(stage: Stage) -> None:
     """The server takes the hello, acknowledges it, and says nothing."""
     port = stage.port()
