@@ -30,6 +30,7 @@ _FEWEST, _LEAST_SHARE = 3, 0.01
 """Packets, and the share of the smaller capture, that both must hold to be taken for two ends of one path."""
 _TOGETHER_NS, _TOGETHER_SHARE = 5_000_000_000, 0.1
 """Captures that end this close to one another were stopped together: what the other then lacks was lost."""
+_INITIAL_TTLS = (32, 64, 128, 255)
 NOTHING = Occurrences()
 
 
@@ -334,9 +335,10 @@ def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
 
 
 def _own_address(packets: Packets) -> int | None:
-    """The address that most packets come from or go to."""
-    if not len(packets):
+    """The address of the host that captured: who sends most packets with a TTL that no router has lowered yet."""
+    table = packets.table
+    if not len(table):
         return None
-    ends = np.concatenate([packets.table["source"], packets.table["destination"]])
-    numbers, counts = np.unique(ends, return_counts=True)
+    fresh = np.isin(table["ttl"], _INITIAL_TTLS)
+    numbers, counts = np.unique(table["source"][fresh if fresh.any() else ~fresh], return_counts=True)
     return int(numbers[np.argmax(counts)])
