@@ -13,6 +13,8 @@ from ghost.pcap.markup import Markup, element
 _WIDTH, _HEIGHT = 1000, 160
 """Of the plotting area in its own units; the page stretches it."""
 _MOST_POINTS = 120
+_LEAST = 1e-6
+"""Of any unit; below it there is nothing to plot."""
 _BRIDGED = 0.04
 """The part of the axis over which a line is drawn although it has no value there."""
 
@@ -53,9 +55,9 @@ class TimeAxis:
 
 
 def time_chart(title: str, unit: str, axis: TimeAxis, lines: Sequence[Line], note: str = "") -> Markup | None:
-    """A figure with title, legend, axes and the plot; None where no line has a value above zero."""
+    """A figure with title, legend, axes and the plot; None where no line has a value worth it."""
     top = max((value for line in lines for value in line.values if value is not None), default=0.0)
-    if top <= 0:
+    if top < _LEAST:
         return None
     ceiling = _round_up(top) if unit else max(2 * math.ceil(_round_up(top) / 2), 2)  # half a packet there is none
     scale, prefix = _prefix(top, unit)
@@ -160,7 +162,7 @@ def _prefix(top: float, unit: str) -> tuple[float, str]:
 
 
 def _round_up(top: float) -> float:
-    """The next 1, 2, 2.5 or 5 times a power of ten: half of it is a round number too."""
+    """The next round number: at most two digits, and so has its half."""
     power = 10.0 ** math.floor(math.log10(top))
     return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if top <= step * power * 1.0000001)
 
