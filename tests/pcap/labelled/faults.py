@@ -43,6 +43,7 @@ def port_filtered(office: Office) -> None:
         return packet.segment is not None and packet.segment.destination_port == closed
 
     office.path.there.blocks = drops
+    office.path.link_at = 0.8
     if office.world.point == "server":  # seen arriving, never answered: the host's own filter
         office.path.there.blocks = None
         office.server.listeners[closed] = lambda packet: None

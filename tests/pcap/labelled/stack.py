@@ -64,6 +64,7 @@ class Connection:
         self.ack_owed = 0
         self.ack_timer = 0
         self.recent = 0
+        self.edge = 0
         self.twice: tuple[int, int] | None = None
         self._clock = self.world.dice.randrange(1 << 30)
         host.sockets[port, peer, peer_port] = self.receive
@@ -92,7 +93,7 @@ class Connection:
     def read(self, size: int) -> None:
         """The program takes bytes out of the receive buffer."""
         self.unread = max(self.unread - size, 0)
-        if self.window_shown < self.mss and self._window() >= 2 * self.mss:
+        if self.window_shown < 2 * self.mss <= self._window():
             self._acknowledge()
 
     def keep_alive(self) -> None:
@@ -114,6 +115,9 @@ class Connection:
     def _emit(self, offset: int, flags: int, data: bytes = b"") -> None:
         window = self._window()
         self.window_shown = window
+        if not flags & SYN:
+            window = window >> self.scale << self.scale
+            self.edge = max(self.edge, self.received + window)
         options = b""
         if flags & SYN:
             window = min(window, 65535)
@@ -229,7 +233,8 @@ class Connection:
 
     def _window(self) -> int:
         free = self.options.receive_buffer - self.unread
-        return free if free >= self.mss else 0
+        promised = self.edge - self.received  # what was offered once is never taken back (RFC 9293, 3.8.6.2.1)
+        return max(free if free >= self.mss else 0, promised)
 
     def _acknowledge(self) -> None:
         if self.state == "open":

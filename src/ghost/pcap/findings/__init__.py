@@ -11,7 +11,7 @@ from dataclasses import replace
 from ghost.pcap.findings.broken import broken_findings
 from ghost.pcap.findings.capture import capture_findings, healthy
 from ghost.pcap.findings.control import control_findings
-from ghost.pcap.findings.correlate import one_cause_each
+from ghost.pcap.findings.correlate import doubted, one_cause_each
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
 from ghost.pcap.findings.handshake import handshake_findings
 from ghost.pcap.findings.limits import limit_findings
@@ -51,7 +51,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *dns_findings(analysis),
         *capture_findings(seen),
     ]
-    found = one_cause_each(found)
+    found = doubted(one_cause_each(found))
     if all(finding.kind in ABOUT_THE_CAPTURE for finding in found):
         found.append(healthy(analysis))
     ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))

@@ -14,6 +14,8 @@ from ghost.pcap.findings.words import at, count, duration, first_frames
 from ghost.pcap.model import Direction, HttpExchange
 
 MOST_GROUPS = 50
+MOST_LOOKED_AT = 50
+"""Streams of one service that are looked at one by one."""
 
 
 def broken_findings(seen: Observed) -> Iterator[Finding]:
@@ -202,8 +204,10 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     lone = ~spoke & short & ~np.isnan(c.request_ms)
     acked = c.unacked_bytes[:, CLIENT] == 0
     rows = np.flatnonzero(fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused"))
-    rows = np.array([row for row in rows.tolist() if _server_closed_first(seen, row)], np.int64)
-    for (_, service), some in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+    for (_, service), group in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+        some = np.array([row for row in group[:MOST_LOOKED_AT].tolist() if _server_closed_first(seen, row)], np.int64)
+        if not len(some):
+            continue
         client, (server, port) = c.host(c.hosts[some[0], CLIENT]), seen.name_of(service)
         if (server, port) in cut:
             continue

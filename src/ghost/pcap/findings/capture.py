@@ -20,10 +20,12 @@ def capture_findings(seen: Observed) -> Iterator[Finding]:
 
 def _incomplete(analysis: Analysis) -> Iterator[Finding]:
     summary, tcp = analysis.summary, analysis.tcp
+    missing_pct = 0.0
     reasons: list[str] = []
     dropped = summary.dropped_by_capturer or 0
     if percent(dropped, summary.total_packets + dropped) >= threshold("capture_incomplete.dropped_pct") and dropped:
         reasons.append(f"the capturer dropped {count(dropped, 'packet')}")
+        missing_pct = percent(dropped, summary.total_packets + dropped)
     if summary.truncated_record:
         reasons.append("the file ends inside a packet record")
     unseen = tcp.totals.acked_unseen if tcp else 0
@@ -33,6 +35,7 @@ def _incomplete(analysis: Analysis) -> Iterator[Finding]:
         and percent(unseen, tcp.totals.packets) >= threshold("capture_incomplete.acked_unseen_pct")
     ):
         reasons.append(f"{count(unseen, 'acknowledgement')} concern data that is not in the file")
+        missing_pct = max(missing_pct, percent(unseen, tcp.totals.packets))
     if not reasons:
         return
     yield Finding(
@@ -48,7 +51,7 @@ def _incomplete(analysis: Analysis) -> Iterator[Finding]:
         remediation=remediation_of("capture_incomplete"),
         confidence="high",
         weight=dropped + unseen,
-        measured={"dropped": dropped, "acked_unseen": unseen},
+        measured={"dropped": dropped, "acked_unseen": unseen, "missing_pct": round(missing_pct, 2)},
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,7 @@ class Columns:
     last_ns: Ints
     handshake: NDArray[np.str_]
     syn_retransmissions: Ints
+    syn_ack_retransmissions: Ints
     syn_to_syn_ack_ms: Floats
     syn_ack_to_ack_ms: Floats
     request_ms: Floats
@@ -149,12 +151,13 @@ def _of_view(view: StreamView) -> Columns:
         last_ns=state[:, layout.S_LAST_TIME],
         handshake=view.handshakes()[every],
         syn_retransmissions=state[:, layout.S_SYN_REPEATS],
+        syn_ack_retransmissions=state[:, layout.S_SYN_ACK_REPEATS],
         syn_to_syn_ack_ms=_times(state[:, layout.S_TO_SERVER]),
         syn_ack_to_ack_ms=_times(state[:, layout.S_TO_CLIENT]),
         request_ms=np.where(waiting, wait, np.nan),
         unacked_bytes=unacked,
-        sides=sides,
-        samples=samples,
+        sides=cache(sides),
+        samples=cache(samples),
     )
 
 
@@ -198,12 +201,13 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         last_ns=numbers([stream.last_ns for stream in streams]),
         handshake=np.array([stream.handshake for stream in streams], np.str_),
         syn_retransmissions=numbers([stream.syn_retransmissions for stream in streams]),
+        syn_ack_retransmissions=numbers([stream.syn_ack_retransmissions for stream in streams]),
         syn_to_syn_ack_ms=times([stream.syn_to_syn_ack_ms for stream in streams]),
         syn_ack_to_ack_ms=times([stream.syn_ack_to_ack_ms for stream in streams]),
         request_ms=times([stream.unanswered_request_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
-        sides=sides,
-        samples=samples,
+        sides=cache(sides),
+        samples=cache(samples),
     )
 
 

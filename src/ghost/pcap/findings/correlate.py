@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 from ghost.pcap.findings.finding import Finding
+from ghost.pcap.findings.policy import threshold
+from ghost.pcap.findings.words import rate
 
 _Keys = Callable[[Finding], Sequence[Hashable]]
 _MINOR = ("LOW", "INFO")
+
+
+ABSENCES = {
+    "dns_timeout", "mtu_black_hole", "slow_application", "early_close", "reordering", "asymmetric", "loss", "rto_loss",
+    "tls_failure", "bufferbloat",
+}  # fmt: skip
+"""Concluded from what a capture does not hold."""
+
+
+def doubted(findings: Sequence[Finding]) -> list[Finding]:
+    """Where the capture itself lacks packets, what somebody did not do may only not have been captured."""
+    missing = max((f.measured.get("missing_pct", 0.0) for f in findings if f.kind == "capture_incomplete"), default=0.0)
+    if missing < threshold("capture_incomplete.doubtful_pct"):
+        return list(findings)
+    return [
+        replace(
+            finding,
+            severity="LOW",
+            confidence="low",
+            weight=0.0,
+            detail=f"{finding.detail} Doubtful: about {rate(missing)} of the packets are not in the capture.",
+        )
+        if finding.kind in ABSENCES and finding.severity not in _MINOR
+        else finding
+        for finding in findings
+    ]
 
 
 def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:

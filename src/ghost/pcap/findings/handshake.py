@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.translation import exhausted
-from ghost.pcap.findings.words import at, count, duration, few, first_frames
+from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent
 
 MOST_GROUPS = 50
 """Services and hosts looked at one by one; the rest says nothing that fifty have not said."""
@@ -23,6 +23,7 @@ def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """What belongs to a flood or a scan is not reported again as unanswered or refused."""
     yield from _unanswered(seen, threats)
     yield from _refused(seen, threats)
+    yield from _reluctant(seen, threats)
 
 
 # --------------------------------------------------------------------------------------------------- unanswered
@@ -35,7 +36,7 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     given_up = (syn >= threshold("syn_unanswered.min_attempts")) | (
         waited_ms >= threshold("syn_unanswered.answer_window_ms")
     )
-    rows = np.flatnonzero(seen.only_syn & given_up & ~threats.streams)
+    rows = np.flatnonzero(seen.only_syn & given_up & ~threats.streams & ~_at_times(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
     rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
     for number, ((host,), streams) in enumerate(groups_of(rows, c.hosts[:, SERVER])):
@@ -74,7 +75,7 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Findin
     """The same port answers some connections: other sources, or the same one at other times."""
     c = seen.columns
     served = np.flatnonzero(seen.served & (c.hosts[:, SERVER] == host) & (c.ports[:, SERVER] == port))
-    source, failed = next((client, streams) for (client,), streams in groups_of(rows, c.hosts[:, CLIENT]))
+    source = next(client for (client,), _ in groups_of(rows, c.hosts[:, CLIENT]))
     own = served[c.hosts[served, CLIENT] == source]
     if not len(own):
         known = [c.host(number) for number in np.unique(c.hosts[served, CLIENT]).tolist()]
@@ -83,9 +84,6 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Findin
             return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "medium")
         why = f"The same port answers {few(known)}, so this source is filtered."
         return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "high")
-    out_of_ports = exhausted(seen, source, own, failed)
-    if out_of_ports is not None:
-        return out_of_ports
     why = f"The same port answered {count(len(own), 'other connection')} of this source, so it fails only at times."
     return _finding(seen, host, port, rows, "syn_unanswered", "network", why, "low")
 
@@ -99,24 +97,76 @@ def _finding(
     syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())
     where = at(address, port) if ports == 1 else f"{address} ({ports} ports, most often {port})"
     asks = f"{source} gets" if len(clients) == 1 else f"{len(clients)} clients get"
+    late = int(seen.served[rows].sum())
+    answered = f"{late} answered late, the others never" if late else "none answered"
     longest = float((c.last_ns[rows] - c.first_ns[rows]).max()) / 1e6
     tried = f", tried for up to {duration(longest)}" if longest else ""
     return Finding(
         kind="syn_unanswered",
-        severity="HIGH",
+        severity="MEDIUM" if late == len(rows) else "HIGH",
         blame=blame,
         protocol="TCP",
-        title=f"{asks} no answer from {where}",
+        title=f"{asks} no answer{' at times' if late else ''} from {where}",
         detail=f"{count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}"
-        f" ({repeated} repeated{tried}), none answered. {why}",
+        f" ({repeated} repeated{tried}), {answered}. {why}",
         who=Who(source, address, port),
         evidence=first_frames(s.client.syn.frames for s in seen.worst(rows)),
         cause=cause_of(advice),
         remediation=remediation_of(advice, src=source, dst=address, port=port),
         confidence=confidence,
         weight=syns,
-        measured={"syn": syns, "syn_retransmitted": repeated, "answered": 0},
+        measured={"syn": syns, "syn_retransmitted": repeated, "answered": late},
     )
+
+
+# ------------------------------------------------------------------------------------------ unanswered at times
+
+
+def _late(seen: Observed) -> Mask:
+    """Connections that came to be only after their SYN had been repeated."""
+    c = seen.columns
+    result: Mask = (c.syn_retransmissions > 0) & seen.served & (c.sides("syn_ack")[:, SERVER] > 0)
+    return result
+
+
+def _at_times(seen: Observed, threats: Threats) -> Mask:
+    """Unanswered ones whose service answers the same client at other times."""
+    c = seen.columns
+    key = c.hosts[:, CLIENT] << 48 | seen.service
+    served = np.unique(key[seen.served & (c.syn_retransmissions == 0)])
+    result: Mask = seen.only_syn & ~threats.streams & np.isin(key, served)
+    return result
+
+
+def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    """SYNs of a client to a service are dropped at times, while data passes."""
+    c = seen.columns
+    failed = np.flatnonzero(_at_times(seen, threats) | _late(seen))
+    for number, ((client, service), rows) in enumerate(groups_of(failed, c.hosts[:, CLIENT], seen.service)):
+        if number >= MOST_GROUPS:
+            return
+        good = seen.served & (c.syn_retransmissions == 0)
+        served = np.flatnonzero(good & (c.hosts[:, CLIENT] == client) & (seen.service == service))
+        out_of_ports = exhausted(seen, client, served, rows) if len(served) else None
+        if out_of_ports is not None:
+            yield out_of_ports
+            continue
+        waited_ms = (seen.last_ns - c.first_ns[rows]) / 1e6
+        never = seen.only_syn[rows] & (
+            (c.sides("syn")[rows, CLIENT] >= threshold("syn_unanswered.min_attempts"))
+            | (waited_ms >= threshold("syn_unanswered.answer_window_ms"))
+        )
+        share = percent(len(rows), len(rows) + len(served))
+        lost = seen.traffic.get((c.host(client), c.host(service >> 16)))
+        syns = int(c.sides("syn")[rows, CLIENT].sum())
+        packets_are_lost = lost is not None and lost.lost > syns
+        often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost
+        if (often or never.any()) and share >= threshold("syn_unanswered.at_times_pct"):
+            why = (
+                f"The same port answered {count(len(served), 'other connection')} of this client at once, so it"
+                " fails only at times: an accept queue that is full, a limit on new connections, or loss."
+            )
+            yield _finding(seen, service >> 16, service & 0xFFFF, rows, "syn_unanswered", "network", why, "low")
 
 
 def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:

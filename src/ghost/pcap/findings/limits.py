@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Floats
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, Path, Traffic, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, percent, rate
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
-
-MOST_BULK = 200
-"""Streams with the most bytes that are looked at one by one."""
 
 
 def limit_findings(seen: Observed) -> Iterator[Finding]:
@@ -30,7 +27,7 @@ def limit_findings(seen: Observed) -> Iterator[Finding]:
 def _bloat(seen: Observed) -> Iterator[Finding]:
     """The round trip grows many times over while a transfer fills a queue, and falls again."""
     found: dict[frozenset[str], Finding] = {}
-    for stream in _bulk(seen):
+    for stream in seen.bulk:
         for side, peer in ((stream.client, stream.server), (stream.server, stream.client)):
             pair = frozenset((side.endpoint.address, peer.endpoint.address))
             trip = side.ack_rtt_ms
@@ -55,45 +52,24 @@ def _bloat(seen: Observed) -> Iterator[Finding]:
 
 
 def _small_talk(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
-    """Small requests between two hosts whose transfer fills the queue wait in it as well."""
-    pairs = {
-        frozenset((stream.client.endpoint.address, stream.server.endpoint.address)): stream for stream in _bulk(seen)
-    }
-    for pair in pairs.keys() - found.keys():
-        first, *rest = sorted(pair)
-        if not rest:
+    """Requests between two hosts whose transfer fills the queue wait in it as well, and their ACKs come late."""
+    acked_rows, acked = seen.columns.samples("request_acked_ms")
+    for stream in seen.bulk:
+        client, server = stream.client.endpoint.address, stream.server.endpoint.address
+        pair = frozenset((client, server))
+        rows, _ = seen.of_path((client, server))
+        if pair in found:
             continue
-        for path in ((first, rest[0]), (rest[0], first)):
-            rows, sides = seen.of_path(path)
-            packets = seen.columns.sides("data_segments")[rows, sides]
-            talk = (
-                [
-                    (stream.client, stream.server)[side]
-                    for stream, side in zip(seen.columns.make(rows), sides.tolist(), strict=True)
-                ]
-                if len(rows) <= MOST_BULK
-                else []
-            )
-            trips = [side.ack_rtt_ms for side in talk if side.ack_rtt_ms is not None and side.packets]
-            if pair in found or not trips or not packets.sum():
-                continue
-            total = sum(trip.count for trip in trips)
-            fastest = min(trip.min for trip in trips)
-            slow = sorted(trips, key=lambda trip: trip.median)
-            # The middle one of the connections, each by its own middle and its slowest.
-            middle = slow[len(slow) // 2]
-            whole = Statistics(total, fastest, middle.median, max(trip.p95 for trip in trips), slow[-1].max)
-            if total >= threshold("bufferbloat.min_samples") and _swollen(whole) and whole.median >= 2 * whole.min:
-                stream = pairs[pair]
-                how = "of small requests beside a transfer"
-                found[pair] = _bloated(*path, stream.server.endpoint.port, whole, how, (stream.first_frame,))
-
-
-def _bulk(seen: Observed) -> list[Stream]:
-    c = seen.columns
-    moved = c.sides("payload_bytes").max(axis=1)
-    rows = np.flatnonzero((moved >= threshold("bufferbloat.min_bytes")) & ~seen.one_sided)
-    return seen.worst(rows, moved[rows], MOST_BULK)
+        mine = np.zeros(len(seen.columns), np.bool_)
+        mine[rows] = True
+        values = np.sort(acked[mine[acked_rows]])
+        if len(values) < threshold("bufferbloat.min_pings"):
+            continue
+        middle, high = (float(np.percentile(values, share)) for share in (50, 95))
+        trip = _with_floor(seen, stream, Statistics(len(values), float(values[0]), middle, high, float(values[-1])))
+        if _swollen(trip) and trip.p95 - trip.min >= threshold("bufferbloat.added_to_requests_ms"):
+            how = "of requests beside a transfer"
+            found[pair] = _bloated(client, server, stream.server.endpoint.port, trip, how, (stream.first_frame,))
 
 
 def _with_floor(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
@@ -119,7 +95,7 @@ def _swollen(trip: Statistics) -> bool:
 
 def _busy_pings(seen: Observed) -> Iterator[EchoPath]:
     """Pings between hosts of which one moved a lot meanwhile."""
-    busy = {end for stream in _bulk(seen) for end in (stream.client.endpoint.address, stream.server.endpoint.address)}
+    busy = {end for stream in seen.bulk for end in (stream.client.endpoint.address, stream.server.endpoint.address)}
     for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
         if path.src in busy or path.dst in busy:
             yield path
@@ -129,17 +105,20 @@ def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[F
     """At the receiver's end no ACK tells; the handshakes of other connections between the two do."""
     c = seen.columns
     trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
-    for stream in _bulk(seen):
+    once = (c.syn_retransmissions == 0) & (c.syn_ack_retransmissions == 0)
+    for stream in seen.bulk:
         client, server = stream.client.endpoint.address, stream.server.endpoint.address
         pair = frozenset((client, server))
         if pair in known:
             continue
         known.add(pair)
         rows, _ = seen.of_path((client, server))
-        rows = rows[~np.isnan(trips[rows]) & (c.syn_retransmissions[rows] == 0)]
+        rows = rows[~np.isnan(trips[rows]) & once[rows]]
         during = (c.first_ns[rows] > stream.first_ns) & (c.first_ns[rows] < stream.last_ns)
-        if during.sum() < threshold("bufferbloat.min_handshakes"):
-            continue
+        ways = (seen.traffic.get((client, server)), seen.traffic.get((server, client)))
+        lossy = any(way is not None and way.loss_pct >= threshold("loss.min_pct") for way in ways)
+        if lossy or during.sum() < threshold("bufferbloat.min_handshakes"):
+            continue  # what is lost comes late as well
         values = np.sort(trips[rows])
         loaded = float(np.median(trips[rows][during]))
         trip = Statistics(len(values), float(values[0]), loaded, loaded, float(values[-1]))
@@ -257,7 +236,7 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
     # A sender stops short of the edge where no whole segment fits any more.
     to_the_edge = (flight <= window) & (flight > window - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
     limited = (
-        (often | to_the_edge)
+        (often | to_the_edge | _window_each_round_trip(seen))
         & (moved >= threshold("throughput_limited.min_bytes"))
         & (flight <= threshold("throughput_limited.small_window_bytes"))
         & (c.sides("zero_window")[:, ::-1] == 0)
@@ -270,10 +249,26 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
             trip = _round_trip(stream, sender)
             if trip is None or trip < threshold("throughput_limited.min_rtt_ms"):
                 continue
-            possible = sender.largest_in_flight * 8 / (trip / 1000)
+            window_bytes = max(sender.largest_in_flight, min(receiver.smallest_window or 0, 65535))
+            possible = window_bytes * 8 / (trip / 1000)
             if sender.throughput_bps < threshold("throughput_limited.window_use") * possible:
                 continue  # it waited for something else most of the time
-            yield _window_limited(sender, receiver, seen.name_of(service), trip, len(some))
+            yield _window_limited(sender, receiver, seen.name_of(service), trip, len(some), window_bytes)
+
+
+def _window_each_round_trip(seen: Observed) -> Mask:
+    """Captured at the receiver, where nothing seems under way: one window of full segments each round trip."""
+    c = seen.columns
+    trips = (c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms)[:, None]
+    window, data, moved = c.sides("smallest_window")[:, ::-1], c.sides("data_segments"), c.sides("payload_bytes")
+    seconds = np.maximum((c.last_ns - c.first_ns)[:, None] / 1e9, 1e-6)
+    each = moved / seconds * trips / 1000
+    near = (each >= 0.75 * window) & (each <= 1.05 * window)
+    whole = moved >= 0.4 * data * c.sides("mss").min(axis=1, keepdims=True)
+    clean = (c.lost() == 0) & (c.sides("needless") == 0)
+    small = (window > 0) & (window <= threshold("throughput_limited.small_window_bytes"))
+    result: Mask = near & whole & clean & small
+    return result
 
 
 def _round_trip(stream: Stream, sender: Direction) -> float | None:
@@ -283,20 +278,20 @@ def _round_trip(stream: Stream, sender: Direction) -> float | None:
 
 
 def _window_limited(
-    sender: Direction, receiver: Direction, service: tuple[str, int], trip: float, streams: int
+    sender: Direction, receiver: Direction, service: tuple[str, int], trip: float, streams: int, window: int
 ) -> Finding:
     source, destination = sender.endpoint.address, receiver.endpoint.address
     is_server = (destination, receiver.endpoint.port) == service
-    bits = sender.largest_in_flight * 8 / (trip / 1000)
+    bits = window * 8 / (trip / 1000)
     return Finding(
         kind="throughput_limited",
         severity="MEDIUM",
         blame="server_host" if is_server else "client",
         protocol="TCP",
         title=f"The receive window of {destination} limits transfers from {source} to {bit_rate(bits)}",
-        detail=f"The sender filled the window {count(sender.window_full.count, 'time')} in"
-        f" {sender.data_segments:,} segments; never more than {sender.largest_in_flight // 1024} KiB were under way,"
-        f" and a round trip takes {duration(trip)}"
+        detail=f"{sender.payload_bytes:,} bytes in {sender.data_segments:,} segments went at"
+        f" {bit_rate(sender.throughput_bps)}: never more than {window // 1024} KiB, what the receiver allows, in each"
+        f" round trip of {duration(trip)}"
         + (f" ({count(streams, 'connection')})." if streams > 1 else ".")
         + (
             ""
@@ -306,12 +301,12 @@ def _window_limited(
             else ""
         ),
         who=Who(source, destination, service[1]),
-        evidence=first_frames([sender.window_full.frames]),
+        evidence=first_frames([sender.window_full.frames or (sender.first_frame,)]),
         cause=cause_of("throughput_window"),
         remediation=remediation_of("throughput_window", src=source, dst=destination, port=service[1]),
         confidence="high",
         weight=sender.window_full.count,
-        measured={"window_bytes": sender.largest_in_flight, "rtt_ms": round(trip, 1), "limit_bps": round(bits)},
+        measured={"window_bytes": window, "rtt_ms": round(trip, 1), "limit_bps": round(bits)},
     )
 
 

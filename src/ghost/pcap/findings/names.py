@@ -148,7 +148,12 @@ def _found_elsewhere(name: str, resolved: set[str]) -> bool:
 
 def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
     limit = threshold("dns_slow.slow_ms")
-    late = [query for query in dns.slow if query.latency_ms is not None and query.latency_ms >= limit]
+    # A resolver that fails takes its time to: that is told once.
+    late = [
+        query
+        for query in dns.slow
+        if query.latency_ms is not None and query.latency_ms >= limit and query.rcode not in ("SERVFAIL", "REFUSED")
+    ]
     for address, queries in _by_server(late).items():
         server = servers.get(address)
         answered = server.responses if server else len(queries)

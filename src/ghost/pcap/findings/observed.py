@@ -9,9 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Ints, Mask, columns_of
+from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 
+MOST_BULK = 100
 Path = tuple[str, str]
 """Sender and receiver address."""
 
@@ -139,9 +141,8 @@ class Observed:
     def to_service(self, host: str, port: int | None) -> Mask:
         """Streams to a server address and port."""
         c = self.columns
-        known = [n for n, address in enumerate(c.addresses) if address == host]
-        mine = np.isin(c.hosts[:, SERVER], known)
-        return mine if port is None else mine & (c.ports[:, SERVER] == port)
+        mine = c.hosts[:, SERVER] == self.number_of.get(host, -1)
+        return np.asarray(mine if port is None else mine & (c.ports[:, SERVER] == port), np.bool_)
 
     def answering_ports(self, host: int) -> list[int]:
         """Ports on which a host answered anything with its own voice, a refusal included."""
@@ -201,11 +202,27 @@ class Observed:
 
     def of_path(self, path: Path) -> tuple[Ints, Ints]:
         """Streams of a directed pair, and which side of each is the sender."""
-        c = self.columns
-        source, destination = (next((n for n, address in enumerate(c.addresses) if address == end), -1) for end in path)
-        hosts = c.hosts
-        rows, sides = np.nonzero((hosts == source) & (hosts[:, ::-1] == destination))
-        return rows.astype(np.int64), sides.astype(np.int64)
+        source, destination = (self.number_of.get(end, -1) for end in path)
+        pairs, order, starts = self._sorted_pairs
+        key = source * max(len(self.columns.addresses), 1) + destination
+        at = int(np.searchsorted(pairs, key))
+        if source < 0 or destination < 0 or at >= len(pairs) or pairs[at] != key:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        mine = np.sort(order[starts[at] : starts[at + 1]])
+        return mine // 2, mine % 2
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """Indexes of addresses."""
+        return {address: number for number, address in enumerate(self.columns.addresses)}
+
+    @cached_property
+    def _sorted_pairs(self) -> tuple[Ints, Ints, Ints]:
+        """Directed pairs, the sides of streams in their order, and where each pair begins in it."""
+        known, which = self.path_keys
+        order = np.argsort(which.ravel(), kind="stable").astype(np.int64)
+        counts = np.bincount(which.ravel(), minlength=len(known))
+        return known, order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
     def half_heard(self) -> dict[Path, Ints]:
@@ -224,6 +241,13 @@ class Observed:
         """Addresses that sent a TCP packet."""
         c = self.columns
         return {c.host(number) for number in np.unique(c.hosts[c.sides("packets") > 0]).tolist()}
+
+    @cached_property
+    def bulk(self) -> list[Stream]:
+        """The transfers that move most, for rules that look at single ones."""
+        moved = self.columns.sides("payload_bytes").max(axis=1)
+        rows = np.flatnonzero((moved >= threshold("bufferbloat.min_bytes")) & ~self.one_sided)
+        return self.worst(rows, moved[rows], MOST_BULK)
 
     # ---------------------------------------------------------------------------------------------------- evidence
 

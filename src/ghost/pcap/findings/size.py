@@ -60,6 +60,7 @@ def _holes_that_stay(seen: Observed) -> Mask:
     """
     c = seen.columns
     gap = (c.sides("lost_segments") > 0) & (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
+    gap &= (c.sides("acked_unseen")[:, ::-1] == 0)
     largest, mss = c.sides("largest_segment"), c.sides("mss").min(axis=1, keepdims=True)
     small = (mss > 0) & (largest + 12 < mss)
     # From the gap to the end of the connection, or of the capture, nothing that the peer could acknowledge came.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ghost.pcap.findings.columns import Ints
+from ghost.pcap.findings.columns import CLIENT, Ints
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.observed import Observed, Path, Traffic
@@ -31,14 +31,16 @@ def _loss(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
     What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; and
     what overtook other packets is missing nowhere.
     """
-    lost = traffic.lost - _dropped_for_size(seen, path)
+    if traffic.lost < threshold("loss.min_segments"):
+        return
+    lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path)
     if (
         lost < threshold("loss.min_segments")
         or traffic.sent < threshold("loss.min_data_segments")
         or percent(lost, traffic.sent) < threshold("loss.min_pct")
     ):
         return
-    if traffic.capture_gaps > lost:
+    if traffic.capture_gaps > lost or (_overtaken(traffic) and 3 * lost < traffic.needless):
         return
     policed = held_to_a_rate(seen, path, traffic)
     yield policed or _lossy_path(seen, path, traffic)
@@ -57,6 +59,14 @@ def _dropped_for_size(seen: Observed, path: Path) -> int:
     full = c.sides("data_segments")[rows, sides] >= threshold("loss.min_data_segments")
     refused = int(c.sides("lost_upstream")[rows, sides][shrunk & full].sum())
     return told + min(refused, flight)
+
+
+def _openings(seen: Observed, path: Path) -> int:
+    """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets."""
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    repeats = np.where(sides == CLIENT, c.syn_retransmissions[rows], c.syn_ack_retransmissions[rows])
+    return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
 
 
 def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
@@ -131,15 +141,23 @@ def _where(traffic: Traffic) -> str:
 # --------------------------------------------------------------------------------------------------- reordering
 
 
+def _overtaken(traffic: Traffic) -> bool:
+    """At the sender's end: duplicate ACKs made it repeat at once what the receiver then reports it had."""
+    return (
+        traffic.reordered < traffic.needless
+        and traffic.lost < traffic.needless
+        and traffic.fast > 0
+        and traffic.duplicate_acks_back >= traffic.needless
+    )
+
+
 def _reordering(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
     """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
     source, destination = path
-    at_sender = traffic.reordered < traffic.needless and traffic.lost < traffic.needless and traffic.fast > 0
+    at_sender = _overtaken(traffic)
     late = traffic.needless if at_sender else traffic.reordered
     share = percent(late, traffic.data_segments)
     if late < threshold("reordering.min_segments") or share < threshold("reordering.min_pct"):
-        return
-    if at_sender and traffic.duplicate_acks_back < late:
         return
     if seen.copies_pct >= threshold("duplicate_packets.min_pct"):
         return  # copies look like segments that come late

@@ -22,8 +22,11 @@ def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Findin
     if len(failed) < threshold("snat_exhaustion.min_failed"):
         return None
     c = seen.columns
-    opened = np.sort(c.first_ns[served]) / 1e9
-    closed = np.sort(c.last_ns[served]) / 1e9
+    late = failed[seen.served[failed]]
+    # A SYN is repeated after 1, 2, 4 s (RFC 6298): the one that was answered at last took the port.
+    since = c.first_ns[late] / 1e9 + 2.0 ** c.syn_retransmissions[late] - 1
+    opened = np.sort(np.concatenate([c.first_ns[served] / 1e9, since]))
+    closed = np.sort(np.concatenate([c.last_ns[served], c.last_ns[late]]) / 1e9)
     if (c.request_ms[served] >= threshold("slow_application.client_patience_ms")).mean() > 0.5:
         return None  # the server takes connections and does not serve them: that is not the way
     for hold in HOLD_SECONDS:
@@ -31,10 +34,14 @@ def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Findin
         at_failure = _held(c.first_ns[failed] / 1e9, opened, closed + hold)
         ports = int(at_success.max()) + 1
         full = at_failure >= threshold("snat_exhaustion.full_share") * ports
+        # None fails until all ports are held for the first time: loss would have chosen its moments at random.
+        first_full = float((c.first_ns[failed][full] / 1e9).min()) if full.any() else np.inf
+        early = (c.first_ns[failed] / 1e9 < first_full).mean()
         below = at_success < threshold("snat_exhaustion.full_share") * ports
         if (
             ports >= threshold("snat_exhaustion.min_ports")
-            and full.mean() >= threshold("snat_exhaustion.full_share")
+            and full.mean() >= threshold("snat_exhaustion.min_failures_full_share")
+            and early <= threshold("snat_exhaustion.max_early_share")
             and below.mean() >= threshold("snat_exhaustion.min_successes_below_share")
         ):
             return _finding(seen, source, failed, ports, len(served), hold)
