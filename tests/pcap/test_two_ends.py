@@ -345,7 +345,7 @@ def test_captures_that_share_no_packet_are_two_ends_only_if_that_is_certain(tmp_
     assert found.clock is None
     assert (way(found, "A").lost.count, way(found, "B").lost.count) == (20, 20)
     assert ends_headline(found)[0].startswith(
-        "NO COMMON PACKETS: nothing arrived of 20 packets, from A (10.0.1.4) to B"
+        "NO COMMON PACKETS: From A (10.0.1.4) to B nothing arrived of 20 packets"
     )
 
 

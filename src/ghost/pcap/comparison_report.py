@@ -17,35 +17,38 @@ METHOD = (
     f" {STABLE_BELOW_PCT:.0f}%, by less than the metric's noise floor, or by no more than chance explains at these"
     " numbers of packets. NEW ISSUE and RESOLVED: from none to some and from some to none."
 )
+TWO_PLACES = (
+    f"Ghost capture engine {ghost.__version__}. Packets were matched by addresses, IP id and sequence numbers, through"
+    " address translation; the clocks were compared by the fastest packets of both ways. A packet counts as lost"
+    " between the ends only where the other capture was running and did not see it, nor its bytes in other pieces. Loss"
+    " before the first and behind the second capture is told by sequence numbers and acknowledgements."
+)
 
 
 def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
-    """`ends` are lines about what happened between the captures, where they are the ends of one path."""
-    lines = [
-        f"# Comparison: {_name(a)} (A) and {_name(b)} (B)",
+    """`ends` are Markdown lines about the path between the captures, where they were taken at its two ends."""
+    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    lines = [f"# Comparison: {_name(a)} (A) and {_name(b)} (B)", ""]
+    lines += ends or [*_verdict(a, b, table, "##"), ""]
+    lines += ["## Metrics at each end", ""] if ends else []
+    lines += [
+        *_table(table, assessed=not ends),
         "",
-        *ends,
-        *_verdict(a, b, table, "##"),
+        f"## Findings only in B{'' if ends else ' (new)'}",
         "",
-        "| Metric | A | B | Delta | Assessment |",
-        "| --- | --- | --- | --- | --- |",
-        *(_row(difference) for difference in table),
+        *_finding_lines(new, "" if ends else "NEW ISSUE, "),
         "",
-        "## Findings only in B (new)",
+        f"## Findings only in A{'' if ends else ' (gone)'}",
         "",
-        *_finding_lines(only(b.findings, a.findings), "NEW ISSUE, "),
-        "",
-        "## Findings only in A (gone)",
-        "",
-        *_finding_lines(only(a.findings, b.findings), "RESOLVED, "),
+        *_finding_lines(gone, "" if ends else "RESOLVED, "),
         "",
         "## Findings in both",
         "",
-        *_finding_lines([f for f in faults(b.findings) if f not in only(b.findings, a.findings)]),
+        *_finding_lines([f for f in faults(b.findings) if f not in new]),
         "",
         "## Method",
         "",
-        METHOD,
+        TWO_PLACES if ends else METHOD,
         "",
         f"- A: {size(a)}",
         f"- B: {size(b)}",
@@ -55,27 +58,34 @@ def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Seq
 
 def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
     """The point in the first lines; 50 lines at most. `ends` are plain lines about the path between the captures."""
-    changed = [difference for difference in table if difference.assessment != "STABLE"]
-    lines = [
-        *_verdict(a, b, table, "#"),
+    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    lines = [f"# {markdown(ends[0])}", *(f"- {markdown(line)}" for line in ends[1:])] if ends else []
+    lines += [] if ends else _verdict(a, b, table, "#")
+    lines += [
         "",
-        *(f"- {markdown(line)}" for line in ends),
         f"- A: {_name(a)}, {size(a)}",
         f"- B: {_name(b)}, {size(b)}",
         "",
-        "## New findings in B",
+        "## Findings only in B" if ends else "## New findings in B",
         "",
-        *_finding_lines(only(b.findings, a.findings)[:10]),
+        *_finding_lines(new[:10]),
         "",
-        "## Gone since A",
+        "## Findings only in A" if ends else "## Gone since A",
         "",
-        *_finding_lines(only(a.findings, b.findings)[:8]),
+        *_finding_lines(gone[:8]),
         "",
     ]
-    if changed:
-        lines += ["| Metric | A | B | Delta | Assessment |", "| --- | --- | --- | --- | --- |"]
-        lines += [_row(difference) for difference in changed]
+    changed = [difference for difference in table if difference.assessment != "STABLE"]
+    lines += _table(changed, assessed=not ends) if changed else []
     return "\n".join(lines[:50]) + "\n"
+
+
+def _table(table: Sequence[Difference], *, assessed: bool) -> list[str]:
+    """Two places at one time differ; they do not change, so nothing is assessed of them."""
+    if not assessed:
+        rows = [f"| {d.metric.name} | {shown(d.a, d.metric)} | {shown(d.b, d.metric)} |" for d in table]
+        return ["| Metric | A | B |", "| --- | --- | --- |", *rows]
+    return ["| Metric | A | B | Delta | Assessment |", "| --- | --- | --- | --- | --- |", *map(_row, table)]
 
 
 def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, str]:

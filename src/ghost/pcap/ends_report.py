@@ -18,7 +18,7 @@ def ends_headline(ends: TwoEnds) -> list[str]:
     """Each way in a line, worst first, for a terminal."""
     if not ends.matched:
         return [
-            f"NO COMMON PACKETS: nothing arrived of {count(way.lost.count, 'packet')}, {_way(way)}" for way in ends.ways
+            f"NO COMMON PACKETS: {_way(way)} nothing arrived of {count(way.lost.count, 'packet')}" for way in ends.ways
         ] or ["NO COMMON PACKETS: neither capture holds traffic for the other's host"]
     ways = sorted(ends.ways, key=lambda way: -way.loss_pct)
     return [f"{_way(way)}: {_verdict(way)}" for way in ways] + [_clock(ends)]
@@ -42,7 +42,7 @@ def ends_html(ends: TwoEnds) -> Markup | None:
     parts: list[Content] = [element("p", _clock(ends)), facts(_figures(ends))]
     for way in sorted(ends.ways, key=lambda way: -way.loss_pct):
         parts.append(element("h3", f"{_way(way)}: {_verdict(way)}"))
-        parts.append(table(f"Packets {_way(way)}", head, [[*row] for row in _rows(way)]))
+        parts.append(table(f"Packets {_way(way)[0].lower()}{_way(way)[1:]}", head, [[*row] for row in _rows(way)]))
     if ends.not_judged:
         parts.append(element("p", _left_out(ends)))
     return section("The two ends of one path", parts)
@@ -102,7 +102,7 @@ def _statistics(values: Statistics) -> dict[str, float]:
 
 def _way(way: OneWay) -> str:
     far = "B" if way.sender == "A" else "A"
-    return f"from {way.sender} ({few(way.hosts, 2)}) to {far}"
+    return f"From {way.sender} ({few(way.hosts, 2)}) to {far}"
 
 
 def _verdict(way: OneWay) -> str:
@@ -138,18 +138,19 @@ def _clock(ends: TwoEnds) -> str:
             f"A is {text.name(ends.a)}, B is {text.name(ends.b)}; they have no packet in common, so their clocks cannot"
             " be compared."
         )
-    sign = "ahead of" if clock.offset_ns >= 0 else "behind"
-    by = duration(abs(clock.offset_ns) / 1e6)
     drift = f", drifting by {clock.drift * 1e6:+.1f} ppm" if clock.drift else ""
     if clock.uncertainty_ns is None:
         return (
             f"{count(ends.matched, 'packet')} in both captures, all one way: B's clock and the delay cannot be told"
             f" apart; together they are {clock.offset_ns / 1e6:,.3f} ms{drift}."
         )
-    return (
-        f"{count(ends.matched, 'packet')} in both captures; B's clock is {by} {sign} A's"
-        f" ({clock.offset_ns / 1e6:+,.3f} ms, ±{clock.uncertainty_ns / 1e6:.3g} ms if the path is one-sided){drift}."
-    )
+    exactly = f"({clock.offset_ns / 1e6:+,.3f} ms, right to ±{clock.uncertainty_ns / 1e6:.3g} ms)"
+    if abs(clock.offset_ns) <= clock.uncertainty_ns:
+        said = f"B's clock agrees with A's {exactly}"
+    else:
+        by = f"{duration(abs(clock.offset_ns) / 1e6)} {'ahead of' if clock.offset_ns > 0 else 'behind'}"
+        said = f"B's clock is {by} A's {exactly}"
+    return f"{count(ends.matched, 'packet')} in both captures; {said}{drift}."
 
 
 def _left_out(ends: TwoEnds) -> str:

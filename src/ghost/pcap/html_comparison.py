@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ghost.pcap import text
 from ghost.pcap.compare import Capture, Difference, faults, only
-from ghost.pcap.comparison_report import METHOD, change, shown, size, verdict
+from ghost.pcap.comparison_report import METHOD, TWO_PLACES, change, shown, size, verdict
 from ghost.pcap.ends_report import ends_headline, ends_html
 from ghost.pcap.facts import WHOSE
 from ghost.pcap.findings import Finding
@@ -44,30 +44,27 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
                 plain=True,
             ),
             ends_html(ends) if ends is not None else None,
-            section("Metrics", _metrics(differences)),
-            section("Findings only in B", _findings("New findings", new, "NEW ISSUE")),
-            section("Findings only in A", _findings("Findings that are gone", gone, "RESOLVED")),
+            section("Metrics" if ends is None else "Metrics at each end", _metrics(differences, assessed=ends is None)),
+            section("Findings only in B", _findings("Findings of B alone", new, "NEW ISSUE" if ends is None else "")),
+            section("Findings only in A", _findings("Findings of A alone", gone, "RESOLVED" if ends is None else "")),
             section(
                 "Findings in both", _findings("Findings in both", [f for f in faults(b.findings) if f not in new], "")
             ),
-            section("Method", element("p", METHOD)),
+            section("Method", element("p", METHOD if ends is None else TWO_PLACES)),
         ],
     )
 
 
-def _metrics(differences: Sequence[Difference]) -> Markup | None:
+def _metrics(differences: Sequence[Difference], *, assessed: bool) -> Markup | None:
     if not differences:
         return None
-    rows: list[list[Content]] = [
-        [d.metric.name, shown(d.a, d.metric), shown(d.b, d.metric), change(d), _assessment(d.assessment)]
-        for d in differences
-    ]
-    return table(
-        "Rates and times side by side, worst change first",
-        ("Metric", "A", "B", "Change", "Assessment"),
-        rows,
-        numbers=(1, 2, 3),
-    )
+    rows: list[list[Content]] = [[d.metric.name, shown(d.a, d.metric), shown(d.b, d.metric)] for d in differences]
+    if not assessed:
+        return table("Rates and times at each end", ("Metric", "A", "B"), rows, numbers=(1, 2))
+    for row, difference in zip(rows, differences, strict=True):
+        row += [change(difference), _assessment(difference.assessment)]
+    head = ("Metric", "A", "B", "Change", "Assessment")
+    return table("Rates and times side by side, worst change first", head, rows, numbers=(1, 2, 3))
 
 
 def _assessment(word: str) -> Markup:
