@@ -172,6 +172,13 @@ def test_arbitrary_pieces_never_break(pieces: dict[int, bytes]) -> None:
     assert whole is None or len(whole) <= 70
 
 
+def test_equal_pieces_at_several_places_are_put_where_they_belong() -> None:
+    body = b"\1\0\0\4aaaa"
+    assert joined({place: body[place : place + 1] for place in range(8)}) == b"aaaa"
+    assert joined({0: body[:6], 5: b"a", 2: body[2:]}) == b"aaaa"
+    assert joined({0: body[:4], 5: b"aaa"}) is None
+
+
 def test_parts_merged_say_what_the_whole_says() -> None:
     def read(parts: int) -> QuicSection | None:
         trackers = [QuicTracker() for _ in range(parts)]

@@ -97,11 +97,12 @@ def crypto_frames(datagram: bytes, header: LongHeader, first_destination: bytes)
 def joined(pieces: dict[int, bytes]) -> bytes | None:
     """The body of the client's hello once all of it is there."""
     whole = b""
-    while (piece := next((p for at, p in pieces.items() if at <= len(whole) < at + len(p)), None)) is not None:
-        at = next(at for at, p in pieces.items() if p is piece)
-        whole += piece[len(whole) - at :]
-        if len(whole) > _LONGEST_HELLO:
+    for at in sorted(pieces):
+        if at > len(whole):
             return None
+        whole += pieces[at][len(whole) - at :]
+    if len(whole) > _LONGEST_HELLO:
+        return None
     size = int.from_bytes(whole[1:4], "big")
     return whole[4 : 4 + size] if len(whole) >= 4 and whole[0] == 1 and len(whole) >= 4 + size else None
 

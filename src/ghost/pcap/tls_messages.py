@@ -6,7 +6,7 @@ Pure functions of bytes. Whatever the bytes, they answer or say None; of a messa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ghost.pcap.names import plausible
 
@@ -34,15 +34,13 @@ HARMLESS = (100, 112)
 """Alerts that may be mere warnings."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClientHello:
+class ClientHello(NamedTuple):
     version: int
     """The highest offered."""
     server_name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerHello:
+class ServerHello(NamedTuple):
     version: int
     retry: bool
     """A hello retry request: another client hello follows."""
@@ -68,11 +66,11 @@ def read_client_hello(body: bytes) -> ClientHello | None:
     at += 2 + _number(body, at, 2)  # cipher suites
     at += 1 + _number(body, at, 1)  # compression methods
     name: str | None = None
-    for kind, value in _extensions(body, at):
+    for kind, value in _extensions(body, at, (0, 43)):
         if kind == 0:
             # List length 2, name type 1, name length 2.
             name = plausible(value[5 : 5 + _number(value, 3, 2)])
-        elif kind == 43:
+        else:
             # RFC 8701: values like 0x?a?a only test that servers ignore them.
             offered = [_number(value, place, 2) for place in range(1, len(value) - 1, 2)]
             version = max((each for each in offered if each in VERSIONS and each < 0xFE00), default=version)
@@ -85,8 +83,8 @@ def read_server_hello(body: bytes) -> ServerHello | None:
     version = _number(body, 0, 2)
     at = 34
     at += 1 + _number(body, at, 1) + 3  # session id; cipher suite and compression method
-    for kind, value in _extensions(body, at):
-        if kind == 43 and len(value) == 2:
+    for _, value in _extensions(body, at, (43,)):
+        if len(value) == 2:
             version = _number(value, 0, 2)
     return ServerHello(TLS13 if version >> 8 == 0x7F else version, body[2:34] == _RETRY)
 
@@ -104,12 +102,13 @@ def first_certificate(body: bytes) -> bytes | None:
     return body[6 : 6 + size] if 0 < size <= len(body) - 6 else None
 
 
-def _extensions(body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+def _extensions(body: bytes, at: int, wanted: tuple[int, ...]) -> Iterator[tuple[int, bytes]]:
     stop = min(at + 2 + _number(body, at, 2), len(body))
     at += 2
     while at + 4 <= stop:
-        size = _number(body, at + 2, 2)
-        yield _number(body, at, 2), body[at + 4 : min(at + 4 + size, stop)]
+        kind, size = body[at] << 8 | body[at + 1], body[at + 2] << 8 | body[at + 3]
+        if kind in wanted:
+            yield kind, body[at + 4 : min(at + 4 + size, stop)]
         at += 4 + size
 
 

@@ -50,7 +50,8 @@ class Records:
 
     @property
     def held_bytes(self) -> int:
-        return len(self._partial) + len(self._messages) + sum(len(each) for each, _ in self._held.values())
+        held = len(self._partial) + len(self._messages)
+        return held + sum(len(each) for each, _ in self._held.values()) if self._held else held
 
     def forget(self) -> None:
         """Read no more."""
@@ -131,8 +132,11 @@ class Records:
             elif len(body) < size and not (missing and kind == HANDSHAKE):
                 break
             elif kind == HANDSHAKE:
-                self._messages += body
-                self._whole_messages(events)
+                if not self._messages and len(body) >= 4 and int.from_bytes(body[1:4], "big") == len(body) - 4:
+                    events.append(Event(HANDSHAKE, body[0], body[4:]))  # one record, one message
+                else:
+                    self._messages += body
+                    self._whole_messages(events)
                 if len(body) < size:
                     self._unfinished(events)
             elif kind == ALERT:
