@@ -36,7 +36,7 @@ def draw(dice: random.Random) -> Layout:
     return Layout(there=_way(dice), back=_way(dice), offload=dice.random() < 0.25)
 
 
-@scene("none", "none", draw, at=("client", "server", "wan"))
+@scene("none", "undecided", draw, at=("client", "server", "wan"))
 def anything(stage: Stage) -> None:
     """Downloads, uploads, talk both ways at once, readers that pause, keep-alives, aborts."""
     dice, client, server = stage.dice, stage.client, stage.server_ip

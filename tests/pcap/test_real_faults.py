@@ -1,0 +1,76 @@
+"""Faults that really happened, recorded among ordinary traffic: each is the first finding, with the right blame."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import find
+
+from .netns import plays
+from .netns.scene import SCENES, Scene
+from .recording import play_all
+
+pytestmark = [pytest.mark.needs("tcpdump", "ip", "nft", "ethtool", "ping"), pytest.mark.slow]
+
+SEED = 7
+FAULTS = sorted(name for name, scene in SCENES.items() if scene.kind != "none")
+HEALTHY = sorted(name for name, scene in SCENES.items() if scene.play.__module__ == plays.healthy.__name__)
+AT_ONCE = 10
+"""Scenes of one test, recorded together: they wait more than they work."""
+
+
+def groups(names: list[str]) -> list[list[str]]:
+    return [names[begin : begin + AT_ONCE] for begin in range(0, len(names), AT_ONCE)]
+
+
+@pytest.fixture(autouse=True)
+def _root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces take root")
+
+
+def judged(names: list[str], directory: Path, capture: int = 0) -> dict[str, tuple[Scene, list[tuple[str, str, str]]]]:
+    """What is found at the first place of recording: kind, blame, severity, most important first."""
+    places = play_all([(name, SEED + number) for number, name in enumerate(names)], directory, at_once=3)
+    return {
+        name: (
+            SCENES[name],
+            [(f.kind, f.blame, f.severity) for f in find(analyse(place / f"{SCENES[name].at[capture]}.pcap"))],
+        )
+        for name, place in zip(names, places, strict=True)
+    }
+
+
+@pytest.mark.parametrize("names", groups(FAULTS), ids=lambda names: f"{names[0]}-to-{names[-1]}")
+def test_a_real_fault_is_the_first_finding_with_the_right_blame(names: list[str], tmp_path: Path) -> None:
+    missed = {
+        name: {"label": (scene.kind, scene.blame), "found": found}
+        for name, (scene, found) in judged(names, tmp_path).items()
+        if found[0][:2] != (scene.kind, scene.blame)
+    }
+    assert not missed, json.dumps(missed, indent=1)
+
+
+@pytest.mark.parametrize("names", groups(HEALTHY), ids=lambda names: f"{names[0]}-to-{names[-1]}")
+def test_real_traffic_in_good_health_yields_nothing_above_low(names: list[str], tmp_path: Path) -> None:
+    raised = {
+        name: found
+        for name, (_, found) in judged(names, tmp_path).items()
+        if any(severity not in ("LOW", "INFO") for _, _, severity in found)
+    }
+    assert not raised, json.dumps(raised, indent=1)
+
+
+def test_the_scenes_cover_many_kinds_of_faults_and_of_health() -> None:
+    by_kind = defaultdict(list)
+    for name in FAULTS:
+        by_kind[SCENES[name].kind].append(name)
+    assert len(by_kind) >= 30
+    assert len(FAULTS) >= 40
+    assert len(HEALTHY) >= 10
