@@ -129,7 +129,7 @@ class _Engine:
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._vector = vector
         self._decoder = Decoder(vector, kernels)
-        self._tally = Tally()
+        self._tally = Tally(vector, kernels)
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._flows: Followers
         if len(shards) == 1:
@@ -145,21 +145,21 @@ class _Engine:
         """Run the next batches this way."""
         self._vector = vector
         self._decoder.use(vector, kernels)
+        self._tally.use(vector, kernels)
         self._flows.use(vector, kernels)
 
     def take(self, batch: Batch) -> None:
-        self._decoder.decode(self._vector(batch.buffer), self._vector(batch.rows), batch.count)
-        columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
-        self._tally.count(columns)
-        self._flows.follow(columns, marked_packets(batch))
+        rows = self._vector(batch.rows)
+        self._decoder.decode(self._vector(batch.buffer), rows, batch.count)
+        self._tally.count(rows, batch.count)
+        self._flows.follow(batch.rows[: batch.count * PACKET].reshape(-1, PACKET), marked_packets(batch))
 
     def analysis(self, path: Path, facts: FileFacts) -> Analysis:
         found = self._flows.found()
-        self._tally.undecoded += self._parsers.unreadable
         address, last = self._decoder.address, self._tally.last
         applications = self._parsers.applications
         return Analysis(
-            summary=self._tally.summary(path.name, facts),
+            summary=self._tally.summary(path.name, facts, self._parsers.unreadable),
             tcp=found.streams.section(applications.server_names(), address, last),
             udp=udp_section(found.udp, address),
             arp=self._parsers.arp.section(),

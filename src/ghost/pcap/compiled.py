@@ -21,14 +21,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ghost.pcap import decode, layout, records, segments, shards, tcp, udp
+from ghost.pcap import decode, layout, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
 
 # Packets from which compiling repays: importing the cached code takes half a second, compiling about 20.
 WORTH_LOADING = 25_000
 WORTH_COMPILING = 250_000
 _READY = "ready"
-_MODULES = (decode, segments, tcp, udp, records, shards)
+_MODULES = (decode, segments, tcp, udp, records, shards, tally)
 
 
 def worth_it(packets_left: float) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from ghost.pcap.layout import (
@@ -23,6 +25,7 @@ from ghost.pcap.layout import (
     NETWORK,
     NETWORK_ARP,
     NETWORK_OTHER,
+    PACKET,
     PROTOCOL,
     SAMPLE_FRAMES,
     TIME,
@@ -31,7 +34,7 @@ from ghost.pcap.layout import (
 )
 from ghost.pcap.model import CaptureSummary, Occurrences
 from ghost.pcap.read import LINK_NAMES, FileFacts
-from ghost.pcap.vectors import Array
+from ghost.pcap.vectors import Ints, Kernel, Vector
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
 _MARK_NAMES = {
@@ -46,60 +49,98 @@ _MARK_NAMES = {
 }
 
 
+# Counters of all packets.
+T_PACKETS, T_WIRE, T_CAPTURED, T_FIRST, T_LAST, T_PREVIOUS, T_CUT, T_FRAGMENTS, T_BACKWARD, T_TWINS = range(10)
+_TWIN_FRAMES = 10
+_NETWORKS = _TWIN_FRAMES + SAMPLE_FRAMES
+_PROTOCOLS = _NETWORKS + 8
+_MARKS = _PROTOCOLS + 256
+_ENCAPSULATED = _MARKS + 32
+_COUNTERS = _ENCAPSULATED + len(ENCAPSULATIONS)
+
+
+def count_packets(rows: Ints, count: int, totals: Ints) -> None:
+    """Count decoded packets, in the order of the file."""
+    for n in range(count):
+        p = n * PACKET
+        now = rows[p + TIME]
+        totals[T_PACKETS] = totals[T_PACKETS] + 1
+        totals[T_WIRE] = totals[T_WIRE] + rows[p + WIRE]
+        totals[T_CAPTURED] = totals[T_CAPTURED] + rows[p + CAPTURED]
+        if now < totals[T_FIRST]:
+            totals[T_FIRST] = now
+        if now > totals[T_LAST]:
+            totals[T_LAST] = now
+        if now < totals[T_PREVIOUS]:
+            totals[T_BACKWARD] = totals[T_BACKWARD] + 1
+        totals[T_PREVIOUS] = now
+        if rows[p + WIRE] > rows[p + CAPTURED]:
+            totals[T_CUT] = totals[T_CUT] + 1
+        if rows[p + FRAGMENT] == 2:
+            totals[T_FRAGMENTS] = totals[T_FRAGMENTS] + 1
+        if rows[p + TWIN]:
+            if totals[T_TWINS] < SAMPLE_FRAMES:
+                totals[_TWIN_FRAMES + totals[T_TWINS]] = rows[p + FRAME]
+            totals[T_TWINS] = totals[T_TWINS] + 1
+        network = rows[p + NETWORK]
+        totals[_NETWORKS + network] = totals[_NETWORKS + network] + 1
+        if network >= 4:
+            at = _PROTOCOLS + rows[p + PROTOCOL]
+            totals[at] = totals[at] + 1
+        if rows[p + MARK] and rows[p + LENGTH]:
+            at = _MARKS + rows[p + MARK]
+            totals[at] = totals[at] + 1
+        inside = rows[p + ENCAPSULATION]
+        at = _ENCAPSULATED
+        while inside:
+            totals[at] = totals[at] + (inside & 1)
+            inside >>= 1
+            at += 1
+
+
+KERNELS = (count_packets,)
+
+
 class Tally:
-    def __init__(self) -> None:
-        self.packets = 0
-        self.undecoded = 0
-        self.last = 0
+    def __init__(self, vector: Vector, kernels: Kernel) -> None:
+        self._vector, self._kernels = vector, kernels
+        self._totals = np.zeros(_COUNTERS, np.int64)
+        self._totals[T_FIRST] = 1 << 62
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        """Run the next batches this way."""
+        self._vector, self._kernels = vector, kernels
+
+    @property
+    def packets(self) -> int:
+        return int(self._totals[T_PACKETS])
+
+    @property
+    def last(self) -> int:
         """The latest timestamp."""
-        self._wire = self._captured = 0
-        self._first, self._previous = 1 << 62, 0
-        self._cut = self._fragments = self._backward = self._twins = 0
-        self._twin_frames: list[int] = []
-        self._protocols: dict[str, int] = {}
+        return int(self._totals[T_LAST])
 
-    def count(self, columns: Array) -> None:
-        """Count a batch of decoded packets, in the order of the file."""
-        times = columns[:, TIME]
-        self.packets += len(columns)
-        self._wire += int(columns[:, WIRE].sum())
-        self._captured += int(columns[:, CAPTURED].sum())
-        self._first, self.last = min(self._first, int(times.min())), max(self.last, int(times.max()))
-        self._backward += int((np.diff(times) < 0).sum()) + (int(times[0]) < self._previous)
-        self._previous = int(times[-1])
-        self._cut += int((columns[:, WIRE] > columns[:, CAPTURED]).sum())
-        self._fragments += int((columns[:, FRAGMENT] == 2).sum())
-        twins = columns[columns[:, TWIN] > 0, FRAME]
-        self._twins += len(twins)
-        self._twin_frames += twins[: SAMPLE_FRAMES - len(self._twin_frames)].tolist()
-        network = columns[:, NETWORK]
-        self.undecoded += int((network == 0).sum())
-        self._present({"ipv4": network == 4, "ipv6": network == 6, "arp": network == NETWORK_ARP})
-        self._present({"other": network == NETWORK_OTHER})
-        # A protocol is one byte of the header.
-        transports = np.bincount(columns[network >= 4, PROTOCOL])
-        for number in np.flatnonzero(transports).tolist():
-            if number:
-                self._add(_TRANSPORTS.get(number, f"ip_{number}"), int(transports[number]))
-        marks = np.bincount(columns[columns[:, LENGTH] > 0, MARK])
-        for mark in np.flatnonzero(marks).tolist():
-            if mark in _MARK_NAMES:
-                self._add(_MARK_NAMES[mark], int(marks[mark]))
-        inside = columns[:, ENCAPSULATION]
-        if inside.any():
-            self._present({name: inside >> bit & 1 > 0 for bit, name in enumerate(ENCAPSULATIONS)})
+    def count(self, rows: Ints, count: int) -> None:
+        self._kernels(count_packets)(rows, count, self._vector(self._totals))
 
-    def _present(self, which: dict[str, np.ndarray]) -> None:
-        for name, mask in which.items():
-            self._add(name, int(np.count_nonzero(mask)))
+    def _protocols(self) -> dict[str, int]:
+        """Packets by protocol, most first."""
+        totals = self._totals.tolist()
+        networks = {"ipv4": 4, "ipv6": 6, "arp": NETWORK_ARP, "other": NETWORK_OTHER}
+        present = [(name, _NETWORKS + number) for name, number in networks.items()]
+        present += [(_TRANSPORTS.get(number, f"ip_{number}"), _PROTOCOLS + number) for number in range(1, 256)]
+        present += [(name, _ENCAPSULATED + bit) for bit, name in enumerate(ENCAPSULATIONS)]
+        present += [(name, _MARKS + mark) for mark, name in _MARK_NAMES.items()]
+        named: Counter[str] = Counter()
+        for name, at in present:
+            named[name] += totals[at]
+        found = ((name, count) for name, count in named.items() if count)
+        return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
-    def _add(self, name: str, count: int) -> None:
-        if count:
-            self._protocols[name] = self._protocols.get(name, 0) + count
-
-    def summary(self, name: str, facts: FileFacts) -> CaptureSummary:
-        """Of the file `name`, which said these facts about itself."""
-        present = self.packets > 0
+    def summary(self, name: str, facts: FileFacts, unreadable: int) -> CaptureSummary:
+        """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser."""
+        totals = self._totals.tolist()
+        present, twins = self.packets > 0, totals[T_TWINS]
         notes = tuple(facts.notes) if present else (*facts.notes, "The capture holds no packets.")
         return CaptureSummary(
             file=name,
@@ -110,18 +151,18 @@ class Tally:
             link_types=tuple(dict.fromkeys(LINK_NAMES.get(link, f"LINKTYPE_{link}") for link, *_ in facts.interfaces)),
             interfaces=len(facts.interfaces),
             total_packets=self.packets,
-            wire_bytes=self._wire,
-            captured_bytes=self._captured,
-            first_ns=self._first if present else None,
+            wire_bytes=totals[T_WIRE],
+            captured_bytes=totals[T_CAPTURED],
+            first_ns=totals[T_FIRST] if present else None,
             last_ns=self.last if present else None,
-            protocols_present=dict(sorted(self._protocols.items(), key=lambda item: (-item[1], item[0]))),
+            protocols_present=self._protocols(),
             snap_length=facts.snap_length,
-            cut_packets=self._cut,
+            cut_packets=totals[T_CUT],
             dropped_by_capturer=sum(facts.dropped.values()) if facts.dropped else None,
             truncated_record=facts.truncated,
-            undecoded_packets=self.undecoded,
-            fragments=self._fragments,
-            backward_timestamps=self._backward,
-            duplicate_packets=Occurrences(self._twins, tuple(self._twin_frames)),
+            undecoded_packets=totals[_NETWORKS] + unreadable,
+            fragments=totals[T_FRAGMENTS],
+            backward_timestamps=totals[T_BACKWARD],
+            duplicate_packets=Occurrences(twins, tuple(totals[_TWIN_FRAMES:][: min(twins, SAMPLE_FRAMES)])),
             notes=notes,
         )
