@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap import text
@@ -93,6 +93,7 @@ def crowd() -> list[Record]:
 # --------------------------------------------------------------------------------------------------------- escaping
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.text(max_size=200))
 def test_text_comes_out_of_markup_as_it_went_in_but_for_what_cannot_be_shown(words: str) -> None:
     made = element("p", words, title=words)
@@ -227,6 +228,7 @@ def test_a_plot_says_in_words_what_it_shows() -> None:
     assert picture["aria-label"] == "Throughput. all: mean 2 Mbit/s, peak 5 Mbit/s 1.0 s after start. Over 4.0 s."
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e12)), min_size=1, max_size=240),
     st.sampled_from(["", "ms", "bit/s"]),

@@ -97,7 +97,7 @@ def conversation(
         path.packet(n * 5.0 + 30, False, acked, lost=lose(n, False))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.floats(-100_000, 100_000),
     st.floats(1, 80),
