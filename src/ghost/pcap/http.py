@@ -32,7 +32,8 @@ _MOST_HEADS = 64
 _MODULO = 1 << 32
 
 _REQUEST = re.compile(
-    rb"(GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|PATCH|TRACE|PROPFIND|PROPPATCH|SEARCH) [^\s]+(?: HTTP/1\.[0-9]\r?\n|\Z)"
+    rb"(GET|HEAD|POST|PUT|DELETE|OPTIONS|CONNECT|PATCH|TRACE|PROPFIND|PROPPATCH|SEARCH) "
+    rb"[^\s]+(?: HTTP/1\.[0-9]\r?\n|\Z)"
 )
 _STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
