@@ -156,16 +156,14 @@ def server_crashes(office: Office) -> None:
 def client_aborts(office: Office) -> None:
     """The client resets while the answer is on its way."""
     office.background(server_port=_other_port(office))
+    page = messages.answer(800_000)
+    parts = tuple((0.05, page[n : n + 20_000]) for n in range(0, len(page), 20_000))
     for n in range(3):
         one = talk(
-            office.client,
-            office.server,
-            office.port,
-            [Exchange(b"q" * 200, ((0.01, b"x" * 900_000),), 0.1)],
-            begin=1.0 + n,
-            client_options=office.opts(receive_buffer=30_000),
-        )
-        office.world.later(1.4 + n, one.client.abort)
+            office.client, office.server, 8080, [Exchange(messages.get(office.name("files")), parts, 0.1)],
+            begin=1.0 + n, ends="open",
+        )  # fmt: skip
+        office.world.later(1.9 + n, one.client.abort)
 
 
 @FAULTS.add("early_close", "server_application")
@@ -353,6 +351,7 @@ def answers_late(office: Office) -> None:
 def never_answers(office: Office) -> None:
     """The request is acknowledged, and then nothing."""
     office.background(server_port=_other_port(office))
+    office.ping(office.client, office.server, 18.0, 9)
     for n in range(3):
         talk(
             office.client,

@@ -165,8 +165,8 @@ def search_list(office: Office) -> None:
     for n, word in enumerate(office.dice.sample(WORDS, 5)):
         target = f"{word}.{office.zone}"
         for k, suffix in enumerate(suffixes):
-            office.lookup(f"{target}.{suffix}", 1.0 + n + 0.01 * k)
-        office.lookup(target, 1.0 + n + 0.05)
+            office.lookup(f"{target}.{suffix}", 1.0 + n + 0.15 * k)
+        office.lookup(target, 1.0 + n + 0.5)
 
 
 @HEALTHY.add("none", "none")

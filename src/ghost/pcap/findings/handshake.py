@@ -145,6 +145,8 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     for number, ((client, service), rows) in enumerate(groups_of(failed, c.hosts[:, CLIENT], seen.service)):
         if number >= MOST_GROUPS:
             return
+        if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():
+            continue
         good = seen.served & (c.syn_retransmissions == 0)
         served = np.flatnonzero(good & (c.hosts[:, CLIENT] == client) & (seen.service == service))
         out_of_ports = exhausted(seen, client, served, rows) if len(served) else None
@@ -157,7 +159,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
             | (waited_ms >= threshold("syn_unanswered.answer_window_ms"))
         )
         share = percent(len(rows), len(rows) + len(served))
-        lost = seen.traffic.get((c.host(client), c.host(service >> 16)))
+        lost = seen.traffic(c.host(client), c.host(service >> 16))
         syns = int(c.sides("syn")[rows, CLIENT].sum())
         packets_are_lost = lost is not None and lost.lost > syns
         often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost

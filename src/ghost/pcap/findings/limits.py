@@ -115,7 +115,7 @@ def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[F
         rows, _ = seen.of_path((client, server))
         rows = rows[~np.isnan(trips[rows]) & once[rows]]
         during = (c.first_ns[rows] > stream.first_ns) & (c.first_ns[rows] < stream.last_ns)
-        ways = (seen.traffic.get((client, server)), seen.traffic.get((server, client)))
+        ways = (seen.traffic(client, server), seen.traffic(server, client))
         lossy = any(way is not None and way.loss_pct >= threshold("loss.min_pct") for way in ways)
         if lossy or during.sum() < threshold("bufferbloat.min_handshakes"):
             continue  # what is lost comes late as well

@@ -168,20 +168,20 @@ class Observed:
         return known, inverse.reshape(-1, 2)
 
     @cached_property
-    def traffic(self) -> dict[Path, Traffic]:
-        """By sender and receiver; streams of which one side alone was captured count for packets only."""
+    def _sums(self) -> dict[str, Ints]:
+        """The numbers of `Traffic` for every directed pair; streams of which one side alone was captured count for
+        packets only."""
         c = self.columns
         known, which = self.path_keys
-        count, hosts = len(known), max(len(c.addresses), 1)
         both = np.repeat(~self.one_sided, 2).reshape(-1, 2)
 
-        def add(values: Ints, mask: Mask | None = None) -> list[int]:
+        def add(values: Ints, mask: Mask | None = None) -> Ints:
             weights = values if mask is None else values * mask
-            return np.bincount(which.ravel(), weights.ravel(), count).astype(np.int64).tolist()  # type: ignore[no-any-return]
+            return np.bincount(which.ravel(), weights.ravel(), len(known)).astype(np.int64)
 
         packets, data = c.sides("packets"), c.sides("data_segments")
         sent = data + sum(c.sides(name) for name in ("syn", "syn_ack", "fin", "lost_upstream"))
-        sums = {
+        return {
             "streams": add((packets > 0).astype(np.int64)),
             "packets": add(packets),
             "data_segments": add(data),
@@ -190,24 +190,40 @@ class Observed:
             "duplicate_acks_back": add(c.sides("duplicate_acks")[:, ::-1], both),
             **{name: add(c.sides(column), both) for name, column in _SUMS.items()},
         }
-        rows = zip(*sums.values(), strict=True)
-        return {
-            (source, destination): Traffic(source, destination, **dict(zip(sums, row, strict=True)))
-            for (source, destination), row in (
-                ((c.host(key // hosts), c.host(key % hosts)), row)
-                for key, row in zip(known.tolist(), rows, strict=True)
-            )
-            if row[1]
-        }
+
+    def _traffic_at(self, at: int) -> Traffic:
+        key, hosts = int(self.path_keys[0][at]), max(len(self.columns.addresses), 1)
+        numbers = {name: int(values[at]) for name, values in self._sums.items()}
+        return Traffic(self.columns.host(key // hosts), self.columns.host(key % hosts), **numbers)
+
+    def traffic(self, source: str, destination: str) -> Traffic | None:
+        """What one host sent to another; None where nothing of it was captured."""
+        at = self._place_of(source, destination)
+        return self._traffic_at(at) if at >= 0 and self._sums["packets"][at] else None
+
+    def troubled(self) -> Iterator[Traffic]:
+        """Directions in which something was lost, late or repeated."""
+        sums = self._sums
+        trouble = sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
+        for at in np.argsort(-trouble, kind="stable").tolist():
+            if trouble[at] < min(threshold("loss.min_segments"), threshold("reordering.min_segments")):
+                return
+            yield self._traffic_at(at)
+
+    def _place_of(self, source: str, destination: str) -> int:
+        """Where a directed pair is among `path_keys`; -1 where it is not."""
+        ends = self.number_of.get(source, -1), self.number_of.get(destination, -1)
+        key = ends[0] * max(len(self.columns.addresses), 1) + ends[1]
+        known = self.path_keys[0]
+        at = int(np.searchsorted(known, key))
+        return at if min(ends) >= 0 and at < len(known) and known[at] == key else -1
 
     def of_path(self, path: Path) -> tuple[Ints, Ints]:
         """Streams of a directed pair, and which side of each is the sender."""
-        source, destination = (self.number_of.get(end, -1) for end in path)
-        pairs, order, starts = self._sorted_pairs
-        key = source * max(len(self.columns.addresses), 1) + destination
-        at = int(np.searchsorted(pairs, key))
-        if source < 0 or destination < 0 or at >= len(pairs) or pairs[at] != key:
+        at = self._place_of(*path)
+        if at < 0:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        order, starts = self._sorted_sides
         mine = np.sort(order[starts[at] : starts[at + 1]])
         return mine // 2, mine % 2
 
@@ -217,12 +233,12 @@ class Observed:
         return {address: number for number, address in enumerate(self.columns.addresses)}
 
     @cached_property
-    def _sorted_pairs(self) -> tuple[Ints, Ints, Ints]:
-        """Directed pairs, the sides of streams in their order, and where each pair begins in it."""
+    def _sorted_sides(self) -> tuple[Ints, Ints]:
+        """The sides of all streams in the order of their pairs, and where each pair begins in it."""
         known, which = self.path_keys
         order = np.argsort(which.ravel(), kind="stable").astype(np.int64)
         counts = np.bincount(which.ravel(), minlength=len(known))
-        return known, order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
     def half_heard(self) -> dict[Path, Ints]:

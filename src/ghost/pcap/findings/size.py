@@ -20,7 +20,7 @@ def size_findings(seen: Observed) -> Iterator[Finding]:
     """Discovery that works is healthy: the sender is told, sends smaller segments, and goes on."""
     stuck = _stuck_on_size(seen)
     for path, messages in seen.too_big.items():
-        goes_on = path in seen.traffic and all(error.protocol == "tcp" for error in messages)
+        goes_on = seen.traffic(*path) is not None and all(error.protocol == "tcp" for error in messages)
         repeated = sum(error.count for error in messages) >= threshold("mtu.min_messages")
         if path in stuck or (repeated and not goes_on):
             yield _black_hole(path, messages, stuck.pop(path, None))
@@ -60,7 +60,7 @@ def _holes_that_stay(seen: Observed) -> Mask:
     """
     c = seen.columns
     gap = (c.sides("lost_segments") > 0) & (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
-    gap &= (c.sides("acked_unseen")[:, ::-1] == 0)
+    gap &= c.sides("acked_unseen")[:, ::-1] == 0
     largest, mss = c.sides("largest_segment"), c.sides("mss").min(axis=1, keepdims=True)
     small = (mss > 0) & (largest + 12 < mss)
     # From the gap to the end of the connection, or of the capture, nothing that the peer could acknowledge came.

@@ -16,7 +16,8 @@ from ghost.pcap.model import IcmpError
 
 
 def transfer_findings(seen: Observed) -> Iterator[Finding]:
-    for path, traffic in seen.traffic.items():
+    for traffic in seen.troubled():
+        path = (traffic.source, traffic.destination)
         yield from _loss(seen, path, traffic)
         yield from _reordering(seen, path, traffic)
     yield from _asymmetric(seen)
@@ -86,7 +87,7 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
         and traffic.duplicate_acks_back < traffic.rto
     )
     kind = "rto_loss" if by_timer else "loss"
-    back = seen.traffic.get((destination, source))
+    back = seen.traffic(destination, source)
     other_way = f"{back.lost} of {back.sent:,}" if back is not None and back.sent else "nothing sent"
     repairs = f"{traffic.fast} fast, {traffic.rto} after a timeout or within a recovery"
     doubtful = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
@@ -146,7 +147,7 @@ def _overtaken(traffic: Traffic) -> bool:
     return (
         traffic.reordered < traffic.needless
         and traffic.lost < traffic.needless
-        and traffic.fast > 0
+        and 2 * traffic.rto <= traffic.needless
         and traffic.duplicate_acks_back >= traffic.needless
     )
 
@@ -198,8 +199,8 @@ def _asymmetric(seen: Observed) -> Iterator[Finding]:
     packets = seen.columns.sides("packets").sum(axis=1)
     halves: dict[Path, Ints] = {}
     for path, rows in seen.half_heard.items():
-        back = (path[1], path[0])
-        if back not in seen.traffic and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
+        unheard = seen.traffic(path[1], path[0]) is None
+        if unheard and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
             halves[path] = rows
     if halves:
         yield _half_heard(seen, halves, {path: int(packets[rows].sum()) for path, rows in halves.items()})

@@ -1,0 +1,106 @@
+"""Scenes with a known fault, or none: the fault is the first finding, with the right blame; health raises no alarm."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ghost.pcap import findings as findings_package
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import Finding, find
+from ghost.pcap.findings.columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
+from ghost.pcap.findings.finding import BLAMES, SEVERITIES
+
+from .labelled.faults import FAULTS
+from .labelled.healthy import HEALTHY
+from .labelled.scene import Scene
+
+KINDS = [
+    "syn_unanswered", "refused", "third_party_reset", "mid_session_reset", "early_close", "loss", "rto_loss",
+    "reordering", "duplicate_packets", "delay", "bufferbloat", "throughput_limited", "zero_window", "slow_application",
+    "mtu_black_hole", "asymmetric", "idle_timeout", "arp_conflict", "host_down", "routing_loop", "admin_prohibited",
+    "port_unreachable", "icmp_redirect", "dns_nxdomain", "dns_servfail", "dns_timeout", "dns_slow", "dns_suspicious",
+    "tls_failure", "http_5xx", "http_slow", "snat_exhaustion", "syn_flood", "port_scan", "capture_incomplete",
+]  # fmt: skip
+MINOR = ("LOW", "INFO")
+RULES = Path(findings_package.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
+
+
+def seed_of(scene: Scene) -> int:
+    return 77 + sum(map(ord, scene.name))
+
+
+def judged(scene: Scene, path: Path) -> tuple[Finding, ...]:
+    """Findings of a scene at one of its capture points, both chosen by its name."""
+    seed = seed_of(scene)
+    capture = scene.save(path / "scene.pcap", seed, scene.points[seed % len(scene.points)])
+    return find(analyse(capture, compile_kernels=False))
+
+
+def told(found: tuple[Finding, ...]) -> list[str]:
+    return [f"{finding.severity} {finding.kind} {finding.blame}: {finding.title}" for finding in found]
+
+
+def test_the_scenes_cover_every_kind_of_fault() -> None:
+    assert {scene.kind for scene in FAULTS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_the_first_finding_with_the_right_blame(name: str, tmp_path: Path) -> None:
+    scene = FAULTS[name]
+    found = judged(scene, tmp_path)
+    assert (found[0].kind, found[0].blame) == (scene.kind, scene.blame), told(found)
+    others = [finding for finding in found if finding.severity not in MINOR and finding.kind != scene.kind]
+    assert not others, told(found)
+    assert found[0].remediation
+    assert all(frame > 0 for frame in found[0].evidence)
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_capture_raises_no_alarm(name: str, tmp_path: Path) -> None:
+    found = judged(HEALTHY[name], tmp_path)
+    assert all(finding.severity in MINOR for finding in found), told(found)
+
+
+@pytest.mark.parametrize("name", ["ordinary_day", "server_crashes", "lossy_up", "forgotten_while_idle"])
+def test_columns_say_of_every_stream_what_the_stream_says(name: str, tmp_path: Path) -> None:
+    scene = {**FAULTS, **HEALTHY}[name]
+    streams = analyse(scene.save(tmp_path / "scene.pcap", 5, "client"), compile_kernels=False).tcp
+    assert streams is not None
+    fast, slow = columns_of(streams.streams), columns_of(list(streams.streams))
+    for side in (*SIDE_FIELDS, *SIDE_EVENTS):
+        # A field that the model gives as None or False where nothing was seen may hold 0 or -1 in the columns.
+        known = slow.sides(side) > 0
+        assert (fast.sides(side)[known] == slow.sides(side)[known]).all(), side
+        assert (fast.sides(side)[~known] <= 0).all(), side
+    assert [[fast.host(n) for n in pair] for pair in fast.hosts] == [
+        [slow.host(n) for n in pair] for pair in slow.hosts
+    ]
+    for field in ("ports", "first_ns", "last_ns", "handshake", "syn_retransmissions", "unacked_bytes"):
+        assert (getattr(fast, field) == getattr(slow, field)).all(), field
+    for field in ("syn_to_syn_ack_ms", "syn_ack_to_ack_ms", "request_ms"):
+        assert np.allclose(getattr(fast, field), getattr(slow, field), equal_nan=True), field
+
+
+def test_the_documentation_names_every_kind_and_every_threshold_with_its_value_and_reason() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    kinds = re.findall(r"^\| `([a-z0-9_]+)` \|", text, re.MULTILINE)
+    assert kinds == [*KINDS, "none"]
+    rows = set(re.findall(r"^\| `([a-z0-9_]+\.[a-z0-9_]+)` \| (\S+) \| (.*) \|$", text, re.MULTILINE))
+    table = tomllib.loads((RULES / "thresholds.toml").read_text(encoding="utf-8"))
+    assert rows == {
+        (f"{section}.{name}", str(entry["value"]), entry["reason"])
+        for section, entries in table.items()
+        for name, entry in entries.items()
+    }
+
+
+def test_labels_keep_to_the_vocabulary() -> None:
+    for scene in (*FAULTS.values(), *HEALTHY.values()):
+        assert scene.blame in BLAMES
+    assert len(SEVERITIES) == 5
