@@ -47,19 +47,22 @@ class StreamState:
         fins, resets = (self.evidence.first(kind, len(sides)) for kind in (E_FIN, E_RST))
         following = sides[:, D_NEXT]
         behind = np.where((fins > 0) & (following >= 0), (following - 1) & 0xFFFFFFFF, following)
-        ends = list(
-            map(
-                End,
-                self.streams[:, (S_LOW, S_HIGH)].ravel().tolist(),
-                behind.tolist(),
-                fins.tolist(),
-                resets.tolist(),
-                sides[:, D_LAST_TIME].tolist(),
-                sides[:, D_PAYLOAD].tolist(),
+        low_high = self.streams[:, (S_LOW, S_HIGH)].ravel()
+
+        def end(side: int) -> End:
+            return End(
+                endpoint=int(low_high[side]),
+                next_sequence=int(behind[side]),
+                fin_frame=int(fins[side]),
+                rst_frame=int(resets[side]),
+                last_ns=int(sides[side, D_LAST_TIME]),
+                payload_bytes=int(sides[side, D_PAYLOAD]),
             )
-        )
-        last = self.streams[:, S_LAST_TIME].tolist()
-        return lambda stream: Ending((ends[2 * stream], ends[2 * stream + 1]), last[stream])
+
+        def ending(stream: int) -> Ending:
+            return Ending((end(2 * stream), end(2 * stream + 1)), int(self.streams[stream, S_LAST_TIME]))
+
+        return ending
 
     def section(
         self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int

@@ -277,11 +277,14 @@ class StreamView(Sequence[Stream]):
         """`Stream.handshake` of every stream, by columns."""
         every = np.arange(len(self._streams))
         client = self._streams[:, S_CLIENT]
-        ours, theirs = self._sides[every, client], self._sides[every, 1 - client]
-        answered = theirs[:, D_EVENTS + E_SYN_ACK] > 0
-        asked = ours[:, D_EVENTS + E_SYN] > 0
-        server_rst = theirs[:, D_EVENTS + E_RST] > 0
-        rst = server_rst | (ours[:, D_EVENTS + E_RST] > 0)
+
+        def at(side: Array, field: int) -> NDArray[np.bool_]:
+            positive: NDArray[np.bool_] = self._sides[every, side, field] > 0
+            return positive
+
+        answered, asked = at(1 - client, D_EVENTS + E_SYN_ACK), at(client, D_EVENTS + E_SYN)
+        server_rst = at(1 - client, D_EVENTS + E_RST)
+        rst = server_rst | at(client, D_EVENTS + E_RST)
         states = [
             self._streams[:, S_COMPLETED] > 0,
             ~asked & answered,
@@ -289,7 +292,7 @@ class StreamView(Sequence[Stream]):
             answered & rst,
             answered,
             server_rst,
-            theirs[:, D_PACKETS] > 0,
+            at(1 - client, D_PACKETS),
         ]
         return np.select(states, [np.str_(name) for name in _HANDSHAKES[:-1]], np.str_(_HANDSHAKES[-1]))
 
