@@ -126,18 +126,26 @@ class SeriesCollector:
         ticks = columns[:, TIME] // TICK_NS
         self._make_room(int(ticks.min()), int(ticks.max()))
         at = (ticks >> self._shift) - self._first
-        # Columns lie far apart in memory: each is gathered once.
-        wire, flags = columns[:, WIRE].astype(np.float64), columns[:, FLAGS].copy()
-        self._bins[:, _PACKETS] += np.bincount(at, minlength=self._most_bins)
-        self._bins[:, _BYTES] += np.bincount(at, wire, self._most_bins).astype(np.int64)
+        # Columns lie far apart in memory: each is gathered once. A batch lies in few bins: only these are added to.
+        wire, flags, trips = (
+            columns[:, WIRE].astype(np.float64),
+            columns[:, FLAGS].copy(),
+            columns[:, ROUND_TRIP].copy(),
+        )
+        low = int(at.min())
+        at -= low
+        count = int(at.max()) + 1
+        bins = self._bins[low : low + count]
+        bins[:, _PACKETS] += np.bincount(at, minlength=count)
+        bins[:, _BYTES] += np.bincount(at, wire, count).astype(np.int64)
         flagged = np.flatnonzero(flags & _INTERESTING)
         for column, kind in enumerate(_FLAGGED, _FIRST_FLAG):
             mine = flagged[flags[flagged] >> kind & 1 > 0]
-            self._bins[:, column] += np.bincount(at[mine], minlength=self._most_bins)
-        trips = columns[:, ROUND_TRIP].copy()
+            bins[:, column] += np.bincount(at[mine], minlength=count)
         timed = np.flatnonzero(trips)
         buckets = np.clip(np.log(trips[timed] / 1000) / _GROWTH, 0, _BUCKETS - 1).astype(np.int64)
-        self._trips += np.bincount(at[timed] * _BUCKETS + buckets, minlength=self._trips.size).reshape(-1, _BUCKETS)
+        counted = np.bincount(at[timed] * _BUCKETS + buckets, minlength=count * _BUCKETS)
+        self._trips[low : low + count] += counted.reshape(count, _BUCKETS)
         self._follow_pairs(columns, ticks, wire, flags)
 
     def merge(self, other: SeriesCollector) -> None:
