@@ -285,7 +285,7 @@ def _window_limited(
     bits = window * 8 / (trip / 1000)
     return Finding(
         kind="throughput_limited",
-        severity="MEDIUM",
+        severity="MEDIUM" if bits < threshold("throughput_limited.enough_bps") else "LOW",
         blame="server_host" if is_server else "client",
         protocol="TCP",
         title=f"The receive window of {destination} limits transfers from {source} to {bit_rate(bits)}",

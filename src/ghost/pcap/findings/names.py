@@ -109,10 +109,14 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
     """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy."""
     failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
     resolved = {name.lower() for name, _ in dns.top_domains} - failed
+    tried = _search_list({query.name.lower() for query in dns.nxdomain}, resolved)
     missing = [
         q
         for q in dns.nxdomain
-        if not q.recovered and not _is_reverse(q.name) and not _found_elsewhere(q.name.lower(), resolved)
+        if not q.recovered
+        and not _is_reverse(q.name)
+        and not _found_elsewhere(q.name.lower(), resolved)
+        and q.name.lower() not in tried
     ]
     for address, queries in _by_server(missing).items():
         distinct = len({query.name.lower() for query in queries})
@@ -129,6 +133,20 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
 
 def _is_reverse(name: str) -> bool:
     return name.lower().rstrip(".").endswith((".in-addr.arpa", ".ip6.arpa"))
+
+
+def _search_list(failed: set[str], resolved: set[str]) -> set[str]:
+    """Failed names of a search list: several hosts are missing below one domain and all found below one other."""
+    below: dict[tuple[str, str], set[str]] = defaultdict(set)
+    homes: dict[str, set[str]] = defaultdict(set)
+    for name in resolved:
+        host, _, domain = name.rstrip(".").partition(".")
+        homes[host].add(domain)
+    for name in failed:
+        host, _, domain = name.rstrip(".").partition(".")
+        for home in homes.get(host, ()):
+            below[domain, home].add(name)
+    return {name for names in below.values() if len(names) > 1 for name in names}
 
 
 def _found_elsewhere(name: str, resolved: set[str]) -> bool:
