@@ -21,6 +21,7 @@ from ghost.pcap.model import (
     DnsServer,
     DuplicateAddress,
     Occurrences,
+    Statistics,
     UnansweredArp,
 )
 
@@ -498,6 +499,12 @@ def test_a_search_list_that_finds_the_name_in_the_end_is_healthy(found: str) -> 
     assert kinds(dns(nxdomain=(failed,), top_domains=asked)) == ["none"]
 
 
+def test_several_hosts_missing_below_one_domain_and_found_below_another_are_a_search_list() -> None:
+    failed = tuple(query(f"{host}.svc.cluster.local.", rcode="NXDOMAIN") for host in ("db", "cache", "queue"))
+    asked = tuple((f"{host}.corp.example.", 1) for host in ("db", "cache", "queue"))
+    assert kinds(dns(nxdomain=failed, top_domains=asked)) == ["none"]
+
+
 def test_a_name_in_the_wrong_environment_is_not_excused_by_the_right_one() -> None:
     failed = query("db.staging.example.", rcode="NXDOMAIN")
     assert kinds(dns(nxdomain=(failed,), top_domains=(("db.prod.example.", 9),))) == ["dns_nxdomain"]
@@ -573,6 +580,48 @@ def test_a_capture_of_which_everything_is_there_twice_was_taken_twice() -> None:
 def test_a_part_of_the_packets_twice_is_the_networks_doing() -> None:
     found = find(of_streams(stream(), summary=summary(duplicate_packets=times(80))))
     assert [(f.kind, f.blame) for f in found] == [("duplicate_packets", "network"), ("none", "none")]
+
+
+def test_what_is_concluded_from_absence_is_doubtful_where_the_capture_lacks_packets() -> None:
+    lossy_stream = stream(server=lossy(30, 1000))
+    found = find(of_streams(lossy_stream, summary=summary(dropped_by_capturer=50)))
+    assert [(f.kind, f.severity, f.confidence) for f in found] == [
+        ("capture_incomplete", "LOW", "high"),
+        ("loss", "LOW", "low"),
+    ]
+
+
+def test_connections_that_fail_just_while_all_ports_are_held_point_at_a_nat() -> None:
+    held = [
+        stream(source_port=40_000 + n, first_ns=n * SECOND // 10, last_ns=50 * SECOND, teardown="open")
+        for n in range(32)
+    ]
+    failing = [
+        silent(source_port=41_000 + n, port=443, first_ns=(10 + n) * SECOND, last_ns=(13 + n) * SECOND)
+        for n in range(8)
+    ]
+    finding = only(of_streams(*held, *failing))
+    assert (finding.kind, finding.blame, finding.measured["ports_held"]) == ("snat_exhaustion", "network", 32)
+
+
+def test_connections_that_fail_at_any_number_do_not_point_at_a_nat() -> None:
+    held = [
+        stream(source_port=40_000 + n, first_ns=n * SECOND, last_ns=59 * SECOND, teardown="open") for n in range(32)
+    ]
+    failing = [
+        silent(source_port=41_000 + n, port=443, first_ns=4 * n * SECOND, last_ns=(4 * n + 3) * SECOND)
+        for n in range(8)
+    ]
+    assert "snat_exhaustion" not in kinds(of_streams(*held, *failing))
+
+
+def test_an_answer_long_after_its_request_was_acknowledged_is_the_applications() -> None:
+    slow = Statistics(3, 1500.0, 2000.0, 2500.0, 2500.0)
+    late = stream(response_ms=slow, request_acked_ms=Statistics(3, 1.0, 1.0, 2.0, 2.0))
+    finding = only(of_streams(late))
+    assert (finding.kind, finding.blame) == ("slow_application", "server_application")
+    by_the_path = stream(response_ms=slow, request_acked_ms=Statistics(3, 1400.0, 1900.0, 2400.0, 2400.0))
+    assert kinds(of_streams(by_the_path)) == ["none"]
 
 
 def test_findings_are_numbered_most_important_first_and_never_more_than_the_limit() -> None:
