@@ -99,6 +99,31 @@ def measurements(analysis: Analysis) -> Iterator[str]:
     if analysis.udp is not None:
         udp = analysis.udp
         yield f"UDP: {count(udp.datagrams, 'datagram')} in {count(udp.conversations_total, 'conversation')}"
+    yield from _applications(analysis)
+
+
+def _applications(analysis: Analysis) -> Iterator[str]:
+    if analysis.tls is not None:
+        tls = analysis.tls
+        late = f"; handshakes took {_spread(tls.handshake_ms)}" if tls.handshake_ms is not None else ""
+        yield (
+            f"TLS: {count(tls.client_hellos, 'client hello')}, {tls.handshakes_completed} handshakes completed,"
+            f" {tls.failures_total} failed{late}"
+        )
+    if analysis.http is not None:
+        http = analysis.http
+        late = f"; answers after {_spread(http.response_ms)}" if http.response_ms is not None else ""
+        codes = ", ".join(f"{status} {times}" for status, times in http.status_distribution.items())
+        yield (
+            f"HTTP: {count(http.requests, 'request')}, {count(http.responses, 'answer')} ({codes or 'none'}),"
+            f" {http.unanswered_total} unanswered{late}"
+        )
+    if analysis.dhcp is not None:
+        dhcp = analysis.dhcp
+        yield (
+            f"DHCP: {count(sum(dhcp.messages.values()), 'message')}, {dhcp.unanswered_total} transactions unanswered,"
+            f" {dhcp.naks.count} refused"
+        )
 
 
 def _spread(statistics: Statistics) -> str:

@@ -15,11 +15,14 @@ from ghost.pcap.facts import METHOD, WHOSE, kinds_of_traffic, limits, measuremen
 from ghost.pcap.findings import Finding, Remedy
 from ghost.pcap.findings.words import count, duration, rate
 from ghost.pcap.ladder import ladder_diagram
-from ghost.pcap.markup import Markup, element
+from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.model import Analysis
-from ghost.pcap.page import badge, facts, page, section, verdict
+from ghost.pcap.page import badge, facts, page, section, table, verdict
 from ghost.pcap.sequence import Ladder
 from ghost.pcap.series import Series
+
+_OPEN = 3
+"""Findings that are shown in full; the others unfold."""
 
 
 def html_report(analysis: Analysis, findings: Sequence[Finding], ladder: Ladder | None) -> str:
@@ -69,27 +72,35 @@ def bits(per_second: float) -> str:
 
 
 def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
-    """Each as a card; what an earlier one asks for on the same host is not asked for again."""
+    """An overview where they are many; each as a card, the first ones open. What an earlier one asks for on the same
+    host is not asked for again."""
+    if len(findings) > _OPEN:
+        rows: list[list[Content]] = [
+            [badge(f.severity, f.severity), element("a", f"{f.id}: {f.title}", href=f"#{f.id}"), WHOSE[f.blame]]
+            for f in findings
+        ]
+        yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Whose"), rows)
     asked: set[Remedy] = set()
-    for finding in findings:
+    for place, finding in enumerate(findings):
         fresh = [remedy for remedy in finding.remediation if remedy not in asked]
         asked.update(fresh)
-        rows = [
+        rest: list[tuple[str, Content]] = [
             ("Cause", finding.cause),
             ("Whose", f"{WHOSE[finding.blame]} ({finding.confidence} confidence)"),
             ("Frames", _frames(finding)),
+            ("What to do", _remedies(fresh) if fresh else "As above." if finding.remediation else None),
         ]
-        if fresh:
-            rows.append(("What to do", _remedies(fresh)))
-        elif finding.remediation:
-            rows.append(("What to do", "As above."))
         yield element(
-            "article",
-            element("h3", badge(finding.severity, finding.severity), f"{finding.id}: {finding.title}"),
+            "details",
+            element(
+                "summary",
+                element("h3", badge(finding.severity, finding.severity), f"{finding.id}: {finding.title}"),
+            ),
             element("p", finding.detail),
-            element("dl", [[element("dt", name), element("dd", value)] for name, value in rows if value]),
+            element("dl", [[element("dt", name), element("dd", value)] for name, value in rest if value]),
             class_=f"card finding {finding.severity}",
             id=finding.id,
+            open=place < _OPEN,
         )
 
 
