@@ -131,6 +131,23 @@ def test_a_captured_segment_that_the_peer_needed_again_was_lost_behind_the_captu
     assert stream.server.lost_upstream.count == stream.client.lost == 0
 
 
+@pytest.mark.parametrize(("number", "pause_ms"), [(7, 2.0), (0, 0.02)])
+def test_copies_of_a_segment_are_not_lost_segments(tmp_path: Path, number: int, pause_ms: float) -> None:
+    """Also of a stack that numbers no packet: what comes again at once, nobody can have asked for."""
+    talk = Talk().opened().c(1, 1, ACK, 1000, number=number)
+    for _ in range(3):
+        talk.c(1, 1, ACK, 1000, number=number, after_ms=pause_ms)
+    client = only_stream(talk.s(1, 1001, after_ms=40), tmp_path).client
+    assert (client.retransmissions.count, client.lost) == (3, 0)
+
+
+def test_a_segment_without_number_that_is_sent_again_after_a_round_trip_was_lost(tmp_path: Path) -> None:
+    talk = (
+        Talk().opened().c(1, 1, ACK, 1000, number=0).c(1, 1, ACK, 1000, number=0, after_ms=60).s(1, 1001, after_ms=40)
+    )
+    assert only_stream(talk, tmp_path).client.lost_downstream.count == 1
+
+
 def test_each_further_repeat_is_a_further_loss(tmp_path: Path) -> None:
     talk = Talk().opened().c(1, 1, ACK, 1000)
     talk.c(1, 1, ACK, 1000, after_ms=300).c(1, 1, ACK, 1000, after_ms=600).s(1, 1001, after_ms=40)

@@ -89,6 +89,8 @@ _DEEPEST = 16
 
 _RECENT = 4096
 _TWIN_NS = 5_000_000
+_TWIN_WITHOUT_ID_NS = 100_000
+"""Some stacks send every packet with IP id 0. Data sent again needs a round trip at least; a copy follows at once."""
 
 _OPENED = 4096
 _OPENED_ROW = 3  # addresses + 1, ports, sequence number at which the next record begins
@@ -292,18 +294,19 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
         at += size
 
 
-def note_twin(rows: Ints, p: int, recent: Ints) -> None:
-    """Mark a packet whose IP id, addresses, ports and sequence were seen within the last milliseconds."""
+def note_twin(rows: Ints, p: int, recent: Ints, longest: int) -> None:
+    """Mark a packet whose IP id, addresses, ports and sequence were seen no longer than `longest` ago."""
     signature = (rows[p + IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
     signature = (signature ^ (rows[p + SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + DESTINATION]) & 0x3FFFFFFF
     signature = (signature * 31 + ((rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT])) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + SEQUENCE]) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + ACKNOWLEDGED]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + TIMESTAMP]) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + LENGTH] * 256 + rows[p + CONTROL] + rows[p + PROTOCOL]) & 0x3FFFFFFF
     slot = ((signature ^ (signature >> 12)) & (_RECENT - 1)) * 2
     now = rows[p + TIME]
-    if recent[slot] == signature + 1 and 0 <= now - recent[slot + 1] <= _TWIN_NS:
+    if recent[slot] == signature + 1 and 0 <= now - recent[slot + 1] <= longest:
         rows[p + TWIN] = 1
     recent[slot] = signature + 1
     recent[slot + 1] = now
@@ -571,8 +574,11 @@ def decode(
                     rows[p + NETWORK] = NETWORK_OTHER
                 break
         rows[p + ENCAPSULATION] = inside
-        if rows[p + IP_ID] != 0 and rows[p + FRAGMENT] == 0:
-            note_twin(rows, p, recent)
+        if rows[p + FRAGMENT] == 0:
+            if rows[p + IP_ID] != 0:
+                note_twin(rows, p, recent, _TWIN_NS)
+            elif rows[p + PROTOCOL] == 6 and rows[p + LENGTH] > 0:
+                note_twin(rows, p, recent, _TWIN_WITHOUT_ID_NS)
     return count
 
 
