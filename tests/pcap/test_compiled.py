@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import compiled
+from ghost.pcap import compiled, shards
 from ghost.pcap.analysis import analyse
+from ghost.pcap.layout import PACKET
 from ghost.pcap.samples import EXACT, Samples, statistics
 
 from .wire import transfer
@@ -56,6 +57,38 @@ def test_a_directory_others_may_write_to_is_not_trusted_with_compiled_code(tmp_p
     assert not compiled._usable(tmp_path)
     tmp_path.chmod(0o700)
     assert compiled._usable(tmp_path)
+
+
+def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What a kernel says that is compiled, or loaded, with its cache below `directory`."""
+    monkeypatch.setattr(compiled, "_MODULES", (shards,))
+    monkeypatch.setattr(compiled, "cache_directory", lambda: directory)
+    vector, kernels = compiled.load.__wrapped__()
+    counts = np.zeros(3, np.int64)
+    kernels(shards.deal)(vector(np.arange(5 * PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
+    return counts.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.slow
+def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    expected = dealt_by(tmp_path, monkeypatch)
+    compiled.mark_ready()
+    kept = sorted(tmp_path.rglob("*.nb[ci]"))
+    assert kept
+    for path in kept:
+        path.write_bytes(b"damaged")
+    assert dealt_by(tmp_path, monkeypatch) == expected
+    compiled.mark_ready()
+    assert dealt_by(tmp_path, monkeypatch) == expected
+
+
+@pytest.mark.slow
+def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    (tmp_path / "file").touch()
+    assert sum(dealt_by(tmp_path / "file" / "kernels", monkeypatch)) == 5
+    compiled.mark_ready()
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60))

@@ -44,3 +44,13 @@ def test_a_failure_leaves_the_line_to_the_error() -> None:
     except ValueError:
         pass
     assert "packets," not in stream.getvalue().split("\r")[-1]
+
+
+def test_one_compilation_of_the_kernels_is_announced_before_it_begins() -> None:
+    stream = io.StringIO()
+    with Progress(stream, "web.pcap") as progress:
+        progress.show(Done("reading", 1000, 1000, 10_000))
+        progress.show(Done("compiling", 1000, 0, 10_000))
+        assert "compiling the analysis kernels once" in stream.getvalue()
+        progress.show(Done("reading", 2000, 2000, 10_000))
+    assert stream.getvalue().count("compiling") == 1

@@ -116,7 +116,7 @@ def _size(path: Path) -> int:
 def _compile(
     reader: CaptureReader, engine: _Engine, progress: Callable[[Progress], None] | None, file_bytes: int
 ) -> None:
-    if progress is not None:
+    if progress is not None and not compiled.ready():
         progress(Progress("compiling", engine.packets, 0, file_bytes))
     vector, kernels = compiled.load()
     reader.use(vector, kernels)

@@ -23,11 +23,18 @@ from numpy.typing import NDArray
 
 from ghost.pcap import decode, layout, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
+from ghost.records import write_text
 
 # Packets from which compiling repays: importing the cached code takes half a second, compiling about 20.
 WORTH_LOADING = 25_000
 WORTH_COMPILING = 250_000
 _READY = "ready"
+
+# Bounds are checked: captures are hostile input. References are not counted: a kernel makes no array and keeps none,
+# and counting would take half the time.
+_OPTIONS: dict[str, Any] = {
+    "cache": True, "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
+}  # fmt: skip
 _MODULES = (decode, segments, tcp, udp, records, shards, tally)
 
 
@@ -35,7 +42,7 @@ def worth_it(packets_left: float) -> bool:
     """Whether compiled kernels finish this many packets sooner."""
     if importlib.util.find_spec("numba") is None or packets_left < WORTH_LOADING:
         return False
-    return packets_left >= WORTH_COMPILING or (cache_directory() / _READY).is_file()
+    return packets_left >= WORTH_COMPILING or ready()
 
 
 @cache
@@ -67,23 +74,43 @@ def load() -> tuple[Vector, Kernel]:
 
     directory = cache_directory()
     keep = _usable(directory)
+    if keep and ready() and (directory / _READY).read_text() != _contents(directory):
+        # Damaged on disk: numba would fail on it, again and again.
+        for path in _files(directory):
+            path.unlink(missing_ok=True)
     settings: Any = numba.config
     settings.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
     compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
     for module in _MODULES:
         for function in module.KERNELS:
-            # Bounds are checked: captures are hostile input. References are not counted: a kernel makes no array and
-            # keeps none, and counting would take half the time.
-            compiled[function] = numba.njit(cache=True, nogil=True, boundscheck=True, error_model="numpy", _nrt=False)(
-                _linked(function, compiled)
-            )
+            compiled[function] = numba.njit(**_OPTIONS)(_linked(function, compiled))
     return _array, compiled.__getitem__
+
+
+def ready() -> bool:
+    """Whether the kernels lie compiled in the cache."""
+    return (cache_directory() / _READY).is_file()
 
 
 def mark_ready() -> None:
     """Say that the kernels lie compiled in the cache, so that smaller captures use them too."""
-    if _usable(cache_directory()):
-        (cache_directory() / _READY).touch(mode=0o600)
+    directory = cache_directory()
+    if _usable(directory):
+        contents = _contents(directory)
+        if not ready() or (directory / _READY).read_text() != contents:
+            write_text(directory / _READY, contents)
+
+
+def _contents(directory: Path) -> str:
+    """A digest of the compiled code."""
+    found = hashlib.sha256()
+    for path in _files(directory):
+        found.update(path.name.encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted(directory.rglob("*.nb[ci]"))
 
 
 def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Callable[..., Any]]) -> types.FunctionType:

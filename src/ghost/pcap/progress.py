@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS = 0.1
+_COMPILING = 30
 _WORTH_AN_ESTIMATE = 2.0
 """Seconds after which the time left is told."""
 
@@ -50,6 +51,9 @@ class Progress:
             done.bytes_total,
         )
         self._read_until = time.monotonic()
+        if done.stage == "compiling":
+            start = "\r\x1b[K" if self._moving else ""
+            self._stream.write(f"{start}{self._name}: compiling the analysis kernels once, about {_COMPILING} s\n")
         self._draw(force=done.stage == "compiling")
 
     def _speed(self) -> str:

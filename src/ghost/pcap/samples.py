@@ -124,8 +124,11 @@ class Samples:
             return
         starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
         names, counts = keys[starts], np.diff(np.r_[starts, len(keys)])
+        del keys
         known = np.fromiter(self._histograms, np.int64)
         grown = (counts > EXACT) | np.isin(names, known)
+        if not grown.any():
+            return
         for key, start, count in zip(
             names[grown].tolist(), starts[grown].tolist(), counts[grown].tolist(), strict=True
         ):
@@ -140,8 +143,12 @@ class Samples:
     def _columns(self) -> tuple[NDArray[np.uint64], Array]:
         """All samples that no histogram has taken, in order of key and value; the long ones apart."""
         if not self._ordered:
-            short = np.concatenate(self._packed) if self._packed else np.zeros(0, np.uint64)
-            self._packed.clear()
+            short = np.empty(sum(map(len, self._packed)), np.uint64)
+            stop = len(short)
+            while self._packed:  # each part goes as soon as it is copied: the two are never held at once
+                part = self._packed.pop()
+                short[stop - len(part) : stop] = part
+                stop -= len(part)
             short.sort()
             long = np.concatenate(self._long) if self._long else np.zeros((0, 2), np.int64)
             self._packed, self._long = [short], [long[np.lexsort((long[:, 1], long[:, 0]))]]

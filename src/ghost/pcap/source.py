@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
 _BLOCK = 1 << 20
-_BLOCKS = 8
+_BLOCKS = 4
 _WORTH_A_THREAD = 16 << 20
 
 

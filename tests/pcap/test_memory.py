@@ -1,0 +1,44 @@
+"""Memory grows with flows, never with packets."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap.analysis import analyse
+
+from .wire import ACK, PSH, Talk, pcap
+
+
+def capture(path: Path, packets: int) -> Path:
+    """Two connections that exchange small messages, so that every packet adds samples."""
+    talks = [Talk(client_port=40_000 + n).opened(1, 1) for n in range(2)]
+    for number in range(packets // 4):
+        talk = talks[number % 2]
+        at = 1 + 10 * (number // 2)
+        talk.c(at, at, PSH | ACK, 10, after_ms=1).s(at, at + 10, PSH | ACK, 10, after_ms=1)
+    path.write_bytes(pcap(record for talk in talks for record in talk.records))
+    return path
+
+
+def peak(path: Path) -> int:
+    tracemalloc.start()
+    try:
+        analyse(path, compile_kernels=False, buffer_bytes=1 << 16, batch_packets=512)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is small by design is made smaller still, or the captures would have to hold millions of packets.
+    monkeypatch.setattr("ghost.pcap.samples.EXACT", 100)
+    monkeypatch.setattr("ghost.pcap.samples._COMPACT_AT", 800)
+    analyse(capture(tmp_path / "first.pcap", 400), compile_kernels=False)
+    small, large = peak(capture(tmp_path / "small.pcap", 1_600)), peak(capture(tmp_path / "large.pcap", 6_400))
+    assert large < 1.1 * small
