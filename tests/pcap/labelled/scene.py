@@ -46,3 +46,7 @@ class Scenes(dict[str, Scene]):
             return play
 
         return keep
+
+
+FAULTS = Scenes()
+"""Filled by the modules of `faults`."""

@@ -1,0 +1,102 @@
+"""Scenes with a fault that TLS or HTTP tells of."""
+
+from __future__ import annotations
+
+import datetime
+
+from .. import messages
+from ..office import Exchange, Office, talk
+from ..scene import FAULTS
+from .usual import other_port
+
+
+def _failed_tls(office: Office, exchanges: list[Exchange], n: int, by_server: bool = True) -> None:
+    one = talk(office.client, office.server, 8443, exchanges, begin=1.0 + n, ends="open")
+    # The side that alerts closes at once.
+    office.world.later(1.5 + n, one.server.close if by_server else one.client.close)
+
+
+@FAULTS.add("tls_failure", "server_application")
+def version_refused(office: Office) -> None:
+    """The server speaks nothing that the client offers."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        hello = messages.client_hello(office.name("old"), messages.TLS_1_2, office.dice)
+        _failed_tls(office, [Exchange(hello, ((0.002, messages.alert("protocol_version")),), 0.001)], n)
+
+
+@FAULTS.add("tls_failure", "server_application")
+def certificate_expired(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    chain = certificate(office.name("shop"), office, days=-3)
+    for n in range(3):
+        hello = messages.client_hello(office.name("shop"), messages.TLS_1_2, office.dice)
+        flight = messages.server_flight(messages.TLS_1_2, office.dice, chain)
+        refusal = Exchange(messages.alert("certificate_expired"), ((9.0, b""),), 0.001)
+        _failed_tls(office, [Exchange(hello, ((0.002, flight),), 0.001), refusal], n, by_server=False)
+
+
+@FAULTS.add("tls_failure", "client")
+def client_certificate_refused(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        hello = messages.client_hello(office.name("partner"), messages.TLS_1_2, office.dice)
+        flight = messages.server_flight(messages.TLS_1_2, office.dice, asks_client=True)
+        key = messages.client_flight(messages.TLS_1_2, office.dice, office.dice.randbytes(700))
+        refusal = messages.alert(office.dice.choice(["bad_certificate", "unknown_ca"]))
+        _failed_tls(office, [Exchange(hello, ((0.002, flight),), 0.001), Exchange(key, ((0.002, refusal),), 0.001)], n)
+
+
+@FAULTS.add("tls_failure", "server_application")
+def hello_never_answered(office: Office) -> None:
+    """The hello is acknowledged and nothing follows."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        hello = messages.client_hello(office.name("hung"), messages.TLS_1_3, office.dice)
+        one = talk(
+            office.client, office.server, 8443, [Exchange(hello, ((99.0, b"x"),), 0.001)], begin=1.0 + n, ends="open"
+        )
+        office.world.later(11.0 + n, one.client.close)
+
+
+def certificate(name: str, office: Office, days: float) -> bytes:
+    """A self-signed certificate that expires `days` after the capture."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.fromtimestamp(1_700_000_000 + office.world.seed % 1000, datetime.UTC)
+    built = (
+        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+        .serial_number(1 + office.world.seed).not_valid_before(now - datetime.timedelta(days=400))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    )  # fmt: skip
+    return built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
+@FAULTS.add("http_5xx", "server_application")
+def backend_broken(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    status = office.dice.choice(
+        ["502 Bad Gateway", "503 Service Unavailable", "500 Internal Server Error", "504 Gateway Timeout"]
+    )
+    for n in range(4):
+        failing = [
+            Exchange(messages.get(office.name("shop")), ((0.02, messages.answer(300, status)),), 0.2) for _ in range(3)
+        ]
+        talk(office.client, office.server, 8080, failing, begin=1.0 + n)
+
+
+@FAULTS.add("http_slow", "server_application")
+def pages_late(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    for n in range(4):
+        slow = [
+            Exchange(messages.get(office.name("report")), ((office.dice.uniform(1.5, 4), messages.answer(5000)),), 0.2)
+            for _ in range(2)
+        ]
+        talk(office.client, office.server, 8080, slow, begin=1.0 + n)
