@@ -14,6 +14,8 @@ from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 
 MOST_BULK = 100
+MOST_PATHS = 50
+"""Directions between hosts looked at one by one, those with most trouble first."""
 Path = tuple[str, str]
 """Sender and receiver address."""
 
@@ -205,7 +207,7 @@ class Observed:
         """Directions in which something was lost, late or repeated."""
         sums = self._sums
         trouble = sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
-        for at in np.argsort(-trouble, kind="stable").tolist():
+        for at in np.argsort(-trouble, kind="stable")[:MOST_PATHS].tolist():
             if trouble[at] < min(threshold("loss.min_segments"), threshold("reordering.min_segments")):
                 return
             yield self._traffic_at(at)
