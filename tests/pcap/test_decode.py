@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import Analysis
 
-from .wire import ACK, CLIENT, SERVER, ethernet, ip, pcap, tcp, udp
+from .wire import ACK, CLIENT, MS, SERVER, ethernet, ip, pcap, tcp, udp
 
 SIX, OTHER_SIX = "2001:db8::1", "2001:db8::2"
 INNER = ip(CLIENT, SERVER, 6, tcp(40000, 443, 1, 1, ACK, b"hello"))
@@ -147,3 +147,18 @@ def test_a_damaged_packet_never_stops_the_analysis(
     for at, value in edits:
         changed[at % len(changed)] = value
     assert analysed(tmp_path_factory.getbasetemp(), bytes(changed[:keep]), link).summary.total_packets == 1
+
+
+def test_the_seed_of_the_address_table_changes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [
+        (n * MS, ethernet(ip(f"10.{n % 7}.{n % 250}.{n % 13}", "10.0.0.1", 17, udp(9, 9)))) for n in range(0, 3000, 2)
+    ]
+    records += [(n * MS, ethernet(ip(f"2001:db8::{n:x}", "2001:db8::1", 17, udp(9, 9)))) for n in range(3000)]
+    (tmp_path / "many.pcap").write_bytes(pcap(records))
+    found = []
+    for seed in (0, 1, 0xFFFFFFFF):
+        monkeypatch.setattr("secrets.randbits", lambda _, seed=seed: seed)
+        found.append(analyse(tmp_path / "many.pcap"))
+    assert found[0].udp is not None
+    assert found[0].udp.conversations_total > 2000
+    assert found[0].udp == found[1].udp == found[2].udp

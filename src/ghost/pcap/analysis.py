@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ class _Engine:
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._vector = vector
-        self._decoder = Decoder(vector, kernels)
+        self._decoder = Decoder(vector, kernels, seed=secrets.randbits(32))
         self._tally = Tally(vector, kernels)
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._flows: Followers

@@ -102,9 +102,12 @@ _UNKNOWN_RECORD = 4_096
 def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints, slots: Ints, counters: Ints) -> int:
     """The address's id; a new one where it was not seen before."""
     mask = len(slots) - 1
-    mixed = (w0 * 0x9E3779B1 ^ w1 * 0x85EBCA6B ^ w2 * 0xC2B2AE35 ^ w3 * 0x27D4EB2F) & 0xFFFFFFFF
+    # Of each run its own, so that nobody can choose addresses that all fall into one slot.
+    seed = counters[1]
+    mixed = (w0 + seed) * 0x9E3779B1 ^ (w1 + seed) * 0x85EBCA6B ^ (w2 + seed) * 0xC2B2AE35 ^ (w3 + seed) * 0x27D4EB2F
+    mixed = mixed & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
-    slot = (mixed ^ (mixed >> 13) ^ counters[1]) & mask
+    slot = (mixed ^ (mixed >> 13)) & mask
     while True:
         held = slots[slot]
         if held == 0:
