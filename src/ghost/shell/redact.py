@@ -23,7 +23,8 @@ from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps
 
-_MAX_PASSES = 8
+_PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
+_MAX_PASSES = 8  # and then everything
 _MAX_WRAPPINGS = 2
 
 
@@ -34,17 +35,28 @@ def redact(text: str) -> tuple[str, dict[str, Any]]:
     """
     counts: Counts = Counter()
     text = plain(text)
-    for _ in range(_MAX_PASSES):
+    for number in range(_MAX_PASSES):
         found: Counts = Counter()
-        text = _one_pass(text, found)
+        following = _one_pass(text, found)
         if not found:
             break
         counts += found
+        text = following if number < _PASSES_BY_WORD else _without_lines(text, following)
+    else:
+        text = MARKER
     return text, {
         "redactions_applied": bool(counts),
         "redaction_count": counts.total(),
         "redaction_categories": sorted(counts),
     }
+
+
+def _without_lines(text: str, following: str) -> str:
+    """The text without the lines that still change: each pass of such a line uncovers what the next one takes."""
+    before, after = text.split("\n"), following.split("\n")
+    if len(before) != len(after):
+        return MARKER
+    return "\n".join(line if line == changed else MARKER for line, changed in zip(before, after, strict=True))
 
 
 def plain(text: str) -> str:

@@ -60,7 +60,8 @@ def _layout(header: str) -> CellsOf | None:
     if "|" in header and _PIPED.fullmatch(header):
         return _piped_cells
     if _SEPARATED.fullmatch(header):
-        return _fields
+        columns = len(_fields(header))
+        return lambda row: _separated_cells(row, columns)
     if _ALIGNED.fullmatch(header):
         starts = [name.start() for name in _NAME.finditer(header)]
         tabs = "\t" in header
@@ -122,6 +123,13 @@ def _aligned_cells(row: str, starts: list[int]) -> list[Span] | None:
         cell = _CELL.match(row, start) if begins else None
         cells.append(cell.span() if cell is not None else (start, start))
     return cells
+
+
+def _separated_cells(row: str, columns: int) -> list[Span] | None:
+    """The fields of a row; none of a line with too few of them and a blank behind a comma: that is a sentence."""
+    fields = _fields(row)
+    sentence = any(row.startswith(" ", start) for start, _ in fields[1:])
+    return None if sentence and len(fields) < columns else fields
 
 
 def _tabbed_cells(row: str) -> list[Span]:

@@ -27,8 +27,10 @@ def _any_of(words: Iterable[str]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-_HEAD = re.compile(rf"(?<![\w.-])(?:{_any_of(_VOCABULARY['heads'])})(?![\w-])")
-_PROSE = re.compile(rf"(?<![\w.'-])(?:{_any_of(_VOCABULARY['prose'])})(?![\w'-])")
+_HEADS = frozenset(_VOCABULARY["heads"])
+_HEAD = re.compile(r"(?<![\w.-])[\w-]++")
+_PROSE = frozenset(_VOCABULARY["prose"])
+_SPOKEN = re.compile(r"(?<![\w.'-])[\w'-]++")
 _QUALIFIER = re.compile(
     rf"[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
     rf"|(?P<form>{_any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
@@ -77,16 +79,16 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     span, value = found.span(found.lastgroup), found[found.lastgroup]
     quoted = found.lastgroup != "bare"
     said = said or (weak and any(word in before for word in _TOLD_BY.get(name, ())))
-    if not _may_be_secret(value, quoted=quoted, certain=certain, said=said):
+    if not _may_be_secret(value, name, quoted=quoted, certain=certain, said=said):
         return None
     if said:
         return span
     if weak:
         return None
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
-    if _PROSE.search(around):
+    if _is_prose(around):
         return span if certain and is_mixed(value) else None
-    head = _HEAD.search(before)
+    head = next((word for word in _HEAD.finditer(before) if word[0] in _HEADS), None)
     if head is not None and (
         certain or (name in _INDENTED and (is_mixed(value) or not before[: head.start()].strip()))
     ):
@@ -103,11 +105,11 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
 def is_sentence(value: str) -> bool:
     """Whether a value is several words of prose."""
     lowered = value[:_LINE_REACH].lower()
-    return (
-        lowered.count(" ") >= 2
-        and _PROSE.search(lowered) is not None
-        and not any(c.isdigit() for c in value.split(" ")[0])
-    )
+    return lowered.count(" ") >= 2 and _is_prose(lowered) and not any(c.isdigit() for c in value.split(" ")[0])
+
+
+def _is_prose(lowered: str) -> bool:
+    return not _PROSE.isdisjoint(_SPOKEN.findall(lowered))
 
 
 def _behind_qualifiers(text: str, position: int, *, certain: bool) -> tuple[int, bool]:
@@ -125,9 +127,9 @@ def _behind_qualifiers(text: str, position: int, *, certain: bool) -> tuple[int,
 _TYPES = ("0", "5", "6", "7", "8", "9")
 
 
-def _may_be_secret(value: str, *, quoted: bool, certain: bool, said: bool) -> bool:
+def _may_be_secret(value: str, name: str, *, quoted: bool, certain: bool, said: bool) -> bool:
     bare = value.strip("\"'").rstrip(",.;:)")
-    if len(bare) < 3 or is_open(bare) or bare.lower() in _ORDINARY:
+    if len(bare) < 3 or is_open(bare) or bare.lower() in _ORDINARY or bare.lower() == name:
         return False
     if quoted or (said and not _NUMBER.fullmatch(bare)):
         return True
