@@ -105,13 +105,12 @@ def a_queue_that_never_drops(stage: Stage) -> None:
     stage.together()
 
 
-@scene(
-    "throughput_limited", "network",
-    Layout(back=Impairment(delay_ms=10, rate_mbit=4, queue_bytes=12_000)), at=_BOTH,
-)  # fmt: skip
+@scene("throughput_limited", "network", Layout(back=Impairment(delay_ms=10)), at=("client", "server"))
 def a_policer(stage: Stage) -> None:
-    """Four megabits a second and next to no queue: every burst above is cut off."""
-    _downloads(stage, 900_000, times=1)
+    """The kernel's token bucket on the router: four megabits a second, and every burst above is cut off."""
+    rate = "limit rate over 500 kbytes/second burst 50 kbytes"
+    stage.router.filter("forward", f"ip saddr {stage.server_ip} {rate} drop")
+    _downloads(stage, 1_300_000, times=1)
 
 
 @scene("mtu_black_hole", "network", Layout(back=Impairment(delay_ms=4, mtu=1380)))
