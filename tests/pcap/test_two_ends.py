@@ -344,9 +344,7 @@ def test_captures_that_share_no_packet_are_two_ends_only_if_that_is_certain(tmp_
     assert found is not None
     assert found.clock is None
     assert (way(found, "A").lost.count, way(found, "B").lost.count) == (20, 20)
-    assert ends_headline(found)[0].startswith(
-        "NO COMMON PACKETS: From A (10.0.1.4) to B nothing arrived of 20 packets"
-    )
+    assert ends_headline(found)[0].startswith("NO COMMON PACKETS: From A (10.0.1.4) to B nothing arrived of 20 packets")
 
 
 def test_a_capture_is_not_the_other_end_of_itself(tmp_path: Path) -> None:
@@ -366,3 +364,14 @@ def test_every_form_of_the_result_tells_the_same(tmp_path: Path) -> None:
     for text in (ends_headline(found)[0], "\n".join(ends_markdown(found)), str(ends_html(found))):
         assert "2 of 200 packets (1.0%) lost between A and B" in text
     assert "+12,345.000 ms" in ends_headline(found)[-1]
+
+
+def test_packets_of_very_large_captures_are_matched_only_when_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Wire()
+    conversation(path, packets=20)
+    a, b = path.files(tmp_path)
+    monkeypatch.setattr("ghost.pcap.two_ends.MOST_UNASKED", 30)
+    assert two_ends(a, b, analyse(a), analyse(b), certain=False) is None
+    assert two_ends(a, b, analyse(a), analyse(b), certain=True) is not None

@@ -30,6 +30,8 @@ _FEWEST, _LEAST_SHARE = 3, 0.01
 """Packets, and the share of the smaller capture, that both must hold to be taken for two ends of one path."""
 _TOGETHER_NS, _TOGETHER_SHARE = 5_000_000_000, 0.1
 """Captures that end this close to one another were stopped together: what the other then lacks was lost."""
+MOST_UNASKED = 3_000_000
+"""Packets of a capture up to which common packets are looked for without being asked: each takes 250 bytes."""
 _INITIAL_TTLS = (32, 64, 128, 255)
 NOTHING = Occurrences()
 
@@ -88,11 +90,14 @@ class TwoEnds:
 
 def two_ends(a: Path, b: Path, a_analysis: Analysis, b_analysis: Analysis, *, certain: bool) -> TwoEnds | None:
     """None where the captures do not share packets, unless it is `certain` that they are two ends of one path."""
-    if a_analysis.summary.sha256 == b_analysis.summary.sha256 or not (len_a := a_analysis.summary.total_packets):
+    len_a, len_b = a_analysis.summary.total_packets, b_analysis.summary.total_packets
+    if a_analysis.summary.sha256 == b_analysis.summary.sha256 or not len_a or not len_b:
+        return None
+    if not certain and max(len_a, len_b) > MOST_UNASKED:
         return None
     left, right = two_captures(a, b)
     found = match(left, right)
-    share = len(found.a) / max(min(len_a, b_analysis.summary.total_packets), 1)
+    share = len(found.a) / min(len_a, len_b)
     names = a_analysis.summary.file, b_analysis.summary.file
     if len(found.a) < _FEWEST or share < _LEAST_SHARE:
         return _nothing_arrived(left, right, names) if certain else None
