@@ -108,7 +108,8 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
     parser.add_argument(
         "--ends",
         action="store_true",
-        help="with --compare: the captures are the two ends of one path (found out by itself where they share packets and have at most three million each)",
+        help="with --compare: the captures are the two ends of one path (found out by itself where they share packets"
+        " and hold three million at most)",
     )
     parser.add_argument("--semantic-dir", type=Path, metavar="DIR", help="where semantic files go (default: here)")
     parser.add_argument("--report-dir", type=Path, metavar="DIR", help="where reports go (default: here)")
