@@ -15,7 +15,6 @@ import tempfile
 import types
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,8 @@ def worth_it(packets_left: float) -> bool:
 @cache
 def cache_directory() -> Path:
     """Where compiled kernels of exactly this version are kept; private to the user."""
+    from importlib.metadata import version  # a fifth of the start of a small capture, which asks for no kernels
+
     sources = hashlib.sha256()
     for module in (layout, *_MODULES):
         sources.update(Path(str(module.__file__)).read_bytes())
