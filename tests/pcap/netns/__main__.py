@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.pcap.netns import plays  # noqa: F401  # registers the scenes
 from tests.pcap.netns.scene import play
+from tests.pcap.netns.stage import NotWholeError
 
 LONGEST_SECONDS = 90
 
@@ -23,5 +24,9 @@ if __name__ == "__main__":
         signal.signal(number, _stop)
     signal.alarm(LONGEST_SECONDS)
     name, seed, directory = sys.argv[1:]
-    play(name, int(seed), Path(directory))
+    try:
+        play(name, int(seed), Path(directory))
+    except NotWholeError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(os.EX_TEMPFAIL)
     os._exit(0)  # threads that still wait for a path that loses everything end with the scene

@@ -164,6 +164,10 @@ def staged(seed: int, layout: Layout, directory: Path) -> Iterator[Stage]:
         stage.close()
 
 
+class NotWholeError(RuntimeError):
+    """The kernel dropped frames before tcpdump read them: the capture is no truth about the scene."""
+
+
 @dataclass
 class _Recording:
     space: Space
@@ -175,7 +179,7 @@ class _Recording:
 
     def __post_init__(self) -> None:
         # The ring has a slot of this size for each frame: no larger than frames are, or it overflows.
-        size = ["-s", "65535" if self.large_frames else "2048", "-B", "32768"]
+        size = ["-s", "65535", "-B", "131072"] if self.large_frames else ["-s", "2048", "-B", "32768"]
         command = ["tcpdump", "-i", self.device, "-n", "-U", "--immediate-mode", "-Z", "root", *size]
         self._tcpdump = self.space.start(*command, "-w", str(self.file), self.wanted, stderr=subprocess.PIPE)
         assert self._tcpdump.stderr is not None
@@ -190,7 +194,7 @@ class _Recording:
         self._tcpdump.send_signal(signal.SIGINT)
         _, said = self._tcpdump.communicate(timeout=10)
         if "0 packets dropped by kernel" not in said:
-            raise RuntimeError(f"the recording of {self.device} of {self.space.name} is not whole: {said.strip()}")
+            raise NotWholeError(f"the recording of {self.device} of {self.space.name} is not whole: {said.strip()}")
 
 
 def _wait_until_quiet(file: Path, quiet_s: float = 0.12, longest_s: float = 3.0) -> None:
