@@ -55,13 +55,13 @@ def a_router_that_drops(stage: Stage) -> None:
     _uploads(stage, 700_000)
 
 
-@scene("rto_loss", "network", Layout(there=Impairment(loss=0.25), back=Impairment(loss=0.1)), at=_BOTH)
+@scene("rto_loss", "network", Layout(there=Impairment(loss=0.3), back=Impairment(loss=0.1)), at=_BOTH)
 def loss_that_only_timers_repair(stage: Stage) -> None:
     """Questions and answers of one segment: no duplicate ACK ever tells of a loss."""
     port = stage.port()
     serve(stage.server, stage.server_ip, port, echo)
     ordinary = Ordinary(stage)
-    stage.beside(lambda: converse(stage.client, stage.server_ip, port, 8), times=4)
+    stage.beside(lambda: converse(stage.client, stage.server_ip, port, 12), times=4)
     ordinary.some(1)
 
 
