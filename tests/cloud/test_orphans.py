@@ -107,7 +107,7 @@ def test_old_captures_and_reports_are_stale_and_nothing_else_is(desk: MakeDesk) 
     captures = d.directory / "captures"
     captures.mkdir()
     ours = ["ghost_a.cap", "ghost_a.pcap", "ghost_a_semantic.json", "ghost_a_forensic_report.md", "ghost_a_report.html"]
-    ours += ["ghost_a_executive_summary.md", "ghost_a_vs_ghost_b_comparison.md"]
+    ours += ["ghost_a_executive_summary.md", "ghost_a_vs_ghost_b_comparison.md", "ghost_a_vs_ghost_b_comparison.html"]
     for name in [*ours, "mine.cap", "ghost_notes.txt", "ghosts.cap"]:
         _aged(captures / name, days=8)
     _aged(captures / "ghost_young.cap", days=6)

@@ -34,6 +34,7 @@ ARTIFACT_ENDINGS = (
     "_executive_summary.md",
     "_report.html",
     "_comparison.md",
+    "_comparison.html",
 )
 
 
