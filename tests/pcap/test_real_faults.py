@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,35 +36,51 @@ def _root() -> None:
         pytest.skip("network namespaces take root")
 
 
-def judged(names: list[str], directory: Path, capture: int = 0) -> dict[str, tuple[Scene, list[tuple[str, str, str]]]]:
+Judged = tuple[Scene, list[tuple[str, str, str]]]
+
+
+def wrong(names: list[str], directory: Path, is_right: Callable[[Judged], bool]) -> dict[str, Judged]:
+    """The scenes that are judged wrong, twice: a machine that starved a recording spoils it, and hardly ever alone."""
+    first = {name for name, result in judged(names, directory).items() if not is_right(result)}
+    if not first:
+        return {}
+    again = judged(sorted(first), directory / "again", at_once=1)
+    return {name: result for name, result in again.items() if not is_right(result)}
+
+
+def judged(names: list[str], directory: Path, at_once: int = 3) -> dict[str, Judged]:
     """What is found at the first place of recording: kind, blame, severity, most important first."""
-    places = play_all([(name, SEED + number) for number, name in enumerate(names)], directory, at_once=3)
+    places = play_all([(name, SEED + number) for number, name in enumerate(names)], directory, at_once=at_once)
     return {
         name: (
             SCENES[name],
-            [(f.kind, f.blame, f.severity) for f in find(analyse(place / f"{SCENES[name].at[capture]}.pcap"))],
+            [(f.kind, f.blame, f.severity) for f in find(analyse(place / f"{SCENES[name].at[0]}.pcap"))],
         )
         for name, place in zip(names, places, strict=True)
     }
+
+
+def is_named_first(result: Judged) -> bool:
+    scene, found = result
+    return found[0][:2] == (scene.kind, scene.blame)
+
+
+def is_healthy(result: Judged) -> bool:
+    return all(severity in ("LOW", "INFO") for _, _, severity in result[1])
 
 
 @pytest.mark.parametrize("names", groups(FAULTS), ids=lambda names: f"{names[0]}-to-{names[-1]}")
 def test_a_real_fault_is_the_first_finding_with_the_right_blame(names: list[str], tmp_path: Path) -> None:
     missed = {
         name: {"label": (scene.kind, scene.blame), "found": found}
-        for name, (scene, found) in judged(names, tmp_path).items()
-        if found[0][:2] != (scene.kind, scene.blame)
+        for name, (scene, found) in wrong(names, tmp_path, is_named_first).items()
     }
     assert not missed, json.dumps(missed, indent=1)
 
 
 @pytest.mark.parametrize("names", groups(HEALTHY), ids=lambda names: f"{names[0]}-to-{names[-1]}")
 def test_real_traffic_in_good_health_yields_nothing_above_low(names: list[str], tmp_path: Path) -> None:
-    raised = {
-        name: found
-        for name, (_, found) in judged(names, tmp_path).items()
-        if any(severity not in ("LOW", "INFO") for _, _, severity in found)
-    }
+    raised = {name: found for name, (_, found) in wrong(names, tmp_path, is_healthy).items()}
     assert not raised, json.dumps(raised, indent=1)
 
 
