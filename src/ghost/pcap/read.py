@@ -26,6 +26,8 @@ from ghost.pcap.vectors import Array, Kernel, Vector
 
 BUFFER_BYTES = 4 << 20
 BATCH_PACKETS = 16384
+_ENTRY_FRAMES = 4096
+"""Places to begin again lie at least so far apart: a hostile file makes batches of one packet."""
 
 _MAGIC = {
     b"\xd4\xc3\xb2\xa1": (False, 1000),
@@ -95,7 +97,14 @@ class CaptureReader:
         self._section_start = 0  # first interface of the current section
         self._big = False
         self.facts = FileFacts()
+        self._links = np.zeros(4, np.int64)
+        """Of the current section, a row an interface, as the kernel wants them."""
+        self._known = 0
         try:
+            if not path.is_dir() and path.exists() and not path.is_file():
+                raise CaptureError(
+                    f"cannot read {path}: it is a pipe or a device and can be read only once; save it to a file first"
+                )
             self._file = path.open("rb", buffering=0)
         except OSError as error:
             raise CaptureError(f"cannot read {path}: {error.strerror}") from error
@@ -228,11 +237,12 @@ class CaptureReader:
 
     def _pcapng(self) -> Iterator[Batch]:
         self.facts.format = "pcapng"
+        self._known = 0
         while True:
-            known = self.facts.interfaces[self._section_start :]
-            table = np.array([(_decoded_link(row[0]), *row[1:]) for row in known] or [(0, 1, 0, 0)], np.int64).ravel()
+            self._learn_interfaces()
             count = self._kernels(walk_pcapng)(
-                self._vector(self._buffer), self._start, self._stop, int(self._big), self._vector(table), len(known),
+                self._vector(self._buffer), self._start, self._stop, int(self._big), self._vector(self._links),
+                self._known,
                 self._vector(self._rows), self._frame, self._vector(self._out),
             )  # fmt: skip
             yield from self._advance(count)
@@ -245,6 +255,16 @@ class CaptureReader:
             elif not self._continues():
                 return
 
+    def _learn_interfaces(self) -> None:
+        """Only what is new: a file may have as many interfaces as packets."""
+        interfaces = self.facts.interfaces
+        while self._known < len(interfaces) - self._section_start:
+            if (self._known + 1) * 4 > len(self._links):
+                self._links = np.concatenate([self._links, np.zeros_like(self._links)])
+            link, *clock = interfaces[self._section_start + self._known]
+            self._links[self._known * 4 : self._known * 4 + 4] = (_decoded_link(link), *clock)
+            self._known += 1
+
     def _other_block(self) -> bool | None:
         """Take in a block that is no enhanced packet: True for a packet in row 0, None where the file ends."""
         start = self._start
@@ -254,7 +274,7 @@ class CaptureReader:
                 self._damaged()
                 return None
             self._big = mark == b"\x1a\x2b\x3c\x4d"
-            self._section_start = len(self.facts.interfaces)
+            self._section_start, self._known = len(self.facts.interfaces), 0
         order = ">" if self._big else "<"
         kind, size = struct.unpack_from(f"{order}II", self._buffer, start)  # type: ignore[arg-type]
         if size < 12 or size > LARGEST_RECORD:
@@ -313,8 +333,9 @@ class CaptureReader:
     def _advance(self, count: int) -> Iterator[Batch]:
         if count:
             if isinstance(self._stream, Plain | ReadAhead):
-                offset = self._stream.total - (self._stop - self._start)
-                self.facts.entries.append((self._frame, offset, self._section_start, self._big))
+                entries, offset = self.facts.entries, self._stream.total - (self._stop - self._start)
+                if not entries or self._frame - entries[-1][0] >= _ENTRY_FRAMES:
+                    entries.append((self._frame, offset, self._section_start, self._big))
             yield Batch(self._buffer, self._rows, count)
             self._rows[: count * PACKET] = 0
             self._frame += count

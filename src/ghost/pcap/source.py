@@ -13,6 +13,8 @@ from typing import BinaryIO, Protocol
 _BLOCK = 1 << 20
 _BLOCKS = 4
 _WORTH_A_THREAD = 16 << 20
+_SWOLLEN, _SWELLING = 128 << 20, 250
+"""Bytes, and times the compressed size, beyond which a compressed file is made to exhaust its reader."""
 
 
 class Source(Protocol):
@@ -117,29 +119,67 @@ def hashed(raw: BinaryIO, size: int) -> Iterator[Plain | ReadAhead]:
 class Gunzip:
     """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
 
-    def __init__(self, head: bytes, compressed: Source) -> None:
+    def __init__(self, head: bytes, compressed: Plain | ReadAhead) -> None:
         self._compressed = compressed
         self._pending = head
         self._inflate = zlib.decompressobj(wbits=31)
+        self._damage: zlib.error | None = None
+        self._total = 0
 
     def readinto(self, buffer: memoryview) -> int:
-        """Raises EOFError or zlib.error where the file is damaged."""
+        """Raises EOFError or zlib.error where the file is damaged, or swells as no capture does."""
         while True:
-            data = self._inflate.decompress(self._pending, len(buffer))
-            self._pending = self._inflate.unconsumed_tail
-            if data:
-                buffer[: len(data)] = data
-                return len(data)
+            if self._damage is not None:
+                raise self._damage
             if self._inflate.eof:
-                # Members may follow one another, and zeros may pad the last.
-                self._pending = (self._inflate.unused_data or self._more()).lstrip(b"\0")
-                if not self._pending:
+                if not self._next_member():
                     return 0
-                self._inflate = zlib.decompressobj(wbits=31)
             elif not self._pending:
                 self._pending = self._more()
                 if not self._pending:
                     raise EOFError("it ends before its end marker")
+            data = self._inflated(len(buffer))
+            if data:
+                self._total += len(data)
+                if self._total > max(_SWOLLEN, self._compressed.total * _SWELLING):
+                    raise EOFError(f"it swells to more than {_SWELLING} times its size, which packets do not")
+                buffer[: len(data)] = data
+                return len(data)
+
+    def _next_member(self) -> bool:
+        """Members may follow one another, and zeros may pad them."""
+        self._pending = self._inflate.unused_data.lstrip(b"\0")
+        while not self._pending:
+            more = self._more()
+            if not more:
+                return False
+            self._pending = more.lstrip(b"\0")
+        self._inflate = zlib.decompressobj(wbits=31)
+        return True
+
+    def _inflated(self, most: int) -> bytes:
+        before = self._inflate.copy()
+        try:
+            data = self._inflate.decompress(self._pending, most)
+        except zlib.error as damage:
+            self._damage = damage
+            return self._sound_part(before)
+        self._pending = self._inflate.unconsumed_tail
+        return data
+
+    def _sound_part(self, inflate: zlib._Decompress) -> bytes:
+        """What comes out before the damaged byte: zlib throws it away with the error."""
+        data, at = bytearray(), 0
+        for step in (1 << 12, 1 << 6, 1):
+            while True:
+                before = inflate.copy()
+                try:
+                    data += inflate.decompress(self._pending[at : at + step])
+                except zlib.error:
+                    inflate = before
+                    break
+                at += step
+        return bytes(data)
 
     def _more(self) -> bytes:
         piece = bytearray(1 << 16)

@@ -33,9 +33,9 @@ def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[s
     rows, complete = _who_talks(analysis)
     for detail in DETAILS:
         document = {"capture": capture, "findings": [finding_entry(finding, detail) for finding in findings]}
-        if estimated_tokens(dump(document)) <= FINDINGS_TOKENS:
+        if estimated_tokens(dump(document, ascii_only=True)) <= FINDINGS_TOKENS:
             return _with_conversations(document, rows, complete)
-    while estimated_tokens(dump(document)) > FINDINGS_TOKENS and len(document["findings"]) > 1:
+    while estimated_tokens(dump(document, ascii_only=True)) > FINDINGS_TOKENS and len(document["findings"]) > 1:
         document["findings"].pop()  # type: ignore[attr-defined]
         document["omitted"] = len(findings) - len(document["findings"])  # type: ignore[assignment]
     return _with_conversations(document, rows, complete)
@@ -51,7 +51,7 @@ def _with_conversations(
         whole_lists = [protocol for protocol in complete if protocol not in cut]
         listed = {"conversations_complete": whole_lists, "conversations": list(rows[:kept])}
         whole = {**document, **listed}
-        if estimated_tokens(dump(whole)) <= FINDINGS_TOKENS:
+        if estimated_tokens(dump(whole, ascii_only=True)) <= FINDINGS_TOKENS:
             return whole
     return document
 

@@ -16,6 +16,9 @@ MOST_TOKENS = 8_000
 _LEAST = 3
 """Entries that a list keeps to reach the aim; to keep the limit it may come down to one."""
 
+_LEAST_FINDINGS = 8
+"""The same for findings; the least important give way."""
+
 _SECTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "arp": transport.arp_section,
     "icmp": transport.icmp_section,
@@ -41,10 +44,12 @@ def semantic(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
     cut(document, AIM_TOKENS - _tokens({"findings": told}), _LEAST)
     for detail in DETAILS:
         told = [finding_entry(finding, detail) for finding in findings]
-        if _tokens({**document, "findings": told}) <= MOST_TOKENS:
+        if _tokens({**document, "findings": told}) <= AIM_TOKENS:
             return {**document, "findings": told}
-    cut(document, MOST_TOKENS // 2, 1)
-    while told and _tokens({**document, "findings": told}) > MOST_TOKENS:
+    cut(document, max(AIM_TOKENS - _tokens({"findings": told}), 0), 1)
+    while told and _tokens({**document, "findings": told}) > (
+        AIM_TOKENS if len(told) > _LEAST_FINDINGS else MOST_TOKENS
+    ):
         told.pop()
         document["findings_omitted"] = len(findings) - len(told)
     return {**document, "findings": told}
