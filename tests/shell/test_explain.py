@@ -32,6 +32,13 @@ ROOTS = ["/tmp/captures"]
         ("nc -zv -w 3 10.0.0.5 443", "curl -v -m 10 -o /dev/null http://10.0.0.5:443/"),
         ("nc -zv 127.0.0.1 2375", None),  # the form there is would lead to a control service
         ("hostname -I", "ip -br addr"),
+        ("curl -sL http://a.example", "curl -s http://a.example"),
+        ("nslookup", None),
+        ("dig +https @10.0.0.4 a.example", "dig @10.0.0.4 a.example"),
+        ("ping -c 1 $(id)", None),
+        ("resolvectl 'flush'-caches", None),
+        ("ethtool -K eth0 tso off", None),
+        ("tracepath 10.0.0.1 10.0.0.2", None),
         ("az vm list --out table", "az vm list --output table"),
         (
             "az network vpn-connection list -g g",
@@ -54,6 +61,23 @@ def test_the_nearest_safe_command_changes_options_and_never_what_is_asked(comman
     if safe_form is not None:
         assert decide(safe_form, None).classification == "SAFE"
         assert safe_form in told["fix"]
+
+
+@pytest.mark.parametrize(
+    ("command", "difference"),
+    [
+        ("curl -sL http://a.example", "(not the same command: without -L)"),
+        ("sudo ping -f 10.0.0.1 | grep x", "without sudo, without -f, with -c 4, without what stands behind |"),
+        ("nc -zv -w 3 10.0.0.5 443", "it is curl, which tells much the same"),
+        ("/usr/bin/ss -tln", None),
+    ],
+)
+def test_a_safe_form_is_never_passed_off_as_the_command_that_was_asked_for(
+    command: str, difference: str | None
+) -> None:
+    fix = explain(command, ROOTS)["fix"]
+
+    assert difference in fix if difference else "not the same" not in fix
 
 
 def test_the_parse_is_that_of_the_program() -> None:

@@ -7,6 +7,7 @@ options that are not SAFE, and what a table requires is added; a word that says 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -47,7 +48,7 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
         "variables": dict(decision.variables),
         "parse": _parsed(line, decision),
         "safe_form": safe_form,
-        "fix": _fix(decision, safe_form),
+        "fix": _fix(decision, safe_form, line),
     }
 
 
@@ -59,7 +60,7 @@ def _tables() -> Mapping[str, Grammar]:
         return built_in()
 
 
-def _fix(decision: Decision, safe_form: str | None) -> str | None:
+def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | None:
     if decision.classification == SAFE:
         return None
     if decision.classification == FORBIDDEN:
@@ -67,10 +68,34 @@ def _fix(decision: Decision, safe_form: str | None) -> str | None:
     if decision.rule.startswith("policy:"):
         return "Mend the policy file that is named above; until then no command is SAFE, and none runs."
     if safe_form is not None:
-        return f"This would be SAFE: {safe_form}"
+        changes = _changes(line, decision, parse(safe_form).words)
+        return f"This would be SAFE: {safe_form}" + (f"  (not the same command: {changes})" if changes else "")
     if decision.problem is not None:
         return "It cannot run as written, approved or not: write one plain command."
     return "Nothing near it is SAFE: a person may approve it once, or another command may tell the same."
+
+
+def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> str:
+    """In words, what the SAFE command leaves out of the one that was asked for, and what it adds."""
+    written = line.segments[0]
+    asked = _unwrapped(written, decision)
+    if asked[0] != words[0]:
+        return f"it is {words[0]}, which tells much the same"
+    before, after = Counter(_pieces(asked)), Counter(_pieces(words))
+    told = [f"without {name}"] if (name := written[0].rpartition("/")[2]) in _WRAPPERS else []
+    if left_out := list((before - after).elements()):
+        told.append(f"without {shlex.join(left_out)}")
+    if added := list((after - before).elements()):
+        told.append(f"with {shlex.join(added)}")
+    if line.operators and (line.segments[1:] or line.targets):
+        told.append(f"without what stands behind {line.operators[0]}")
+    return ", ".join(told)
+
+
+def _pieces(words: Sequence[str]) -> Iterator[str]:
+    """Options one by one, joined letters too, and the words that are none."""
+    for part in _parts(words):
+        yield from (text for text in (part.option, part.value) if text is not None)
 
 
 def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
@@ -184,13 +209,21 @@ def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     yield from _with_one_less(words)
     if words[0] == "az":
         return
+    grammar = _tables().get(words[0])
     for addition in _ADDITIONS:
-        if addition[0] not in words:
+        if grammar is not None and addition[0] not in words and _takes(grammar, *addition):
             yield (words[0], *addition, *words[1:])
     if words[0] == "curl":
         for index, word in enumerate(words[1:], start=1):
             if not word.startswith("-") and "." in word and "://" not in word and "/" not in words[index - 1]:
                 yield (*words[:index], f"http://{word}", *words[index + 1 :])
+
+
+def _takes(grammar: Grammar, option: str, value: str | None = None) -> bool:
+    """Whether it is an option of the program with that value or without one: else it would swallow a word."""
+    if value is None:
+        return option in grammar.flags or option in grammar.optional
+    return option in grammar.values
 
 
 def _az_reads_near(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -225,7 +258,7 @@ def _with_one_less(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             if len(word) > 2 and grammar.clusters and not word.startswith("--"):
                 for letter in range(1, len(word)):
                     yield (*words[:index], word[:letter] + word[letter + 1 :], *words[index + 1 :])
-        is_unknown = grammar is None or word not in grammar.flags
+        is_unknown = grammar is None or not (word in grammar.flags or "=" in word or word.startswith(grammar.joined))
         without_next = (*words[:index], *words[end + 1 :])
         if is_unknown and end == index + 1 and not all(other.startswith("-") for other in without_next[1:]):
             yield without_next  # an unknown option may have had a value

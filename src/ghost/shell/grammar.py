@@ -10,7 +10,8 @@ must match and that must not, and they are checked when it is loaded.
     joined      prefixes of options that take a value by '=' alone: dig's +name=value, nslookup's -name=value
     optional    valued options whose value may be left out: lsof -i, lsof -i :443
     options_first  no option after the first operand       repeatable  valued options allowed more than once
-    requires    [{any, why}]: one of these must be there   only_with   option = [others, one of which must be there]
+    requires    [{any, why}]: one of these must be there   only_with   option = [others, one of which must be there:
+                                                                       "-o /dev/null", "-I without -X GET"]
     not_with    option = [others, none of which may be there]
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
     forms       [{lead, pairs, words, operands, at_least, at_most}] where the first operands are sub-commands
@@ -215,7 +216,7 @@ class Grammar:
             if not options & seen:
                 return self._refuse("requires " + " or ".join(sorted(options)), why)
         for option, others in self.only_with.items():
-            if option in seen and not seen.intersection(others):
+            if option in seen and not any(_is_met(other, seen) for other in others):
                 return self._refuse(f"option {option}", f"{option} is SAFE only together with {' or '.join(others)}.")
         for option, others in self.not_with.items():
             if option in seen and (both := seen.intersection(others)):
@@ -238,6 +239,11 @@ class Grammar:
 
     def _refuse(self, rule: str, reason: str) -> Refusal:
         return Refusal(f"{self.program}: {rule}", f"{self.program} is allowed, but {reason}")
+
+
+def _is_met(condition: str, seen: set[str]) -> bool:
+    there, _, absent = condition.partition(" without ")
+    return there in seen and absent not in seen
 
 
 def _shown(value: str) -> str:
