@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SCENARIO ?= wire-loss
 
-.PHONY: demo test lint types contract bench bench-pcap clean lock
+.PHONY: demo test lint types contract bench bench-pcap fuzz clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
@@ -29,6 +29,13 @@ bench: $(VENV)/.ready-dev
 # Minutes, 4 GB below the temporary directory, and tshark.
 bench-pcap: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks pcap
+
+# The better part of an hour on one core; atheris is wanted by nothing else. RUNS=1000 for a short look.
+RUNS ?= 25000
+fuzz: $(VENV)/.ready-dev
+	@$(PIP) install "atheris>=3.0"
+	$(BIN)/python -m benchmarks.pcap_fuzz hypothesis --runs $(RUNS)
+	$(BIN)/python -m benchmarks.pcap_fuzz atheris --runs $(RUNS)
 
 # Both locks hold hashes and no index address; uv is a development tool only.
 lock:

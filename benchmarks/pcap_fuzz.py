@@ -208,6 +208,8 @@ def with_atheris(fuzz: Fuzz, seeds: list[list[Record]], runs: int, number: int, 
     def one(data: bytes) -> None:
         fuzz.run(data, originals[len(data) % len(originals)])
         report()
+        # Atheris ends the process by itself, with success where nothing was raised.
+        assert fuzz.count.runs < runs or not fuzz.count.failures, fuzz.count
 
     atheris.Setup(
         [sys.argv[0], f"-runs={runs}", f"-seed={number}", "-max_len=70000", "-timeout=120", "-rss_limit_mb=3000",
