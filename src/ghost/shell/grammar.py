@@ -121,6 +121,8 @@ class Grammar:
     operands_are_urls: bool
     sentence: Check | None
     prefixes: tuple[str, ...]
+    longest_word: int | None = None
+    """Of a user's table, whose expressions were judged for words of at most that length."""
 
     def read(self, words: Sequence[str]) -> tuple[Part, ...]:
         """The command behind the program's name, as the program itself takes it apart."""
@@ -175,6 +177,8 @@ class Grammar:
         """Why these words, the program's name first, are not SAFE; their operands when they are."""
         if len(words) == 2 and words[1] in self.alone:
             return ()
+        if self.longest_word is not None and len(max(words, key=len)) > self.longest_word:
+            return self._refuse("length", f"a word of it has more than {self.longest_word} characters.")
         operands: list[str] = []
         seen: set[str] = set()
         for part in self.read(words):
@@ -227,7 +231,7 @@ class Grammar:
         forms = [form for form in self.forms if form.leads(operands)]
         faults = [form.fault(operands, roots) for form in forms]
         if None in faults:
-            reason = self.sentence(" ".join(operands), roots) if self.sentence is not None and operands else None
+            reason = self._fault_of_sentence(" ".join(operands), roots) if operands else None
             return self._refuse("filter", f"the filter {_shown(' '.join(operands))} {reason}.") if reason else None
         shown = " ".join(operands[:3])
         for words in (" ".join(operands[:2]), *operands[:1], *operands[1:3]):
@@ -236,6 +240,13 @@ class Grammar:
         if faults:
             return self._refuse("operand", f"{faults[-1]}.")
         return self._refuse("operand", f"{_shown(shown)} is not a form of it that is known to only read.")
+
+    def _fault_of_sentence(self, sentence: str, roots: Roots) -> str | None:
+        if self.sentence is None:
+            return None
+        if self.longest_word is not None and len(sentence) > self.longest_word:
+            return f"has more than {self.longest_word} characters"
+        return self.sentence(sentence, roots)
 
     def _refuse(self, rule: str, reason: str) -> Refusal:
         return Refusal(f"{self.program}: {rule}", f"{self.program} is allowed, but {reason}")
