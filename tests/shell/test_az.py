@@ -19,7 +19,7 @@ from ghost.azure import catalogue
 from ghost.errors import ConfigurationError
 from ghost.shell import az
 from ghost.shell.az import parse_reads, reads
-from ghost.shell.az_queries import first_secret, secret_field, takes_only
+from ghost.shell.az_queries import fault_of_query, first_secret, secret_field, takes_only
 from ghost.shell.classify import decide
 
 CORPORA = Path(__file__).parent.parent / "corpora"
@@ -292,6 +292,109 @@ def test_a_query_that_takes_no_secret_is_safe(query: str) -> None:
     assert decide(f"az vm list --query {shlex.quote(query)}").classification == "SAFE"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "az network vpn-connection show -g g -n c --query=name --query '*'",
+        "az network vpn-connection show -g g -n c --query name --query=name",
+        "az network vnet-gateway list -g g --query=[].name --query '[].vpnClientConfiguration'",
+        "az webapp show -g g -n w --query=name --query 'siteConfig.*'",
+        "az network express-route show -g g -n c --query=name --query 'values(@)'",
+        "az --query name network vpn-connection show -g g -n c --query '*'",
+        "az network vnet-gateway list -g g -o table --output=json",
+        "az vm show -g g --name a -n b",
+    ],
+)
+def test_no_option_of_one_value_stands_twice_since_the_last_one_counts(command: str) -> None:
+    assert decide(command).classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("*", "*.name", "[].*", "[].settings.*", "{a:*}", "[ * ]", "values(@)", "values (@)", "length(values(@))"),
+        *("to_string(@)", "reverse(to_string(@))", "map(&join('',values(@)),@)", "merge(a,b)", "to_array(@)"),
+        *(
+            "reverse(name)",
+            "reverse([0].name)",
+            "reverse(sort([].name)[0])",
+            "join('x',[].name)",
+            "join('',['a',name])",
+        ),
+        *("[?contains(to_string(@),'pw=a')]", "[?contains(@,'a')]", '[?starts_with(`"a"`, name)]', '"values"(@)'),
+    ],
+)
+def test_a_query_that_drops_names_or_rewrites_values_is_asked(query: str) -> None:
+    assert fault_of_query(query) is not None
+    assert decide(f"az vm list --query {shlex.quote(query)}").classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("@", "[*].name", "(a || b).name", "[?destinationPortRange=='*']", "[?length(nics) > `1`].name"),
+        *("[?contains(['Allow','Deny'], access)].name", "[?contains(@.name, 'x')]", "max_by(@, &priority).name"),
+        *("reverse(sort_by([?x=='(*'], &priority))[0].name", "join(', ', [?access=='Deny'].name)"),
+        *("join(',', [a, b])", "[].{p:portRange || join(',', portRanges)}", "not_null(a, b)", "keys(tags)"),
+    ],
+)
+def test_a_query_that_keeps_names_and_values_is_safe(query: str) -> None:
+    assert decide(f"az vm list --query {shlex.quote(query)}").classification == "SAFE"
+
+
+JMESPATH_PIECES = [
+    *(
+        "name",
+        "key",
+        "tags",
+        "[]",
+        "[*]",
+        "[0]",
+        "*",
+        "@",
+        ".",
+        ",",
+        "(",
+        ")",
+        "{a:",
+        "}",
+        "'x'",
+        "`1`",
+        "values(",
+        "|",
+    ),
+    *(
+        "to_string(",
+        "join(",
+        "','",
+        "reverse(",
+        "sort(",
+        "contains(",
+        "[?",
+        "]",
+        "keys(",
+        "not_null(",
+        " ",
+        "map(",
+        "&",
+    ),
+]
+
+
+@settings(deadline=None, max_examples=1500)
+@given(st.lists(st.sampled_from(JMESPATH_PIECES), min_size=1, max_size=10).map("".join))
+def test_what_an_accepted_query_shows_has_the_secrets_name_beside_it(query: str) -> None:
+    if fault_of_query(query) is not None:
+        return
+    answer = {"name": "n", "tags": {"key": "SECRET", "more": {"key": "SECRET"}}, "list": [{"key": "SECRET"}]}
+    for context in (answer, [answer]):
+        try:
+            shown = json.dumps(jmespath.search(query, context))
+        except jmespath.exceptions.JMESPathError:
+            continue
+        assert shown.count("SECRET") == shown.count('"key": "SECRET"')
+
+
 SECRET_PIECES = [
     *("sharedKey", "name", "key", "Key", "vault", '"', "'", "`", "\\", "u006bey", "\\u006b", "ey", ".", "[?"),
     *("]", "==", ":", "(", "é", "_", "-", " ", "tok", "en", "sas", "Url", "K"),
@@ -341,6 +444,55 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
 )
 def test_a_graph_query_tells_which_resources_there_are_and_no_property_of_them(query: str, safe: bool) -> None:
     assert (decide(f"az graph query -q {shlex.quote(query)} -o json").classification == "SAFE") is safe
+
+
+LOGS = "az monitor log-analytics query -w w --analytics-query "
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "AzureActivity | where TimeGenerated > ago(1h) and Level !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
+        "let t = ago(1d); Heartbeat | where TimeGenerated > t | summarize arg_max(TimeGenerated, *) by Computer",
+        "A | join kind=inner (B | where x has_any ('a')) on $left.X == $right.Y | extend r = a * b | project-away b",
+        "union A, B | where TimeGenerated between (datetime(2026-01-01T10:00:00Z) .. now()) | top 5 by n desc",
+        r"A | where Url has 'https://x' and m matches regex @'\d+' | extend k = Properties_d['code'] | distinct k",
+    ],
+)
+def test_a_query_of_logs_that_keeps_names_and_values_is_safe(query: str) -> None:
+    assert decide(LOGS + shlex.quote(query)).classification == "SAFE"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("A | extend x = reverse(m)", "A | project substring(m, 0, 1)", "A | extend x = tostring(properties.a)"),
+        *("A | extend x = strcat(a, b)", "A | parse m with * 'x' y", "A | extend x = extract('a', 0, m)"),
+        *(
+            "A | extend bag_keys(p)",
+            "A | project treepath(p)",
+            "A | extend x = hash_sha256(m)",
+            "A | extend pack_all()",
+        ),
+        *("A | extend base64_encode_tostring(m)", "A | where * has 'x'", "A | where x == 'a' and * has 'b'", "union *"),
+        *("search 'pw'", "let x = search 'a'; x", "A | union (search 'a')", "A | evaluate bag_unpack(p)", "A // x"),
+        *("A | project x = SharedKey", "A | project x = p.sharedKey", "A | project x = p['sharedKey']", "set x; A"),
+        *(
+            r"A | extend x = p['\u006bey']",
+            "A | project x = p[tolower('KEY')]",
+            "workspace('x').A | take 1",
+            "A | invoke f()",
+        ),
+        *(
+            "externaldata(x:string)['https://a.example']",
+            ".drop table x",
+            "A | where x == ```a```",
+            "A | where x has 'a",
+        ),
+    ],
+)
+def test_a_query_of_logs_that_drops_names_rewrites_values_or_leaves_the_workspace_is_asked(query: str) -> None:
+    assert decide(LOGS + shlex.quote(query)).classification == "RISKY"
 
 
 def test_a_gateway_is_listed_as_a_table_which_leaves_out_what_is_nested() -> None:

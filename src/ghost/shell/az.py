@@ -4,7 +4,8 @@ An az command is SAFE when its leading words are a read, every option is known f
 and spelled in full, no word is left over and no value names a file with `@`. A read is a command whose HTTP methods
 are GET and HEAD alone, or one that a reviewed list holds; `az_risky_reads.toml` takes away what yields secrets or acts.
 The verb of a command can only make it RISKY; it makes nothing SAFE. A `--query` may take no field that is named like a
-secret, and a read whose whole answer holds one needs a `--query` of listed fields alone.
+secret nor leave names out, and a read whose whole answer holds one needs a `--query` of listed fields alone. No option
+of one value may stand twice: az takes the last, and a reader the first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 from ghost.azure import Arity, Catalogue, Command, Option, catalogue, parse_options
 from ghost.errors import ConfigurationError
-from ghost.shell.az_queries import secret_field, takes_only
+from ghost.shell.az_queries import fault_of_query, takes_only
 from ghost.shell.grammar import Refusal
 from ghost.shell.parse import parse
 from ghost.shell.values import Check, Roots, parse_type
@@ -57,9 +58,10 @@ class Reads:
         """Why `az ...` is not SAFE; None when it is."""
         if len(words) == 2 and words[1] in self.alone:
             return None
+        given: dict[str, str] = {}
         position = 1
         while position < len(words) and words[position].startswith("-"):
-            taken = _take(self.everywhere, self.risks, "", words, position)
+            taken = _take(self.everywhere, self.risks, "", words, position, given)
             if isinstance(taken, Refusal):
                 return taken
             position += taken
@@ -71,11 +73,11 @@ class Reads:
         if options is None or path.count(" ") != position - start - 1:  # 'vm list' in quotes is no path
             return None if self._is_help(path, words[position:]) else self._not_a_read(path)
         while position < len(words):
-            taken = _take(options, self.risks, path, words, position)
+            taken = _take(options, self.risks, path, words, position, given)
             if isinstance(taken, Refusal):
                 return taken
             position += taken
-        return None if {"--help", "-h"} & set(words) else _fault_of_queries(path, self.risks, words)
+        return None if {"--help", "-h"} & set(words) else _fault_of_answer(path, self.risks, given)
 
     def options(self, path: str) -> Mapping[str, Allowed] | None:
         """The options that the read at this path may have, by every spelling; None where it is no read."""
@@ -138,9 +140,14 @@ class Reads:
 
 
 def _take(
-    options: Mapping[str, Allowed], risks: Risks, path: str, words: Sequence[str], position: int
+    options: Mapping[str, Allowed],
+    risks: Risks,
+    path: str,
+    words: Sequence[str],
+    position: int,
+    given: dict[str, str],
 ) -> int | Refusal:
-    """Judge the option at `position` with its values; how many words it takes."""
+    """Judge the option at `position` with its values, noting in `given` what has one; how many words it takes."""
     word = words[position]
     name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
     option = options.get(name)
@@ -161,6 +168,10 @@ def _take(
     for value in values:
         if reason := _fault_of_value(option, value):
             return _refuse(name, f"has the value {value[:80]!r}, which {reason}.")
+    if option.arity in ("one", "optional"):
+        if option.name in given:
+            return _refuse(name, "is given twice; only the last one counts. Give it once.")
+        given[option.name] = values[0] if values else ""
     return width
 
 
@@ -173,26 +184,19 @@ def _fault_of_value(option: Allowed, value: str) -> str | None:
     return option.check(value, _NO_ROOTS) if option.check else None
 
 
-def _fault_of_queries(path: str, risks: Risks, words: Sequence[str]) -> Refusal | None:
-    """Redaction goes by the names of fields, which a --query leaves out: so it may not ask for secrets by name."""
-    queries = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--query"]
-    queries += [word.partition("=")[2] for word in words if word.startswith("--query=")]
-    for query in queries:
-        if field := secret_field(query):
-            return _refuse("--query", f"takes the field {field[:80]}, which looks like a secret.")
+def _fault_of_answer(path: str, risks: Risks, given: Mapping[str, str]) -> Refusal | None:
+    """Redaction goes by the names of fields, which a --query may leave out: so it may neither ask for secrets by name
+    nor drop names."""
+    query = given.get("--query")
+    if query is not None and (fault := fault_of_query(query)):
+        return _refuse("--query", f"{fault}.")
     projected = risks.projected.get(path)
-    if projected is None or any(takes_only(projected.fields, query) for query in queries[-1:]):
+    if projected is None or (query is not None and takes_only(projected.fields, query)):
         return None
-    if projected.in_table and not queries and _formats(words) == ["table"]:
+    if projected.in_table and query is None and given.get("--output") == "table":
         return None
     why = f"az {path} only reads, but it {projected.why}. SAFE is a --query of these fields alone: "
     return Refusal("az: whole answer", f"{why}{' '.join(sorted(projected.fields))}.")
-
-
-def _formats(words: Sequence[str]) -> list[str]:
-    return [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-o", "--output")] + [
-        word.partition("=")[2] for word in words if word.startswith("--output=")
-    ]
 
 
 def _unknown_option(name: str, options: Mapping[str, Allowed], risks: Risks, path: str) -> Refusal:

@@ -1,4 +1,10 @@
-"""What a `--query` of az takes from an answer: fields named like secrets, or nothing but listed fields."""
+"""What a `--query` of az takes from an answer: fields named like secrets, values without their names, or nothing but
+listed fields.
+
+Redaction knows most secrets by the name beside them and the rest by their shape. `*` and `values` drop the names;
+`to_string`, `map`, `reverse` and `join` make one text of many values, of another shape; `contains` of a whole answer
+asks for its letters. So a query may call what leaves names and shapes alone, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +46,40 @@ _DEEPER = rf"{_PATH}(?:\.(?:{_several(_PATH)}))?"
 _PROJECTION = re.compile(rf"(?:(?:{_INDEX})++\.)?(?:{_DEEPER}|{_several(_DEEPER)})(?: ?\| ?{_INDEX})?")
 """Paths of names, alone, side by side or one level deeper; every value of it ends in a name."""
 _TAKEN = re.compile(rf"({_NAME})(?! ?:)")
+
+
+_TEXTS = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`"""
+_WORD = r"[A-Za-z_]\w*+"
+_STEP = rf"\.{_WORD}|\[(?:\*|-?[0-9]{{0,4}})\]"
+_NAMED = rf"(?:@\.)?{_WORD}(?:{_STEP})*+"
+_LISTED = r"\[ ?'[^'\\]*+'(?: ?, ?'[^'\\]*+')*+ ?\]"
+_FILTER = r"\[\?(?:[^\[\]()'`\"*]|'[^'\\]*+')*+\]"
+_JOINED = rf"(?:{_WORD}|\[\*?\]|{_FILTER})(?:{_STEP}|{_FILTER})*+|\[ ?{_NAMED}(?: ?, ?{_NAMED})*+ ?\]"
+_FUNCTIONS = "length|sort|sort_by|max_by|min_by|keys|not_null|type|to_number|sum|avg|max|min|abs|ceil|floor"
+_KEEPS_NAMES = re.compile(
+    rf"""(?:[^'`"*(A-Za-z_]++|{_TEXTS}|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?!\s*\()|{_WORD}(?!\s*\()|(?<=\[)\*(?=\])"""
+    rf"""|(?:{_FUNCTIONS})\(|\((?!\*)|(?:contains|starts_with|ends_with)\( ?(?:{_NAMED}|{_LISTED}) ?,"""
+    rf"""|join\( ?'[^A-Za-z0-9'\\]{{0,4}}' ?, ?(?:{_JOINED}) ?\)"""
+    rf"""|reverse\( ?sort(?:_by)?\((?:[^'`"()*]|{_TEXTS})*+\) ?\))*+""",
+    re.DOTALL,
+)
+"""As far as a query neither drops names nor rewrites values: `*` is one of `[*]`, and each call one that is known."""
+
+
+def fault_of_query(query: str) -> str | None:
+    """Why what the query takes could not be told from a secret; None when it could."""
+    if name := secret_field(query):
+        return f"takes the field {name[:80]}, which looks like a secret"
+    if "*" not in query and "(" not in query:
+        return None
+    kept = _KEEPS_NAMES.match(query)
+    end = kept.end() if kept else 0
+    if end == len(query):
+        return None
+    return (
+        f"holds {query[end : end + 40]!r}, which drops the names of fields or rewrites their values, by which secrets "
+        "are known. Name the fields: '[].{name:name}'; contains, starts_with and ends_with ask about a named field"
+    )
 
 
 def secret_field(query: str) -> str | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
+from ghost.shell.kql import fault_of_graph, fault_of_logs
 from ghost.shell.packet_filters import (
     fault_of_display_filter,
     fault_of_field,
@@ -325,6 +326,8 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "DISPLAY_FILTER": _by(fault_of_display_filter),
         "STATISTIC": _by(fault_of_statistic),
         "PACKET_FILTER": _packet_filter,
+        "KQL": _by(fault_of_logs),
+        "KQL_GRAPH": _by(fault_of_graph),
         "HEADER": _header,
         "TEMPLATE": _template,
     }

@@ -1,0 +1,195 @@
+"""What a query of Kusto may ask: logs by listed steps and functions, the resource graph for columns without properties.
+
+The text is cut into tokens once and the tokens are judged by what stands beside them: `policy/kql.toml`. What the
+tokens do not cover is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ghost.shell.az_queries import secret_field
+
+_POLICY = Path(__file__).parent / "policy" / "kql.toml"
+_TOKEN = re.compile(
+    r"""[ \n]++|(?P<text>@'[^'\n]*+'|@"[^"\n]*+\""""
+    r"""|'[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+'|"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+")"""
+    r"""|(?P<number>[0-9][0-9A-Za-z.]*+)|(?P<name>in~|\$(?:left|right)\b"""
+    r"""|[A-Za-z_]\w*+(?:-(?:away|keep|reorder|rename|series|expand|where|kv|apply)\b)?)"""
+    r"""|(?P<sign>=~|!~|==|!=|<=|>=|<>|\.\.|(?!//)[|()\[\],.;:=<>+*/%!-])""",
+    re.ASCII,
+)
+_BEFORE_A_QUERY = (";", "(", "=", ",")
+
+Token = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Language:
+    steps: frozenset[str]
+    never: frozenset[str]
+    functions: frozenset[str]
+    words: frozenset[str]
+    tables: frozenset[str]
+    columns: frozenset[str]
+    conditions: frozenset[str]
+
+
+@cache
+def _language() -> _Language:
+    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    words = {key: frozenset(text.split()) for part in ("logs", "graph") for key, text in table[part].items()}
+    return _Language(**words)
+
+
+def _tokens(text: str) -> list[Token] | str:
+    """The tokens; where one is unknown, what stands there."""
+    tokens: list[Token] = []
+    end = 0
+    while match := _TOKEN.match(text, end):
+        end = match.end()
+        if match.lastgroup is not None:
+            tokens.append((match.lastgroup, match[0]))
+    return tokens if end == len(text) else text[end : end + 20]
+
+
+def fault_of_logs(text: str) -> str | None:
+    """Why a query of logs may leave the workspace or show a secret so that it is not known as one."""
+    language = _language()
+    tokens = _tokens(text)
+    if isinstance(tokens, str):
+        return f"holds {tokens!r}, which the table of Kusto's language does not know"
+    if not tokens or tokens[0][0] != "name":
+        return "does not begin with the name of a table"
+    before: Token = ("sign", ";")
+    arguments: list[bool] = []
+    """For each open bracket whether it holds the arguments of arg_max or arg_min, where `*` keeps the names."""
+    for at, (kind, token) in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else ("sign", ";")
+        if kind == "name":
+            fault = _fault_of_name(language, before, token, following)
+        elif kind == "text":
+            accessed = before[1] == "[" and following[1] == "]"
+            hidden = accessed and ("\\" in token or secret_field(token.strip("@'\"")) is not None)
+            fault = f"takes the field {token[:80]}, which looks like a secret" if hidden else None
+        else:
+            fault = _fault_of_sign(language, tokens, at, before, following, arguments)
+        if fault:
+            return fault
+        before = (kind, token)
+    return None
+
+
+def _fault_of_name(language: _Language, before: Token, name: str, following: Token) -> str | None:
+    if before[1] == "|":
+        return None if name in language.steps else f"takes the step {name[:40]}, which is not listed"
+    if before[1] in _BEFORE_A_QUERY and name in language.never:
+        return f"holds {name}, which reads more than a table"
+    if following[1] == "(" and name not in language.functions and name not in language.words:
+        return f"calls {name[:40]}, which is not listed"
+    if following[1] not in ("(", "=") and name not in language.words and secret_field(name):
+        return f"takes the field {name[:80]}, which looks like a secret"
+    return None
+
+
+def _fault_of_sign(
+    language: _Language, tokens: Sequence[Token], at: int, before: Token, following: Token, arguments: list[bool]
+) -> str | None:
+    sign = tokens[at][1]
+    if sign == "(":
+        arguments.append(before[1] in ("arg_max", "arg_min"))
+    elif sign == ")" and arguments:
+        arguments.pop()
+    elif sign == "*":
+        keeps_names = before[1] == "," and following[1] == ")" and bool(arguments) and arguments[-1]
+        operand = before[0] != "sign" and before[1] not in language.words and before[1] not in language.steps
+        if not (keeps_names or operand or before[1] in (")", "]")):
+            return "asks about every column at once with '*'; name the columns"
+    elif sign == "[" and (before[0] == "name" or before[1] in ("]", ")")):
+        closed = at + 2 < len(tokens) and tokens[at + 2][1] == "]"
+        if not (closed and (following[0] == "text" or following[1].isdigit())):
+            return "computes the name of a field; write it out"
+    return None
+
+
+def fault_of_graph(text: str) -> str | None:
+    """Why a query of the resource graph may tell more than which resources there are.
+
+    Its form is `table | where ... | project, distinct, count or summarize | take or order`.
+    """
+    language = _language()
+    tokens = _tokens(text)
+    if isinstance(tokens, str) or "\\" in text or "@" in text:
+        return _NO_GRAPH
+    steps = _steps(tokens)
+    if [word.lower() for _, word in steps[0]] not in [[table] for table in language.tables]:
+        return _NO_GRAPH
+    position = 1
+    while position < len(steps) and _is_condition(language, steps[position]):
+        position += 1
+    if position == len(steps) or not _is_shape(language, steps[position]):
+        return _NO_GRAPH
+    rest = steps[position + 1 :]
+    return None if all(_is_end(language, step) for step in rest) else _NO_GRAPH
+
+
+_NO_GRAPH = "is no graph query that projects id, name, type, location or resourceGroup and looks at no properties"
+
+
+def _steps(tokens: Sequence[Token]) -> list[list[Token]]:
+    steps: list[list[Token]] = [[]]
+    for token in tokens:
+        if token == ("sign", "|"):
+            steps.append([])
+        else:
+            steps[-1].append(token)
+    return steps
+
+
+def _is_condition(language: _Language, step: Sequence[Token]) -> bool:
+    return (
+        len(step) > 1
+        and step[0] == ("name", "where")
+        and all(
+            kind == "text"
+            or (kind == "name" and (word.lower() in language.columns or word.lower() in language.conditions))
+            or (kind == "sign" and word in ("=~", "==", "!=", "!~", "(", ")", ","))
+            for kind, word in step[1:]
+        )
+    )
+
+
+def _is_shape(language: _Language, step: Sequence[Token]) -> bool:
+    words = [word.lower() for _, word in step]
+    if words == ["count"]:
+        return True
+    if words[:1] in (["project"], ["distinct"]):
+        return _are_columns(language, words[1:])
+    return words[:4] == ["summarize", "count", "(", ")"] and (
+        len(words) == 4 or (words[4] == "by" and _are_columns(language, words[5:]))
+    )
+
+
+def _are_columns(language: _Language, words: Sequence[str]) -> bool:
+    return (
+        len(words) % 2 == 1
+        and all(word in language.columns for word in words[::2])
+        and all(word == "," for word in words[1::2])
+    )
+
+
+def _is_end(language: _Language, step: Sequence[Token]) -> bool:
+    words = [word.lower() for _, word in step]
+    if len(words) == 2 and words[0] in ("limit", "take"):
+        return words[1].isdigit() and len(words[1]) <= 4
+    return (
+        words[:2] in (["order", "by"], ["sort", "by"])
+        and len(words) in (3, 4)
+        and (words[2] in language.columns or words[2] == "count_")
+        and words[3:] in ([], ["asc"], ["desc"])
+    )
