@@ -6,8 +6,10 @@ part, and all of DHCP in one part, for it is broadcast. Merged, they say what th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
+from typing import Any, NamedTuple
 
 from ghost.pcap.dhcp import DhcpTracker
 from ghost.pcap.dns import DnsTracker
@@ -39,8 +41,52 @@ from ghost.pcap.layout import (
 from ghost.pcap.ntp import NtpTracker
 from ghost.pcap.quic import QuicTracker
 from ghost.pcap.tls import TlsTracker
+from ghost.pcap.vectors import Array
 
-_DNS = (MARK_DNS, MARK_DNS_TCP, MARK_MDNS, MARK_LLMNR)
+READ_TOGETHER = ((MARK_DNS, MARK_DNS_TCP, MARK_MDNS, MARK_LLMNR), (MARK_DHCP, MARK_DHCP6))
+"""Marks whose packets go to one reader, in their order; the first stands for all."""
+_COLUMNS = (MARK, SOURCE, SOURCE_PORT, DESTINATION, DESTINATION_PORT, SEQUENCE, ACKNOWLEDGED, LENGTH, FRAME, TIME,
+            STREAM_NUMBER)  # fmt: skip
+
+
+class Packets(NamedTuple):
+    """Marked packets by column: plain integers, which the interpreter handles soonest."""
+
+    marks: list[int]
+    sources: list[int]
+    source_ports: list[int]
+    destinations: list[int]
+    destination_ports: list[int]
+    sequences: list[int]
+    acknowledged: list[int]
+    lengths: list[int]
+    frames: list[int]
+    times: list[int]
+    streams: list[int]
+    messages: list[bytes]
+
+    @classmethod
+    def of(cls, rows: Array, messages: list[bytes]) -> Packets:
+        return cls._make([*rows[:, _COLUMNS].T.tolist(), messages])
+
+    def part(self, begin: int, end: int) -> Packets:
+        return self._make(column[begin:end] for column in self)
+
+    def filled(self) -> Packets:
+        """Those of which something was captured."""
+        return self._make(list(compress(column, self.messages)) for column in self)
+
+    def ends(self) -> Iterator[tuple[int, int]]:
+        """Source and destination, address id << 16 | port each."""
+        for source, port, destination, other in zip(
+            self.sources, self.source_ports, self.destinations, self.destination_ports, strict=True
+        ):
+            yield source << 16 | port, destination << 16 | other
+
+
+def each_one(take: Callable[..., object], *columns: Iterable[object]) -> None:
+    """Call `take` with each packet's values."""
+    deque(map(take, *columns), maxlen=0)
 
 
 class Applications:
@@ -48,27 +94,46 @@ class Applications:
         self._dns, self._tls, self._http = DnsTracker(), TlsTracker(), HttpTracker()
         self._dhcp, self._ntp, self._quic = DhcpTracker(), NtpTracker(), QuicTracker()
 
-    def packet(self, row: list[int], payload: bytes) -> None:
-        """Take in one marked packet: its columns and what was captured of its payload."""
-        mark, frame, now = row[MARK], row[FRAME], row[TIME]
-        if not payload:
-            return
-        ends = (row[SOURCE] << 16 | row[SOURCE_PORT], row[DESTINATION] << 16 | row[DESTINATION_PORT])
+    def take(self, mark: int, packets: Packets) -> None:
+        """Take in packets of one reader, in the order of the file: their columns and what was captured of them."""
+        if b"" in packets.messages:
+            packets = packets.filled()
+        marks, messages, frames, times = packets.marks, packets.messages, packets.frames, packets.times
         if mark in (MARK_TLS, MARK_HTTP):
-            reader = self._tls if mark == MARK_TLS else self._http
-            reader.packet(row[STREAM_NUMBER], ends, row[SEQUENCE], row[ACKNOWLEDGED], payload, row[LENGTH], frame, now)
-            return
-        source, destination = row[SOURCE], row[DESTINATION]
-        if mark in _DNS:
-            self._dns.packet(
-                mark, payload, source, row[SOURCE_PORT], destination, row[DESTINATION_PORT], frame, now, row[SEQUENCE]
+            reader = self._tls.packet if mark == MARK_TLS else self._http.packet
+            each_one(
+                reader,
+                packets.streams,
+                packets.ends(),
+                packets.sequences,
+                packets.acknowledged,
+                messages,
+                packets.lengths,
+                frames,
+                times,
             )
-        elif mark in (MARK_DHCP, MARK_DHCP6):
-            self._dhcp.packet(mark, payload, source, frame, now)
+        elif mark == MARK_DNS:
+            each_one(
+                self._dns.packet,
+                marks,
+                messages,
+                packets.sources,
+                packets.source_ports,
+                packets.destinations,
+                packets.destination_ports,
+                frames,
+                times,
+                packets.sequences,
+            )
+        elif mark == MARK_DHCP:
+            each_one(self._dhcp.packet, marks, messages, packets.sources, frames, times)
         elif mark == MARK_NTP:
-            self._ntp.packet(payload, (source, row[SOURCE_PORT], destination, row[DESTINATION_PORT]), frame, now)
+            ends = zip(
+                packets.sources, packets.source_ports, packets.destinations, packets.destination_ports, strict=True
+            )
+            each_one(self._ntp.packet, messages, ends, frames, times)
         elif mark == MARK_QUIC:
-            self._quic.packet(payload, ends, frame, now)
+            each_one(self._quic.packet, messages, packets.ends(), frames, times)  # fmt: skip
 
     def server_names(self) -> dict[int, str]:
         """What clients called the servers of their streams, by stream number."""

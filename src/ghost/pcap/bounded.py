@@ -31,9 +31,13 @@ class Tally:
         self.counts: Counter[str] = Counter()
 
     def add(self, name: str, count: int = 1) -> None:
-        if name not in self.counts and len(self.counts) >= self._most:
-            name = OTHERS
-        self.counts[name] += count
+        counts = self.counts
+        seen = counts.get(name)
+        if seen is None:
+            if len(counts) >= self._most:
+                name = OTHERS
+            seen = counts.get(name, 0)
+        counts[name] = seen + count
 
     def merge(self, other: Tally) -> None:
         for name, count in sorted(other.counts.items()):

@@ -61,6 +61,7 @@ MARK_DHCP = 10
 MARK_DHCP6 = 11
 MARK_NTP = 12
 MARK_QUIC = 13  # an Initial, Retry or Version Negotiation packet
+MARKS = 14
 
 ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls")
 IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS = (1 << bit for bit in range(8))

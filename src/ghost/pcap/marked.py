@@ -7,22 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ghost.pcap.applications import Applications
+from ghost.pcap.applications import READ_TOGETHER, Applications, Packets, each_one
 from ghost.pcap.arp import ArpTracker
 from ghost.pcap.icmp import IcmpTracker
 from ghost.pcap.layout import (
-    DESTINATION,
     END,
-    FRAME,
     LENGTH,
     MARK,
     MARK_ARP,
     MARK_ICMP,
     MARK_ICMP6,
+    MARKS,
     PACKET,
     PAYLOAD,
-    SOURCE,
-    TIME,
     TRANSPORT,
 )
 from ghost.pcap.read import Batch
@@ -30,6 +27,11 @@ from ghost.pcap.vectors import Array
 
 _MOST_ICMP = 576
 """Of an ICMP message, what holds every header that an error may quote."""
+
+_READER = np.arange(MARKS)
+"""By mark the one that stands for all that the same reader takes."""
+for _marks in (*READ_TOGETHER, (MARK_ICMP, MARK_ICMP6)):
+    _READER[list(_marks)] = _marks[0]
 
 
 class Marked(NamedTuple):
@@ -54,7 +56,7 @@ def marked_packets(batch: Batch) -> Marked:
 
 @dataclass(slots=True)
 class Parsers:
-    """ARP, ICMP and the application protocols; they take packets in the order of the file."""
+    """ARP, ICMP and the application protocols; each takes its packets in the order of the file."""
 
     arp: ArpTracker
     icmp: IcmpTracker
@@ -63,13 +65,24 @@ class Parsers:
 
     def take(self, rows: Array, messages: list[bytes]) -> None:
         """Packets with all their columns, the number of their stream in the whole capture among them."""
-        for row, message in zip(rows.tolist(), messages, strict=True):
-            mark = row[MARK]
-            if mark == MARK_ARP:
-                self.unreadable += not self.arp.packet(message, row[FRAME], row[TIME])
-            elif mark == MARK_ICMP:
-                self.icmp.packet(4, message, row[LENGTH], row[SOURCE], row[DESTINATION], row[FRAME], row[TIME])
-            elif mark == MARK_ICMP6:
-                self.icmp.packet(6, message, row[LENGTH], row[SOURCE], row[DESTINATION], row[FRAME], row[TIME])
-            elif row[LENGTH]:
-                self.applications.packet(row, message)
+        if not messages:
+            return
+        # One protocol after the other: their readers know nothing of each other, and each stays warm.
+        reader = _READER[rows[:, MARK]]
+        order = np.argsort(reader, kind="stable")
+        packets = Packets.of(rows[order], [messages[n] for n in order.tolist()])
+        marks, starts = np.unique(reader[order], return_index=True)
+        bounds = [*starts.tolist(), len(messages)]
+        for mark, begin, end in zip(marks.tolist(), bounds, bounds[1:], strict=False):
+            self._read(mark, packets.part(begin, end))
+
+    def _read(self, mark: int, packets: Packets) -> None:
+        if mark == MARK_ARP:
+            for read in map(self.arp.packet, packets.messages, packets.frames, packets.times):
+                self.unreadable += not read
+        elif mark == MARK_ICMP:
+            versions = [6 if each == MARK_ICMP6 else 4 for each in packets.marks]
+            each_one(self.icmp.packet, versions, packets.messages, packets.lengths, packets.sources,
+                     packets.destinations, packets.frames, packets.times)  # fmt: skip
+        else:
+            self.applications.take(mark, packets)
