@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _HOST = re.compile(rb"\r\nhost:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _NAME = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
@@ -11,10 +12,12 @@ _NAME = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 def http_host(request: bytes) -> str | None:
     """The Host of an HTTP request (RFC 9112); None where it has none, or the segment ends before it."""
     head = request.partition(b"\r\n\r\n")[0]
-    found = _HOST.search(head)
+    at = head.lower().find(b"\r\nhost:")
+    found = _HOST.match(head, at) if at >= 0 else None
     return plausible(found[1].strip()) if found else None
 
 
+@lru_cache(maxsize=16_384)
 def plausible(name: bytes) -> str | None:
     """`name` as text if it can be the name of a host."""
     return name.decode("ascii") if _NAME.fullmatch(name) else None

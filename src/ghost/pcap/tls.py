@@ -7,7 +7,7 @@ alert behind the server's hello. An alert in TLS 1.3 is encrypted, but its lengt
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ghost.pcap import certificates
 from ghost.pcap.bounded import Tally, Times
@@ -42,19 +42,27 @@ _MOST_NAMES = 20
 _CLIENT_HELLO, _SERVER_HELLO, _CERTIFICATE, _SERVER_HELLO_DONE = 1, 2, 11, 14
 
 
-@dataclass(slots=True)
-class _Party:
-    endpoint: int
-    records: Records | None = field(default_factory=Records)
-    read_to: int = -1
-    """Sequence number behind the last record that was read."""
-    changed_ns: int = -1
-    """When it changed to encryption."""
-    hello_done: bool = False
-    """A server of TLS 1.2 or older said that its flight is over."""
+class _Party(Records):
+    """One side, and what it sends."""
+
+    __slots__ = ("changed_ns", "counted", "endpoint", "hello_done", "over", "read_to")
+
+    def __init__(self, endpoint: int) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+        self.read_to = -1
+        """Sequence number behind the last record that was read."""
+        self.changed_ns = -1
+        """When it changed to encryption."""
+        self.hello_done = False
+        """A server of TLS 1.2 or older said that its flight is over."""
+        self.counted = 0
+        """Of the bytes that all streams hold, those of this one."""
+        self.over = False
+        """Nothing more is to be learnt from it."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Handshake:
     parties: tuple[_Party, _Party]
     client: int = -1
@@ -77,9 +85,6 @@ class _Handshake:
     completed_ns: int = -1
     expected_ack: int = -1
     """What the client had acknowledged when it finished a handshake of TLS 1.3."""
-
-    def seen(self, sender: int, frame: int, now: int) -> None:
-        self.last_ns, self.last_frame, self.last_sender = now, frame, sender
 
 
 class TlsTracker:
@@ -110,36 +115,47 @@ class TlsTracker:
                 return
             handshake = _Handshake((_Party(ends[0]), _Party(ends[1])))
             self._handshakes[stream] = handshake
-        sender = 0 if handshake.parties[0].endpoint == ends[0] else 1
-        records = handshake.parties[sender].records
-        if records is None:
+        party, peer = handshake.parties
+        sender = 0
+        if party.endpoint != ends[0]:
+            sender, party, peer = 1, peer, party
+        if party.over:
             return
-        before = records.held_bytes
-        events = records.take(sequence, payload, length)
-        handshake.parties[sender].read_to = records.next
-        self._held += records.held_bytes - before
-        if self._held > _MOST_HELD:
-            self._held -= records.held_bytes
-            records.forget()
+        events = party.take(sequence, payload, length)
+        party.read_to = party.next
+        held = party.held_bytes
+        if held != party.counted:
+            self._count(party, held)
         if handshake.completed_ns >= 0:
             self._after(stream, handshake, sender, events, sequence, frame, now)
             return
-        for event in events:
-            self._event(stream, handshake, sender, event, frame, now)
-        peer = handshake.parties[1 - sender].records
-        if sender == handshake.client and peer is not None and acknowledged:
-            peer.starts_at(acknowledged)
         if events:
-            handshake.seen(sender, frame, now)
-        self._judge(stream, handshake, sender, events, acknowledged, now)
+            self._events(stream, handshake, sender, events, frame, now)
+            handshake.last_ns, handshake.last_frame, handshake.last_sender = now, frame, sender
+        if sender == handshake.client and peer.next < 0 and acknowledged and not peer.over:
+            peer.starts_at(acknowledged)
+        if events and handshake.alert is None:
+            self._judge(stream, handshake, sender, events, acknowledged, now)
 
-    def _event(self, stream: int, handshake: _Handshake, sender: int, event: Event, frame: int, now: int) -> None:
-        if event.kind in (HANDSHAKE, SSL2):
-            self._message(stream, handshake, sender, event, frame, now)
-        elif event.kind == CHANGE_CIPHER:
-            handshake.parties[sender].changed_ns = now
-        elif event.kind == ALERT:
-            self._alert(handshake, sender, event, frame)
+    def _count(self, party: _Party, held: int) -> None:
+        self._held += held - party.counted
+        party.counted = held
+        if self._held > _MOST_HELD:
+            self._held -= held
+            party.counted = 0
+            party.forget()
+
+    def _events(
+        self, stream: int, handshake: _Handshake, sender: int, events: list[Event], frame: int, now: int
+    ) -> None:
+        for event in events:
+            kind = event.kind
+            if kind in (HANDSHAKE, SSL2):
+                self._message(stream, handshake, sender, event, frame, now)
+            elif kind == CHANGE_CIPHER:
+                handshake.parties[sender].changed_ns = now
+            elif kind == ALERT:
+                self._alert(handshake, sender, event, frame)
 
     def _message(self, stream: int, handshake: _Handshake, sender: int, event: Event, frame: int, now: int) -> None:
         if event.kind == SSL2 or event.detail == _CLIENT_HELLO:
@@ -200,14 +216,15 @@ class TlsTracker:
         self, stream: int, handshake: _Handshake, sender: int, events: list[Event], acknowledged: int, now: int
     ) -> None:
         """Whether the handshake is over with these events."""
-        if handshake.alert is not None:
-            return
         if handshake.chosen >= TLS13:
-            went_on = any(event.kind == DATA and event.detail > _LEAST_FINISHED - 5 for event in events)
-            if sender == handshake.client and went_on:
+            if sender == handshake.client and any(
+                event.kind == DATA and event.detail > _LEAST_FINISHED - 5 for event in events
+            ):
                 self._complete(handshake, now)
                 handshake.expected_ack = acknowledged
-        elif min(party.changed_ns for party in handshake.parties) >= 0 and (handshake.chosen or not handshake.retried):
+            return
+        one, other = handshake.parties
+        if one.changed_ns >= 0 and other.changed_ns >= 0 and (handshake.chosen or not handshake.retried):
             self._complete(handshake, now)
             self._handshakes[stream] = None
 
@@ -217,9 +234,9 @@ class TlsTracker:
         if handshake.hello_ns >= 0:
             self._times.add(now - handshake.hello_ns)
         for party in handshake.parties:
-            if party.records is not None:
-                self._held -= party.records.held_bytes
-                party.records.skip()
+            self._held -= party.counted
+            party.counted = 0
+            party.skip()
 
     def _after(
         self, stream: int, handshake: _Handshake, sender: int, events: list[Event], sequence: int, frame: int, now: int
@@ -230,9 +247,9 @@ class TlsTracker:
         refusal = sender != handshake.client and sequence == handshake.expected_ack
         if refusal and now - handshake.completed_ns <= _REFUSAL_NS:
             handshake.alert, handshake.alert_from, handshake.alert_frame = "encrypted", sender, frame
-            handshake.seen(sender, frame, now)
+            handshake.last_ns, handshake.last_frame, handshake.last_sender = now, frame, sender
             for party in handshake.parties:
-                party.records = None
+                party.over = True
         else:
             self._handshakes[stream] = None
 
@@ -311,9 +328,9 @@ class TlsTracker:
             if handshake is None or handshake.completed_ns >= 0:
                 continue
             for sender, party in enumerate(handshake.parties):
-                for event in party.records.rest() if party.records is not None else ():
-                    self._event(stream, handshake, sender, event, handshake.last_frame, handshake.last_ns)
-                party.records = None
+                events = party.rest() if not party.over and party.counted else ()
+                self._events(stream, handshake, sender, list(events), handshake.last_frame, handshake.last_ns)
+                party.over = True
 
     def _read_certificates(self, address: Callable[[int], str]) -> tuple[Certificate, ...]:
         found = []

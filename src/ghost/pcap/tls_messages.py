@@ -5,7 +5,9 @@ Pure functions of bytes. Whatever the bytes, they answer or say None; of a messa
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ghost.pcap.names import plausible
@@ -17,6 +19,8 @@ VERSIONS = {
 TLS13 = 0x0304
 _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random of a server hello that is a hello retry request (RFC 8446, 4.1.3)."""
+
+_extension = struct.Struct(">HH").unpack_from
 
 ALERTS = {
     0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed", 22: "record_overflow",
@@ -49,7 +53,7 @@ class ServerHello(NamedTuple):
 def version_name(version: int) -> str:
     if version >> 8 == 0x7F:
         return "TLS 1.3"  # a draft of it
-    return VERSIONS.get(version, f"0x{version:04x}")
+    return VERSIONS.get(version) or f"0x{version:04x}"
 
 
 def alert_name(description: int) -> str:
@@ -60,7 +64,7 @@ def read_client_hello(body: bytes) -> ClientHello | None:
     """`body` is the handshake message without its four bytes of header."""
     if len(body) < 34:
         return None
-    version = _number(body, 0, 2)
+    version = body[0] << 8 | body[1]
     at = 34
     at += 1 + _number(body, at, 1)  # session id
     at += 2 + _number(body, at, 2)  # cipher suites
@@ -71,16 +75,22 @@ def read_client_hello(body: bytes) -> ClientHello | None:
             # List length 2, name type 1, name length 2.
             name = plausible(value[5 : 5 + _number(value, 3, 2)])
         else:
-            # RFC 8701: values like 0x?a?a only test that servers ignore them.
-            offered = [_number(value, place, 2) for place in range(1, len(value) - 1, 2)]
-            version = max((each for each in offered if each in VERSIONS and each < 0xFE00), default=version)
+            version = _highest(value) or version
     return ClientHello(version, name)
+
+
+@lru_cache(maxsize=1_024)
+def _highest(offered: bytes) -> int:
+    """Of the versions in an extension of a client hello; 0 where it holds none that is known."""
+    # RFC 8701: values like 0x?a?a only test that servers ignore them.
+    versions = [_number(offered, place, 2) for place in range(1, len(offered) - 1, 2)]
+    return max((each for each in versions if each in VERSIONS and each < 0xFE00), default=0)
 
 
 def read_server_hello(body: bytes) -> ServerHello | None:
     if len(body) < 34:
         return None
-    version = _number(body, 0, 2)
+    version = body[0] << 8 | body[1]
     at = 34
     at += 1 + _number(body, at, 1) + 3  # session id; cipher suite and compression method
     for _, value in _extensions(body, at, (43,)):
@@ -104,11 +114,11 @@ def first_certificate(body: bytes) -> bytes | None:
 
 def _extensions(body: bytes, at: int, wanted: tuple[int, ...]) -> Iterator[tuple[int, bytes]]:
     stop = min(at + 2 + _number(body, at, 2), len(body))
-    at += 2
-    while at + 4 <= stop:
-        kind, size = body[at] << 8 | body[at + 1], body[at + 2] << 8 | body[at + 3]
+    at += 6  # behind the head of an extension
+    while at <= stop:
+        kind, size = _extension(body, at - 4)
         if kind in wanted:
-            yield kind, body[at + 4 : min(at + 4 + size, stop)]
+            yield kind, body[at : min(at + size, stop)]
         at += 4 + size
 
 

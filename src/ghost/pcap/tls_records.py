@@ -6,6 +6,7 @@ encrypted only the records' headers are looked at. Segments may come late, twice
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 from ghost.pcap.endings import beyond
@@ -18,6 +19,7 @@ _LONGEST_MESSAGE = 1 << 16
 _MOST_SEGMENTS = 16
 """Kept for one direction while an earlier one is missing."""
 _HELLOS = (1, 2)
+_head = struct.Struct(">BBBH").unpack_from
 _ENCRYPTED_ALERT = 19
 """Length of an alert that TLS 1.3 hides as application data: two bytes, the true type, an AEAD tag of 16."""
 
@@ -41,16 +43,19 @@ class Records:
         """Sequence number behind what was read; -1 before anything was."""
         self.encrypted = False
         self._start = 0
-        self._partial = bytearray()
+        # Most connections need none of these: a hello comes in one segment.
+        self._partial = b""
         """Of a record whose end is still to come."""
-        self._messages = bytearray()
+        self._messages: bytearray | None = None
         """Of a handshake message whose end is still to come."""
-        self._held: dict[int, tuple[bytes, int]] = {}
+        self._held: dict[int, tuple[bytes, int]] | None = None
         self._dead = False
 
     @property
     def held_bytes(self) -> int:
-        held = len(self._partial) + len(self._messages)
+        held = len(self._partial)
+        if self._messages:
+            held += len(self._messages)
         return held + sum(len(each) for each, _ in self._held.values()) if self._held else held
 
     def forget(self) -> None:
@@ -60,7 +65,7 @@ class Records:
 
     def skip(self) -> None:
         """From here on only look at the headers of records."""
-        self._partial, self._messages, self._held, self.encrypted = bytearray(), bytearray(), {}, True
+        self._partial, self._messages, self._held, self.encrypted = b"", None, None, True
 
     def starts_at(self, sequence: int) -> None:
         """The first record is to begin here, unless something was read already."""
@@ -70,8 +75,9 @@ class Records:
     def take(self, sequence: int, payload: bytes, length: int) -> list[Event]:
         """What one segment completes; `length` is that of its payload on the wire, of which less may be captured."""
         events: list[Event] = []
-        self.starts_at(sequence)
-        ahead = beyond(sequence, self.next)
+        if self.next < 0:
+            self.next = self._start = sequence
+        ahead = beyond(sequence, self.next) if sequence != self.next else 0
         if ahead < 0:
             if beyond(sequence, self._start) < 0:
                 # From before the first segment that was seen: reordered on the way.
@@ -81,19 +87,22 @@ class Records:
             if not payload:
                 return events
         if ahead > 0 and not (self.encrypted or self._dead or payload[0] == DATA):
+            if self._held is None:
+                self._held = {}
             if len(self._held) < _MOST_SEGMENTS and ahead <= _LONGEST_MESSAGE:
                 self._held.setdefault(sequence, (payload, length))
             return events
         if ahead > 0:
             self.next = sequence
-            self._partial.clear()
+            self._partial = b""
         self._consume(payload, length, ahead == 0, events)
         while self._held:
             ready = [each for each in self._held if beyond(each, self.next) <= 0]
             if not ready:
                 break
             for each in sorted(ready, key=lambda one: beyond(one, self.next)):
-                later, length = self._held.pop(each, (b"", 0))
+                # Reading may have ended with the segment before.
+                later, length = self._held.pop(each, (b"", 0)) if self._held is not None else (b"", 0)
                 overlap = -beyond(each, self.next)
                 if 0 <= overlap < len(later):
                     self._consume(later[overlap:], length - overlap, True, events)
@@ -103,54 +112,60 @@ class Records:
         """What can be read of a message that was never completed, and behind a hole that was never filled."""
         events: list[Event] = []
         self._unfinished(events)
-        for sequence in sorted(self._held, key=lambda one: beyond(one, self.next)):
-            payload, _ = self._held[sequence]
+        held = self._held or {}
+        for sequence in sorted(held, key=lambda one: beyond(one, self.next)):
+            payload, _ = held[sequence]
             events += Records().take(sequence, payload, len(payload) + 1)
         return events
 
     def _consume(self, payload: bytes, length: int, adjacent: bool, events: list[Event]) -> None:
         missing = max(length - len(payload), 0)
-        octets = bytes(self._partial) + payload if self._partial else payload
-        self._partial.clear()
+        octets = self._partial + payload if self._partial else payload
+        self._partial = b""
         begin = self.next + len(payload) - len(octets)
-        at = 0
+        at, there = 0, len(octets)
         if self.next == self._start and octets[0] & 0x80:
             at = (int.from_bytes(octets[:2], "big") & 0x7FFF) + 2
             events.append(Event(SSL2, at, octets[:at]))
-        while len(octets) - at >= 5 and not self._dead:
-            kind, size = octets[at], int.from_bytes(octets[at + 3 : at + 5], "big")
-            if not CHANGE_CIPHER <= kind <= DATA or octets[at + 1] != 3 or size > _LONGEST_RECORD:
+        while there - at >= 5 and not self._dead:
+            kind, major, _, size = _head(octets, at)
+            if not CHANGE_CIPHER <= kind <= DATA or major != 3 or size > _LONGEST_RECORD:
                 self.forget()
                 break
-            body = octets[at + 5 : at + 5 + size]
-            if kind == DATA or (self.encrypted and not _is_hello(kind, body, size)):
+            body_from, stop = at + 5, at + 5 + size
+            if kind == DATA or (self.encrypted and not _is_hello(kind, octets[body_from:stop], size)):
                 if kind == ALERT or (kind == DATA and size == _ENCRYPTED_ALERT):
-                    events.append(Event(ALERT, -1, adjacent=adjacent))
+                    events.append(Event(ALERT, -1, b"", adjacent))
                 else:
-                    events.append(Event(kind, size, adjacent=adjacent))
+                    events.append(Event(kind, size, b"", adjacent))
                     self.encrypted = True  # in TLS 1.3 nothing is in clear behind data
-            elif len(body) < size and not (missing and kind == HANDSHAKE):
+            elif there < stop and not (missing and kind == HANDSHAKE):
                 break
             elif kind == HANDSHAKE:
-                if not self._messages and len(body) >= 4 and int.from_bytes(body[1:4], "big") == len(body) - 4:
-                    events.append(Event(HANDSHAKE, body[0], body[4:]))  # one record, one message
+                body = octets[body_from + 4 : stop]
+                if not self._messages and int.from_bytes(octets[body_from + 1 : body_from + 4], "big") == len(body) > 0:
+                    events.append(Event(HANDSHAKE, octets[body_from], body))  # one record, one message
                 else:
-                    self._messages += body
+                    if self._messages is None:
+                        self._messages = bytearray()
+                    self._messages += octets[body_from:stop]
                     self._whole_messages(events)
-                if len(body) < size:
+                if there < stop:
                     self._unfinished(events)
             elif kind == ALERT:
-                events.append(Event(ALERT, int.from_bytes(body, "big") if size == 2 else -1, adjacent=adjacent))
+                detail = int.from_bytes(octets[body_from:stop], "big") if size == 2 else -1
+                events.append(Event(ALERT, detail, b"", adjacent))
             else:
-                events.append(Event(CHANGE_CIPHER, size, adjacent=adjacent))
+                events.append(Event(CHANGE_CIPHER, size, b"", adjacent))
                 self.encrypted = True
-            at += 5 + size
-        if at < len(octets) and not self._dead and not missing:
-            self._partial += octets[at:]
-        self.next = (begin + max(at, len(octets) + missing)) % _MODULO
+            at = stop
+        if at < there and not self._dead and not missing:
+            self._partial = octets[at:]
+        self.next = (begin + max(at, there + missing)) % _MODULO
 
     def _whole_messages(self, events: list[Event]) -> None:
         messages = self._messages
+        assert messages is not None
         at = 0
         while len(messages) - at >= 4:
             size = int.from_bytes(messages[at + 1 : at + 4], "big")
@@ -162,16 +177,17 @@ class Records:
             events.append(Event(HANDSHAKE, messages[at], bytes(messages[at + 4 : at + 4 + size])))
             at += 4 + size
         del messages[:at]
+        if not messages:
+            self._messages = None
 
     def _unfinished(self, events: list[Event]) -> None:
         """Give out a hello whose end is missing: what came of it may name the server."""
-        octets = bytes(self._messages)
+        octets = bytes(self._messages or b"")
         if self._partial[:1] == bytes([HANDSHAKE]):
             octets += self._partial[5:]
         if len(octets) >= 4 and octets[0] in _HELLOS:
             events.append(Event(HANDSHAKE, octets[0], octets[4:]))
-        self._messages.clear()
-        self._partial.clear()
+        self._messages, self._partial = None, b""
 
 
 def _is_hello(kind: int, body: bytes, size: int) -> bool:
