@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ghost.pcap.bounded import Tally, Times, keep_least, merged_times
-from ghost.pcap.dns_question import Question, is_trial_of, read_question
+from ghost.pcap.dns_question import is_trial_of, rcode_text, read_asked
 from ghost.pcap.endings import beyond
 from ghost.pcap.layout import MARK_DNS_TCP, MARK_LLMNR, MARK_MDNS
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
@@ -35,17 +35,20 @@ _LONGEST_MESSAGE = 1 << 16
 _MOST_TRIALS = 16
 """Names that do not exist, remembered for each client and server until another trial succeeds."""
 
-_Ends = tuple[int, int, int, int, int]
-"""Client, its port, server, its port, message id."""
-_Key = tuple[int, int, int, int, int, str, str]
-"""The same with name and type."""
+_Asking = tuple[str, str]
+"""Name and type."""
+_Key = tuple[int, int, int, _Asking]
+"""Endpoints of client and server (address id << 16 | port), message id, name and type."""
+_Who = tuple[int, int, _Asking]
+"""Client, server, name and type."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Asked:
     """A question, and what became of it."""
 
     key: _Key
+    who: _Who
     first: int
     last: int
     frame: int
@@ -78,9 +81,10 @@ class DnsTracker:
         self._types, self._rcodes = Tally(1_000), Tally(100)
         self._names = Tally(_MOST_NAMES)
         self._open: OrderedDict[_Key, _Asked] = OrderedDict()
-        self._by_number: dict[_Ends, list[_Key]] = {}
-        self._by_name: dict[tuple[int, int, str, str], list[_Asked]] = {}
-        """Open questions by client, server, name and type."""
+        self._by_number: dict[tuple[int, int, int], list[_Key]] | None = None
+        """Open questions by endpoints and id; made when the first answer without its question asks for it."""
+        self._by_name: dict[_Who, _Asked | list[_Asked]] = {}
+        """Open questions: one, or where there were several a list."""
         self._done: OrderedDict[_Key, None] = OrderedDict()
         self._servers: dict[int, _Server] = {}
         self._given_up: list[_Asked] = []
@@ -88,13 +92,13 @@ class DnsTracker:
         self._given_up_total = 0
         self._given_up_by: Counter[int] = Counter()
         self._slow: list[_Asked] = []
-        self._failed: dict[str, dict[tuple[int, int, str, str], _Asked]] = {"nxdomain": {}, "servfail": {}}
+        self._failed: dict[str, dict[_Who, _Asked]] = {"nxdomain": {}, "servfail": {}}
         """By client, server, name and type: the first."""
         self._failures: Counter[str] = Counter()
         self._trials: OrderedDict[tuple[int, int], list[_Asked]] = OrderedDict()
         """Names that did not exist, by client and server."""
         self._recovered = 0
-        self._streams: OrderedDict[tuple[int, int, int, int], tuple[int, int]] = OrderedDict()
+        self._streams: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
         """By the ends of a TCP direction: where the next length or message begins, and of a message its length."""
 
     # -------------------------------------------------------------------------------------------------- packets
@@ -110,18 +114,18 @@ class DnsTracker:
         if mark == MARK_LLMNR:
             self._llmnr += 1
             return True
-        ends = (source, source_port, destination, destination_port)
+        sender, receiver = source << 16 | source_port, destination << 16 | destination_port
         if mark == MARK_DNS_TCP:
-            return self._segment(message, ends, sequence, frame, now)
-        if self._message(message, ends, frame, now):
+            return self._segment(message, sender, receiver, sequence, frame, now)
+        if self._message(message, sender, receiver, frame, now):
             return True
         self._malformed += 1
         return False
 
-    def _segment(self, octets: bytes, ends: tuple[int, int, int, int], sequence: int, frame: int, now: int) -> bool:
+    def _segment(self, octets: bytes, sender: int, receiver: int, sequence: int, frame: int, now: int) -> bool:
         """Messages over TCP have their length before them (RFC 7766, 8); of one in several segments the first is read,
         and the others are passed over."""
-        following, size = self._streams.pop(ends, (sequence, 0))
+        following, size = self._streams.pop((sender, receiver), (sequence, 0))
         at = beyond(following, sequence)
         if not 0 <= at <= _LONGEST_MESSAGE:
             at, size = 0, 0  # repeated, or behind a segment that is missing
@@ -132,22 +136,22 @@ class DnsTracker:
                 at += 2
                 if at >= len(octets):
                     break  # the length came alone
-            read |= self._message(octets[at : at + size], ends, frame, now)
+            read |= self._message(octets[at : at + size], sender, receiver, frame, now)
             at, size = at + size, 0
-        self._streams[ends] = ((sequence + at) % (1 << 32), size)
+        self._streams[sender, receiver] = ((sequence + at) % (1 << 32), size)
         if len(self._streams) > _MOST_STREAMS:
             self._streams.popitem(last=False)
         return read
 
-    def _message(self, message: bytes, ends: tuple[int, int, int, int], frame: int, now: int) -> bool:
-        question = read_question(b"\0\0" + message[2:])
-        if question is None:
+    def _message(self, message: bytes, sender: int, receiver: int, frame: int, now: int) -> bool:
+        asking = read_asked(message)
+        if asking is None:
             return False
-        number = int.from_bytes(message[:2], "big")
-        if question.response:
-            self._response((*ends[2:], *ends[:2], number, question.name, question.type), question, now)
+        number = message[0] << 8 | message[1]
+        if message[2] & 0x80:
+            self._response((receiver, sender, number, asking), message, now)
         else:
-            self._query((*ends, number, question.name, question.type), frame, now)
+            self._query((sender, receiver, number, asking), frame, now)
         return True
 
     def _server(self, address: int) -> _Server:
@@ -160,9 +164,10 @@ class DnsTracker:
 
     def _query(self, key: _Key, frame: int, now: int) -> None:
         self._queries += 1
-        self._types.add(key[6])
-        self._names.add(key[5])
-        self._server(key[2]).queries += 1
+        name, kind = key[3]
+        self._types.add(kind)
+        self._names.add(name)
+        self._server(key[1] >> 16).queries += 1
         waiting = self._open.get(key)
         if waiting is not None:
             waiting.attempts += 1
@@ -170,72 +175,92 @@ class DnsTracker:
             self._repeated += 1
             return
         self._done.pop(key, None)
-        self._opened(_Asked(key, now, now, frame))
+        self._opened(_Asked(key, (key[0] >> 16, key[1] >> 16, key[3]), now, now, frame))
         if len(self._open) > _MOST_OPEN:
             forgotten = self._closed(next(iter(self._open)))
             self._given_up_total += 1
-            self._given_up_by[forgotten.key[2]] += 1
+            self._given_up_by[forgotten.who[1]] += 1
             if len(self._given_up) < _MOST_LISTED:
                 self._given_up.append(forgotten)
 
     def _opened(self, asked: _Asked) -> None:
         key = asked.key
         self._open[key] = asked
-        self._by_number.setdefault(key[:5], []).append(key)
-        self._by_name.setdefault(_who(key), []).append(asked)
+        if self._by_number is not None:
+            self._by_number.setdefault(key[:3], []).append(key)
+        same = self._by_name.get(asked.who)
+        if same is None:
+            self._by_name[asked.who] = asked
+        elif isinstance(same, list):
+            same.append(asked)
+        else:
+            self._by_name[asked.who] = [same, asked]
 
     def _closed(self, key: _Key) -> _Asked:
         asked = self._open.pop(key)
-        numbered, named = self._by_number[key[:5]], self._by_name[_who(key)]
-        numbered.remove(key)
-        named.remove(asked)
-        if not numbered:
-            del self._by_number[key[:5]]
-        if not named:
-            del self._by_name[_who(key)]
+        if self._by_number is not None:
+            numbered = self._by_number[key[:3]]
+            numbered.remove(key)
+            if not numbered:
+                del self._by_number[key[:3]]
+        same = self._by_name[asked.who]
+        if isinstance(same, list):
+            same.remove(asked)
+        if same is asked or not same:
+            del self._by_name[asked.who]
         return asked
 
-    def _response(self, key: _Key, question: Question, now: int) -> None:
+    def _numbered(self, number: tuple[int, int, int]) -> _Key | None:
+        """The first open question with these ends and this id."""
+        if self._by_number is None:
+            self._by_number = {}
+            for key in self._open:
+                self._by_number.setdefault(key[:3], []).append(key)
+        return next(iter(self._by_number.get(number, ())), None)
+
+    def _response(self, key: _Key, message: bytes, now: int) -> None:
+        rcode = rcode_text(message[3] & 15)
         self._responses += 1
-        self._rcodes.add(question.rcode)
-        self._truncated += question.truncated
-        server = self._server(key[2])
+        self._rcodes.add(rcode)
+        self._truncated += message[2] >> 1 & 1
+        server = self._server(key[1] >> 16)
         server.responses += 1
-        server.rcodes[question.rcode] += 1
-        if key not in self._open and not question.name:
-            # An error without its question (RFC 1035 allows FORMERR and the like to drop it).
-            key = next(iter(self._by_number.get(key[:5], ())), key)
+        server.rcodes[rcode] += 1
         if key not in self._open:
-            self._unmatched += key not in self._done
-            return
+            # An error without its question (RFC 1035 allows FORMERR and the like to drop it).
+            found = None if key[3][0] else self._numbered(key[:3])
+            if found is None:
+                self._unmatched += key not in self._done
+                return
+            key = found
         asked = self._closed(key)
         self._recovered -= asked.recovered
         asked.recovered = False
         self._done[key] = None
         if len(self._done) > _MOST_DONE:
             self._done.popitem(last=False)
-        asked.latency, asked.rcode = max(now - asked.last, 0), question.rcode
+        asked.latency, asked.rcode = max(now - asked.last, 0), rcode
         server.latencies.add(asked.latency)
         if asked.latency >= SLOW_NS:
             self._slow.append(asked)
             if len(self._slow) > 4 * _MOST_LISTED:
                 keep_least(self._slow, _MOST_LISTED, _slowest)
-        if question.rcode == "NXDOMAIN":
+        if rcode == "NOERROR":
+            self._recover(asked, message[6] << 8 | message[7], now)
+        elif rcode == "NXDOMAIN":
             self._fail("nxdomain", asked)
             self._remember_trial(asked)
-        elif question.rcode in ("SERVFAIL", "REFUSED"):
+        elif rcode in ("SERVFAIL", "REFUSED"):
             self._fail("servfail", asked)
-        elif question.rcode == "NOERROR":
-            self._recover(asked, question.answers, now)
 
     def _fail(self, kind: str, asked: _Asked) -> None:
         self._failures[kind] += 1
         failed = self._failed[kind]
         if len(failed) < _MOST_LISTED:
-            failed.setdefault(_who(asked.key), asked)
+            failed.setdefault(asked.who, asked)
 
     def _remember_trial(self, asked: _Asked) -> None:
-        both = (asked.key[0], asked.key[2])
+        both = asked.who[:2]
         trials = self._trials.setdefault(both, [])
         trials.append(asked)
         del trials[:-_MOST_TRIALS]
@@ -244,17 +269,18 @@ class DnsTracker:
 
     def _recover(self, asked: _Asked, answers: int, now: int) -> None:
         """What this success made up for: the same question unanswered, the same name with a search suffix."""
-        for other in self._by_name.get(_who(asked.key), ()):
+        same = self._by_name.get(asked.who, ())
+        for other in (same,) if isinstance(same, _Asked) else same:
             if not other.recovered and other.first <= asked.first and now - other.last <= RECOVERY_NS:
                 other.recovered = True
                 self._recovered += 1
-        both = (asked.key[0], asked.key[2])
+        both = asked.who[:2]
         if not answers or both not in self._trials:
             return
         left = []
         for trial in self._trials[both]:
             pause = asked.first - trial.last - (trial.latency or 0)
-            if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[5], asked.key[5]):
+            if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[3][0], asked.key[3][0]):
                 trial.recovered = True
                 self._recovered += 1
             else:
@@ -300,10 +326,10 @@ class DnsTracker:
 
         def query(asked: _Asked) -> DnsQuery:
             return DnsQuery(
-                name=asked.key[5],
-                type=asked.key[6],
-                client=address(asked.key[0]),
-                server=address(asked.key[2]),
+                name=asked.key[3][0],
+                type=asked.key[3][1],
+                client=address(asked.who[0]),
+                server=address(asked.who[1]),
                 frame=asked.frame,
                 attempts=asked.attempts,
                 latency_ms=None if asked.latency is None else asked.latency / 1e6,
@@ -311,7 +337,7 @@ class DnsTracker:
                 recovered=asked.recovered,
             )
 
-        unanswered_by = self._given_up_by + Counter(key[2] for key in self._open)
+        unanswered_by = self._given_up_by + Counter(key[1] >> 16 for key in self._open)
         unanswered = sorted([*self._given_up, *self._open.values()], key=_earliest)
         keep_least(self._slow, _MOST_LISTED, _slowest)
         servers = [
@@ -353,10 +379,6 @@ class DnsTracker:
             llmnr_packets=self._llmnr,
             recovered_total=self._recovered,
         )
-
-
-def _who(key: _Key) -> tuple[int, int, str, str]:
-    return key[0], key[2], key[5], key[6]
 
 
 def _earliest(asked: _Asked) -> tuple[int, _Key]:

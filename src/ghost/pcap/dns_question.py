@@ -23,26 +23,40 @@ class Question(NamedTuple):
 
 def read_question(message: bytes) -> Question | None:
     """Header and first question of a message; None where it cannot be read."""
-    if len(message) < 12:
+    asked = read_asked(message)
+    if asked is None:
         return None
-    flags, questions = int.from_bytes(message[2:4], "big"), int.from_bytes(message[4:6], "big")
-    name, kind = "", ""
-    if questions:
-        read = _read_name(message[12 : _question_end(message)]) or _read_name(message[12:], message[:12])
-        if read is None:
-            return None
-        name, kind = read
-    elif not flags & 0x8000:
-        return None
+    flags = message[2] << 8 | message[3]
     return Question(
         response=bool(flags & 0x8000),
         opcode=flags >> 11 & 15,
         truncated=bool(flags & 0x0200),
-        rcode=_rcode_text(flags & 15),
-        name=name,
-        type=kind,
+        rcode=rcode_text(flags & 15),
+        name=asked[0],
+        type=asked[1],
         answers=int.from_bytes(message[6:8], "big"),
     )
+
+
+def read_asked(message: bytes) -> tuple[str, str] | None:
+    """Name and type of the first question, both empty in an answer without one; None where nothing can be read."""
+    if len(message) < 12:
+        return None
+    if not message[4] and not message[5]:
+        return ("", "") if message[2] & 0x80 else None
+    # A name that is written out, as all are, ends with the first zero.
+    asked = _written_out(message[12 : message.find(0, 12) + 5])
+    if asked is not None:
+        return asked
+    before = b"\0\0" + message[2:12]  # without the id, so that more messages are the same
+    return _read_name(message[12 : _question_end(message)]) or _read_name(message[12:], before)
+
+
+@lru_cache(maxsize=16_384)
+def _written_out(question: bytes) -> tuple[str, str] | None:
+    """Name and type of exactly one whole question without compression."""
+    message = bytes(12) + question
+    return _read_name(question) if len(question) >= 5 and _question_end(message) == len(message) else None
 
 
 def _question_end(message: bytes) -> int:
@@ -53,7 +67,7 @@ def _question_end(message: bytes) -> int:
     return at + 5
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=1_024)
 def _read_name(question: bytes, before: bytes = bytes(12)) -> tuple[str, str] | None:
     """Name and type; `before` is what a compressed name may point into."""
     import dns.exception
@@ -71,7 +85,7 @@ def _read_name(question: bytes, before: bytes = bytes(12)) -> tuple[str, str] | 
 
 
 @cache
-def _rcode_text(number: int) -> str:
+def rcode_text(number: int) -> str:
     import dns.rcode
 
     return dns.rcode.to_text(dns.rcode.Rcode(number)) if number <= 10 else f"RCODE{number}"
