@@ -452,7 +452,7 @@ LOGS = "az monitor log-analytics query -w w --analytics-query "
 @pytest.mark.parametrize(
     "query",
     [
-        "AzureActivity | where TimeGenerated > ago(1h) and Level !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
+        "AzureActivity | where TimeGenerated > ago(1h) and A !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
         "let t = ago(1d); Heartbeat | where TimeGenerated > t | summarize arg_max(TimeGenerated, *) by Computer",
         "A | join kind=inner (B | where x has_any ('a')) on $left.X == $right.Y | extend r = a * b | project-away b",
         "union A, B | where TimeGenerated between (datetime(2026-01-01T10:00:00Z) .. now()) | top 5 by n desc",

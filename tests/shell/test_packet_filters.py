@@ -87,6 +87,8 @@ isakmp.hash contains 41
 x.code contains "a"
 _ws.col.info contains "PASS"
 ${frame.number}
+_ws.expert.message contains "PASS"
+_ws.expert.message matches "^GET"
 ip.src==1.2.3.4 frame contains "a"
 """.strip().splitlines()
 
@@ -146,6 +148,13 @@ def test_any_text_is_judged(text: str) -> None:
         ("ip[0x28] = 80", False),
         ("unknown[1] = 1", False),
         ("tcp[tcpflags:4] = 1", False),
+        ("tcp port 21 and not pppoes and not pppoes and link[2:4] = 0x50415353", False),
+        ("vlan and ether[12:2] = 0x0800", False),
+        ("not mpls and link[2:4] = 0x50415353", False),
+        ("geneve and tcp[0:2] = 80", False),
+        ("vlan 10 and tcp port 80", True),
+        ("pppoes and host 10.0.2.4", True),
+        ("xtcp[13] & 4 != 0", False),
     ],
 )
 def test_a_packet_filter_reads_the_bytes_of_headers_alone(filter_: str, safe: bool) -> None:
@@ -167,6 +176,32 @@ def test_a_field_that_holds_payload_is_not_printed(field: str) -> None:
 def test_a_statistic_of_a_payload_field_is_not_safe() -> None:
     assert fault_of_statistic("io,stat,1,MIN(tcp.time_delta)tcp.time_delta") is None
     assert fault_of_statistic("io,stat,1,COUNT(ftp.request.arg)ftp.request.arg") is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "safe"),
+    [
+        ("tcp.port==8080,http", True),
+        ("tcp.port==8443-8450,tls", True),
+        ("tcp.port==50051,http2", True),
+        ("udp.port==5080,sip", True),
+        *(
+            (f"udp.port==514,{name}", False)
+            for name in ("dhcp", "ntp", "dns", "vxlan", "sctp", "rtp", "quic", "wg", "gre")
+        ),
+        *((f"tcp.port==21,{name}", False) for name in ("dns", "bgp", "ospf", "http3", "data", "x")),
+        ("sctp.port==1,http", False),
+    ],
+)
+def test_payload_is_not_read_as_the_headers_of_another_protocol(rule: str, safe: bool) -> None:
+    command = f"tshark -r /tmp/captures/a.pcap -d {rule} -T fields -e frame.number"
+    assert (decide(command).classification == "SAFE") is safe
+
+
+def test_what_an_expert_says_is_printed_but_not_asked_about() -> None:
+    assert fault_of_field("_ws.expert.message") is None
+    assert fault_of_display_filter("_ws.expert.severity == 8388608 && _ws.expert") is None
+    assert fault_of_statistic("io,stat,1,COUNT(_ws.expert.message)_ws.expert.message") is not None
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")

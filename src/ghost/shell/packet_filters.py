@@ -37,7 +37,11 @@ _BEGINNING_OF_PATH = re.compile(r'"/[A-Za-z0-9_./-]{0,40}"', re.ASCII)
 _STATISTIC_OF_FIELD = re.compile(
     r"(?:COUNT|SUM|MIN|MAX|AVG|LOAD)\((?P<field>[A-Za-z0-9_.-]*)\)(?P<filter>.*)", re.DOTALL
 )
-_INDEX = re.compile(r"(?P<layer>[a-z0-9]+) ?\[ ?(?P<first>[a-z0-9]+) ?(?:: ?(?P<width>[124]) ?)?\]", re.ASCII)
+_INDEX = re.compile(
+    r"(?<![A-Za-z0-9_.])(?P<layer>[a-z0-9]{1,8}) ?\[ ?(?P<first>[a-z0-9]{1,12}) ?(?:: ?(?P<width>[124]) ?)?\]", re.ASCII
+)
+_MOVES_THE_BASE = re.compile(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
+"""Behind one of these words pcap-filter(7) counts from further inside the packet, also behind 'not' and 'or'."""
 _NAMED_OFFSETS = frozenset(("tcpflags", "icmptype", "icmpcode", "icmp6type", "icmp6code"))
 
 _PAYLOAD = (
@@ -108,12 +112,16 @@ def _terms(tokens: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]
         if token[1] not in _LOGIC or token[0] not in ("operator", "name"):
             term.append(token)
             continue
-        while term and (term[0][1] == "(" or (term[0][1] in _NOT and term[0][0] != "text")):
-            term.pop(0)
-        opened = sum(token == ("operator", "(") for token in term)
-        while term and term[-1] == ("operator", ")") and opened < sum(token == ("operator", ")") for token in term):
-            term.pop()
-        yield term
+        start, end = 0, len(term)
+        while start < end and (term[start][1] == "(" or (term[start][1] in _NOT and term[start][0] != "text")):
+            start += 1
+        inside = term[start:end]
+        surplus = inside.count(("operator", ")")) - inside.count(("operator", "("))
+        end = len(inside)
+        while surplus > 0 and end and inside[end - 1] == ("operator", ")"):
+            end -= 1
+            surplus -= 1
+        yield inside[:end]
         term = []
 
 
@@ -186,6 +194,8 @@ def _fault_of_column(text: str) -> str | None:
 
 def fault_of_packet_filter(headers: Mapping[str, int], text: str) -> str | None:
     """Why a filter of pcap-filter(7) may tell of more than headers, which are so many bytes of each layer."""
+    if "[" in text and (moved := _MOVES_THE_BASE.search(text)):
+        return f"asks about bytes beside {moved[0]}, which moves where they are counted from, perhaps into the payload"
     for match in _INDEX.finditer(text):
         layer, first = match["layer"], match["first"]
         width = int(match["width"] or 1)
