@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ghost.errors import WorkspaceError
 from ghost.records import Head, read_json, read_records, verify
 from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
+from ghost.shell.intent import Intent
 
 FIELDS = [
     *("timestamp", "session_id", "sequence", "audit_id", "command", "reasoning", "status", "classification"),
@@ -178,6 +183,7 @@ def test_an_intent_that_speaks_for_another_session_makes_no_record(tmp_path: Pat
 def test_an_intent_whose_record_was_written_is_only_removed(tmp_path: Path) -> None:
     audit = ShellAudit(tmp_path, "s1")
     audit.write(record(audit))
+    del audit  # a session has one process at a time
     begun_by_a_process_that_ended(tmp_path, sequence=1, audit_id="s1_001")
     again = ShellAudit(tmp_path, "s1")
     assert len(list(read_records(again.path))) == 1
@@ -194,6 +200,87 @@ def test_a_record_that_could_not_be_written_is_written_before_the_next_one(tmp_p
     assert [r["command"] for r in read_records(audit.path)] == ["first", "second"]
     assert verify(audit.path, audit.head).ok
     assert warnings[-1].startswith("the audit has a gap at s1_001")
+
+
+ANOTHER_PROCESS = """
+import sys, time
+from pathlib import Path
+from ghost.errors import GhostError
+from ghost.shell import SafeExecShell, HitlDecision
+try:
+    shell = SafeExecShell("s1", lambda *_: HitlDecision("approve"), sys.argv[1])
+except GhostError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+print("has it", flush=True)
+shell.execute({"command": sys.argv[2], "reasoning": "x"})
+"""
+
+
+def another_process(directory: Path, command: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", ANOTHER_PROCESS, str(directory), command]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_session_has_one_process_at_a_time(tmp_path: Path) -> None:
+    """Two of them took the same numbers, and one removed the intent of the other's approved command."""
+    audit = ShellAudit(tmp_path, "s1")
+    audit.write(record(audit))
+    said = another_process(tmp_path, "true").communicate(timeout=60)[1]
+    assert "WorkspaceError: another process runs commands of the session" in said
+    del audit
+    assert another_process(tmp_path, "true").communicate(timeout=60)[0] == "has it\n"
+    assert [r["audit_id"] for r in read_records(tmp_path / "shell_audit_s1.jsonl")] == ["s1_001", "s1_002"]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_killed_process_leaves_the_session_and_its_approved_command_is_on_record(tmp_path: Path) -> None:
+    other = another_process(tmp_path, "sleep 30")
+    while not list(tmp_path.glob("*.intent.json")):
+        assert other.poll() is None
+        time.sleep(0.02)
+    with pytest.raises(WorkspaceError, match="use a session of your own"):
+        ShellAudit(tmp_path, "s1")
+    other.kill()
+    other.communicate()
+    audit = ShellAudit(tmp_path, "s1")
+    audit.write(record(audit))
+    path = tmp_path / "shell_audit_s1.jsonl"
+    assert [(r["audit_id"], r["command"]) for r in read_records(path)] == [
+        ("s1_001", "sleep 30"),
+        ("s1_002", "ss -tln"),
+    ]
+    assert verify(path, Head.from_dict(read_json(Path(f"{path}.head")))).ok
+
+
+def test_two_shells_of_one_process_share_the_chain_and_the_numbers(tmp_path: Path) -> None:
+    first, second = ShellAudit(tmp_path, "s1"), ShellAudit(tmp_path, "s1")
+    for audit in (first, second, first, second):
+        assert audit.write(record(audit))
+    assert [r["sequence"] for r in read_records(first.path)] == [1, 2, 3, 4]
+    assert verify(first.path, first.head).ok
+    assert first.one_at_a_time is second.one_at_a_time
+
+
+def test_an_intent_of_another_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
+    """A file system may have no locks: then another process may be there after all."""
+    other, own = Intent(tmp_path / "shell_audit_s1.intent.json"), Intent(tmp_path / "shell_audit_s1.intent.json")
+    other.state({"command": "other"}, on_disk=False)
+    own.state({"command": "own"}, on_disk=True)
+    assert sorted(read_json(p)["command"] for p in tmp_path.glob("shell_audit_*.intent.json")) == ["other", "own"]
+    own.remove()
+    assert read_json(other.path) == {"command": "other"}
+    other.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_cut_off_under_a_number_that_is_taken_gets_one_of_its_own(tmp_path: Path) -> None:
+    audit = ShellAudit(tmp_path, "s1")
+    audit.write(record(audit))
+    del audit
+    begun_by_a_process_that_ended(tmp_path, sequence=1, audit_id="s1_001", command="sleep 30")
+    assert record_interrupted(tmp_path) == ["s1_002"]
+    written = list(read_records(tmp_path / "shell_audit_s1.jsonl"))
+    assert [(r["audit_id"], r["command"]) for r in written] == [("s1_001", "ss -tln"), ("s1_002", "sleep 30")]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"command": 1}', "null"])

@@ -422,7 +422,7 @@ def test_every_command_leaves_one_chained_record(make: Any) -> None:
     assert verify(shell.audit_path, shell.audit_head).ok
     assert Head.from_dict(read_json(Path(f"{shell.audit_path}.head"))) == shell.audit_head
     again = make()
-    assert ask(again, "ss -tln")["audit_id"] == "s1_005"
+    assert ask(again, "ss -tln")["audit_id"] == "s1_006"  # the empty command was answered as the fifth
     assert verify(again.audit_path, shell.audit_head).ok
 
 
@@ -513,6 +513,10 @@ def test_in_private_mode_the_answer_and_the_audit_hold_placeholders_only(
     assert records(shell)[1]["command"] == "where [INTERNAL_IP_1]"
     again = make(person, anonymization_enabled=True)
     assert ask(again, "where 10.0.2.4")["output"] == second["output"]
+    unknown = ask(again, "where [INTERNAL_IP_99]")
+    assert (unknown["status"], unknown["error"]) == ("error", "unsupported_syntax")
+    assert unknown["stderr"].startswith("[INTERNAL_IP_99] stands for nothing in this session.")
+    assert len(asked) == 3  # nobody was asked about a placeholder that stands for nothing
 
 
 # curl

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
-from ghost.errors import RecordError
+from ghost.errors import RecordError, WorkspaceError
 from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell.decision import SAFE
-from ghost.shell.intent import Intent, left_behind, to_disk
+from ghost.shell.intent import INTENT, Intent, hold_session, left_behind, session_of, to_disk
 
 SUMMARY_CHARACTERS = 200
 MAX_UNWRITTEN = 100
 """Records kept while they cannot be written; a disk may be full for a while."""
 OTHER_PROCESS_SECONDS = 1.0
 """How long a session waits for a process that is just recording what was cut off of it."""
-_INTENT = ".intent.json"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,10 @@ class AuditRecord:
 
 
 class ShellAudit:
-    """The audit file of one session and its intent. What crashes cut off in the directory is recorded at start-up."""
+    """The audit file of one session and its intent. What crashes cut off in the directory is recorded at start-up.
+
+    Raises `WorkspaceError` where another process writes this session's audit. Several of one process share it.
+    """
 
     def __init__(self, directory: Path, session_id: str, warn: Callable[[str], None] | None = None) -> None:
         self.session_id = session_id
@@ -78,19 +81,29 @@ class ShellAudit:
         self._warn = warn if warn is not None else _warn_on_stderr
         self._intent = Intent(self.intent_path)
         self._unwritten: list[dict[str, Any]] = []
+        self._hold = hold_session(self.path, OTHER_PROCESS_SECONDS)
+        if not self._hold.is_locked:
+            self._warn(f"the session {session_id} cannot be locked: no other process may run its commands meanwhile")
         record_interrupted(directory)
         self._settle_own()
-        self._log = ChainedLog(self.path)
-        self._sequence = self._last_sequence()
+        with self._hold.one_at_a_time:
+            self._hold.log = ChainedLog(self.path)  # as it is on the disk now
+            self._hold.sequence = max(self._hold.sequence, self._last_sequence())
 
     @property
     def head(self) -> Head:
-        return self._log.head
+        return self._hold.log.head
+
+    @property
+    def one_at_a_time(self) -> RLock:
+        """Who runs a command of the session has it: the shells of one process take turns."""
+        return self._hold.one_at_a_time
 
     def next_id(self) -> tuple[int, str]:
         """The next sequence number and its audit id."""
-        self._sequence += 1
-        return self._sequence, self.audit_id(self._sequence)
+        with self._hold.one_at_a_time:
+            self._hold.sequence += 1
+            return self._hold.sequence, self.audit_id(self._hold.sequence)
 
     def audit_id(self, sequence: int) -> str:
         return f"{self.session_id}_{sequence:03d}"
@@ -115,14 +128,14 @@ class ShellAudit:
         self._unwritten = [*self._unwritten, record.as_dict()][-MAX_UNWRITTEN:]
         try:
             while self._unwritten:
-                self._log.append(self._unwritten[0])
+                self._hold.log.append(self._unwritten[0])
                 del self._unwritten[0]
             to_disk(self.path)
         except (RecordError, OSError) as error:
             self._warn(f"the audit has a gap at {record.audit_id}: {error}")
             return False
         try:
-            _save_head(self._log)
+            _save_head(self._hold.log)
             self._intent.remove()
         except OSError as error:
             self._warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
@@ -132,18 +145,18 @@ class ShellAudit:
         try:
             _settle(self.intent_path, OTHER_PROCESS_SECONDS)
             if self.intent_path.exists():
-                self._warn(f"another process runs a command of {self.session_id}: use a session of your own")
-        except RecordError as error:
+                self._warn(f"{self.intent_path} stays: it names no command, or another shell of this process runs it")
+        except (RecordError, WorkspaceError) as error:
             self._warn(f"a command was interrupted, and is not on record: {error}")
 
     def _last_sequence(self) -> int:
         try:
             records, _ = read_valid_records(self.path)
-            lines = self._log.head.count
+            lines = self._hold.log.head.count
         except RecordError as error:
             self._warn(f"the audit cannot be read: {error}")
             return 0
-        return max([lines, *(n for r in records if isinstance(n := r.get("sequence"), int))], default=0)
+        return max([lines, *_sequences(records)])
 
 
 def audit_path(directory: Path, session_id: str) -> Path:
@@ -155,7 +168,7 @@ def head_path(audit: Path) -> Path:
 
 
 def intent_path(directory: Path, session_id: str) -> Path:
-    return directory / f"shell_audit_{session_id}{_INTENT}"
+    return directory / f"shell_audit_{session_id}{INTENT}"
 
 
 def record_interrupted(directory: Path) -> list[str]:
@@ -165,8 +178,8 @@ def record_interrupted(directory: Path) -> list[str]:
     ended. What cannot be read or written stays as it is, for `verify` to tell.
     """
     recorded = []
-    for path in sorted(directory.glob(f"shell_audit_*{_INTENT}")):
-        with suppress(RecordError):
+    for path in sorted(directory.glob(f"shell_audit_*{INTENT}")):
+        with suppress(RecordError, WorkspaceError):
             recorded.append(_settle(path))
     return [audit_id for audit_id in recorded if audit_id is not None]
 
@@ -174,24 +187,43 @@ def record_interrupted(directory: Path) -> list[str]:
 def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
     """The audit id of the record that was made of one intent; None where none was left behind.
 
-    Raises `RecordError` where the intent does not say what was to run, or no record can be made of it.
+    Raises `RecordError` where the intent does not say what was to run, or no record can be made of it, and
+    `WorkspaceError` where another process writes that session's audit: it is that one's to record.
     """
-    session_id = intent.name.removeprefix("shell_audit_").removesuffix(_INTENT)
-    log = ChainedLog(audit_path(intent.parent, session_id))
+    session_id = session_of(intent)
     with left_behind(intent, patience_seconds) as stated:
         if stated is None:
             return None
         record = _interrupted(stated, session_id, intent)
+        hold = hold_session(audit_path(intent.parent, session_id), patience_seconds)
+        log = hold.log
         try:
-            on_record = any(r.get("audit_id") == record.audit_id for r in read_valid_records(log.path)[0])
-            if not on_record:  # else the crash came after the record was written
-                log.append(record.as_dict())
-                to_disk(log.path)
-                _save_head(log)
+            with hold.one_at_a_time:
+                known = read_valid_records(log.path)[0]
+                on_record = any(_is_of(r, record) for r in known)
+                if not on_record:  # else the crash came after the record was written
+                    if any(r.get("audit_id") == record.audit_id for r in known):  # of another command
+                        record = _renumbered(record, max(_sequences(known), default=0) + 1)
+                    log.append(record.as_dict())
+                    to_disk(log.path)
+                    _save_head(log)
             intent.unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(f"cannot write {log.path} ({error.strerror}): check the permissions") from error
         return None if on_record else record.audit_id
+
+
+def _is_of(known: dict[str, Any], record: AuditRecord) -> bool:
+    """Whether a line is the record of the same command, and not only of the same number."""
+    return all(known.get(name) == getattr(record, name) for name in ("audit_id", "timestamp", "command"))
+
+
+def _renumbered(record: AuditRecord, sequence: int) -> AuditRecord:
+    return replace(record, sequence=sequence, audit_id=f"{record.session_id}_{sequence:03d}")
+
+
+def _sequences(records: list[dict[str, Any]]) -> list[int]:
+    return [n for r in records if isinstance(n := r.get("sequence"), int)]
 
 
 def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:

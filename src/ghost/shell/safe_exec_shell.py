@@ -6,7 +6,6 @@ It knows nothing of who asks or why, keeps no raw output, retries nothing, and n
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from ghost.shell.addresses import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolv
 from ghost.shell.anonymize import TopologyAnonymizer
 from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.classify import decide
-from ghost.shell.decision import SAFE, Decision
+from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Decision
 from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.explain import explain
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
@@ -29,6 +28,7 @@ from ghost.shell.sandbox import Sandbox, SandboxUnavailableError
 
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
+_UNKNOWN_PLACEHOLDER = "syntax: placeholder"
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 
 
@@ -39,6 +39,8 @@ class SafeExecShell:
     `environment`: further variables of child processes. `sandbox`: `auto` applies to SAFE commands the layers there
     are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
     `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name.
+
+    One process at a time runs the commands of a session: in a second one this raises `WorkspaceError`.
     """
 
     def __init__(
@@ -74,12 +76,14 @@ class SafeExecShell:
             else Programs(tuple(Path(d).absolute() for d in program_dirs))
         )
         self._environment = dict(environment or {})
-        self._sandbox = Sandbox(sandbox, tuple(map(os.path.realpath, self._roots)), self._programs.search_path)
+        self._sandbox = Sandbox(
+            sandbox, tuple(map(os.path.realpath, self._roots)), self._programs.search_path, directory
+        )
         self._runner = runner
         self._resolver = resolver if resolver is not None else resolve_by_system
         self._clock: Clock = SystemClock()
-        self._one_at_a_time = threading.RLock()
         self._audit = ShellAudit(directory, session_id)
+        self._one_at_a_time = self._audit.one_at_a_time
         self._anonymizer = (
             TopologyAnonymizer(directory / f"anonymization_map_{session_id}.json") if anonymization_enabled else None
         )
@@ -129,7 +133,7 @@ class SafeExecShell:
             written = self._audit.write(record)
             if passage.interrupted is not None:
                 raise passage.interrupted
-            return self._answer(record, self._no_output(), written)
+            return self._answer(record, self._refusal(passage.decision), written)
 
         # Stage 3: execute
         self._audit.begin(record)
@@ -151,14 +155,28 @@ class SafeExecShell:
         output = self._no_output()
         if finished.run is not None:
             try:
-                output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer)
+                ran = passage.decision.arguments or ()
+                output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer, ran)
             except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
                 record = replace(record, status="error", error="redaction_failure")
         record = _with_output(record, output)
         return self._answer(record, output, self._audit.write(record))
 
     def _judge(self, command: str) -> Decision:
-        return decide(command, self._roots)
+        decision = decide(command, self._roots)
+        unknown = self._anonymizer.unknown(command) if self._anonymizer is not None else None
+        if unknown is None or decision.classification == FORBIDDEN or decision.refused_unasked:
+            return decision
+        why = f"{unknown} stands for nothing in this session. Use a placeholder of its output, or the name itself."
+        return replace(
+            decision,
+            classification=RISKY,
+            tier=3,
+            rule=_UNKNOWN_PLACEHOLDER,
+            explanation=why,
+            arguments=None,
+            problem="unsupported_syntax",
+        )
 
     def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
         return pass_gate(command, decision, reasoning, self._judge_again, self._callback, self._hitl_timeout_seconds)
@@ -235,6 +253,10 @@ class SafeExecShell:
 
     def _no_output(self) -> Output:
         return no_output(self._anonymizer)
+
+    def _refusal(self, decision: Decision) -> Output:
+        output = self._no_output()
+        return replace(output, stderr=decision.explanation) if decision.rule == _UNKNOWN_PLACEHOLDER else output
 
     def _answer(self, record: AuditRecord, output: Output, audit_written: bool) -> dict[str, Any]:
         """The response; `audit_written` is in it where it is false: the command is not on record."""
