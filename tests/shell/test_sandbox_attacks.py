@@ -187,34 +187,87 @@ def test_who_may_read_every_file_can_tell_nobody(hostile, line: str) -> None:
         assert b"Address family not supported" in done.stderr.head
 
 
-THROUGH_AN_OPEN_FILE = [
-    "os.write(fd, b'x')",
-    "os.writev(fd, [b'x'])",
-    "os.pwrite(fd, b'x', 0)",
-    "os.pwritev(fd, [b'x'], 0)",
-    "os.ftruncate(fd, 0)",
-    "os.posix_fallocate(fd, 0, 100)",
-    "os.sendfile(fd, os.open('/bin/true', os.O_RDONLY), 0, 10)",
-    "os.copy_file_range(os.open(sys.argv[0], os.O_RDONLY), fd, 10)",
-    "r, w = os.pipe(); os.dup2(fd, 1); os.write(1, b'x')",
-    "os.close(1); os.open(place + '/notes.txt', os.O_RDWR); os.write(1, b'x')",
-    "call(436, 1, 1, 0); os.open(place + '/notes.txt', os.O_RDWR); os.write(1, b'x')",
-    "fcntl.fcntl(fd, fcntl.F_DUPFD, 1)",
-    "__import__('mmap').mmap(fd, 0)[0] = 120",
-    "call(206, 4, ctypes.byref(ctypes.c_ulong()))",
+WAYS_TO_OPEN = [
+    "os.open(victim, os.O_RDWR)",
+    "os.open(victim, os.O_WRONLY)",
+    "os.open(victim, os.O_RDWR | os.O_APPEND)",
+    "os.open(victim, os.O_RDWR | os.O_TRUNC)",
+    "call(2, ctypes.c_char_p(victim.encode()), 2, 0)",
+    "call(257, -100, ctypes.c_char_p(victim.encode()), 2 | 0o2000000, 0)",
+    "call(257, -100, ctypes.c_char_p(victim.encode()), 2 | 1 << 32, 0)",
+    "call(437, -100, ctypes.c_char_p(victim.encode()), struct.pack('QQQ', 2, 0, 0), 24)",
+    "call(85, ctypes.c_char_p(victim.encode()), 0o600)",
 ]
+WAYS_TO_FREE_THE_OUTPUT = {
+    "nothing": "",
+    "closed": "os.close(1)",
+    "closed by an exec": "fcntl.fcntl(1, fcntl.F_SETFD, fcntl.FD_CLOEXEC)",
+    "closed by an exec, asked otherwise": "fcntl.ioctl(1, 0x5451)",
+    "closed in a range": "call(436, 1, 1, 0)",
+}
+FREED = """
+if sys.argv[-1] != 'again':
+    {free}
+    os.execv(sys.executable, [sys.executable, '-IS', sys.argv[0], *sys.argv[1:], 'again'])
+"""
 
 
 @needs_landlock
-@pytest.mark.parametrize("change", THROUGH_AN_OPEN_FILE)
-def test_a_file_that_is_open_to_read_and_write_still_cannot_be_changed(hostile, tmp_path: Path, change: str) -> None:
-    """lsof opens /dev/null so; a filter cannot tell which file it is."""
+@pytest.mark.skipif(this_kernel().machine != "x86_64", reason="the numbers are of x86_64")
+@pytest.mark.parametrize("free", WAYS_TO_FREE_THE_OUTPUT)
+@pytest.mark.parametrize("line", NAMES_PROCESSES)
+def test_no_file_comes_to_stand_where_the_output_was(hostile, tmp_path: Path, line: str, free: str) -> None:
+    """A file opened to read and write became descriptor 1, once an exec had closed the pipe there."""
     notes = tmp_path / "notes.txt"
-    done = hostile("lsof -i", f"fd = os.open({str(notes)!r}, os.O_RDWR)\n{change}")
+    code = FREED.format(free=WAYS_TO_FREE_THE_OUTPUT[free] or "pass") + f"victim = {str(notes)!r}\n"
+    for way in WAYS_TO_OPEN:
+        code += (
+            f"\ntry:\n    fd = {way}\n    os.write(fd, b'PWNED')\nexcept OSError as e: os.write(2, str(e).encode())\n"
+        )
+    code += "\ntry: os.write(1, b'PWNED')\nexcept OSError: pass\n"
+    inside = hostile(line, code, "required")
+    assert inside.stderr.head.count(b"[Errno") == len(WAYS_TO_OPEN), inside.stderr.head
     assert notes.read_text() == "notes\n"
-    assert done.exit_code == 1 or "os.close(1)" in change
-    outside = hostile("other", f"fd = os.open({str(notes)!r}, os.O_RDWR)\n{change}", mode="off")
-    assert outside.exit_code == 0, outside.stderr.head
+    hostile("other", code, "off")
+    assert "PWNED" in notes.read_text()
+
+
+@needs_landlock
+@pytest.mark.parametrize("line", [*PROFILES, "pcap-replay x", "netstat -tlnp"])
+def test_other_views_of_the_file_system_are_no_way_out(hostile, tmp_path: Path, line: str) -> None:
+    """Root's read-only mounts are of one process; those of others can be reached through /proc."""
+    notes = tmp_path / "notes.txt"
+    code = (
+        "for pid in [p for p in os.listdir('/proc') if p.isdigit()] + ['self']:\n"
+        "    for path in ('root' + place + '/notes.txt', 'cwd' + place + '/notes.txt',"
+        f" 'root/proc/{os.getpid()}/mem', 'root/proc/' + str(os.getppid()) + '/mem', 'mem'):\n"
+        "        for flags in (os.O_RDWR, os.O_WRONLY, os.O_RDWR | os.O_CREAT, os.O_TRUNC):\n"
+        "            if path == 'mem' and pid == 'self': continue\n"
+        "            try: fd = os.open(f'/proc/{pid}/{path}', flags)\n"
+        "            except OSError: continue\n"
+        "            try: os.write(fd, b'x'); print('wrote', pid, path)\n"
+        "            except OSError: os.path.exists(f'/proc/self/fd/{fd}') and print('opened', pid, path)\n"
+    )
+    done = hostile(line, code, "required" if this_kernel().landlock >= 6 else "auto")
+    assert done.stdout.head == b"", done.stdout.head
+    assert notes.read_text() == "notes\n"
+    control = f"os.write(os.open('/proc/{os.getpid()}/root' + place + '/notes.txt', os.O_WRONLY), b'x')"
+    assert hostile("other", control, "off").exit_code == 0
+    assert notes.read_text() == "xotes\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2) is of Linux")
+def test_the_process_that_starts_programs_cannot_be_looked_into(hostile) -> None:
+    """By who has no privilege; its memory holds the words and variables of all commands."""
+    hostile("other", "pass", "off")
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    launchers = [c for c in children if b"launcher_program" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    assert launchers
+    if ROOT:  # who is not dumpable has files in /proc that belong to root
+        pytest.skip("root looks into every process")
+    for launcher in launchers:
+        with pytest.raises(PermissionError):
+            Path(f"/proc/{launcher}/environ").read_bytes()
 
 
 @needs_landlock

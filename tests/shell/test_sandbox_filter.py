@@ -12,11 +12,11 @@ from ghost.errors import ConfigurationError
 from ghost.shell.sandbox_filter import MACHINES, _table, compile_filter
 from ghost.shell.sandbox_policy import load_policy
 
-ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 
 
 def answer(code: bytes, arch: int, number: int, arguments: Sequence[int] = ()) -> int | None:
-    """The errno of a call, None where it is allowed, -1 where the process is ended. See seccomp(2)."""
+    """The errno of a call, None where allowed, -1 where the process is ended, -2 where the shell is asked (seccomp(2))."""
     call = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, arch, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     accumulator, at = 0, 0
     while True:
@@ -31,7 +31,7 @@ def answer(code: bytes, arch: int, number: int, arguments: Sequence[int] = ()) -
             at += if_true if holds else if_false
         else:
             assert operation == 0x06
-            return {ALLOW: None, KILL: -1}.get(value, value & 0xFFFF)
+            return {ALLOW: None, KILL: -1, ASK: -2}.get(value, value & 0xFFFF)
 
 
 def filter_for(machine: str, **options: object) -> bytes:
@@ -121,6 +121,29 @@ def test_a_read_only_profile_opens_nothing_for_writing(machine: str) -> None:
         assert Calls(machine)("openat", 0, 0, flags) is None
     for name in ("unlinkat", "renameat2", "mkdirat", "symlinkat", "linkat", "mknodat", "truncate"):
         assert calls(name) == errno.EROFS
+
+
+def test_no_read_only_profile_lets_a_file_be_opened_for_writing(machine: str) -> None:
+    """Of any of them: a profile that left it in could write through what stands at its output."""
+    policy = load_policy()
+    profiles = [rule.profile for rule in policy.rules if rule.profile.read_only]
+    assert {"processes", "processes_by_files", "tables", "probe"} <= {profile.name for profile in profiles}
+    for profile in profiles:
+        calls = Calls(machine, read_only=True, asks_before_writing=profile.asks_before_writing)
+        for flags in range(0o10000):
+            if flags & (0o3 | 0o100 | 0o1000):
+                for extra in (0, 0o2000000, 0o20000000, 1 << 32):
+                    answered = calls("openat", 0, 0, flags | extra)
+                    assert answered in (errno.EROFS, -2 if profile.asks_before_writing else errno.EROFS), (
+                        profile,
+                        flags,
+                    )
+
+
+def test_who_listens_is_asked_only_about_opening_to_read_and_write(machine: str) -> None:
+    calls = Calls(machine, read_only=True, asks_before_writing=True)
+    assert (calls("openat", 0, 0, 0o2), calls("openat", 0, 0, 0)) == (-2, None)
+    assert {calls("openat", 0, 0, flags) for flags in (0o1, 0o3, 0o102, 0o1002)} == {errno.EROFS}
 
 
 def test_limits_and_terminals_of_others_are_out_of_reach(machine: str) -> None:

@@ -6,9 +6,12 @@ needs one that has none. See `launcher_program.py`.
 
 from __future__ import annotations
 
+import fcntl
 import marshal
 import os
+import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -23,6 +26,13 @@ from ghost.shell.sandbox import Confinement, SandboxUnavailableError
 _PROGRAM = Path(__file__).parent / "launcher_program.py"
 _STEPS = {b"n": "no_new_privs", b"m": "read_only_mounts", b"c": "capabilities", b"l": "landlock", b"s": "seccomp"}
 _END_SECONDS = 2.0
+_LOOK_UP_MS = 1000
+# linux/seccomp.h: struct seccomp_notif, struct seccomp_notif_resp, and the requests
+_QUESTION_SIZE = 80
+_CALL_ANSWER = struct.Struct("=8sqiI")
+_RECEIVE_QUESTION, _SEND_ANSWER = 0xC0502100, 0xC0182101
+_NO_DESCRIPTOR = 0x7FFFFFFE
+"""A number that no open file has: the bound on them is lower. A program that only closes it does not notice."""
 
 
 class StartedProgram:
@@ -33,12 +43,16 @@ class StartedProgram:
         self.exit_code: int | None = None
         self._answers = b""
         self._step: str | None = None
+        self._over = threading.Event()
 
     def read_answers(self) -> None:
         """Takes what the launcher says. Raises the error that kept the program from beginning."""
         with suppress(BlockingIOError):
-            chunk = self.control.recv(256)
+            chunk, descriptors, _, _ = socket.recv_fds(self.control, 256, 1)
             self._answers += chunk
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+                self._answer_calls_on(descriptor)
             if not chunk and self.exit_code is None:
                 raise OSError("the process that starts programs has ended")
         while len(self._answers) >= ANSWER.size:
@@ -53,6 +67,13 @@ class StartedProgram:
             elif letter == b"X":
                 self.exit_code = number
 
+    def _answer_calls_on(self, listener: int) -> None:
+        """By a thread of its own: a program that is gone in the wrong moment leaves who answers it waiting."""
+        try:
+            threading.Thread(target=_answer_calls, args=(listener, self._over), daemon=True).start()
+        except RuntimeError:  # no thread is left: the calls fail
+            os.close(listener)
+
     def end(self) -> None:
         """Ends whatever is left of the program's group, and waits for that, but not for ever."""
         self.control.setblocking(True)
@@ -62,6 +83,28 @@ class StartedProgram:
             while self.control.recv(256):
                 pass
         self.control.close()
+        self._over.set()
+
+
+def _answer_calls(listener: int, over: threading.Event) -> None:
+    """Answers each call the kernel asks about, until the program is gone: it gave a descriptor, and gives none.
+
+    The call is an opening of a file to read and write. What the program names is not looked at, so that it cannot
+    name another afterwards.
+    """
+    waiting = select.poll()
+    waiting.register(listener, select.POLLIN)
+    try:
+        while not over.is_set():
+            for _, event in waiting.poll(_LOOK_UP_MS):
+                if not event & select.POLLIN:
+                    return
+                question = bytearray(_QUESTION_SIZE)
+                with suppress(OSError):  # it was interrupted, and waits for no answer
+                    fcntl.ioctl(listener, _RECEIVE_QUESTION, question)
+                    fcntl.ioctl(listener, _SEND_ANSWER, _CALL_ANSWER.pack(bytes(question[:8]), _NO_DESCRIPTOR, 0, 0))
+    finally:
+        os.close(listener)
 
 
 class Launcher:

@@ -7,7 +7,8 @@ One process is always forked ahead, so that a command does not wait for that.
 
 A request is a length of four bytes, a marshalled dict, and four descriptors: the working directory, standard output,
 standard error, and the command's control socket. On the control socket the answers are a letter and a number each:
-`F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group is left.
+`F` an errno (a letter before it names the step), `X` how the program ended, `R` once nothing of its group is left;
+`L` comes with a descriptor, on which the kernel asks what the filter leaves to the shell.
 Whatever the shell sends there, and the end of that socket, ends the group. The end of the shell ends every group.
 """
 
@@ -24,6 +25,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -34,7 +36,9 @@ DESCRIPTORS = 4
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
+PR_SET_DUMPABLE = 4
 PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER, CAPABILITY_VERSION_3 = 4, 2, 0x20080522
+SECCOMP_SET_MODE_FILTER, SECCOMP_NEW_LISTENER = 1, 8
 CLONE_NEWNS, MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 0x20000, 442, -100, 0x8000
 MOUNT_READ_ONLY, MOUNT_NO_SET_ID, MOUNT_NO_DEVICES, MS_PRIVATE, MS_BIND = 1, 2, 4, 1 << 18, 1 << 12
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_RULE_PATH_BENEATH = 444, 445, 446, 1
@@ -59,6 +63,8 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+    if libc is not None:
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
     running: dict[int, Running] = {}
     spares: list[Spare] = []
 
@@ -131,11 +137,9 @@ class Running:
     def remove_private_directory(self) -> None:
         """What the shell does with it when a command is over, for a shell that ended before."""
         if self._private_directory is not None:
-            import shutil  # at the end, and not while the first command waits
-
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            shutil.rmtree(self._private_directory, ignore_errors=True)
+            remove_tree(self._private_directory)
 
     def is_over(self) -> bool:
         """Tells the shell how the program ended, once; true when it was told to end and has been reaped."""
@@ -277,8 +281,10 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
     for name, limit in request["limits"]:
         _limit(name, limit)
     if (steps := request["confinement"]) is not None:
+        if libc is not None:
+            libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
         _first_to_go()
-        _confine(libc, steps)
+        _confine(libc, steps, descriptors[3])
     os.execve(request["program"], request["words"], request["environment"])  # noqa: S606 - what a launcher is for
 
 
@@ -297,7 +303,7 @@ def _limit(name: str, limit: int) -> None:
     resource.setrlimit(number, (bound, bound))
 
 
-def _confine(libc: Any, steps: dict[str, Any]) -> None:
+def _confine(libc: Any, steps: dict[str, Any], control: int) -> None:
     """Gives up, for this process and its children, what `steps` names. Nothing of it can be taken back."""
     if steps["no_new_privs"]:
         _prctl(libc, b"n", PR_SET_NO_NEW_PRIVS, 1)
@@ -310,7 +316,23 @@ def _confine(libc: Any, steps: dict[str, Any]) -> None:
     if steps["seccomp"] is not None:
         code = ctypes.create_string_buffer(steps["seccomp"], len(steps["seccomp"]))
         program = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))
-        _prctl(libc, b"s", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(program))
+        if steps["seccomp_call"] is None or not _filter_and_tell(libc, steps["seccomp_call"], program, control):
+            _prctl(libc, b"s", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.c_char_p(program))
+
+
+def _filter_and_tell(libc: Any, number: int, program: bytes, control: int) -> bool:
+    """Applies a filter that leaves some calls for the shell to answer, and sends the shell what it answers them on.
+
+    False where the kernel has no such thing or another one listens already: without, those calls fail.
+    """
+    arguments = (ctypes.c_ulong(SECCOMP_SET_MODE_FILTER), ctypes.c_ulong(SECCOMP_NEW_LISTENER))
+    listener = libc.syscall(ctypes.c_long(number), *arguments, ctypes.c_char_p(program))
+    if listener < 0:
+        return False
+    with socket.socket(fileno=os.dup(control)) as shell:
+        socket.send_fds(shell, [ANSWER.pack(b"L", 0)], [listener])
+    os.close(listener)
+    return True
 
 
 def _drop_capabilities(libc: Any, kept: int) -> None:
@@ -360,6 +382,60 @@ def _restrict_files(libc: Any, ruleset: bytes, file_rights: int, rules: list[tup
         os.close(place)
     _check(libc.syscall(LANDLOCK_RESTRICT_SELF, descriptor, 0), b"l")
     os.close(descriptor)
+
+
+def remove_tree(directory: str, seconds: float = 30.0) -> None:
+    """Removes a directory that a command wrote, of whatever depth, with two descriptors and no recursion.
+
+    What lies deeper is moved to the top first. It raises nothing; what is not removed in `seconds` stays.
+    """
+    deadline = time.monotonic() + seconds
+    with suppress(OSError):
+        top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _empty(top, deadline)
+        finally:
+            os.close(top)
+        os.rmdir(directory)  # noqa: PTH106 - nothing that takes time is imported here
+
+
+def _empty(top: int, deadline: float) -> None:
+    prefix, moved, removed = os.urandom(8).hex(), 0, 1
+    while removed and (names := _remove_files(top, deadline)):
+        removed = 0
+        for name in names:
+            with suppress(OSError):
+                _own(name, top)
+                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+                try:
+                    for deeper in _remove_files(inner, deadline):
+                        moved += 1
+                        _own(deeper, inner)  # a directory that changes place is written
+                        os.rename(deeper, f"{prefix}-{moved}", src_dir_fd=inner, dst_dir_fd=top)
+                finally:
+                    os.close(inner)
+                os.rmdir(name, dir_fd=top)
+                removed += 1
+
+
+def _remove_files(descriptor: int, deadline: float) -> list[str]:
+    """Removes what is no directory; answers the names of those that are."""
+    directories = []
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            if time.monotonic() > deadline:
+                return []
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.name)
+            else:
+                with suppress(OSError):
+                    os.unlink(entry.name, dir_fd=descriptor)
+    return directories
+
+
+def _own(name: str, directory: int) -> None:
+    with suppress(OSError):
+        os.chmod(name, 0o700, dir_fd=directory)  # a directory, not a link: nobody is left who could change that
 
 
 def _prctl(libc: Any, step: bytes, option: int, *arguments: Any) -> None:

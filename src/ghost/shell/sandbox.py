@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import GhostError
+from ghost.shell.launcher_program import remove_tree
 from ghost.shell.sandbox_files import (
     Rights,
     executables,
@@ -30,7 +31,7 @@ from ghost.shell.sandbox_files import (
     landlock_ruleset,
     tree_of,
 )
-from ghost.shell.sandbox_filter import MACHINES, compile_filter
+from ghost.shell.sandbox_filter import MACHINES, SECCOMP_CALL, compile_filter
 from ghost.shell.sandbox_policy import CAPABILITIES, Policy, Profile, load_policy
 
 _NET_RAW = CAPABILITIES["net_raw"]
@@ -99,6 +100,8 @@ class Sandbox:
     mode: str
     roots: tuple[str, ...]
     search_path: str
+    records: Path | None = None
+    """Where the audit is: no command may write there."""
 
     @contextmanager
     def confine(
@@ -126,7 +129,7 @@ class Sandbox:
             yield self._confinement(policy, profile, kernel, words, environment, scratch)
         finally:
             if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
+                remove_tree(scratch)
 
     def _confinement(
         self,
@@ -158,6 +161,7 @@ class Sandbox:
             "read_only_mounts": mounts,
             "capabilities": sum(1 << CAPABILITIES[capability] for capability in capabilities),
             "landlock": landlock,
+            "seccomp_call": SECCOMP_CALL[kernel.machine] if profile.asks_before_writing else None,
             "seccomp": _filter(kernel.machine, profile, profile.forks or is_script(words[0])),
         }
         files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
@@ -215,9 +219,23 @@ class Sandbox:
             given = [a.partition("=")[2] for a in arguments if a.startswith(f"{option}=")]
             given += [arguments[i + 1] for i, a in enumerate(arguments[:-1]) if a == option]
             for path in given or [absent]:
-                if self._under_roots(path):
+                if self._holds_records(path):
+                    if given:
+                        raise PermissionError(
+                            errno.EACCES, f"{path} holds the records of commands: give another directory to {option}"
+                        )
+                elif self._under_roots(path):
                     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
                     yield path
+
+    def _holds_records(self, path: str) -> bool:
+        """Whether what may write below `path` could write an audit: Landlock takes nothing out of a directory."""
+        real = Path(os.path.realpath(path))
+        if self.records is not None:
+            records = Path(os.path.realpath(self.records))
+            if real == records or real in records.parents or records in real.parents:
+                return True
+        return any(real.glob("shell_audit_*.jsonl"))
 
     def _under_roots(self, path: str) -> bool:
         real = os.path.realpath(path)
@@ -266,7 +284,7 @@ def _filter(machine: str, profile: Profile, forks: bool) -> bytes:
         netlink=policy.netlink,
         read_only=profile.read_only,
         forks=forks,
-        only_prints=profile.only_prints,
+        asks_before_writing=profile.asks_before_writing,
         streams=profile.streams,
         signals=profile.signals,
         pretends=profile.pretends,

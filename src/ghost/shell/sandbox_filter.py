@@ -18,30 +18,25 @@ from ghost.errors import ConfigurationError
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """The column of `system_calls.toml`, and the AUDIT_ARCH of linux/audit.h."""
 
+SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
+
 FAMILIES = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16}
 NETLINK_PROTOCOLS = {"route": 0, "sock_diag": 4, "generic": 16}
 
 # linux/bpf_common.h and linux/seccomp.h
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_ALLOW, _KILL_PROCESS, _ERRNO, _ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 
 _NEW_NAMESPACES = 0x7E020000
 _CLONE_PARENT = 0x00008000  # a child that would be the launcher's
 _CLONE_THREAD = 0x00010000
 _OPENS_TO_WRITE = 0o3 | 0o100 | 0o1000  # O_ACCMODE, O_CREAT, O_TRUNC
-_ONLY_TO_WRITE = 0o1 | 0o100 | 0o1000
+_READ_AND_WRITE = 0o2
 _CHANGES_FILES = [
     *("creat", "mkdir", "mkdirat", "mknod", "mknodat", "unlink", "unlinkat", "rmdir", "rename", "renameat"),
     *("renameat2", "link", "linkat", "symlink", "symlinkat", "truncate"),
 ]
-_CHANGES_OPEN_FILES = [
-    *("pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate", "sendfile", "splice", "tee", "vmsplice"),
-    *("copy_file_range", "io_setup", "io_submit", "dup", "dup2", "dup3"),
-]
-_OUTPUT = [1, 2]
-_MAP_SHARED = 1
-_DUPLICATES = [0, 1030]  # F_DUPFD, F_DUPFD_CLOEXEC
 _SIGNALS = ["kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"]
 _SOCK_TYPE, _SOCK_STREAM = 0xF, 1
 _ABSENT = "absent"
@@ -97,6 +92,14 @@ class _Program:
             self.add(_RETURN, _ERRNO | error)
             self.add(_LOAD, _NUMBER)
 
+    def ask_if_equal(self, name: str, argument: int, value: int) -> None:
+        if (number := self.number(name)) >= 0:
+            self.add(_EQUAL, number, 0, 4)
+            self._load_argument(argument)
+            self.add(_EQUAL, value, 0, 1)
+            self.add(_RETURN, _ASK)
+            self.add(_LOAD, _NUMBER)
+
     def deny_masked(self, name: str, argument: int, mask: int, denied: int, error: int) -> None:
         if (number := self.number(name)) >= 0:
             self.add(_EQUAL, number, 0, 5)
@@ -134,7 +137,7 @@ def compile_filter(
     netlink: Iterable[str],
     read_only: bool,
     forks: bool,
-    only_prints: bool = False,
+    asks_before_writing: bool = False,
     streams: bool = True,
     signals: bool = True,
     pretends: str = "",
@@ -143,7 +146,8 @@ def compile_filter(
 
     `denied` maps a group's name to calls, separated by spaces. Of ioctl only the requests `ioctls` are allowed, of
     fcntl those of `fcntls` denied. `read_only` denies opening a file for writing, changing a directory and `locks`.
-    `only_prints` lets it open a file to read and write, and denies it every call that changes one but for its output.
+    `asks_before_writing` leaves the opening of a file to read and write to who listens (seccomp_unotify(2)), which
+    opens none; where nobody does, it fails.
     Without `forks` only threads may be made, without `streams` no connections, without `signals` none is sent. Calls
     of `pretends` do nothing and succeed.
     """
@@ -186,24 +190,12 @@ def compile_filter(
             program.deny(name, errno.EROFS)
         program.deny_if_equal("fcntl", 1, locks, errno.EROFS)
         program.deny("flock", errno.EROFS)
-        to_write = _ONLY_TO_WRITE if only_prints else _OPENS_TO_WRITE
-        program.deny_bits("open", 1, to_write, errno.EROFS)
-        program.deny_bits("openat", 2, to_write, errno.EROFS)
-    if only_prints:
-        _deny_changes_but_of_output(program)
+        if asks_before_writing:
+            program.ask_if_equal("open", 1, _READ_AND_WRITE)
+            program.ask_if_equal("openat", 2, _READ_AND_WRITE)
+        program.deny_bits("open", 1, _OPENS_TO_WRITE, errno.EROFS)
+        program.deny_bits("openat", 2, _OPENS_TO_WRITE, errno.EROFS)
     return program.finished()
-
-
-def _deny_changes_but_of_output(program: _Program) -> None:
-    """What is open may be written only where it is the output, and nothing else can come to stand there."""
-    for name in _CHANGES_OPEN_FILES:
-        program.deny(name, errno.EROFS)
-    for name in ("write", "writev"):
-        program.deny_unless_equal(name, 0, _OUTPUT, errno.EROFS)
-    program.deny_if_equal("close", 0, _OUTPUT, 0)
-    program.deny_if_equal("close_range", 0, [0, *_OUTPUT], errno.EPERM)
-    program.deny_if_equal("fcntl", 1, _DUPLICATES, errno.EPERM)
-    program.deny_bits("mmap", 3, _MAP_SHARED, errno.EACCES)
 
 
 def _deny_netlink_but(program: _Program, protocols: list[int]) -> None:

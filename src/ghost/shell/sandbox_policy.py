@@ -33,8 +33,8 @@ class Profile:
     """May send signals, which Landlock keeps to its own processes."""
     read_only: bool = False
     """Opens nothing for writing, its private directory included."""
-    only_prints: bool = False
-    """It is read-only, but must open a file to read and write. No call that changes a file is left to it."""
+    asks_before_writing: bool = False
+    """It is read-only, but opens /dev/null to read and write: it is told that it did, and has no such descriptor."""
     forks: bool = False
     """May start child processes; a script always may."""
     starts: tuple[str, ...] = ()
