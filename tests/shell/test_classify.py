@@ -315,7 +315,7 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
         ("curl -X POST http://a.example", 1, "GET and HEAD"),
         ("curl http://2130706433/", 1, "write 127.0.0.1"),
         ("curl http://0xa9fea9fe/", 1, "metadata"),
-        ("az vm delete -g g -n v", 2, "deletes a resource"),
+        ("az vm delete -g g -n v", 2, "deletes the machine"),
         ("az nsg list", 2, "Did you mean az network nsg list?"),
         ("az vm list --resource-g g", 2, "Write it in full: --resource-group"),
         ("az storage account keys list -n s", 2, "prints keys"),
@@ -458,3 +458,32 @@ def test_nobody_is_asked_about_what_cannot_run_and_holds_no_command_that_could(c
 
 def test_a_line_break_in_quotes_is_named() -> None:
     assert "a line break (U+000A) in quotes" in decide("dig 'a\nb'").explanation
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("az network nsg rule update -g r --nsg-name n -n x --access Allow", "lets the traffic through"),
+        ("az network nsg rule create -g r --nsg-name n -n x --access=deny", "cuts the traffic off"),
+        ("az network nsg rule update -g r --nsg-name n -n x", "rule of a network's firewall"),
+        ("az network nsg rule delete -g r --nsg-name n -n x", "deletes a rule of a network's firewall"),
+        ("az network route-table route delete -g r --route-table-name t -n x", "deletes a route"),
+        ("az network vnet peering delete -g r --vnet-name v -n x", "disconnects two networks"),
+        ("az network firewall network-rule collection delete -g r", "rules of an Azure Firewall"),
+        ("az vm deallocate -g r -n v", "gives up its host"),
+        ("az vm restart -g r -n v", "restarts the machine"),
+        ("az vm delete -g r -n v --yes", "deletes the machine"),
+        ("az vm open-port -g r -n v --port 22", "opens ports"),
+    ],
+)
+def test_a_change_of_a_network_is_told_in_its_own_words(command: str, words: str) -> None:
+    decision = decide(command)
+
+    assert (decision.classification, decision.tier) == (RISKY, 2)
+    assert words in decision.explanation
+
+
+def test_a_read_of_a_network_that_asks_is_not_told_as_a_change() -> None:
+    assert "changes" not in decide("az network vpn-connection list -g g").explanation
+    assert "--debug" in decide("az network nsg rule list -g g --nsg-name n --debug").explanation
+    assert "network interfac" not in decide("az network nic ip-config show -g g --frob").explanation

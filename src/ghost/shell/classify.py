@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ghost.errors import ConfigurationError
 from ghost.shell import az
+from ghost.shell.az_effects import effect_of
 from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Classification, Decision, Environment
 from ghost.shell.forbidden import credential_behind, forbidden
 from ghost.shell.grammar import Grammar, Refusal
@@ -143,7 +144,8 @@ def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decis
 def _by_az_table(words: tuple[str, ...]) -> Decision:
     refusal = az.reads().refusal(words)
     if refusal is not None:
-        return Decision(RISKY, 2, refusal.rule, refusal.explanation, "az", words, environment="azure")
+        explanation = effect_of(words) or refusal.explanation
+        return Decision(RISKY, 2, refusal.rule, explanation, "az", words, environment="azure")
     why = "This az command is in the table of reads, and every option of it is known."
     return Decision(SAFE, None, "az: read", why, "az", words, environment="azure")
 

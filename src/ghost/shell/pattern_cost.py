@@ -31,7 +31,7 @@ def _of_item(operation: str, argument: Any, longest: int) -> int:
             low, high, body = int(argument[0]), min(int(argument[1]), longest), argument[2]
             inside = _of_sequence(body, longest)
             if inside > 1:
-                return min(inside ** min(high + 1, 64), _TOO_MANY)
+                return min(int(inside ** min(high + 1, 64)), _TOO_MANY)
             return 1 if operation == "POSSESSIVE_REPEAT" else max(high - low + 1, 1)
         case "SUBPATTERN" | "ASSERT" | "ASSERT_NOT":
             return _of_sequence(argument[-1], longest)
