@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from ghost.cli.shell import Waiting
 
 GHOST = Path(sys.executable).with_name("ghost")
 
@@ -120,6 +124,88 @@ def test_a_forbidden_command_is_never_asked_about(tmp_path):
     assert result.returncode == 1
     assert "FORBIDDEN" in result.stderr
     assert "approval required" not in result.stderr.lower()
+
+
+def test_the_reason_told_is_of_the_command_that_was_judged_last(tmp_path):
+    result = ghost("shell", "run", "ip link set eth9 down", cwd=tmp_path, stdin="m\nrm -rf /\n")
+    assert result.returncode == 1
+    reason = result.stderr.splitlines()[-1]
+    assert "rm would take /" in reason
+    assert "eth9" not in reason
+
+
+def test_an_empty_command_names_no_record(tmp_path):
+    result = ghost("shell", "run", "", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "audit:" not in result.stderr
+    assert not list((tmp_path / "audit").glob("*.jsonl"))
+
+
+def test_single_commands_are_listed_with_the_ids_that_the_audit_takes(tmp_path):
+    ghost("shell", "run", "rm keep", cwd=tmp_path)
+    listed = ghost("sessions", cwd=tmp_path).stdout.splitlines()
+    assert "RISKY/user_abandoned  $ rm keep" in listed[-1]
+    rows = json.loads(ghost("sessions", "--json", cwd=tmp_path).stdout)
+    assert [row["command"] for row in rows] == ["rm keep"]
+    assert ghost("audit", "show", rows[0]["session_id"], cwd=tmp_path).returncode == 0
+    assert rows[0]["session_id"] in listed[-1]
+
+
+@pytest.mark.needs("sleep")
+def test_a_command_is_ended_after_its_timeout(tmp_path):
+    result = ghost("shell", "run", "sleep 60", "--timeout", "0.5", cwd=tmp_path, stdin="a\n")
+    assert result.returncode == 1
+    assert "timeout" in result.stderr.splitlines()[-1]
+    assert ghost("shell", "run", "ss", "--timeout", "0", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.needs("sleep")
+def test_ctrl_c_during_a_command_names_its_record(tmp_path):
+    process = subprocess.Popen(
+        [GHOST, "shell", "run", "sleep 60"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("a\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "audit").glob("*.intent.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 130
+    (audit,) = (tmp_path / "audit").glob("shell_audit_*.jsonl")
+    record = json.loads(audit.read_text())
+    assert record["error"] == "interrupted"
+    assert f"[Shell] interrupted: sleep 60  (audit: {record['audit_id']})" in shown
+    assert "running" not in shown  # errors go to a pipe here
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_command_that_takes_long_says_so_but_not_while_a_person_is_asked():
+    screen = Screen()
+    waiting = Waiting(screen, after_seconds=0.2)
+    with waiting:
+        with waiting.quiet():
+            time.sleep(1.2)
+        assert screen.getvalue() == ""
+        time.sleep(1.4)
+    assert "[Shell] running" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+def test_in_a_pipe_nothing_is_said_of_a_command_that_takes_long():
+    pipe = io.StringIO()
+    with Waiting(pipe, after_seconds=0.1):
+        time.sleep(0.8)
+    assert pipe.getvalue() == ""
 
 
 def test_explain_names_class_tier_and_rule_and_runs_nothing(tmp_path):

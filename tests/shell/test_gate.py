@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from ghost.shell import HitlDecision
+from ghost.shell.classify import decide
 from ghost.shell.decision import Decision
-from ghost.shell.gate import MAX_PROMPTS, Passage, pass_gate, visible
+from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, Passage, pass_gate, visible
 
 VERDICTS = {
     "safe": Decision("SAFE", None, "allowed", "It only reads.", "safe", ("safe",)),
@@ -156,3 +157,28 @@ def test_the_prompt_shows_nothing_a_terminal_would_obey() -> None:
     assert person.asked[0][:2] == (r"rm\x1b[2K\rls\n", "a\\x1b]0;x\\x07b\\u202ec\nd")
     assert visible("ping -c 1 10.0.0.4 'é'") == "ping -c 1 10.0.0.4 'é'"
     assert visible("\ud800") == r"\ud800"
+
+
+@pytest.mark.parametrize("command", ["ss -tln | cat", "/usr/bin/ss", "X=1 ss"])
+def test_whoever_asks_says_that_approving_what_cannot_run_runs_nothing(command: str) -> None:
+    told: list[str] = []
+
+    def ask(_command: str, _reasoning: str, risk: str, _tier: int | None) -> HitlDecision:
+        told.append(risk)
+        return HitlDecision("deny")
+
+    pass_gate(command, decide(command), "r", decide, ask)
+
+    assert told[0].endswith(RUNS_NOTHING)
+
+
+def test_what_can_run_is_not_told_to_run_nothing() -> None:
+    told: list[str] = []
+
+    def ask(_command: str, _reasoning: str, risk: str, _tier: int | None) -> HitlDecision:
+        told.append(risk)
+        return HitlDecision("deny")
+
+    pass_gate("rm x", decide("rm x"), "r", decide, ask)
+
+    assert RUNS_NOTHING not in told[0]

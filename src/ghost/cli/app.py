@@ -96,7 +96,7 @@ def investigate(
 
 @app.command(epilog="Example: ghost sessions --workspace demo")
 def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List the investigations of a workspace."""
+    """List the investigations of a workspace, and the single commands of `ghost shell run`."""
     from ghost.cli.records import list_sessions
 
     list_sessions(workspace, as_json=json_)
@@ -118,13 +118,19 @@ def pcap(context: typer.Context) -> None:
 def shell_run(
     command: Annotated[str, typer.Argument(help="One command, quoted.")],
     reason: Annotated[str, typer.Option("--reason", help="Why, for the audit.")] = "Typed by the engineer.",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", min=0.1, max=1800, help="Seconds it may take (default: GHOST_COMMAND_TIMEOUT or 120)."
+        ),
+    ] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Run one command: SAFE ones at once, RISKY ones after your approval, FORBIDDEN ones never."""
     from ghost.cli.shell import run
 
-    raise typer.Exit(run(command, reason, workspace, as_json=json_))
+    raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout))
 
 
 @shell_app.command("explain", epilog='Example: ghost shell explain "dig example.com"')

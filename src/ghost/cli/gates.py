@@ -24,7 +24,7 @@ from rich.text import Text
 
 from ghost.cli.words import plain
 from ghost.lab import Approval, Approvals
-from ghost.shell import HitlDecision
+from ghost.shell import RUNS_NOTHING, HitlDecision
 
 Gate = Callable[[str, str, str, int | None], HitlDecision]
 Quiet = Callable[[], AbstractContextManager[None]]
@@ -60,6 +60,15 @@ def _notes(command: str) -> str:
     return "; ".join(notes)
 
 
+def _offered(risk: str) -> tuple[str, ...]:
+    """What a person may choose. An approval that would run nothing is not offered, though it may be given."""
+    return ("[M]odify", "[D]eny") if risk.endswith(RUNS_NOTHING) else ("[A]pprove", "[D]eny", "[M]odify")
+
+
+def _letters(risk: str) -> str:
+    return "m or d" if risk.endswith(RUNS_NOTHING) else "a, d or m"
+
+
 class TerminalGate:
     """The box of the specification, and a choice that blocks until it is made."""
 
@@ -85,7 +94,7 @@ class TerminalGate:
                     if modified:
                         return HitlDecision("modify", modified_command=modified)
                 else:
-                    self._rich.print("Type a, d or m.")
+                    self._rich.print(f"Type {_letters(risk)}.")
 
 
 def _forget_typed_ahead() -> None:
@@ -126,7 +135,7 @@ class PlainGate:
         self._say(f"  RISK:       {_flowing(risk)}")
         self._say(f"  REASONING:  {_flowing(reasoning)}")
         while True:
-            choice = self._ask("[A]pprove  [D]eny  [M]odify: ").lower()
+            choice = self._ask(f"{'  '.join(_offered(risk))}: ").lower()
             if choice in {"a", "approve"}:
                 return HitlDecision("approve")
             if choice in {"d", "deny"}:
@@ -135,6 +144,8 @@ class PlainGate:
                 modified = self._ask("Command to run instead: ")
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
+            else:
+                self._say(f"Type {_letters(risk)}.")
 
     def _ask(self, question: str) -> str:
         self._out.write(question)
@@ -191,5 +202,5 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
     rows.add_row("RISK:", Text(_flowing(risk)))
     rows.add_row("REASONING:", Text(_flowing(reasoning)))
     rows.add_row("", "")
-    rows.add_row("", Text("[A]pprove   [D]eny   [M]odify command", style="bold"))
+    rows.add_row("", Text("   ".join(_offered(risk)), style="bold"))
     return Panel(rows, title="SAFETY SHELL ALERT", box=box.SQUARE, border_style="red", width=88)

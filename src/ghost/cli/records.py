@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ghost import __version__
-from ghost.agent import Check, Evidence, Workspace, load_session, tag_of
+from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
 from ghost.cli.wiring import Recorded, load_settings, open_workspace, recorded
 from ghost.cli.words import plain
 from ghost.errors import RecordError
-from ghost.records import is_locked, read_json
+from ghost.records import is_locked, read_json, valid_session_id
 from ghost.shell import SafeExecShell
 
 
@@ -32,13 +32,48 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         for session_id in workspace.recorded_ids()
         if session_id not in listed
     ]
+    commands = list(_single_commands(workspace.audit_dir))
     if as_json:
-        print(json.dumps(rows, indent=2))
-    elif not rows:
+        print(json.dumps([*rows, *commands], indent=2))
+        return
+    if not rows:
         print(f"No sessions in {workspace.root}. Start one: ghost investigate --lab blocked-port")
-    for row in [] if as_json else rows:
+    for row in rows:
         report = f"  {row['report']}" if row.get("report") else ""
         print(plain(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
+    if commands:
+        print(f"Single commands of ghost shell run{_of_how_many(len(commands))}:")
+    for row in commands[-LATEST_COMMANDS:]:
+        print(plain(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
+
+
+LATEST_COMMANDS = 20
+
+
+def _of_how_many(count: int) -> str:
+    return f", the latest {LATEST_COMMANDS} of {count} (all: --json)" if count > LATEST_COMMANDS else ""
+
+
+def _single_commands(audit_dir: Path) -> Iterator[dict[str, Any]]:
+    """What `ghost shell run` put on record, or was just running, in the order of time."""
+    names = [path.name for path in audit_dir.glob("shell_audit_shell_*")]
+    ids = {name.removeprefix("shell_audit_").partition(".")[0] for name in names}
+    for session_id in sorted(filter(valid_session_id, ids)):
+        paths = SessionPaths(audit_dir, session_id)
+        records = list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
+        if not records:
+            state = "running, or cut off: see ghost audit show" if paths.intent.exists() else "cannot be read"
+            yield {"session_id": session_id, "state": state, "command": ""}
+        for record in records:
+            decided = record.get("action") or record.get("error") or "-"
+            exit_code = record.get("exit_code")
+            ended = "" if exit_code is None else f"  exit {exit_code}"
+            yield {
+                "session_id": session_id,
+                "created_at": record.get("timestamp"),
+                "state": f"{record.get('classification')}/{decided}{ended}",
+                "command": _command(record),
+            }
 
 
 def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ and a record is chained to the audit. See `docs/safety.md`.
 from ghost.shell.anonymize import TopologyAnonymizer
 from ghost.shell.classify import classify
 from ghost.shell.decision import FORBIDDEN, RISKY, SAFE
-from ghost.shell.gate import HitlDecision
+from ghost.shell.gate import RUNS_NOTHING, HitlDecision
 from ghost.shell.redact import redact
 from ghost.shell.safe_exec_shell import SafeExecShell
 from ghost.shell.truncate import truncate
@@ -15,6 +15,7 @@ from ghost.shell.truncate import truncate
 __all__ = [
     "FORBIDDEN",
     "RISKY",
+    "RUNS_NOTHING",
     "SAFE",
     "HitlDecision",
     "SafeExecShell",

@@ -14,6 +14,8 @@ from ghost.shell.decision import FORBIDDEN, SAFE, Decision
 
 Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
 
+RUNS_NOTHING = "It cannot run as written: approving it runs nothing. Modify it to one plain command, or deny it."
+
 MAX_PROMPTS = 10  # for one command: a person who modifies more often than that is a program in a loop
 
 
@@ -103,7 +105,8 @@ def _ask(
     callback: HitlCallback, command: str, reasoning: str, decision: Decision, timeout_seconds: float | None
 ) -> HitlDecision | None:
     """One prompt. None where no decision came back: the callback failed, ran out of time, or said nonsense."""
-    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(decision.explanation, "\n")
+    told = decision.explanation if decision.problem is None else f"{decision.explanation} {RUNS_NOTHING}"
+    shown, why, risk = visible(command), visible(reasoning, "\n"), visible(told, "\n")
     try:
         answer = call_within(timeout_seconds, lambda: callback(shown, why, risk, decision.tier))
     except KeyboardInterrupt:
