@@ -65,6 +65,50 @@ def test_a_name_for_reverse_resolution_is_hidden_and_still_tells_whose_it_is() -
     assert anonymizer.restore(hidden) == text
 
 
+def test_addresses_of_version_6_are_hidden_in_brackets_and_before_a_colon() -> None:
+    anonymizer = TopologyAnonymizer()
+    text = (
+        "fd00:10:20::/64\nESTAB [fd00:10:20::4]:44322 [FD00:10:20::5%eth0]:22 [2001:db8::1]:80\n"
+        "curl http://[fd00:10:20::4]:8080/ 64 bytes from fd00:10:20::4: icmp_seq=1 Address:fd00:10:20::5 node:fd00::9\n"
+        "tcp6 fd00:1:2:3:4:5:6:7:443 [::ffff:10.0.0.4]:443 2001:db8:fd00::1"
+    )
+    hidden = anonymizer.anonymize(text)
+    assert hidden == (
+        "[INTERNAL_SUBNET_1]\nESTAB [[INTERNAL_IP_2]]:44322 [[INTERNAL_IP_3]%eth0]:22 [2001:db8::1]:80\n"
+        "curl http://[[INTERNAL_IP_2]]:8080/ 64 bytes from [INTERNAL_IP_2]: icmp_seq=1 Address:[INTERNAL_IP_3]"
+        " node:[INTERNAL_IP_4]\ntcp6 [INTERNAL_IP_5]:443 [::ffff:[INTERNAL_IP_1]]:443 2001:db8:fd00::1"
+    )
+    assert anonymizer.restore(hidden) == text.replace("FD00", "fd00")
+    assert anonymizer.anonymize(hidden) == hidden
+    assert anonymizer.containment(hidden)["[INTERNAL_IP_2]"] == "[INTERNAL_SUBNET_1]"
+
+
+def test_ids_of_subscriptions_and_tenants_are_hidden_and_other_ids_stay() -> None:
+    tenant, other = SUBSCRIPTION.replace("7f", "8f"), SUBSCRIPTION.replace("7f", "9f")
+    for text in (
+        json.dumps({"environmentName": "AzureCloud", "homeTenantId": tenant, "id": SUBSCRIPTION, "tenantId": tenant}),
+        f"az account set --subscription {SUBSCRIPTION}; az login --tenant={tenant}",
+        f"The subscription '{SUBSCRIPTION}' is not of tenant {tenant}",
+        f"https://login.microsoftonline.com/{tenant}/oauth2",
+    ):
+        anonymizer = TopologyAnonymizer()
+        hidden = anonymizer.anonymize(text)
+        assert SUBSCRIPTION not in hidden
+        assert tenant not in hidden
+        assert anonymizer.restore(hidden) == text
+    assert TopologyAnonymizer().anonymize(f"UUID={other} etag: {other}") == f"UUID={other} etag: {other}"
+    assert TopologyAnonymizer().anonymize(f"{SUBSCRIPTION}\t{tenant}", of_azure=True) == (
+        "[AZURE_RESOURCE_1]\t[AZURE_RESOURCE_2]"
+    )
+
+
+def test_a_placeholder_that_was_never_given_is_told() -> None:
+    anonymizer = TopologyAnonymizer()
+    anonymizer.anonymize("10.0.2.4")
+    assert anonymizer.unknown("ping [INTERNAL_IP_1]") is None
+    assert anonymizer.unknown("ping [INTERNAL_IP_1] [INTERNAL_IP_99]") == "[INTERNAL_IP_99]"
+
+
 def test_it_tells_which_placeholder_lies_in_which() -> None:
     anonymizer = TopologyAnonymizer()
     text = anonymizer.anonymize(f"10.0.0.0/16 10.0.2.0/24 10.0.2.4 10.9.9.9 {VNET} {VNET}/subnets/cache")
@@ -111,6 +155,25 @@ ADDRESSES = st.integers(0, 2**24 - 1).map(lambda n: str(ipaddress.IPv4Address(10
 def test_no_private_address_survives_and_all_come_back(addresses: list[str], joint: str) -> None:
     anonymizer = TopologyAnonymizer()
     text = joint.join(addresses)
+    hidden = anonymizer.anonymize(text)
+    assert not any(address in hidden for address in addresses)
+    assert anonymizer.anonymize(hidden) == hidden
+    assert anonymizer.restore(hidden) == text
+
+
+ADDRESSES_6 = st.tuples(st.sampled_from([0xFC, 0xFD]), st.integers(0, 2**120 - 1)).map(
+    lambda pair: str(ipaddress.IPv6Address((pair[0] << 120) + pair[1]))
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(ADDRESSES_6, min_size=1, max_size=8),
+    st.sampled_from([" ", "]:443 [", "\n", ": ", '", "', "/128,", "%e0 "]),
+)
+def test_no_private_address_of_version_6_survives(addresses: list[str], joint: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    text = f"[{joint.join(addresses)}]:22"
     hidden = anonymizer.anonymize(text)
     assert not any(address in hidden for address in addresses)
     assert anonymizer.anonymize(hidden) == hidden

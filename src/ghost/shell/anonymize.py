@@ -1,4 +1,4 @@
-"""Private mode: addresses, subnets and Azure resource ids become placeholders, the same ones all session long.
+"""Private mode: addresses, subnets and what Azure gives ids to become placeholders, the same ones all session long.
 
 It tells which placeholder lies in which, so that one can still reason about them, and maps placeholders back. The
 mapping is a file of its own, readable by its owner only; nothing of it reaches a model, an audit or a report.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,22 @@ PRIVATE: tuple[IPNetwork, ...] = (
 _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _RESOURCE = re.compile(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
 _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
-_IPV6 = re.compile(r"(?<![0-9A-Za-z:.\[])f[cd][0-9a-f]{2}:[0-9a-f:]{1,36}+(?:/\d{1,3}(?!\d))?", re.IGNORECASE)
+_IPV6 = re.compile(
+    r"(?:(?<![0-9A-Za-z:.])|(?<![0-9A-Za-z:._-])(?P<label>[a-f]{0,20}[g-z_-][a-z_-]{0,30}:))"  # `Address:fd00::4`
+    r"(?P<address>f[cd][0-9a-f]{2}:[0-9a-f:]{1,40}+(?:/\d{1,3}(?!\d))?)",
+    re.IGNORECASE,
+)
 _REVERSED = re.compile(r"(?<![\w.-])(?P<octets>(?:\d{1,3}\.){1,4})(?=in-addr\.arpa\b)", re.IGNORECASE)
 _REVERSED_6 = re.compile(r"(?<![\w.-])(?P<nibbles>(?:[0-9a-f]\.){32})(?=ip6\.arpa\b)", re.IGNORECASE)
 _HIDDEN_REVERSED = re.compile(r"(\[INTERNAL_(?:IP|SUBNET)_\d{1,9}\])\.(?=(?:in-addr|ip6)\.arpa\b)", re.IGNORECASE)
+_IDENTIFIER = re.compile(rf"(?<![0-9A-Za-z-]){_GUID}(?![0-9A-Za-z-])")
+_BESIDE = re.compile(  # names of a subscription or a tenant
+    r"(?:(?:subscription|tenant|directory)[\w \[\].-]{0,24}|(?:^|[\s\"'{,])id)\\?[\"']?\s{0,8}[:=]?\s{0,8}\\?[\"']?$"
+    r"|(?:/tenants|sts\.windows\.net|login\.microsoftonline\.com|login\.windows\.net)/$",
+    re.IGNORECASE,
+)
+_BESIDE_REACH = 80
+_PORT_REACH = 7
 _PLACEHOLDER = re.compile(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
 
 
@@ -43,6 +56,7 @@ class TopologyAnonymizer:
         self._path = path
         self._placeholders: dict[str, str] = {}  # what is hidden, in its one spelling, to its placeholder
         self._originals: dict[str, str] = {}
+        self._given: Counter[str] = Counter()  # how many of each kind
         if path is not None:
             self._load(path)
 
@@ -51,15 +65,18 @@ class TopologyAnonymizer:
         """Placeholder to what it stands for."""
         return dict(self._originals)
 
-    def anonymize(self, text: str) -> str:
-        """`text` with placeholders. What is a placeholder already stays."""
+    def anonymize(self, text: str, *, of_azure: bool = False) -> str:
+        """`text` with placeholders. What is a placeholder already stays.
+
+        A GUID is hidden where it is one of a subscription or a tenant, and `of_azure`, where it may always be, anyway.
+        """
         known = len(self._originals)
         text = _RESOURCE.sub(lambda match: self._resource(match[0]), text)
-        text = self._subscriptions(text)
+        text = self._identifiers(text, of_azure=of_azure)
         text = _REVERSED.sub(self._reversed, text)
         text = _REVERSED_6.sub(self._reversed_6, text)
         text = _IPV4.sub(lambda match: self._address(match[0]), text)
-        text = _IPV6.sub(lambda match: self._address(match[0]), text)
+        text = _IPV6.sub(lambda match: (match["label"] or "") + self._address_6(match["address"]), text)
         if self._path is not None and len(self._originals) > known:
             write_json(self._path, self._originals)
         return text
@@ -68,6 +85,10 @@ class TopologyAnonymizer:
         """`text` with what its placeholders stand for. One that was never given stays as it is."""
         text = _HIDDEN_REVERSED.sub(lambda match: _reverse_name(self._originals.get(match[1])) or match[0], text)
         return _PLACEHOLDER.sub(lambda match: self._originals.get(match[0], match[0]), text)
+
+    def unknown(self, text: str) -> str | None:
+        """The first placeholder in `text` that was never given."""
+        return next((found for found in _PLACEHOLDER.findall(text) if found not in self._originals), None)
 
     def containment(self, text: str) -> dict[str, str]:
         """For each placeholder in `text` the smallest known one it lies in, and so on outwards."""
@@ -84,8 +105,8 @@ class TopologyAnonymizer:
     def _placeholder(self, kind: str, original: str, key: str) -> str:
         placeholder = self._placeholders.get(key)
         if placeholder is None:
-            number = 1 + sum(p.startswith(f"[{kind}_") for p in self._originals)
-            placeholder = f"[{kind}_{number}]"
+            self._given[kind] += 1
+            placeholder = f"[{kind}_{self._given[kind]}]"
             self._placeholders[key] = placeholder
             self._originals[placeholder] = original
         return placeholder
@@ -94,14 +115,18 @@ class TopologyAnonymizer:
         identifier = resource_id.rstrip(".")
         return self._placeholder(AZURE_RESOURCE, identifier, identifier.lower()) + resource_id[len(identifier) :]
 
-    def _subscriptions(self, text: str) -> str:
-        """Hides the bare ids of the subscriptions whose resources were seen."""
-        known = {original.split("/")[2] for original in self._originals.values() if original.startswith("/")}
-        for guid in sorted(known):
-            if guid.lower() in text.lower():
-                placeholder = self._placeholder(AZURE_RESOURCE, guid, guid.lower())
-                text = re.sub(re.escape(guid), placeholder, text, flags=re.IGNORECASE)
-        return text
+    def _identifiers(self, text: str, *, of_azure: bool) -> str:
+        """Hides the bare ids of subscriptions and tenants: named so, of the resources seen, or known already."""
+        known = {original.split("/")[2].lower() for original in self._originals.values() if original.startswith("/")}
+
+        def hidden(match: re.Match[str]) -> str:
+            guid, key = match[0], match[0].lower()
+            before = text[max(0, match.start() - _BESIDE_REACH) : match.start()]
+            if of_azure or key in known or key in self._placeholders or _BESIDE.search(before) is not None:
+                return self._placeholder(AZURE_RESOURCE, guid, key)
+            return guid
+
+        return _IDENTIFIER.sub(hidden, text)
 
     def _address(self, text: str) -> str:
         address, slash, length = text.partition("/")
@@ -112,6 +137,16 @@ class TopologyAnonymizer:
         if network is not None and network.num_addresses > 1:
             return self._placeholder(INTERNAL_SUBNET, str(network), str(network))
         return self._placeholder(INTERNAL_IP, str(ip), str(ip)) + slash + length
+
+    def _address_6(self, text: str) -> str:
+        """An address of version 6 with what may stand behind it: a colon of the sentence, or a port."""
+        hidden = self._address(text)
+        rest = ""
+        while hidden == text and ":" in text and _ip(text.partition("/")[0]) is None and len(rest) < _PORT_REACH:
+            shorter = text[:-1] if text.endswith(":") else text.rpartition(":")[0]
+            rest, text = text[len(shorter) :] + rest, shorter
+            hidden = self._address(text)
+        return hidden + rest
 
     def _reversed(self, match: re.Match[str]) -> str:
         """`4.1.0.10.in-addr.arpa`, and the zones above it, for which a subnet stands."""
@@ -157,6 +192,7 @@ class TopologyAnonymizer:
         ):
             raise RecordError(f"{path} holds no placeholders: restore it from a copy or remove it")
         self._originals = saved
+        self._given = Counter(placeholder[1:].rpartition("_")[0] for placeholder in saved)
         self._placeholders = {original.lower(): placeholder for placeholder, original in saved.items()}
 
 

@@ -1,18 +1,23 @@
 """Stage 4: what a program printed becomes what a model may read.
 
-Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. What
-truncation would leave out anyway is not redacted, so that the time is bounded however much was printed. Raw output
-never leaves this module: where a step fails, the caller gets an exception and no text.
+Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. Of a
+command that yields secrets every value is redacted first that could be one. What truncation would leave out anyway is
+not redacted, so that the time is bounded however much was printed. Raw output never leaves this module: where a step
+fails, the caller gets an exception and no text.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ghost.shell.anonymize import TopologyAnonymizer
 from ghost.shell.execute import Captured
-from ghost.shell.redact import plain, redact
+from ghost.shell.redact import described, plain, redact
+from ghost.shell.secret_values import Counts
+from ghost.shell.secrets_in_answers import prints_answer_as_error, redact_answer, yields_secrets
 from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, truncate_text
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
@@ -37,22 +42,39 @@ def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
     return Output("", "", metadata)
 
 
-def process_output(stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None) -> Output:
+def process_output(
+    stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str] = ()
+) -> Output:
+    """`command`: the words that ran, by which an answer is known that is nothing but a secret."""
+    yields = yields_secrets(command)
     if is_binary(stdout):
         text = f"[binary output: {stdout.total} bytes, not displayed]"
         metadata = _described("binary", 0, 0, stdout.total, truncated=True)
         found: list[dict[str, Any]] = []
     else:
-        text, metadata, found = _readable(plain(decode(stdout)), whole=stdout.complete)
+        text, found = _answer(plain(decode(stdout)), command) if yields else (plain(decode(stdout)), [])
+        text, metadata, more_found = _readable(text, whole=stdout.complete)
+        found += more_found
         metadata["total_bytes"] = stdout.total
         if not stdout.complete:
             metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
-    errors, more = redact(plain(decode(stderr)))  # never cut: what went wrong is often said once, and anywhere
+    errors = plain(decode(stderr))
+    if yields and prints_answer_as_error(command):
+        errors, answered = _answer(errors, command)
+        found += answered
+    errors, more = redact(errors)  # never cut: what went wrong is often said once, and anywhere
     metadata |= _redactions([*found, more])
     if anonymizer is not None:
-        text, errors = anonymizer.anonymize(text), anonymizer.anonymize(errors)
+        of_azure = command[:1] == ("az",)
+        text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
     return Output(text, errors, metadata)
+
+
+def _answer(text: str, command: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+    counts: Counts = Counter()
+    text = redact_answer(text, command, counts)
+    return text, [described(counts)]
 
 
 def _readable(text: str, *, whole: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:

@@ -44,7 +44,12 @@ def redact(text: str) -> tuple[str, dict[str, Any]]:
         text = following if number < _PASSES_BY_WORD else _without_lines(text, following)
     else:
         text = MARKER
-    return text, {
+    return text, described(counts)
+
+
+def described(counts: Counts) -> dict[str, Any]:
+    """What was found, as the response carries it."""
+    return {
         "redactions_applied": bool(counts),
         "redaction_count": counts.total(),
         "redaction_categories": sorted(counts),

@@ -74,6 +74,8 @@ def _secret_columns(header: str, cells_of: CellsOf, secret_kind: SecretKind) -> 
     if {"keyname", "value"} <= {name.lower() for name in names}:
         return {index: ("storage_key", True) for index, name in enumerate(names) if name.lower() == "value"}
     kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+    if {"NAME", "AGE"} <= set(names):  # of kubectl, whose SECRET is the name of one and whose SECRETS is a number
+        kinds = {index: kind for index, kind in kinds.items() if names[index] not in ("SECRET", "SECRETS")}
     if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
         return {}  # `password  include  su` of PAM heads no table
     return kinds if len(names) > 1 else {}
@@ -118,11 +120,17 @@ def _aligned_cells(row: str, starts: list[int]) -> list[Span] | None:
     cells: list[Span] = []
     for start in starts:
         if start > 1 and row[start - 2 : start].strip():
-            return None
+            return _shifted_cells(row, len(starts))
         begins = start < len(row) and (start == 0 or row[start - 1] in " \t")
         cell = _CELL.match(row, start) if begins else None
         cells.append(cell.span() if cell is not None else (start, start))
     return cells
+
+
+def _shifted_cells(row: str, columns: int) -> list[Span] | None:
+    """The cells of a row that a longer value, or the mark in its place, moved; None where not each column has one."""
+    cells = [cell.span() for cell in _CELL.finditer(row)]
+    return cells if len(cells) == columns else None
 
 
 def _separated_cells(row: str, columns: int) -> list[Span] | None:

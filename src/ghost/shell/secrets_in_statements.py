@@ -136,5 +136,8 @@ def _may_be_secret(value: str, name: str, *, quoted: bool, certain: bool, said: 
     if _NUMBER.fullmatch(bare):
         return certain and bare.isdigit() and len(bare) > 2
     return not (
-        (_OPTION.match(bare) and len(bare) < 24) or _PATH.match(bare) or _FILE.fullmatch(bare) or _NAME.fullmatch(value)
+        (_OPTION.match(bare) and len(bare) < 24 and "==" not in bare)
+        or _PATH.match(bare)
+        or _FILE.fullmatch(bare)
+        or _NAME.fullmatch(value)
     )
