@@ -16,6 +16,7 @@ import pytest
 import ghost.shell.sandbox as sandbox_module
 from ghost.shell import HitlDecision, SafeExecShell
 from ghost.shell.execute import Programs, Run, child_environment, run
+from ghost.shell.launcher_program import remove_tree
 from ghost.shell.sandbox import Sandbox, SandboxUnavailableError, this_kernel
 
 CONFINED = this_kernel().landlock >= 6
@@ -108,6 +109,31 @@ def test_the_private_directory_is_writable_and_goes_with_the_command(place: Path
     directory = Path(result.stdout.head.decode().strip())
     assert directory.name.startswith("ghost-")
     assert not directory.exists()
+
+
+@needs_landlock
+def test_a_private_directory_of_any_depth_is_removed_and_the_output_kept(place: Path) -> None:
+    """3,000 directories in each other ended the shell's own call with a RecursionError."""
+    code = (
+        "d = os.environ['TMPDIR']; print(d); at = os.open(d, os.O_RDONLY)\n"
+        "for n in range(3000):\n"
+        "    os.mkdir('x', dir_fd=at); inner = os.open('x', os.O_RDONLY, dir_fd=at); os.close(at); at = inner\n"
+        "os.mkdir('closed', 0, dir_fd=at); os.symlink(place, d + '/link')"
+    )
+    before = state_of(place)
+    result = python(place, code)
+    assert result.exit_code == 0, result.stderr.head
+    assert not Path(result.stdout.head.decode().strip()).exists()
+    assert state_of(place) == before
+
+
+def test_a_tree_that_cannot_be_removed_in_time_is_left_and_nothing_is_raised(tmp_path: Path) -> None:
+    (tmp_path / "tree" / "inner").mkdir(parents=True)
+    remove_tree(str(tmp_path / "tree"), seconds=-1)
+    assert (tmp_path / "tree" / "inner").exists()
+    remove_tree(str(tmp_path / "tree"))
+    remove_tree(str(tmp_path / "tree"))
+    assert not (tmp_path / "tree").exists()
 
 
 @needs_landlock
@@ -217,6 +243,34 @@ def test_the_engine_writes_where_it_is_told_under_the_roots_only(place: Path) ->
     done = go(place, ["pcap-forensics", str(capture), "--semantic-dir", str(good), "--report-dir", str(outside)])
     assert done.exit_code != 0
     assert not outside.exists()
+
+
+@needs_landlock
+@pytest.mark.parametrize("target", ["work/audit", "work", "work/audit/inner", "work/link", "work/other"])
+def test_the_engine_is_not_let_write_where_audits_lie(place: Path, target: str) -> None:
+    """It reads hostile input; Landlock takes nothing out of a directory, so what holds an audit is out too."""
+    audit, other = place / "work" / "audit", place / "work" / "other"
+    for directory in (audit, other):
+        directory.mkdir()
+    (place / "work" / "link").symlink_to("audit")
+    (other / "shell_audit_s9.jsonl").write_text("{}\n")  # another workspace's
+    capture = place / "captures" / "a.cap"
+    capture.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+    sandbox = Sandbox("auto", (str(place),), "/usr/bin", audit)
+    before = state_of(place)
+
+    def engine(*options: str) -> Run:
+        words = ["pcap-forensics", str(capture), *options]
+        environment = child_environment(Programs(), "local", {"HOME": str(place / "home")})
+        return run(words, programs=Programs(), environment=environment, timeout_seconds=60, sandbox=sandbox)
+
+    good = str(place / "captures" / "reports")
+    refused = engine("--semantic-dir", good, "--report-dir", str(place / target))
+    assert (refused.exit_code, b"holds the records of commands" in refused.stderr.head) == (126, True)
+    assert {p: f for p, f in state_of(place).items() if "/captures" not in p} == {
+        p: f for p, f in before.items() if "/captures" not in p
+    }
+    assert engine("--semantic-dir", good, "--report-dir", good).exit_code == 0
 
 
 @needs_landlock

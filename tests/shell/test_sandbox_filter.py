@@ -16,7 +16,7 @@ ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 
 
 def answer(code: bytes, arch: int, number: int, arguments: Sequence[int] = ()) -> int | None:
-    """The errno of a call, None where allowed, -1 where the process is ended, -2 where the shell is asked (seccomp(2))."""
+    """The errno of a call, None where allowed, -1 where the process is ended, -2 where the shell is asked."""
     call = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, arch, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     accumulator, at = 0, 0
     while True:
