@@ -62,6 +62,12 @@ def test_the_health_of_another_hosts_control_service_is_a_read_and_that_of_this_
             "http://a.example/./v1/kv/x",
         ),
         "http://a.example/computeMetadata/v1/",
+        *("http://a.example/actuator%3bx/env", "http://a.example/actuator;a/env", "http://a.example/.env%20"),
+        *("http://a.example/.env~", "http://a.example/.env.bak", "http://a.example/%25252egit/config"),
+        *("http://a.example/api/v1/pods", "http://a.example/apis/apps/v1/namespaces/x/pods"),
+        *("http://a.example/api/v1/watch/secrets", "http://a.example/openstack/latest/user_data"),
+        *("http://a.example/2021-01-01/meta-data/", "http://localhost:9090/-/quit", "http://localhost:9000/shutdown"),
+        f"http://a.example/%{'25' * 4000}2eenv",
     ],
 )
 def test_a_path_that_gives_secrets_away_is_asked_for_however_it_is_written(url: str) -> None:
@@ -87,6 +93,10 @@ def test_a_path_that_gives_secrets_away_is_asked_for_however_it_is_written(url: 
             "https://a.example/.well-known/openid-configuration",
             "https://a.example/latest/release",
             "http://127.0.0.1:3000/metrics",
+            "https://a.example/.environment",
+            "https://a.example/a%20b?x=%2525",
+            "https://a.example/docs/restart-policy",
+            "http://a.example/api/v1/podsets",
         ),
     ],
 )
@@ -100,7 +110,19 @@ def test_the_refusal_names_the_service() -> None:
     assert "the port of etcd" in decide("curl http://localhost:2379/").explanation
 
 
-@pytest.mark.parametrize("host", ["metadata.google.internal", "169.254.169.254", "0xa9fea9fe:80"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "metadata.google.internal",
+        "169.254.169.254",
+        "0xa9fea9fe:80",
+        "168.63.129.16",
+        "metadata.goog",
+        "[fd00:ec2::254]",
+        "[fd00:ec2::254]:80",
+        "x@169.254.169.254",
+    ],
+)
 def test_no_header_names_a_metadata_service_as_the_host(host: str) -> None:
     assert decide(f"curl -H 'Host: {host}' http://10.0.0.5/").classification == "RISKY"
     assert decide("curl -H 'Host: app.contoso.com:8443' http://10.0.0.5/").classification == "SAFE"

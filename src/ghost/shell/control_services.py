@@ -19,6 +19,10 @@ from urllib.parse import unquote
 _POLICY = Path(__file__).parent / "policy" / "control_services.toml"
 _LOCAL_NAME = re.compile(r"(?:.+\.)?(?:localhost|localdomain|loopback|localhost[46])\.?", re.IGNORECASE)
 
+_PARAMETERS = re.compile(r";[^/]*+")
+_DECODINGS = 8
+"""Nobody writes a path that is encoded so often; each pass reads all of it."""
+
 
 @dataclass(frozen=True)
 class _Services:
@@ -41,6 +45,8 @@ def fault_of_service(host: str, port: int | None, rest: str) -> str | None:
     """Why this place is not asked; `rest` is what stands behind the host in the URL."""
     services = _services()
     path = _path(rest)
+    if path is None:
+        return "has a path that is encoded again and again, so that what it asks for is not to be seen"
     for pattern, why in services.paths:
         if pattern.search(path):
             return f"asks for {path[:80]}, which {why}"
@@ -61,7 +67,18 @@ def is_this_machine(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _path(rest: str) -> str:
-    """The path as a server sees it: decoded, without `//` and dots, in lower case."""
-    path = unquote(unquote(rest.partition("?")[0].partition("#")[0]))
-    return re.sub(r"^/+", "/", normpath(path)).lower() + ("/" if path.endswith("/") else "") if path else ""
+def _path(rest: str) -> str | None:
+    """The path as some server may see it: decoded until nothing is left to decode, without `;parameters`, `//` and
+    dots, in lower case. None where decoding does not end."""
+    path = rest.partition("?")[0].partition("#")[0]
+    for _ in range(_DECODINGS):
+        decoded = unquote(path)
+        if decoded == path:
+            break
+        path = decoded
+    else:
+        return None
+    if not path:
+        return ""
+    path = _PARAMETERS.sub("", path)
+    return re.sub(r"^/+", "/", normpath(path)).lower() + ("/" if path.endswith("/") else "")

@@ -36,7 +36,8 @@ _REFUSED_NETWORKS = tuple(
     )
 )
 _REFUSED_NAMES = re.compile(
-    r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.azure\.\w+)", re.I
+    r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.goog|metadata\.azure\.\w+|metadata\.tencentyun\.com)",
+    re.I,
 )
 _ENDING_IN_IPV4 = tuple(
     ipaddress.IPv6Network(text)

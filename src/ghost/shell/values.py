@@ -252,9 +252,21 @@ def _directory(_: str) -> Check:
         real = real_path(value) or ""
         if os.path.lexists(real) and not os.path.isdir(real):  # noqa: PTH112 - a str path, judged above
             return "is no directory"
+        above = (str(path) for path in (Path(real), *Path(real).parents))
+        if any(_holds_audit(path) for path in above if roots.hold(path)):
+            return "is where the shell keeps its audit, or lies below it; name another directory"
         return None
 
     return check
+
+
+def _holds_audit(directory: str) -> bool:
+    """Whether the shell's record of what ran lies here: a report of the same name would take its place."""
+    try:
+        with os.scandir(directory) as entries:
+            return any(entry.name.startswith("shell_audit_") for entry in entries)
+    except OSError:
+        return False
 
 
 def _outside(value: str, what: str, roots: Roots) -> str:
@@ -280,9 +292,8 @@ def _header(parameters: str) -> Check:
         if match is None:
             return "is no header of the form 'Name: value'"
         name = match["name"].lower()
-        host = (match["value"] or "").strip().partition(":")[0]
-        if name == "host" and fault_of_host(host) == _HANDS_OUT_CREDENTIALS:
-            return f"names {host}, which is a cloud's metadata service"
+        if name == "host" and (fault := fault_of_url(f"http://{(match['value'] or '').strip()}/")):
+            return f"names the host {(match['value'] or '')[:80]!r}, which as part of a URL {fault}"
         return None if name in allowed else f"sets the header {match['name']}, which is not listed"
 
     return check
