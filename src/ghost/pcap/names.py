@@ -12,8 +12,7 @@ _NAME = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 def http_host(request: bytes) -> str | None:
     """The Host of an HTTP request (RFC 9112); None where it has none, or the segment ends before it."""
     head = request.partition(b"\r\n\r\n")[0]
-    at = head.lower().find(b"\r\nhost:")
-    found = _HOST.match(head, at) if at >= 0 else None
+    found = _HOST.search(head)
     return plausible(found[1].strip()) if found else None
 
 
