@@ -296,6 +296,21 @@ def test_arbitrary_segments_never_break_the_tracker(segments: list[tuple[bool, i
     tracker.section(str, lambda _: Ending((end, end._replace(endpoint=2 << 16 | 443)), 0), 10**10)
 
 
+def test_a_stream_whose_hellos_came_whole_keeps_less_than_a_kilobyte() -> None:
+    import tracemalloc
+
+    streams, octets = 2_000, hello()
+    tracker = TlsTracker()
+    tracemalloc.start()
+    try:
+        for stream in range(streams):
+            ends = (1 << 16 | 30_000 + stream, 2 << 16 | 443)
+            tracker.packet(stream, ends, stream, 70_000 + stream, octets, len(octets), 1_000 + stream, 10**15 + stream)
+        assert tracemalloc.get_traced_memory()[0] < 1_000 * streams
+    finally:
+        tracemalloc.stop()
+
+
 def test_parts_merged_say_what_the_whole_says() -> None:
     chance = random.Random(7)
     scripts: list[Iterable[tuple[bool, bytes]]] = []

@@ -63,25 +63,26 @@ class Packets(NamedTuple):
     frames: list[int]
     times: list[int]
     streams: list[int]
+    senders: list[int]
+    """Endpoints: address id << 16 | port."""
+    receivers: list[int]
     messages: list[bytes]
 
     @classmethod
     def of(cls, rows: Array, messages: list[bytes]) -> Packets:
-        return cls._make([*rows[:, _COLUMNS].T.tolist(), messages])
+        senders = rows[:, SOURCE] << 16 | rows[:, SOURCE_PORT]
+        receivers = rows[:, DESTINATION] << 16 | rows[:, DESTINATION_PORT]
+        return cls._make([*rows[:, _COLUMNS].T.tolist(), senders.tolist(), receivers.tolist(), messages])
 
     def part(self, begin: int, end: int) -> Packets:
-        return self._make(column[begin:end] for column in self)
+        return Packets._make(column[begin:end] for column in self)
 
     def filled(self) -> Packets:
         """Those of which something was captured."""
-        return self._make(list(compress(column, self.messages)) for column in self)
+        return Packets._make(list(compress(column, self.messages)) for column in self)
 
     def ends(self) -> Iterator[tuple[int, int]]:
-        """Source and destination, address id << 16 | port each."""
-        for source, port, destination, other in zip(
-            self.sources, self.source_ports, self.destinations, self.destination_ports, strict=True
-        ):
-            yield source << 16 | port, destination << 16 | other
+        return zip(self.senders, self.receivers, strict=True)
 
 
 def each_one(take: Callable[..., object], *columns: Iterable[object]) -> None:

@@ -71,10 +71,11 @@ class Parsers:
         reader = _READER[rows[:, MARK]]
         order = np.argsort(reader, kind="stable")
         packets = Packets.of(rows[order], [messages[n] for n in order.tolist()])
-        marks, starts = np.unique(reader[order], return_index=True)
-        bounds = [*starts.tolist(), len(messages)]
-        for mark, begin, end in zip(marks.tolist(), bounds, bounds[1:], strict=False):
-            self._read(mark, packets.part(begin, end))
+        begin = 0
+        for mark, count in enumerate(np.bincount(reader).tolist()):
+            if count:
+                self._read(mark, packets.part(begin, begin + count))
+                begin += count
 
     def _read(self, mark: int, packets: Packets) -> None:
         if mark == MARK_ARP:

@@ -64,7 +64,8 @@ class _Party(Records):
 
 @dataclass(slots=True, eq=False)
 class _Handshake:
-    parties: tuple[_Party, _Party]
+    one: _Party
+    other: _Party
     client: int = -1
     """Which of the parties; -1 until a hello says it."""
     server_name: str | None = None
@@ -85,6 +86,10 @@ class _Handshake:
     completed_ns: int = -1
     expected_ack: int = -1
     """What the client had acknowledged when it finished a handshake of TLS 1.3."""
+
+    @property
+    def parties(self) -> tuple[_Party, _Party]:
+        return self.one, self.other
 
 
 class TlsTracker:
@@ -113,10 +118,9 @@ class TlsTracker:
         if handshake is None:
             if stream in self._handshakes or len(self._handshakes) >= _MOST_STREAMS or not _opens(payload):
                 return
-            handshake = _Handshake((_Party(ends[0]), _Party(ends[1])))
+            handshake = _Handshake(_Party(ends[0]), _Party(ends[1]))
             self._handshakes[stream] = handshake
-        party, peer = handshake.parties
-        sender = 0
+        sender, party, peer = 0, handshake.one, handshake.other
         if party.endpoint != ends[0]:
             sender, party, peer = 1, peer, party
         if party.over:
@@ -223,8 +227,8 @@ class TlsTracker:
                 self._complete(handshake, now)
                 handshake.expected_ack = acknowledged
             return
-        one, other = handshake.parties
-        if one.changed_ns >= 0 and other.changed_ns >= 0 and (handshake.chosen or not handshake.retried):
+        changed = handshake.one.changed_ns >= 0 and handshake.other.changed_ns >= 0
+        if changed and (handshake.chosen or not handshake.retried):
             self._complete(handshake, now)
             self._handshakes[stream] = None
 

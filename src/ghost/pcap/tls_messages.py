@@ -6,7 +6,6 @@ Pure functions of bytes. Whatever the bytes, they answer or say None; of a messa
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -65,17 +64,25 @@ def read_client_hello(body: bytes) -> ClientHello | None:
     if len(body) < 34:
         return None
     version = body[0] << 8 | body[1]
-    at = 34
-    at += 1 + _number(body, at, 1)  # session id
-    at += 2 + _number(body, at, 2)  # cipher suites
-    at += 1 + _number(body, at, 1)  # compression methods
     name: str | None = None
-    for kind, value in _extensions(body, at, (0, 43)):
+    try:
+        at = 35 + body[34]  # session id
+        at += 2 + (body[at] << 8 | body[at + 1])  # cipher suites
+        at += 1 + body[at]  # compression methods
+        stop = at + 2 + (body[at] << 8 | body[at + 1])
+    except IndexError:
+        return ClientHello(version, None)  # without extensions, or cut before them
+    stop = min(stop, len(body))
+    at += 6  # behind the head of an extension
+    while at <= stop:
+        kind, size = _extension(body, at - 4)
         if kind == 0:
             # List length 2, name type 1, name length 2.
-            name = plausible(value[5 : 5 + _number(value, 3, 2)])
-        else:
-            version = _highest(value) or version
+            value = body[at : min(at + size, stop)]
+            name = plausible(value[5 : 5 + (value[3] << 8 | value[4])]) if len(value) > 5 else None
+        elif kind == 43:
+            version = _highest(body[at : min(at + size, stop)]) or version
+        at += 4 + size
     return ClientHello(version, name)
 
 
@@ -91,11 +98,14 @@ def read_server_hello(body: bytes) -> ServerHello | None:
     if len(body) < 34:
         return None
     version = body[0] << 8 | body[1]
-    at = 34
-    at += 1 + _number(body, at, 1) + 3  # session id; cipher suite and compression method
-    for _, value in _extensions(body, at, (43,)):
-        if len(value) == 2:
-            version = _number(value, 0, 2)
+    at = 38 + (body[34] if len(body) > 34 else 0)  # session id; cipher suite and compression method
+    stop = min(at + 2 + _number(body, at, 2), len(body))
+    at += 6  # behind the head of an extension
+    while at <= stop:
+        kind, size = _extension(body, at - 4)
+        if kind == 43 and min(size, stop - at) == 2:
+            version = body[at] << 8 | body[at + 1]
+        at += 4 + size
     return ServerHello(TLS13 if version >> 8 == 0x7F else version, body[2:34] == _RETRY)
 
 
@@ -110,16 +120,6 @@ def first_certificate(body: bytes) -> bytes | None:
     """The sender's own, of a certificate message of TLS 1.2 or older; None where there is none or it is cut."""
     size = _number(body, 3, 3)
     return body[6 : 6 + size] if 0 < size <= len(body) - 6 else None
-
-
-def _extensions(body: bytes, at: int, wanted: tuple[int, ...]) -> Iterator[tuple[int, bytes]]:
-    stop = min(at + 2 + _number(body, at, 2), len(body))
-    at += 6  # behind the head of an extension
-    while at <= stop:
-        kind, size = _extension(body, at - 4)
-        if kind in wanted:
-            yield kind, body[at : min(at + size, stop)]
-        at += 4 + size
 
 
 def _number(octets: bytes, at: int, size: int) -> int:
