@@ -7,8 +7,10 @@ import json
 import struct
 from pathlib import Path
 
+import dns.exception
 import dns.flags
 import dns.message
+import dns.name
 import dns.rcode
 import dns.rrset
 import pytest
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.dns import DnsTracker
-from ghost.pcap.dns_question import read_question
+from ghost.pcap.dns_question import read_asked, read_question
 from ghost.pcap.layout import MARK_DNS
 from ghost.pcap.model import Analysis, DnsSection
 
@@ -195,6 +197,30 @@ def test_parts_merged_say_what_the_whole_says(steps: list[tuple[int, bool, int, 
         return trackers[0].section(str)
 
     assert read(1) == read(parts)
+
+
+@given(
+    st.binary(min_size=12, max_size=12),
+    st.lists(
+        st.sampled_from([b"\0", b"\1a", b"\3a\0b", b"\xc0\x0c", b"\xc0\0", b"\xc0\4", b"\x3fz", b"\1\xc0", b"\0\1"]),
+        max_size=8,
+    ),
+)
+def test_a_question_cut_at_its_first_zero_is_the_one_that_the_whole_message_asks(
+    header: bytes, parts: list[bytes]
+) -> None:
+    message = b"\0\0\0\0\0\1" + header[6:] + b"".join(parts)
+    found = read_asked(message)
+    try:
+        whole, used = dns.name.from_wire(message, 12)
+    except (dns.exception.DNSException, IndexError):
+        assert found is None
+        return
+    if len(message) < 12 + used + 4:
+        assert found is None
+    else:
+        assert found is not None
+        assert found[0] == (whole.to_text(omit_final_dot=True).lower() or ".")
 
 
 def test_multicast_names_are_counted_apart_and_owed_no_answer(tmp_path: Path) -> None:
