@@ -25,6 +25,9 @@ _COMMANDS = tuple(re.compile(pattern) for pattern in _POLICY["commands"])
 _OPEN_ENDINGS = frozenset(_POLICY["open_endings"])
 _OPEN_VALUES = frozenset(_POLICY["open_values"])
 _OPEN_KINDS = re.compile("|".join(_POLICY["open_kinds"]))
+_PROGRAMS = frozenset(_POLICY["programs"])
+_SHELL_MARKS = re.compile(r"[\s;|&()`'\"$]+")
+_INNER_WORDS = 64
 _SHORTEST = 3
 _TELLING_DIGITS = 6  # a shorter number beside a name counts something
 
@@ -42,6 +45,20 @@ Judge = Callable[[str, str | None], str]
 
 def yields_secrets(words: Sequence[str]) -> bool:
     """Whether what a command prints may be a secret although nothing beside it says so."""
+    return any(map(_yields, _commands(words)))
+
+
+def _commands(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The command, and each that another program may run: `sudo az ...`, `bash -c 'az ...'`."""
+    yield words
+    inner = [part for word in words for part in (_SHELL_MARKS.split(word) if " " in word else [word])]
+    for at, word in list(enumerate(inner))[1:]:
+        program = word.rpartition("/")[2]
+        if program in _PROGRAMS:
+            yield [program, *filter(None, inner[at + 1 : at + 1 + _INNER_WORDS])]
+
+
+def _yields(words: Sequence[str]) -> bool:
     if not words:
         return False
     line = " ".join(words)
@@ -122,7 +139,7 @@ def prints_answer_as_error(words: Sequence[str]) -> bool:
 
 def _judge_for(words: Sequence[str], counts: Counts) -> Judge:
     asked = frozenset(words)
-    is_named = _name_filter(_values(words, "--query"))
+    is_named = _name_filter(_values(words, "--query") if words[0] in ("az", "tshark") else ["?"])
 
     def judge(value: str, name: str | None) -> str:
         bare = value.strip().strip("\"'")
