@@ -78,7 +78,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
     assert sorted(ghost.shell.__all__) == sorted(
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
-            *("SAFE", "RISKY", "FORBIDDEN"),
+            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING"),
         ]
     )
     assert (ghost.shell.SAFE, ghost.shell.RISKY, ghost.shell.FORBIDDEN) == ("SAFE", "RISKY", "FORBIDDEN")
