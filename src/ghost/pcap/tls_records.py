@@ -119,11 +119,13 @@ class Records:
         return events
 
     def _consume(self, payload: bytes, length: int, adjacent: bool, events: list[Event]) -> None:
-        missing = max(length - len(payload), 0)
-        octets = self._partial + payload if self._partial else payload
-        self._partial = b""
-        begin = self.next + len(payload) - len(octets)
-        at, there = 0, len(octets)
+        octets, begin, at, there = payload, self.next, 0, len(payload)
+        missing = length - there if length > there else 0
+        if self._partial:
+            octets = self._partial + payload
+            begin -= len(self._partial)
+            there = len(octets)
+            self._partial = b""
         if self.next == self._start and octets[0] & 0x80:
             at = (int.from_bytes(octets[:2], "big") & 0x7FFF) + 2
             events.append(Event(SSL2, at, octets[:at]))
