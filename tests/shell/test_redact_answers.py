@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ghost.shell.execute import STDERR_LIMIT, STDOUT_LIMIT, Captured
 from ghost.shell.output import Output, process_output
-from ghost.shell.secrets_in_answers import yields_secrets
+from ghost.shell.secrets_in_answers import is_open_value, yields_secrets
 
 SECRET = "Winter2024!Prod"
 GUID = "7f3c1a52-9b64-4d0e-8f1a-2b6c7d8e9f00"
@@ -154,7 +154,8 @@ def test_whatever_is_printed_nothing_fails_and_json_stays_json(text: str, form: 
     command = f"az keyvault secret show --vault-name kv --name db -o {form}"
     processed(command, text)
     shown = json.loads(processed(command, json.dumps({"value": text})).text)["value"]
-    assert shown == "[REDACTED]" or len(shown.strip().strip("\"'")) < 3
+    bare = shown.strip().strip("\"'")
+    assert len(bare) < 3 or is_open_value(bare)
 
 
 @pytest.mark.parametrize("unit", ['"a": ', "a  ", "- ", "\t", "{", "a: b ", "--  ", "x"])

@@ -143,7 +143,7 @@ def _judge_for(words: Sequence[str], counts: Counts) -> Judge:
 
     def judge(value: str, name: str | None) -> str:
         bare = value.strip().strip("\"'")
-        if len(bare) < _SHORTEST or bare in asked or (name is not None and is_named(name)) or _is_open_value(bare):
+        if len(bare) < _SHORTEST or bare in asked or (name is not None and is_named(name)) or is_open_value(bare):
             return value
         counts["api_key"] += 1
         return MARKER
@@ -172,7 +172,8 @@ def _is_open_name(name: str) -> bool:
     return bool(words) and words[-1].lower() in _OPEN_ENDINGS and secret_kind(name) is None
 
 
-def _is_open_value(value: str) -> bool:
+def is_open_value(value: str) -> bool:
+    """Whether a value is of a kind that is never a secret, or was redacted already."""
     return value.lower() in _OPEN_VALUES or _OPEN_KINDS.fullmatch(value) is not None
 
 
