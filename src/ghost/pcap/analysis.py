@@ -23,6 +23,9 @@ from ghost.pcap.tally import Tally
 from ghost.pcap.udp import udp_section
 from ghost.pcap.vectors import Kernel, Vector, interpreted_kernel, interpreted_vector
 
+_LARGE_PACKET = 1500
+"""Bytes. A file that would be worth kernels were all its packets so large is worth them before its first batch."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -86,6 +89,8 @@ def _analyse(
     compile_kernels: bool | None,
 ) -> Analysis:
     file_bytes = _size(path)
+    if compile_kernels is None and compiled.worth_it(file_bytes / _LARGE_PACKET):
+        compile_kernels = True
     if compile_kernels:
         _compile(reader, engine, progress, file_bytes)
     using_compiled, decided = bool(compile_kernels), compile_kernels is not None

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap import decode, layout, records, segments, shards, tally, tcp, udp
@@ -47,15 +48,21 @@ def worth_it(packets_left: float) -> bool:
 @cache
 def cache_directory() -> Path:
     """Where compiled kernels of exactly this version are kept; private to the user."""
-    from importlib.metadata import version  # a fifth of the start of a small capture, which asks for no kernels
-
     sources = hashlib.sha256()
     for module in (layout, *_MODULES):
         sources.update(Path(str(module.__file__)).read_bytes())
-    for part in (version("numba"), version("numpy"), sys.version, platform.machine(), platform.processor()):
+    for part in (_numba_version(), np.__version__, sys.version, platform.machine(), platform.processor()):
         sources.update(part.encode() + b"\0")
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "ghost" / "kernels" / sources.hexdigest()[:16]
+
+
+def _numba_version() -> str:
+    """Without importing it, or the metadata of packages: each takes longer than reading a small capture."""
+    found = importlib.util.find_spec("numba")
+    if found is None or found.origin is None:
+        return ""
+    return Path(found.origin).with_name("_version.py").read_text(encoding="utf-8")
 
 
 def _usable(directory: Path) -> bool:
