@@ -214,7 +214,7 @@ class _Look:
             if wanted is not None:
                 whole = memoryview(batch.buffer)  # type: ignore[arg-type]  # an array is a buffer
                 heads = columns[inside][:, (OFFSET, CAPTURED)].tolist()
-                inside = inside[[_holds(whole, offset, size, wanted) for offset, size in heads]]
+                inside = inside[_holding(whole, heads, wanted)]
             rows = np.ascontiguousarray(columns[inside]).reshape(-1)
             decoder.decode(self._vector(batch.buffer), self._vector(rows), len(inside))
             found += _decoded(rows.reshape(-1, PACKET), decoder)
@@ -223,9 +223,17 @@ class _Look:
         return found
 
 
-def _holds(whole: memoryview, offset: int, size: int, addresses: Iterable[bytes]) -> bool:
-    head = bytes(whole[offset : offset + min(size, _HEAD_BYTES)])
-    return all(address in head for address in addresses)
+def _holding(whole: memoryview, heads: Iterable[Sequence[int]], addresses: Iterable[bytes]) -> Array:
+    """Places of the packets, given as offset and size, whose first bytes hold all these addresses."""
+    found = []
+    for place, (offset, size) in enumerate(heads):
+        head = whole[offset : offset + min(size, _HEAD_BYTES)].tobytes()
+        for address in addresses:
+            if address not in head:
+                break
+        else:
+            found.append(place)
+    return np.array(found, np.int64)
 
 
 def _decoded(columns: Array, decoder: Decoder) -> list[_Packet]:
