@@ -332,9 +332,9 @@ class TlsTracker:
             if handshake is None or handshake.completed_ns >= 0:
                 continue
             for sender, party in enumerate(handshake.parties):
-                events = party.rest() if not party.over and party.counted else ()
-                self._events(stream, handshake, sender, list(events), handshake.last_frame, handshake.last_ns)
-                party.over = True
+                if party.counted and not party.over:
+                    party.over = True
+                    self._events(stream, handshake, sender, party.rest(), handshake.last_frame, handshake.last_ns)
 
     def _read_certificates(self, address: Callable[[int], str]) -> tuple[Certificate, ...]:
         found = []
@@ -359,12 +359,16 @@ def _opens(payload: bytes) -> bool:
 
 def _went_on(handshake: _Handshake, end: Ending) -> bool:
     """The connection was used: the capture lacks a part of the handshake, or it has no record of its own."""
-    client, server = (handshake.parties[each] for each in (handshake.client, 1 - handshake.client))
-    if end.of(server.endpoint).next_sequence < 0:
+    client, server = handshake.one, handshake.other
+    if handshake.client:
+        client, server = server, client
+    answered_to = end.of(server.endpoint).next_sequence
+    if answered_to < 0:
         return True  # one side was captured; it does not say what the other lacked
-    ours, theirs = (beyond(end.of(each.endpoint).next_sequence, each.read_to) for each in (client, server))
+    ours = beyond(end.of(client.endpoint).next_sequence, client.read_to)
     if handshake.chosen >= TLS13:
         return ours >= _LEAST_FINISHED
+    theirs = beyond(answered_to, server.read_to)
     # One side changed to encryption, and the other's change lies in what could not be read, or data does.
     changed = max(client.changed_ns, server.changed_ns) >= 0
     return changed and (max(ours, theirs) >= _LEAST_FINISHED or not handshake.server_hello_frame)
