@@ -188,6 +188,12 @@ class StreamView(Sequence[Stream]):
 
     # ------------------------------------------------------------------------------------------------- one stream
 
+    def frames(self, index: int, name: str, *, server: bool) -> tuple[int, ...]:
+        """What `Direction` says of the frames of one kind of event, without making the stream."""
+        number = int(self._order[index])
+        side = number * 2 + (int(self._streams[number, S_CLIENT]) ^ server)
+        return self._evidence.of(side, _OCCURRENCES[name])
+
     def _stream(self, number: int) -> Stream:
         row = self._streams[number].tolist()
         client = row[S_CLIENT]

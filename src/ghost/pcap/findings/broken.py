@@ -216,7 +216,7 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
             f"{count(len(some), 'request')} acknowledged, never answered, and the connection closed by the server"
             f" after up to {duration(longest)}."
         )
-        frames = first_frames(s.server.fin.frames for s in seen.worst(some))
+        frames = first_frames(seen.frames(some, "fin", SERVER))
         yield _early(client, server, port, len(some), detail, frames, "medium")
 
 

@@ -99,6 +99,14 @@ class Columns:
     def lost(self) -> Ints:
         return self.sides("lost_upstream") + self.sides("lost_downstream")
 
+    def frames(self, row: int, name: str, side: int) -> tuple[int, ...]:
+        """Of one kind of event of a side of a stream, by the name of a field of `Direction`."""
+        if isinstance(self.streams, StreamView):
+            return self.streams.frames(row, name, server=side == SERVER)
+        stream = self.streams[row]
+        occurrences: Occurrences = getattr((stream.client, stream.server)[side], name)
+        return occurrences.frames
+
     def make(self, rows: Sequence[int] | Ints) -> list[Stream]:
         return [self.streams[int(row)] for row in rows]
 

@@ -110,7 +110,7 @@ def _finding(
         detail=f"{count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}"
         f" ({repeated} repeated{tried}), {answered}. {why}",
         who=Who(source, address, port),
-        evidence=first_frames(s.client.syn.frames for s in seen.worst(rows)),
+        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
         cause=cause_of(advice),
         remediation=remediation_of(advice, src=source, dst=address, port=port),
         confidence=confidence,
@@ -210,7 +210,7 @@ def _refused_port(seen: Observed, service: int, rows: Ints) -> Finding:
         title=f"{refuses} refused by {at(host, port)}",
         detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
         who=Who(source, host, port),
-        evidence=first_frames(s.server.rst.frames for s in seen.worst(rows)),
+        evidence=first_frames(seen.frames(rows, "rst", SERVER)),
         cause=cause_of("refused"),
         remediation=remediation_of("refused", src=source, dst=host, port=port),
         confidence="high",
@@ -232,7 +232,7 @@ def _refused_by_stranger(seen: Observed, service: int, rows: Ints, known: list[i
         detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, other packets of the"
         f" host have {few(known)}.",
         who=Who(source, host, port),
-        evidence=first_frames(s.server.rst.frames for s in seen.worst(rows)),
+        evidence=first_frames(seen.frames(rows, "rst", SERVER)),
         cause=cause_of("third_party_reset"),
         remediation=remediation_of("third_party_reset", src=source, dst=host, port=port),
         confidence="high",

@@ -269,6 +269,10 @@ class Observed:
 
     # ---------------------------------------------------------------------------------------------------- evidence
 
+    def frames(self, rows: Ints, name: str, side: int) -> list[tuple[int, ...]]:
+        """Of one kind of event of a side of a few streams."""
+        return [self.columns.frames(int(row), name, side) for row in rows[:FRAMES]]
+
     def worst(self, rows: Ints, weight: Ints | None = None, most: int = FRAMES) -> list[Stream]:
         """A few streams of `rows`, those of most weight first."""
         if weight is not None:

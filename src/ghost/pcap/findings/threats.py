@@ -77,7 +77,7 @@ def _flood(seen: Observed, service: int, rows: Ints) -> Finding:
         detail=f"{len(rows):,} connections from {count(len(clients), 'address', 'addresses')} opened and never"
         f" completed in {seconds:.1f} s ({len(rows) / seconds:.0f} a second); {completed} completed.",
         who=Who(source, host, port),
-        evidence=first_frames(s.client.syn.frames for s in seen.worst(rows)),
+        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
         cause=cause_of("syn_flood"),
         remediation=remediation_of("syn_flood", src=source, dst=host, port=port),
         confidence="high" if len(clients) > 1 else "medium",
@@ -126,7 +126,7 @@ def _scan(
         detail=f"{count(len(rows), 'connection attempt')} to {count(services, 'service')} on {count(hosts, 'host')}"
         f" refused or unanswered in {_seconds(seen, rows):.1f} s, {answered} answered.",
         who=Who(scanner, host, port),
-        evidence=first_frames(s.client.syn.frames for s in seen.worst(rows)),
+        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
         cause=cause_of("port_scan"),
         remediation=remediation_of("port_scan", src=scanner, dst=host, port=port),
         confidence="high",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ghost.pcap.findings.columns import Floats, Ints
+from ghost.pcap.findings.columns import CLIENT, Floats, Ints
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -67,7 +67,7 @@ def _finding(seen: Observed, source: int, failed: Ints, ports: int, served: int,
         detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {ports} others were held"
         f"{kept}; {count(served, 'connection')} begun at lower numbers succeeded.",
         who=Who(client, host, port),
-        evidence=first_frames(s.client.syn.frames for s in seen.worst(failed)),
+        evidence=first_frames(seen.frames(failed, "syn", CLIENT)),
         cause=cause_of("snat_exhaustion"),
         remediation=remediation_of("snat_exhaustion", src=client, dst=host, port=port),
         confidence="medium",
