@@ -90,6 +90,7 @@ class CaptureReader:
         self._path, self._vector, self._kernels = path, vector, kernels
         self._buffer = np.zeros(max(buffer_bytes, 64), np.uint8)
         self._rows = np.zeros(batch_packets * PACKET, np.int64)
+        self._between_entries = min(_ENTRY_FRAMES, batch_packets)
         self._out = np.zeros(2, np.int64)
         self._start = self._stop = 0
         self._ended = False
@@ -334,7 +335,7 @@ class CaptureReader:
         if count:
             if isinstance(self._stream, Plain | ReadAhead):
                 entries, offset = self.facts.entries, self._stream.total - (self._stop - self._start)
-                if not entries or self._frame - entries[-1][0] >= _ENTRY_FRAMES:
+                if not entries or self._frame - entries[-1][0] >= self._between_entries:
                     entries.append((self._frame, offset, self._section_start, self._big))
             yield Batch(self._buffer, self._rows, count)
             self._rows[: count * PACKET] = 0
