@@ -2,8 +2,8 @@
 listed fields.
 
 Redaction knows most secrets by the name beside them and the rest by their shape. `*` and `values` drop the names;
-`to_string`, `map`, `reverse` and `join` make one text of many values, of another shape; `contains` of a whole answer
-asks for its letters. So a query may call what leaves names and shapes alone, and nothing else.
+`to_string`, `map`, `reverse` and `join` may make one text of many values, of another shape; `contains` of a whole
+answer asks for its letters. So a query may call what leaves names and shapes alone, and nothing else.
 """
 
 from __future__ import annotations
@@ -53,17 +53,21 @@ _WORD = r"[A-Za-z_]\w*+"
 _STEP = rf"\.{_WORD}|\[(?:\*|-?[0-9]{{0,4}})\]"
 _NAMED = rf"(?:@\.)?{_WORD}(?:{_STEP})*+"
 _LISTED = r"\[ ?'[^'\\]*+'(?: ?, ?'[^'\\]*+')*+ ?\]"
+_TOLD = rf"to_string\( ?\[ ?{_NAMED}(?: ?, ?{_NAMED})*+ ?\] ?\)"
 _FILTER = r"\[\?(?:[^\[\]()'`\"*]|'[^'\\]*+')*+\]"
 _JOINED = rf"(?:{_WORD}|\[\*?\]|{_FILTER})(?:{_STEP}|{_FILTER})*+|\[ ?{_NAMED}(?: ?, ?{_NAMED})*+ ?\]"
 _FUNCTIONS = "length|sort|sort_by|max_by|min_by|keys|not_null|type|to_number|sum|avg|max|min|abs|ceil|floor"
 _KEEPS_NAMES = re.compile(
     rf"""(?:[^'`"*(A-Za-z_]++|{_TEXTS}|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?!\s*\()|{_WORD}(?!\s*\()|(?<=\[)\*(?=\])"""
-    rf"""|(?:{_FUNCTIONS})\(|\((?!\*)|(?:contains|starts_with|ends_with)\( ?(?:{_NAMED}|{_LISTED}) ?,"""
+    rf"""|(?:{_FUNCTIONS})\(|\((?!\*)|to_string\( ?(?=\{{)"""
+    rf"""|(?:contains|starts_with|ends_with)\( ?(?:{_NAMED}|{_LISTED}|{_TOLD}) ?,"""
     rf"""|join\( ?'[^A-Za-z0-9'\\]{{0,4}}' ?, ?(?:{_JOINED}) ?\)"""
     rf"""|reverse\( ?sort(?:_by)?\((?:[^'`"()*]|{_TEXTS})*+\) ?\))*+""",
     re.DOTALL,
 )
-"""As far as a query neither drops names nor rewrites values: `*` is one of `[*]`, and each call one that is known."""
+"""As far as a query neither drops names nor rewrites values: `*` is one of `[*]`, and each call one that is known.
+
+`to_string` of `{name: field}` is a row of JSON on one line, with its names; of anything else it is a text without."""
 
 
 def fault_of_query(query: str) -> str | None:
