@@ -7,14 +7,16 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
+from string import Template
 
 import jmespath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ghost.brain.offline
 from ghost.azure import catalogue
 from ghost.errors import ConfigurationError
 from ghost.shell import az
@@ -23,6 +25,7 @@ from ghost.shell.az_queries import fault_of_query, first_secret, secret_field, t
 from ghost.shell.classify import decide
 
 CORPORA = Path(__file__).parent.parent / "corpora"
+QUERIES = Path(ghost.brain.offline.__file__).parent / "queries.toml"
 ADVERSARIAL = [json.loads(line) for line in (CORPORA / "az_adversarial.jsonl").read_text("utf-8").splitlines()]
 BENIGN = [json.loads(line)["command"] for line in (CORPORA / "az_benign.jsonl").read_text("utf-8").splitlines()]
 READS = sorted(reads().paths())
@@ -543,3 +546,12 @@ def test_the_first_az_command_of_a_process_is_judged_quickly() -> None:
     ]
 
     assert min(times) < 0.06
+
+
+@pytest.mark.parametrize("name", [k for k, v in tomllib.loads(QUERIES.read_text()).items() if isinstance(v, str)])
+def test_every_read_of_the_offline_brain_runs_unasked(name: str) -> None:
+    values = defaultdict(lambda: '`["10.0.0.0/24","VirtualNetwork"]`', token='`"app"`', address='`"10.0.0.4"`')
+    values |= {"direction": '`"Inbound"`', "low": "`100`", "high": "`200`"}
+    query = Template(tomllib.loads(QUERIES.read_text())[name]).substitute(values)
+    decision = decide(f"az network nic list --query {shlex.quote(query)} -o json")
+    assert decision.classification == "SAFE", decision.explanation
