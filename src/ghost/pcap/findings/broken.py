@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed, directions, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, directions, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, first_frames
 from ghost.pcap.model import Direction, HttpExchange
 
-MOST_GROUPS = 50
 MOST_LOOKED_AT = 50
 """Streams of one service that are looked at one by one."""
 
@@ -45,14 +45,14 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     yield from _idle(seen, np.flatnonzero(idle))
     # A third device's reset before anybody said a word is one as well; after a complete exchange it did no harm.
     third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
-    for (_, service), rows in _few(groups_of(np.flatnonzero(third), c.hosts[:, CLIENT], seen.service)):
+    for (_, service), rows in islice(groups_of(np.flatnonzero(third), c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         yield _third_party(seen, service, rows)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
     owed |= np.isin(np.arange(len(c)), list(cut_answers))
     own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign)
     by_server = np.array([_first_reset_by_server(seen, row) for row in own.tolist()], np.bool_)
     for rows, server in ((own[by_server], True), (own[~by_server], False)):
-        for (_, service), some in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+        for (_, service), some in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
             yield _mid_session(seen, service, some, by_server=server)
 
 
@@ -67,13 +67,6 @@ def _first_reset_by_server(seen: Observed, row: int) -> bool:
     if rst[SERVER] and rst[CLIENT]:
         return seen.columns.make([row])[0].rst_from != "client"
     return bool(rst[SERVER])
-
-
-def _few(groups: Iterator[tuple[tuple[int, ...], Ints]]) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    for number, group in enumerate(groups):
-        if number >= MOST_GROUPS:
-            return
-        yield group
 
 
 def _third_party(seen: Observed, service: int, rows: Ints) -> Finding:
@@ -156,7 +149,7 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
 
 def _idle(seen: Observed, every: Ints) -> Iterator[Finding]:
     c = seen.columns
-    for (_, service), rows in _few(groups_of(every, c.hosts[:, CLIENT], seen.service)):
+    for (_, service), rows in islice(groups_of(every, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         client, (server, port) = c.host(c.hosts[rows[0], CLIENT]), seen.name_of(service)
         silence = float(c.sides("longest_silence_ms")[rows].max())
         ended = "reset" if (c.sides("rst")[rows] > 0).any() else "left without an acknowledgement"
@@ -204,7 +197,7 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     lone = ~spoke & short & ~np.isnan(c.request_ms)
     acked = c.unacked_bytes[:, CLIENT] == 0
     rows = np.flatnonzero(fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused"))
-    for (_, service), group in _few(groups_of(rows, c.hosts[:, CLIENT], seen.service)):
+    for (_, service), group in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         some = np.array([row for row in group[:MOST_LOOKED_AT].tolist() if _server_closed_first(seen, row)], np.int64)
         if not len(some):
             continue

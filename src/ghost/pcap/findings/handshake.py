@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.translation import exhausted
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent
-
-MOST_GROUPS = 50
-"""Services and hosts looked at one by one; the rest says nothing that fifty have not said."""
 
 
 def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
@@ -39,9 +37,8 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     rows = np.flatnonzero(seen.only_syn & given_up & ~threats.streams & ~_at_times(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
     rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
-    for number, ((host,), streams) in enumerate(groups_of(rows, c.hosts[:, SERVER])):
-        if number < MOST_GROUPS:
-            yield from _silent_host(seen, host, streams)
+    for (host,), streams in islice(groups_of(rows, c.hosts[:, SERVER]), MOST_GROUPS):
+        yield from _silent_host(seen, host, streams)
 
 
 def _heard_elsewhere(seen: Observed, row: int) -> bool:
@@ -142,9 +139,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
     failed = np.flatnonzero(_at_times(seen, threats) | _late(seen))
-    for number, ((client, service), rows) in enumerate(groups_of(failed, c.hosts[:, CLIENT], seen.service)):
-        if number >= MOST_GROUPS:
-            return
+    for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():
             continue
         good = seen.served & (c.syn_retransmissions == 0)
@@ -182,9 +177,7 @@ def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:
 def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     c = seen.columns
     rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
-    for number, ((service,), streams) in enumerate(groups_of(rows, seen.service)):
-        if number >= MOST_GROUPS:
-            return
+    for (service,), streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
         known = seen.ttls(service >> 16)
         tolerance = threshold("third_party_reset.ttl_tolerance")
         ttl = c.sides("rst_ttl")[streams, SERVER]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed, Path, Traffic, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, percent, rate
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
@@ -318,12 +319,11 @@ def _delay(seen: Observed) -> Iterator[Finding]:
     trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
     clean = ~np.isnan(trips) & (c.syn_retransmissions == 0)
     slow = clean & (trips >= threshold("delay.handshake_ms"))
-    checked = 0
-    for (client, server), rows in groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER]):
-        checked += 1
+    pairs = groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER])
+    for (client, server), rows in islice(pairs, MOST_GROUPS):
         every = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
         middle = float(np.median(trips[every]))
-        if len(every) < threshold("delay.min_handshakes") or middle < threshold("delay.handshake_ms") or checked > 50:
+        if len(every) < threshold("delay.min_handshakes") or middle < threshold("delay.handshake_ms"):
             continue
         near = "the server" if np.median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
         source, destination = c.host(client), c.host(server)

@@ -14,6 +14,8 @@ from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 
 MOST_BULK = 100
+MOST_GROUPS = 50
+"""Services, hosts or pairs looked at one by one; the rest says nothing that fifty have not said."""
 MOST_PATHS = 50
 """Directions between hosts looked at one by one, those with most trouble first."""
 Path = tuple[str, str]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, first_frames, percent, rate
-
-MOST_GROUPS = 50
 
 
 def stall_findings(seen: Observed) -> Iterator[Finding]:
@@ -41,9 +40,8 @@ def _zero_window(seen: Observed) -> Iterator[Finding]:
     )
     for side in (CLIENT, SERVER):
         rows = np.flatnonzero(hinders[:, side])
-        for number, ((_, _), some) in enumerate(groups_of(rows, c.hosts[:, side], c.hosts[:, 1 - side])):
-            if number < MOST_GROUPS:
-                yield _not_read(seen, some, side, probes[:, side])
+        for _, some in islice(groups_of(rows, c.hosts[:, side], c.hosts[:, 1 - side]), MOST_GROUPS):
+            yield _not_read(seen, some, side, probes[:, side])
 
 
 def _not_read(seen: Observed, rows: Ints, side: int, probes: Ints) -> Finding:
