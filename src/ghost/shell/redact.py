@@ -17,7 +17,7 @@ from collections import Counter
 from typing import Any
 
 from ghost.shell.secret_values import MARKER, Counts
-from ghost.shell.secrets_by_name import redact_named_values, secret_kind
+from ghost.shell.secrets_by_name import redact_named_values
 from ghost.shell.secrets_by_shape import redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
@@ -78,10 +78,10 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
         if "\\n" in text:
             text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
-    text = redact_columns(text, counts, secret_kind)  # while they stand where their header says
+    text = redact_columns(text, counts)  # while they stand where their header says
     text = redact_shapes(text, counts)
     text = redact_containers(text, counts)
-    text = redact_pairs(text, counts, secret_kind)
+    text = redact_pairs(text, counts)
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
         text = _wrapped(text, counts, depth)

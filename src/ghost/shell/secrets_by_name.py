@@ -80,7 +80,7 @@ def redact_named_values(text: str, counts: Counts) -> str:
     """Replaces the values that stand beside a secret's name, however the two are written together."""
     pieces: list[str] = []
     done = 0
-    for core in _CORE.finditer(_lower(text)):
+    for core in _CORE.finditer(lowered(text)):
         if core.start() < done or core[0][0] == "[":
             continue
         name = _name_around(text, core, done)
@@ -301,7 +301,7 @@ def _normal(name: str) -> str:
     return shorter or normal
 
 
-def _lower(text: str) -> str:
+def lowered(text: str) -> str:
     """Lower case, character by character: offsets stay."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    whole = text.lower()
+    return whole if len(whole) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

@@ -6,22 +6,20 @@ Settings as az prints them, XML properties, calls of two strings, fields of diss
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
+from ghost.shell.secrets_by_name import secret_kind
 
-SecretKind = Callable[[str], tuple[str, bool] | None]
 
-
-def redact_pairs(text: str, counts: Counts, secret_kind: SecretKind) -> str:
+def redact_pairs(text: str, counts: Counts) -> str:
     """Replaces values whose name stands in the field beside them."""
     for anchors, pattern in _PAIRS:
         if any(anchor in text for anchor in anchors):
-            text = pattern.sub(lambda match: _pair(match, counts, secret_kind), text)
+            text = pattern.sub(lambda match: _pair(match, counts), text)
     return text
 
 
-def _pair(match: re.Match[str], counts: Counts, secret_kind: SecretKind) -> str:
+def _pair(match: re.Match[str], counts: Counts) -> str:
     """`{"name": "DB_PASSWORD", "value": "..."}` and `{"keyName": "key1", "value": "..."}`."""
     name, value = match["name"], match["value"]
     kind = (

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
+from ghost.shell.secrets_by_name import lowered, secret_kind
 
-SecretKind = Callable[[str], tuple[str, bool] | None]
 Span = tuple[int, int]
 
 _CORE = re.compile(r"pass|pwd|secret|token|key|psk|credential|community|kennwort")
@@ -26,11 +26,11 @@ _CELL = re.compile(r"[^ \t](?:[^ \t\n]| (?! ))*")
 _FIELD = re.compile(r"\"(?:[^\"\n]|\"\")*\"|[^,;\n]*")
 
 
-def redact_columns(text: str, counts: Counts, secret_kind: SecretKind) -> str:
+def redact_columns(text: str, counts: Counts) -> str:
     """Replaces the values of columns that have a secret's name at their head."""
     pieces: list[str] = []
     done = 0
-    for core in _CORE.finditer(text.lower() if text.isascii() else _ascii_lower(text)):
+    for core in _CORE.finditer(lowered(text)):
         if core.start() < done:
             continue
         start = text.rfind("\n", max(0, core.start() - _LONGEST_HEADER), core.start()) + 1
@@ -43,7 +43,7 @@ def redact_columns(text: str, counts: Counts, secret_kind: SecretKind) -> str:
             pieces.append(text[done:end])
             done = end
             continue
-        kinds = _secret_columns(text[start:end], cells_of, secret_kind)
+        kinds = _secret_columns(text[start:end], cells_of)
         pieces.append(text[done : end + 1])
         done = end + 1
         if kinds:
@@ -69,7 +69,7 @@ def _layout(header: str) -> CellsOf | None:
     return None
 
 
-def _secret_columns(header: str, cells_of: CellsOf, secret_kind: SecretKind) -> dict[int, tuple[str, bool]]:
+def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool]]:
     names = [header[start:end].strip('" ') for start, end in cells_of(header) or ()]
     if {"keyname", "value"} <= {name.lower() for name in names}:
         return {index: ("storage_key", True) for index, name in enumerate(names) if name.lower() == "value"}
@@ -170,13 +170,6 @@ def _fields(row: str) -> list[Span]:
         spans.append(field.span())
         position = field.end() + 1
     return spans
-
-
-def _ascii_lower(text: str) -> str:
-    return text.translate(_LOWER)
-
-
-_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 # Hexadecimal dumps
