@@ -26,7 +26,6 @@ _PEM_BODY = re.compile(
     r"|(?<=\n)[^\n]{1,80}?(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,}+={0,2}(?=[ \t\r]{0,4}(?:\n|$))"  # behind a log's prefix
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
 )
-_PEM_LINE_REST = re.compile(r"[^\n\"'<]{0,16384}")
 _PEM_REACH = 32_768
 
 
