@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
+from ghost.pcap.model import Side
+
 
 class End(NamedTuple):
     """What one side of a stream sent last."""
@@ -20,6 +22,14 @@ class End(NamedTuple):
     payload_bytes: int
 
 
+class Close(NamedTuple):
+    """A FIN or a reset."""
+
+    frame: int
+    side: Side
+    reset: bool
+
+
 class Ending(NamedTuple):
     sides: tuple[End, End]
     last_ns: int
@@ -27,9 +37,16 @@ class Ending(NamedTuple):
     def of(self, endpoint: int) -> End:
         return self.sides[0] if self.sides[0].endpoint == endpoint else self.sides[1]
 
-    def against(self, endpoint: int) -> End:
-        """The peer's."""
-        return self.sides[1] if self.sides[0].endpoint == endpoint else self.sides[0]
+    def first_close(self, client: int, server: int) -> Close | None:
+        """Which of the two endpoints closed the connection, or None where neither did."""
+        ours, theirs = self.of(client), self.of(server)
+        closes = (
+            Close(ours.fin_frame, "client", False),
+            Close(theirs.fin_frame, "server", False),
+            Close(ours.rst_frame, "client", True),
+            Close(theirs.rst_frame, "server", True),
+        )
+        return min((each for each in closes if each.frame), default=None)
 
 
 Endings: TypeAlias = Callable[[int], Ending]

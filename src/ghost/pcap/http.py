@@ -347,13 +347,8 @@ def _incomplete(
 
 def _closing(connection: _Connection, end: Ending) -> tuple[Side | None, bool, tuple[int, ...]]:
     """Who ended the connection first, whether by a reset, and in which frame."""
-    client, server = end.of(connection.client), end.of(connection.server)
-    ends: list[tuple[int, Side, bool]] = [
-        (client.fin_frame, "client", False), (server.fin_frame, "server", False),
-        (client.rst_frame, "client", True), (server.rst_frame, "server", True),
-    ]  # fmt: skip
-    first = min((each for each in ends if each[0]), default=None)
-    return (first[1], first[2], (first[0],)) if first is not None else (None, False, ())
+    first = end.first_close(connection.client, connection.server)
+    return (first.side, first.reset, (first.frame,)) if first is not None else (None, False, ())
 
 
 def _exchange(

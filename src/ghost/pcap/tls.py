@@ -388,14 +388,9 @@ def _failure(
     stream: int, handshake: _Handshake, end: Ending, capture_end_ns: int, address: Callable[[int], str]
 ) -> TlsFailure | None:
     client, server = (handshake.parties[each] for each in (handshake.client, 1 - handshake.client))
-    ours, theirs = end.of(client.endpoint), end.of(server.endpoint)
     sides: dict[int, Side] = {handshake.client: "client", 1 - handshake.client: "server"}
-    ends: list[tuple[int, Side, bool]] = [
-        (ours.fin_frame, "client", False), (theirs.fin_frame, "server", False),
-        (ours.rst_frame, "client", True), (theirs.rst_frame, "server", True),
-    ]  # fmt: skip
-    ended = min((each for each in ends if each[0]), default=None)
-    ended_by = ended[1] if ended is not None else None
+    ended = end.first_close(client.endpoint, server.endpoint)
+    ended_by = ended.side if ended is not None else None
     until = end.last_ns if ended is not None else capture_end_ns
     waited = max(until - handshake.last_ns, 0)
     silent = sides[_owing(handshake, end)]
@@ -407,13 +402,13 @@ def _failure(
         stage = stalled
     elif ended is None:
         return None  # the capture stopped too early to tell
-    elif not handshake.chosen and theirs.payload_bytes:
+    elif not handshake.chosen and end.of(server.endpoint).payload_bytes:
         stage = "no_server_hello"
     else:
-        stage = "reset_in_handshake" if ended[2] else "closed_in_handshake"
+        stage = "reset_in_handshake" if ended.reset else "closed_in_handshake"
     frames = {handshake.hello_frame, handshake.server_hello_frame, handshake.alert_frame, handshake.last_frame}
     if ended is not None:
-        frames.add(ended[0])
+        frames.add(ended.frame)
     return TlsFailure(
         stream_id=stream,
         client=address(client.endpoint >> 16),
