@@ -29,16 +29,22 @@ def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     c = seen.columns
-    syn = c.sides("syn")[:, CLIENT]
-    waited_ms = (seen.last_ns - c.first_ns) / 1e6
-    given_up = (syn >= threshold("syn_unanswered.min_attempts")) | (
-        waited_ms >= threshold("syn_unanswered.answer_window_ms")
-    )
-    rows = np.flatnonzero(seen.only_syn & given_up & ~threats.streams & ~_at_times(seen, threats))
+    rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_at_times(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
     rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
     for (host,), streams in islice(groups_of(rows, c.hosts[:, SERVER]), MOST_GROUPS):
         yield from _silent_host(seen, host, streams)
+
+
+def _never_answered(seen: Observed) -> Mask:
+    """Only SYNs, and enough of them, or long enough ago, for an answer to have come."""
+    c = seen.columns
+    waited_ms = (seen.last_ns - c.first_ns) / 1e6
+    given_up = (c.sides("syn")[:, CLIENT] >= threshold("syn_unanswered.min_attempts")) | (
+        waited_ms >= threshold("syn_unanswered.answer_window_ms")
+    )
+    result: Mask = seen.only_syn & given_up
+    return result
 
 
 def _heard_elsewhere(seen: Observed, row: int) -> bool:
@@ -139,6 +145,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
     failed = np.flatnonzero(_at_times(seen, threats) | _late(seen))
+    never_answered = _never_answered(seen)
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():
             continue
@@ -148,17 +155,12 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         if out_of_ports is not None:
             yield out_of_ports
             continue
-        waited_ms = (seen.last_ns - c.first_ns[rows]) / 1e6
-        never = seen.only_syn[rows] & (
-            (c.sides("syn")[rows, CLIENT] >= threshold("syn_unanswered.min_attempts"))
-            | (waited_ms >= threshold("syn_unanswered.answer_window_ms"))
-        )
         share = percent(len(rows), len(rows) + len(served))
         lost = seen.traffic(c.host(client), c.host(service >> 16))
         syns = int(c.sides("syn")[rows, CLIENT].sum())
         packets_are_lost = lost is not None and lost.lost > syns
         often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost
-        if (often or never.any()) and share >= threshold("syn_unanswered.at_times_pct"):
+        if (often or never_answered[rows].any()) and share >= threshold("syn_unanswered.at_times_pct"):
             why = (
                 f"The same port answered {count(len(served), 'other connection')} of this client at once, so it"
                 " fails only at times: an accept queue that is full, a limit on new connections, or loss."
