@@ -28,7 +28,6 @@ SIDE_FIELDS = {
     "packets": layout.D_PACKETS,
     "payload_bytes": layout.D_PAYLOAD,
     "data_segments": layout.D_SEGMENTS,
-    "first_frame": layout.D_FIRST_FRAME,
     "rst_ttl": layout.D_RST_TTL,
     "ttl_min": layout.D_TTL_MIN,
     "ttl_max": layout.D_TTL_MAX,
@@ -121,7 +120,6 @@ def columns_of(streams: Sequence[Stream]) -> Columns:
 
 def _of_view(view: StreamView) -> Columns:
     state, both = view.rows
-    every = np.arange(len(state))
     client = state[:, layout.S_CLIENT]
     order = np.stack([client, 1 - client], axis=1)
     ends = np.take_along_axis(state[:, [layout.S_LOW, layout.S_HIGH]], order, axis=1)
@@ -159,7 +157,7 @@ def _of_view(view: StreamView) -> Columns:
         ports=ends & 0xFFFF,
         first_ns=state[:, layout.S_FIRST_TIME],
         last_ns=state[:, layout.S_LAST_TIME],
-        handshake=view.handshakes()[every],
+        handshake=view.handshakes(),
         syn_retransmissions=state[:, layout.S_SYN_REPEATS],
         syn_ack_retransmissions=state[:, layout.S_SYN_ACK_REPEATS],
         syn_to_syn_ack_ms=_times(state[:, layout.S_TO_SERVER]),
