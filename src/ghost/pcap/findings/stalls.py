@@ -162,7 +162,7 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     share = percent(late + hung, answers + hung)
     if share < threshold("slow_application.min_pct") or late + hung == 0:
         return None
-    longest = max([float(times.max())] if late else [0.0], [float(c.request_ms[waiting].max())] if hung else [0.0])[0]
+    longest = max(float(times.max()) if late else 0.0, float(c.request_ms[waiting].max()) if hung else 0.0)
     few = late + hung < threshold("slow_application.min_answers")
     host, port = seen.name_of(service)
     streams = np.unique(np.concatenate([rows, waiting]))
