@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import ghost
 from ghost.pcap import text
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.words import count, duration, few, rate
+from ghost.pcap.findings.words import count, duration, few, percent, rate
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
 WHOSE = {
@@ -68,7 +68,7 @@ def measurements(analysis: Analysis) -> Iterator[str]:
             f" {count(totals.rst, 'reset')}"
         )
         lost = totals.lost_upstream + totals.lost_downstream
-        again = 100 * totals.retransmissions / totals.packets if totals.packets else 0.0
+        again = percent(totals.retransmissions, totals.packets)
         yield (
             f"TCP: {count(totals.retransmissions, 'retransmission')} ({rate(again)} of packets), {lost} segments"
             f" lost, {totals.out_of_order} out of order, {count(totals.duplicate_acks, 'duplicate ACK')},"

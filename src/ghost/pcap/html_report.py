@@ -13,7 +13,7 @@ from ghost.pcap.charts import Line, TimeAxis, moment, time_chart
 from ghost.pcap.conversations import conversation_matrix
 from ghost.pcap.facts import METHOD, WHOSE, kinds_of_traffic, limits, measurements, origin
 from ghost.pcap.findings import Finding, Remedy
-from ghost.pcap.findings.words import count, duration, rate
+from ghost.pcap.findings.words import count, duration, percent, rate
 from ghost.pcap.ladder import ladder_diagram
 from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.model import Analysis
@@ -53,7 +53,7 @@ def _key_figures(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if analysis.tcp is not None:
         totals = analysis.tcp.totals
         yield "TCP streams", f"{len(analysis.tcp.streams):,}"
-        yield "Retransmissions", rate(100 * totals.retransmissions / totals.packets) if totals.packets else "none"
+        yield "Retransmissions", rate(percent(totals.retransmissions, totals.packets)) if totals.packets else "none"
         if analysis.tcp.handshake_rtt_ms is not None:
             yield "Handshake round trip", duration(analysis.tcp.handshake_rtt_ms.median)
     if analysis.dns is not None and analysis.dns.latency_ms is not None:
