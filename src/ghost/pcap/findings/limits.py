@@ -9,14 +9,14 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, percent, rate
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
 
 
 def limit_findings(seen: Observed) -> Iterator[Finding]:
-    bloated = {finding.who.as_dict()["dst"]: finding for finding in _bloat(seen)}
+    bloated = {finding.who.dst: finding for finding in _bloat(seen)}
     yield from bloated.values()
     yield from _small_windows(seen)
     yield from _delay(seen)
@@ -29,7 +29,7 @@ def _bloat(seen: Observed) -> Iterator[Finding]:
     """The round trip grows many times over while a transfer fills a queue, and falls again."""
     found: dict[frozenset[str], Finding] = {}
     for stream in seen.bulk:
-        for side, peer in ((stream.client, stream.server), (stream.server, stream.client)):
+        for side, peer in directions(stream):
             pair = frozenset((side.endpoint.address, peer.endpoint.address))
             trip = side.ack_rtt_ms
             if pair in found or trip is None or trip.count < threshold("bufferbloat.min_samples"):
@@ -87,10 +87,12 @@ def _with_floor(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
 
 
 def _swollen(trip: Statistics) -> bool:
-    return (
-        trip.count >= threshold("bufferbloat.min_pings")
-        and trip.p95 >= threshold("bufferbloat.ratio") * max(trip.min, 0.1)
-        and trip.p95 - trip.min >= threshold("bufferbloat.added_ms")
+    return trip.count >= threshold("bufferbloat.min_pings") and _grown(trip)
+
+
+def _grown(trip: Statistics) -> bool:
+    return trip.p95 >= threshold("bufferbloat.ratio") * max(trip.min, 0.1) and trip.p95 - trip.min >= threshold(
+        "bufferbloat.added_ms"
     )
 
 
@@ -123,16 +125,10 @@ def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[F
         values = np.sort(trips[rows])
         loaded = float(np.median(trips[rows][during]))
         trip = Statistics(len(values), float(values[0]), loaded, loaded, float(values[-1]))
-        if _ratio(trip):
+        if _grown(trip):
             how = f"of {count(int(during.sum()), 'handshake')} made during a transfer"
             frames = first_frames([s.first_frame] for s in seen.worst(rows[during]))
             yield _bloated(client, server, stream.server.endpoint.port, trip, how, frames)
-
-
-def _ratio(trip: Statistics) -> bool:
-    return trip.p95 >= threshold("bufferbloat.ratio") * max(trip.min, 0.1) and trip.p95 - trip.min >= threshold(
-        "bufferbloat.added_ms"
-    )
 
 
 def _bloated(
@@ -173,7 +169,6 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
     source, destination = path
     rows, sides = seen.of_path(path)
     examples = seen.worst(rows, seen.columns.lost()[rows, sides])
-    frames = [s.client if s.client.endpoint.address == source else s.server for s in examples]
     port = examples[0].server.endpoint.port if examples else None
     return Finding(
         kind="throughput_limited",
@@ -187,7 +182,7 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         " policer does.",
         who=Who(source, destination, port),
         evidence=first_frames(
-            [sorted({f for side in frames for f in (*side.lost_downstream.frames, *side.lost_upstream.frames)})]
+            (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)
         ),
         cause=cause_of("throughput_policed"),
         remediation=remediation_of("throughput_policed", src=source, dst=destination, port=port),

@@ -49,6 +49,11 @@ def directions(stream: Stream) -> Iterator[tuple[Direction, Direction]]:
     yield stream.server, stream.client
 
 
+def sent_by(address: str, streams: Sequence[Stream]) -> list[Direction]:
+    """The side of each stream that this address is."""
+    return [s.client if s.client.endpoint.address == address else s.server for s in streams]
+
+
 @dataclass(frozen=True)
 class Traffic:
     """What one host sent to another, over all their streams."""
@@ -123,12 +128,12 @@ class Observed:
         return result
 
     @cached_property
-    def foreign_reset(self) -> Ints:
+    def foreign_reset(self) -> Mask:
         """Which side's RST carries a TTL that its other packets never have: a third device sent it."""
         low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
-        tolerance = 2  # equal-cost paths differ by a hop or two
+        tolerance = threshold("third_party_reset.ttl_tolerance")
         known = (low >= 0) & (ttl >= 0)
-        result: Ints = (known & ((ttl < low - tolerance) | (ttl > high + tolerance))).astype(np.int64)
+        result: Mask = known & ((ttl < low - tolerance) | (ttl > high + tolerance))
         return result
 
     # ---------------------------------------------------------------------------------------------------- services

@@ -9,7 +9,7 @@ import numpy as np
 from ghost.pcap.findings.columns import CLIENT, Ints
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
-from ghost.pcap.findings.observed import Observed, Path, Traffic
+from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import count, few, first_frames, percent, rate
 from ghost.pcap.model import IcmpError
@@ -96,7 +96,6 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
     lost_each = seen.columns.lost()[rows, sides]
     examples = seen.worst(rows, lost_each)
     port = examples[0].server.endpoint.port if examples else None
-    mine = [s.client if s.client.endpoint.address == source else s.server for s in examples]
     return Finding(
         kind=kind,
         severity="LOW" if doubtful else _severity(traffic.loss_pct),
@@ -108,7 +107,7 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
         f" {traffic.retransmissions} flagged as retransmissions ({repairs}). The other way: {other_way} lost.{doubt}",
         who=Who(source, destination, port),
         evidence=first_frames(
-            [sorted({f for s in mine for f in (*s.lost_downstream.frames, *s.lost_upstream.frames)})]
+            (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)
         ),
         cause=cause_of(kind),
         remediation=remediation_of(kind, src=source, dst=destination, port=port),
@@ -166,7 +165,6 @@ def _reordering(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Findin
     c = seen.columns
     column = "needless" if at_sender else "reordered"
     examples = seen.worst(rows, c.sides(column)[rows, sides])
-    mine = [s.client if s.client.endpoint.address == source else s.server for s in examples]
     how = (
         f"{late} of {traffic.data_segments:,} data segments were repeated although the receiver had them: later ones"
         " overtook them, and its duplicate ACKs made the sender repeat what was not lost."
@@ -182,7 +180,7 @@ def _reordering(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Findin
         title=f"{rate(share)} of the segments from {source} to {destination} arrive out of order",
         detail=how,
         who=Who(source, destination),
-        evidence=first_frames(getattr(side, column).frames for side in mine),
+        evidence=first_frames(getattr(side, column).frames for side in sent_by(source, examples)),
         cause=cause_of("reordering"),
         remediation=remediation_of("reordering", src=source, dst=destination),
         confidence="low" if at_sender else "medium",
