@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 
+from ghost.pcap.bounded import Noted
 from ghost.pcap.layout import SAMPLE_FRAMES
-from ghost.pcap.model import ArpSection, DuplicateAddress, Occurrences, UnansweredArp
+from ghost.pcap.model import ArpSection, DuplicateAddress, UnansweredArp
 
 _ANSWER_NS = 5_000_000_000
 """A reply later than this answers no open request."""
-_MOST_FRAMES = SAMPLE_FRAMES
 _NOBODY = b"\0\0\0\0"
 
 
@@ -37,8 +37,7 @@ class _Claims:
 class ArpTracker:
     def __init__(self) -> None:
         self._requests = self._replies = self._probes = 0
-        self._gratuitous = 0
-        self._gratuitous_frames: list[int] = []
+        self._gratuitous = Noted()
         self._asked: dict[bytes, _Asked] = {}
         self._claims: dict[bytes, _Claims] = {}
 
@@ -56,29 +55,24 @@ class ArpTracker:
         if operation == 2:
             self._replies += 1
             if sender == target or target == _NOBODY:
-                self._announce(frame)
+                self._gratuitous.add(frame)
             asked = self._asked.get(sender)
             if asked is not None:
                 self._answer(asked, target, now)
             return True
         self._requests += 1
         if sender == target:
-            self._announce(frame)
+            self._gratuitous.add(frame)
         elif sender == _NOBODY:
             self._probes += 1
         else:
             asked = self._asked.setdefault(target, _Asked())
             asked.open.setdefault(sender, []).append(now)
-            if len(asked.frames) < _MOST_FRAMES:
+            if len(asked.frames) < SAMPLE_FRAMES:
                 asked.frames.append(frame)
-            if len(asked.askers) < _MOST_FRAMES:
+            if len(asked.askers) < SAMPLE_FRAMES:
                 asked.askers[sender] = None
         return True
-
-    def _announce(self, frame: int) -> None:
-        self._gratuitous += 1
-        if len(self._gratuitous_frames) < _MOST_FRAMES:
-            self._gratuitous_frames.append(frame)
 
     def _answer(self, asked: _Asked, asker: bytes, now: int) -> None:
         """A reply to `asker` answers its latest request, and with it the ones repeated for the same question."""
@@ -117,7 +111,7 @@ class ArpTracker:
         return ArpSection(
             total_requests=self._requests,
             total_replies=self._replies,
-            gratuitous=Occurrences(self._gratuitous, tuple(self._gratuitous_frames)),
+            gratuitous=self._gratuitous.occurrences(),
             probes=self._probes,
             unanswered_requests=tuple(sorted(unanswered, key=lambda one: (-one.count, one.ip))),
             duplicate_ips=tuple(

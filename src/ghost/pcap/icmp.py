@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from ghost.pcap.bounded import Noted
 from ghost.pcap.layout import SAMPLE_FRAMES
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
 from ghost.pcap.samples import Samples
@@ -55,13 +56,6 @@ _ERRORS: frozenset[str] = frozenset(
 _MOST_ERRORS = 200
 _MOST_ERROR_KINDS = 20_000
 _MOST_PATHS = 50
-_ECHO_NS = 60_000_000_000
-
-
-@dataclass(slots=True)
-class _Error:
-    count: int = 0
-    frames: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -92,7 +86,7 @@ class IcmpTracker:
         self._packets = 0
         self._types: Counter[tuple[int, int, int]] = Counter()
         self._paths: dict[tuple[int, int], _Path] = {}
-        self._errors: dict[_ErrorKey, _Error] = {}
+        self._errors: dict[_ErrorKey, Noted] = {}
         self._samples = Samples()
         self._replies_unmatched = self._duplicate_replies = 0
         self._rtts: list[tuple[int, int]] = []
@@ -198,10 +192,8 @@ class IcmpTracker:
             if len(self._errors) >= _MOST_ERROR_KINDS:
                 # A scan of a whole network: the rest is counted without its ports.
                 key = (version, kind, code, source, destination, None, None, None, None, mtu, gateway)
-            error = self._errors.setdefault(key, _Error())
-        error.count += 1
-        if len(error.frames) < SAMPLE_FRAMES:
-            error.frames.append(frame)
+            error = self._errors.setdefault(key, Noted())
+        error.add(frame)
 
     def section(self, address: Callable[[int], str]) -> IcmpSection | None:
         if not self._packets:
@@ -289,7 +281,7 @@ def _ports(protocol: int, transport: bytes) -> tuple[int | None, int | None]:
     return int.from_bytes(transport[:2], "big"), int.from_bytes(transport[2:4], "big")
 
 
-def _as_error(key: _ErrorKey, error: _Error, address: Callable[[int], str]) -> IcmpError:
+def _as_error(key: _ErrorKey, error: Noted, address: Callable[[int], str]) -> IcmpError:
     version, kind, code, source, destination, target, protocol, source_port, destination_port, mtu, gateway = key
     return IcmpError(
         version=4 if version == 4 else 6,
