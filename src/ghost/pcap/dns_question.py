@@ -1,4 +1,4 @@
-"""Header and question of a DNS message (RFC 1035, 4.1), and how names of a search list belong together.
+"""The question of a DNS message (RFC 1035, 4.1), and how names of a search list belong together.
 
 Messages are read with dnspython; a question is remembered by its bytes, so that an answer and the same name asked again
 cost nothing.
@@ -7,35 +7,6 @@ cost nothing.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import NamedTuple
-
-
-class Question(NamedTuple):
-    response: bool
-    opcode: int
-    truncated: bool
-    rcode: str
-    name: str
-    type: str
-    answers: int
-    """Records in the answer section, by the header."""
-
-
-def read_question(message: bytes) -> Question | None:
-    """Header and first question of a message; None where it cannot be read."""
-    asked = read_asked(message)
-    if asked is None:
-        return None
-    flags = message[2] << 8 | message[3]
-    return Question(
-        response=bool(flags & 0x8000),
-        opcode=flags >> 11 & 15,
-        truncated=bool(flags & 0x0200),
-        rcode=rcode_text(flags & 15),
-        name=asked[0],
-        type=asked[1],
-        answers=int.from_bytes(message[6:8], "big"),
-    )
 
 
 def read_asked(message: bytes) -> tuple[str, str] | None:
