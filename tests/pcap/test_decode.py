@@ -38,6 +38,14 @@ def vxlan(packet: bytes) -> bytes:
     return ip("192.0.2.1", "192.0.2.2", 17, udp(50000, 4789, b"\x08\0\0\0\0\0\x01\0" + ethernet(packet)))
 
 
+def geneve(kind: int, packet: bytes, options: bytes = b"") -> bytes:
+    head = struct.pack(">BBHI", len(options) // 4, 0, kind, 7 << 8)
+    return ip("192.0.2.1", "192.0.2.2", 17, udp(50000, 6081, head + options + packet))
+
+
+PPTP = b"\x30\x01\x88\x0b" + struct.pack(">HHI", len(INNER) + 4, 7, 1)  # key and sequence number
+ERSPAN = b"\x10\0\x88\xbe" + struct.pack(">III", 1, 0x10010001, 0)  # type II, with its header of eight bytes
+
 CARRIERS = {
     "ethernet": (1, ethernet(INNER), ()),
     "vlan": (1, ethernet(vlan(0x0800, INNER), 0x8100), ("vlan",)),
@@ -48,7 +56,11 @@ CARRIERS = {
     "gre": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\0\0\x08\0" + INNER)), ("gre",)),
     "gre with key": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\x20\0\x08\0\0\0\0\7" + INNER)), ("gre",)),
     "ip in ip": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 4, INNER)), ("ipip",)),
+    "gre of pptp": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, PPTP + b"\xff\x03\0\x21" + INNER)), ("gre",)),
+    "erspan": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, ERSPAN + ethernet(INNER))), ("gre",)),
     "vxlan": (1, ethernet(vxlan(INNER)), ("vxlan",)),
+    "geneve": (1, ethernet(geneve(0x6558, ethernet(INNER))), ("geneve",)),
+    "geneve with options, of a packet": (1, ethernet(geneve(0x0800, INNER, b"\0\1\2\1abcd")), ("geneve",)),
     "sll": (113, b"\0\0\0\1\0\6" + b"\0" * 8 + b"\x08\0" + INNER, ()),
     "sll2": (276, b"\x08\0" + b"\0" * 18 + INNER, ()),
     "raw": (101, INNER, ()),
@@ -69,6 +81,14 @@ def test_the_packet_inside_is_found_whatever_carries_it(tmp_path: Path, name: st
     assert (stream.server.endpoint.address, stream.server.endpoint.port) == (SERVER, 443)
     assert stream.payload_bytes == 5
     assert stream.encapsulation == encapsulation
+
+
+def test_ipv6_inside_ipv4_is_found(tmp_path: Path) -> None:
+    analysis = analysed(tmp_path, ethernet(ip("192.0.2.1", "192.0.2.2", 41, INNER6)))
+    assert analysis.tcp is not None
+    stream = analysis.tcp.streams[0]
+    assert (stream.client.endpoint.address, stream.server.endpoint.address) == (SIX, OTHER_SIX)
+    assert stream.encapsulation == ("ipip",)
 
 
 @pytest.mark.parametrize(
