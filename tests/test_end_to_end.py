@@ -366,5 +366,10 @@ def test_a_session_is_found_from_the_directory_above_its_workspace(demonstrated)
     inner = demonstrated.directory.parent / "outer" / "demo"
     inner.parent.mkdir(exist_ok=True)
     inner.symlink_to(demonstrated.directory, target_is_directory=True)
-    ghost("audit", "show", demonstrated.report["session_id"], cwd=inner.parent)
-    ghost("audit", "verify", demonstrated.report["session_id"], cwd=inner.parent)
+    session = demonstrated.report["session_id"]
+    shown = ghost("audit", "show", session, cwd=inner.parent).stdout
+    assert {row["audit_id"] for row in demonstrated.report["evidence"]} == set(
+        re.findall(rf"^{session}_\d+", shown, re.M)
+    )
+    verified = ghost("audit", "verify", session, cwd=inner.parent).stdout
+    assert f"{session}: every record and citation holds" in verified
