@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 
 import pytest
@@ -204,7 +203,7 @@ def test_what_an_expert_says_is_printed_but_not_asked_about() -> None:
     assert fault_of_statistic("io,stat,1,COUNT(_ws.expert.message)_ws.expert.message") is not None
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+@pytest.mark.needs("tshark")
 def test_no_field_that_tshark_calls_data_or_payload_counts_as_a_header() -> None:
     listed = subprocess.run(
         ["tshark", "-G", "fields"],
