@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import pcap_traffic
+from benchmarks import pcap_render
 
 ASKED_ONLY = True  # minutes, and gigabytes of disk
 
@@ -81,7 +81,7 @@ class Bounds:
 
 
 def against_tshark(packets: int, repeats: int, wanted: float, bounds: Bounds) -> Run:
-    capture = pcap_traffic.cached(packets)
+    capture = pcap_render.cached(packets)
     print(f"{packets:,} packets, {capture.stat().st_size / 1e6:,.0f} MB", flush=True)
     engine(capture)  # compiles the kernels where they are not in the cache, and reads the file into memory
     ours = [engine(capture)]
@@ -97,7 +97,7 @@ def against_tshark(packets: int, repeats: int, wanted: float, bounds: Bounds) ->
 
 
 def compare_jobs(packets: int, repeats: int, bounds: Bounds) -> None:
-    capture = pcap_traffic.cached(packets)
+    capture = pcap_render.cached(packets)
     one, two = [], []
     for _ in range(repeats):
         one.append(engine(capture, "--jobs", "1"))
@@ -110,7 +110,7 @@ def compare_jobs(packets: int, repeats: int, bounds: Bounds) -> None:
 
 
 def start_up(bounds: Bounds) -> None:
-    small, large = pcap_traffic.cached(5000), pcap_traffic.cached(1_000_000)
+    small, large = pcap_render.cached(5000), pcap_render.cached(1_000_000)
     with tempfile.TemporaryDirectory(prefix="ghost-bench-") as empty:
         cold = median([engine(small, XDG_CACHE_HOME=empty) for _ in range(5)])
         bounds.line("seconds for 5,000 packets, nothing cached", cold.seconds, "under 1", cold.seconds < 1)
@@ -120,7 +120,7 @@ def start_up(bounds: Bounds) -> None:
 
 
 def without_numba(peer: Run, bounds: Bounds) -> None:
-    slow = engine(pcap_traffic.cached(1_000_000), program=WITHOUT_NUMBA)
+    slow = engine(pcap_render.cached(1_000_000), program=WITHOUT_NUMBA)
     bounds.line("times as fast as tshark without numba", peer.seconds / slow.seconds, "at least 0.5",
                 2 * peer.seconds >= slow.seconds)  # fmt: skip
 
@@ -135,7 +135,7 @@ def main(arguments: Mapping[str, bool] | None = None) -> int:
     start_up(bounds)
     if not (arguments or {}).get("part"):
         against_tshark(4_000_000, 2, 25, bounds)
-        peak = engine(pcap_traffic.cached(4_000_000)).peak_mb
+        peak = engine(pcap_render.cached(4_000_000)).peak_mb
         bounds.line("MB at four million packets", peak, "at most 400", peak <= 400)
         compare_jobs(4_000_000, 3, bounds)
     return 0 if bounds.held else 1
