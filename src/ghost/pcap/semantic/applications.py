@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ghost.pcap import text
+from ghost.pcap.findings.words import at
 from ghost.pcap.model import (
     Certificate,
     DhcpSection,
@@ -18,7 +19,7 @@ from ghost.pcap.model import (
     TlsFailure,
     TlsSection,
 )
-from ghost.pcap.semantic.values import address, counted, moment, present, rounded, statistics
+from ghost.pcap.semantic.values import counted, moment, present, rounded, statistics
 
 ITEMS = 20
 NAMES = 10
@@ -113,7 +114,7 @@ def _tls_failure(failure: TlsFailure) -> dict[str, Any]:
     return {
         "stream_id": failure.stream_id,
         "src": failure.client,
-        "dst": address(failure.server, failure.port),
+        "dst": at(failure.server, failure.port),
         "stage": failure.stage,
         **present(optional),
     }
@@ -127,7 +128,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "self_signed": certificate.self_signed,
     }
     return {
-        "server": address(certificate.server, certificate.port),
+        "server": at(certificate.server, certificate.port),
         "subject": text.name(certificate.subject),
         "not_after": moment(certificate.not_after_ns),
         "days_left": round(certificate.days_left, 1),
@@ -146,7 +147,7 @@ def http_section(http: HttpSection) -> dict[str, Any]:
         "errors": [
             present(
                 {
-                    "server": address(error.server, error.port),
+                    "server": at(error.server, error.port),
                     "host": text.name(error.host) if error.host else None,
                     "status": error.status,
                     "count": error.count,
@@ -180,7 +181,7 @@ def _exchange(exchange: HttpExchange) -> dict[str, Any]:
     return {
         "stream_id": exchange.stream_id,
         "src": exchange.client,
-        "dst": address(exchange.server, exchange.port),
+        "dst": at(exchange.server, exchange.port),
         **present(optional, keep=("came_bytes",) if exchange.promised_bytes else ()),
     }
 
@@ -234,7 +235,7 @@ def quic_section(quic: QuicSection) -> dict[str, Any]:
         "unanswered": [
             {
                 "src": one.client,
-                "dst": address(one.server, one.port),
+                "dst": at(one.server, one.port),
                 "attempts": one.attempts,
                 "packets": one.packets,
                 "frames": list(one.frames[:3]),

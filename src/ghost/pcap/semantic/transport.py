@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ghost.pcap import text
+from ghost.pcap.findings.words import at
 from ghost.pcap.model import Analysis, ArpSection, Direction, IcmpSection, Stream, TcpSection, UdpSection
-from ghost.pcap.semantic.values import address, endpoint, moment, present, rounded, statistics
+from ghost.pcap.semantic.values import endpoint, moment, present, rounded, statistics
 
 ITEMS = 20
 STREAMS = 20
@@ -226,8 +227,8 @@ def udp_section(udp: UdpSection) -> dict[str, Any]:
         "unanswered_conversations": udp.unanswered_conversations,
         "conversations": [
             {
-                "src": address(talk.client.address, talk.client.port),
-                "dst": address(talk.server.address, talk.server.port),
+                "src": at(talk.client.address, talk.client.port),
+                "dst": at(talk.server.address, talk.server.port),
                 "packets": [talk.client_packets, talk.server_packets],
                 "bytes": talk.client_bytes + talk.server_bytes,
             }

@@ -9,6 +9,7 @@ from typing import Any
 
 from ghost.pcap import text
 from ghost.pcap.findings import Finding
+from ghost.pcap.findings.words import at
 from ghost.pcap.model import Direction, Statistics
 from ghost.records import isoformat
 
@@ -37,11 +38,7 @@ def present(entry: Mapping[str, Any], keep: tuple[str, ...] = ()) -> dict[str, A
 
 
 def endpoint(side: Direction) -> str:
-    return address(side.endpoint.address, side.endpoint.port)
-
-
-def address(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return at(side.endpoint.address, side.endpoint.port)
 
 
 def statistics(of: Statistics | None) -> dict[str, Any] | None:
