@@ -13,7 +13,7 @@ from ghost.pcap.charts import Line, TimeAxis, moment, time_chart
 from ghost.pcap.conversations import conversation_matrix
 from ghost.pcap.facts import METHOD, WHOSE, kinds_of_traffic, limits, measurements, origin
 from ghost.pcap.findings import Finding, Remedy
-from ghost.pcap.findings.words import count, duration, percent, rate
+from ghost.pcap.findings.words import bit_rate, count, duration, percent, rate
 from ghost.pcap.ladder import ladder_diagram
 from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.model import Analysis
@@ -49,7 +49,7 @@ def _key_figures(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield "Packets", f"{summary.total_packets:,}"
     yield "Duration", duration(summary.duration_seconds * 1000)
     if summary.duration_seconds > 0:
-        yield "Mean throughput", bits(summary.wire_bytes * 8 / summary.duration_seconds)
+        yield "Mean throughput", bit_rate(summary.wire_bytes * 8 / summary.duration_seconds)
     if analysis.tcp is not None:
         totals = analysis.tcp.totals
         yield "TCP streams", f"{len(analysis.tcp.streams):,}"
@@ -58,14 +58,6 @@ def _key_figures(analysis: Analysis) -> Iterator[tuple[str, str]]:
             yield "Handshake round trip", duration(analysis.tcp.handshake_rtt_ms.median)
     if analysis.dns is not None and analysis.dns.latency_ms is not None:
         yield "DNS latency", duration(analysis.dns.latency_ms.median)
-
-
-def bits(per_second: float) -> str:
-    for unit in ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"):
-        if per_second < 1000 or unit == "Gbit/s":
-            break
-        per_second /= 1000
-    return f"{per_second:.3g} {unit}"
 
 
 # -------------------------------------------------------------------------------------------------------- findings

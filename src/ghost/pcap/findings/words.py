@@ -52,8 +52,8 @@ def first_frames(groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
 
 
 def bit_rate(bits: float) -> str:
-    """`850 kbit/s`, `4.2 Mbit/s`, `1.3 Gbit/s`."""
-    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
+    """`300 bit/s`, `850 kbit/s`, `4.2 Mbit/s`, `1.3 Gbit/s`."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bits >= size:
             return f"{bits / size:.3g} {unit}"
-    return f"{bits / 1e3:.3g} kbit/s"
+    return f"{bits:.3g} bit/s"
