@@ -206,11 +206,23 @@ def test_there_is_no_colour_where_no_terminal_is():
     assert "\x1b" not in plain_shown("rm x", "r")
 
 
-def test_the_question_is_shown_to_a_person_whose_errors_go_to_a_file(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["shell", "run", "rm keep"], b"COMMAND:    rm keep"),
+        pytest.param(
+            ["investigate", "--lab", "wire-loss", "--json"],
+            b"COMMAND:    az network watcher packet-capture create",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["shell", "investigate"],
+)
+def test_the_question_is_shown_to_a_person_whose_errors_go_to_a_file(tmp_path, arguments, asked):
     controller, theirs = pty.openpty()
     with (tmp_path / "errors").open("w") as errors:
         process = subprocess.Popen(
-            [str(Path(sys.executable).parent / "ghost"), "shell", "run", "rm keep"],
+            [str(Path(sys.executable).parent / "ghost"), *arguments],
             cwd=tmp_path,
             stdin=theirs,
             stdout=theirs,
@@ -226,5 +238,5 @@ def test_the_question_is_shown_to_a_person_whose_errors_go_to_a_file(tmp_path):
             shown += chunk
     process.wait()
     os.close(controller)
-    assert b"COMMAND:    rm keep" in shown
+    assert asked in shown
     assert b"RISK:" in shown

@@ -12,7 +12,7 @@ import sys
 import termios
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -22,14 +22,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ghost.cli.narration import terminal
 from ghost.cli.words import plain
 from ghost.lab import Approval, Approvals
 from ghost.shell import RUNS_NOTHING, HitlDecision
 
 Gate = Callable[[str, str, str, int | None], HitlDecision]
-Quiet = Callable[[], AbstractContextManager[None]]
-"""Stills a running progress line while a person is asked."""
-
 
 NOT_ITS_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
 LONG_COMMAND = 500
@@ -69,32 +67,37 @@ def _letters(risk: str) -> str:
     return "m or d" if risk.endswith(RUNS_NOTHING) else "a, d or m"
 
 
+def gate_of_a_person(rich: Rich) -> Gate:
+    """A question must not go where nobody looks: `input` prompts on standard error, which may be a file of errors."""
+    if terminal() and sys.stderr.isatty():
+        return TerminalGate(rich)
+    return PlainGate(sys.stdout if terminal() else sys.stderr, sys.stdin)
+
+
 class TerminalGate:
     """The box of the specification, and a choice that blocks until it is made."""
 
-    def __init__(self, rich: Rich, read: Callable[[str], str] = input, quiet: Quiet = nullcontext) -> None:
+    def __init__(self, rich: Rich, read: Callable[[str], str] = input) -> None:
         self._rich = rich
         self._read = read
-        self._quiet = quiet
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        with self._quiet():
-            self._rich.print(approval_box(command, reasoning, risk, tier))
-            _forget_typed_ahead()
-            while True:
-                choice = self._read("Your choice: ").strip().lower()
-                if choice in {"a", "approve"}:
-                    return HitlDecision("approve")
-                if choice in {"d", "deny"}:
-                    reason = self._read("Denial reason (optional, press Enter to skip): ").strip()
-                    return HitlDecision("deny", reason=reason or None)
-                if choice in {"m", "modify"}:
-                    with _prefilled(command):
-                        modified = self._read("Command to run instead (empty keeps the question): ").strip()
-                    if modified:
-                        return HitlDecision("modify", modified_command=modified)
-                else:
-                    self._rich.print(f"Type {_letters(risk)}.")
+        self._rich.print(approval_box(command, reasoning, risk, tier))
+        _forget_typed_ahead()
+        while True:
+            choice = self._read("Your choice: ").strip().lower()
+            if choice in {"a", "approve"}:
+                return HitlDecision("approve")
+            if choice in {"d", "deny"}:
+                reason = self._read("Denial reason (optional, press Enter to skip): ").strip()
+                return HitlDecision("deny", reason=reason or None)
+            if choice in {"m", "modify"}:
+                with _prefilled(command):
+                    modified = self._read("Command to run instead (empty keeps the question): ").strip()
+                if modified:
+                    return HitlDecision("modify", modified_command=modified)
+            else:
+                self._rich.print(f"Type {_letters(risk)}.")
 
 
 def _forget_typed_ahead() -> None:

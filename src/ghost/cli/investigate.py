@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
-from ghost.cli.gates import Gate, PlainGate, ScenarioGate, TerminalGate
+from ghost.cli.gates import Gate, ScenarioGate, gate_of_a_person
 from ghost.cli.narration import NarratedShell, Narration, terminal
 from ghost.cli.wiring import load_settings, open_workspace, to_stderr, to_stdout, workspace_of
 from ghost.cloud import CloudOrchestrator
@@ -230,15 +229,15 @@ class _Run:
         )
 
     def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        return self.narration.decided(self._gate()(command, reasoning, risk, tier))
+        with self.narration.quiet():
+            decision = self._gate()(command, reasoning, risk, tier)
+        return self.narration.decided(decision)
 
     def _gate(self) -> Gate:
-        if self.interactive:
-            return TerminalGate(self.narration.rich, quiet=self.narration.quiet)
-        if self.briefing is not None:
+        if self.briefing is not None and not self.interactive:
             own = [self.workspace.capture_dir, self.workspace.audit_dir]
             return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
-        return PlainGate(sys.stderr, sys.stdin)
+        return gate_of_a_person(self.narration.rich)
 
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
         if not self.paths.turns.exists():

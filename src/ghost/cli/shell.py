@@ -8,13 +8,12 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from ghost.cli.gates import Gate, PlainGate, Quiet, TerminalGate
-from ghost.cli.narration import terminal
+from ghost.cli.gates import Gate, gate_of_a_person
 from ghost.cli.wiring import load_settings, open_workspace, to_stderr
 from ghost.cli.words import plain, plain_lines
 from ghost.records import SystemClock, new_session_id
@@ -33,7 +32,7 @@ def run(
     moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
     session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
     waiting = Waiting(sys.stderr)
-    asked = Asked(_gate(), waiting.quiet, command)
+    asked = Asked(gate_of_a_person(to_stderr()), waiting.quiet, command)
     shell = SafeExecShell(
         session_id,
         hitl_callback=asked,
@@ -72,7 +71,7 @@ def run(
 class Asked:
     """A gate, and the last command that came out of it: what a person made of the one that was given."""
 
-    def __init__(self, gate: Gate, quiet: Quiet, command: str) -> None:
+    def __init__(self, gate: Gate, quiet: Callable[[], AbstractContextManager[None]], command: str) -> None:
         self.command = command
         self._gate = gate
         self._quiet = quiet
@@ -133,13 +132,6 @@ class Waiting:
             self._out.write("\r\x1b[K")
             self._out.flush()
             self._shown = False
-
-
-def _gate() -> Gate:
-    """A question must not go where nobody looks, as to a file of errors: only a letter would be asked for."""
-    if terminal() and sys.stderr.isatty():
-        return TerminalGate(to_stderr())
-    return PlainGate(sys.stdout if terminal() else sys.stderr, sys.stdin)
 
 
 def _reason(command: str, error: str, roots: Sequence[Path]) -> str:
