@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ghost.pcap.facts import faults
 from ghost.pcap.findings import Finding
 from ghost.pcap.model import Analysis, Statistics
 
@@ -98,10 +99,6 @@ def only(these: Sequence[Finding], those: Sequence[Finding]) -> list[Finding]:
     """Faults of `these` that have no counterpart: the same kind about the same service or direction."""
     known = {_identity(finding) for finding in those}
     return [finding for finding in faults(these) if _identity(finding) not in known]
-
-
-def faults(findings: Sequence[Finding]) -> list[Finding]:
-    return [finding for finding in findings if finding.kind != "none"]
 
 
 def _identity(finding: Finding) -> tuple[str, str, int | None]:

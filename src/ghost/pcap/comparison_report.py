@@ -7,7 +7,8 @@ from typing import Any
 
 import ghost
 from ghost.pcap import text
-from ghost.pcap.compare import STABLE_BELOW_PCT, Capture, Difference, Metric, faults, only
+from ghost.pcap.compare import STABLE_BELOW_PCT, Capture, Difference, Metric, only
+from ghost.pcap.facts import faults
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.words import count, duration
 from ghost.pcap.text import code, markdown

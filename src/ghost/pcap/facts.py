@@ -4,11 +4,11 @@ Text that came from a packet is in here as it is; whoever shows it escapes it fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import ghost
 from ghost.pcap import text
-from ghost.pcap.findings import Finding
+from ghost.pcap.findings import Finding, Remedy
 from ghost.pcap.findings.words import count, duration, few, percent, rate
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
@@ -139,15 +139,35 @@ def origin(analysis: Analysis) -> Iterator[tuple[str, str]]:
         yield "Note", text.name(note, 300)
 
 
+def faults(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.kind != "none"]
+
+
+def fresh_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Remedy]]]:
+    """What to do about each; what an earlier finding asks for on the same host is not asked for again."""
+    asked: set[Remedy] = set()
+    for finding in findings:
+        fresh = [remedy for remedy in finding.remediation if remedy not in asked]
+        asked.update(fresh)
+        yield finding, fresh
+
+
+def verdict_word(worst: Finding) -> str:
+    """How bad: the severity, `HEALTHY` or `NO PACKETS`."""
+    if worst.kind != "none":
+        return worst.severity
+    return "NO PACKETS" if worst.protocol == "capture" else "HEALTHY"
+
+
 def headline(findings: Sequence[Finding]) -> list[str]:
     """What a person reads first: how bad and what, whose, the first step. One to three lines of plain text."""
     worst = findings[0]
     if worst.kind == "none":
-        return [f"{'NO PACKETS' if worst.protocol == 'capture' else 'HEALTHY'}: {worst.title}"]
-    lines = [f"{worst.severity}: {worst.title}", f"  whose: {WHOSE[worst.blame]}, {worst.confidence} confidence"]
+        return [f"{verdict_word(worst)}: {worst.title}"]
+    lines = [f"{verdict_word(worst)}: {worst.title}", f"  whose: {WHOSE[worst.blame]}, {worst.confidence} confidence"]
     if worst.remediation:
         lines.append(f"  first, on {worst.remediation[0].run_on}: {worst.remediation[0].command}")
-    more = sum(1 for finding in findings[1:] if finding.kind != "none")
+    more = len(faults(findings[1:]))
     if more:
         lines.append(f"  and {count(more, 'more finding')}")
     return lines

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from ghost.errors import CaptureError, GhostError
 from ghost.pcap import text
 from ghost.pcap.conversations import size as in_bytes
-from ghost.pcap.facts import WHOSE
+from ghost.pcap.facts import WHOSE, faults
 from ghost.pcap.files import Places, clean, prepare, stem_of, write_all
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.finding import SEVERITIES
@@ -145,7 +145,7 @@ def _row(name: str, judged: Judged) -> Row:
     return Row(
         name=name,
         finding=judged.findings[0],
-        faults=sum(1 for finding in judged.findings if finding.kind != "none"),
+        faults=len(faults(judged.findings)),
         packets=summary.total_packets,
         wire_bytes=summary.wire_bytes,
         seconds=summary.duration_seconds,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ghost.pcap import text
-from ghost.pcap.compare import Capture, Difference, faults, only
+from ghost.pcap.compare import Capture, Difference, only
 from ghost.pcap.comparison_report import METHOD, TWO_PLACES, change, shown, size, verdict
 from ghost.pcap.ends_report import ends_headline, ends_html
-from ghost.pcap.facts import WHOSE
+from ghost.pcap.facts import WHOSE, faults
 from ghost.pcap.findings import Finding
 from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.page import badge, facts, page, section, table

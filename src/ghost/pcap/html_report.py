@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ghost.pcap import text
 from ghost.pcap.charts import Line, TimeAxis, moment, time_chart
 from ghost.pcap.conversations import conversation_matrix
-from ghost.pcap.facts import METHOD, WHOSE, kinds_of_traffic, limits, measurements, origin
+from ghost.pcap.facts import METHOD, WHOSE, fresh_remedies, kinds_of_traffic, limits, measurements, origin
 from ghost.pcap.findings import Finding, Remedy
 from ghost.pcap.findings.words import bit_rate, count, duration, percent, rate
 from ghost.pcap.ladder import ladder_diagram
@@ -64,18 +64,14 @@ def _key_figures(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
-    """An overview where they are many; each as a card, the first ones open. What an earlier one asks for on the same
-    host is not asked for again."""
+    """An overview where they are many; each as a card, the first ones open."""
     if len(findings) > _OPEN:
         rows: list[list[Content]] = [
             [badge(f.severity, f.severity), element("a", f"{f.id}: {f.title}", href=f"#{f.id}"), WHOSE[f.blame]]
             for f in findings
         ]
         yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Whose"), rows)
-    asked: set[Remedy] = set()
-    for place, finding in enumerate(findings):
-        fresh = [remedy for remedy in finding.remediation if remedy not in asked]
-        asked.update(fresh)
+    for place, (finding, fresh) in enumerate(fresh_remedies(findings)):
         rest: list[tuple[str, Content]] = [
             ("Cause", finding.cause),
             ("Whose", f"{WHOSE[finding.blame]} ({finding.confidence} confidence)"),

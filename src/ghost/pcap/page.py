@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import ghost
-from ghost.pcap.facts import WHOSE
+from ghost.pcap.facts import WHOSE, verdict_word
 from ghost.pcap.findings import Finding
 from ghost.pcap.markup import Content, Markup, element, join
 
@@ -46,7 +46,6 @@ def verdict(findings: Sequence[Finding]) -> Markup:
     """The point: how bad, what, whose, and the first step."""
     worst = findings[0]
     healthy = worst.kind == "none"
-    word = ("NO PACKETS" if worst.protocol == "capture" else "HEALTHY") if healthy else worst.severity
     lines: list[Content] = [element("p", element("b", "Seen: "), worst.detail)]
     if healthy:
         lines.append(element("p", worst.cause))
@@ -59,7 +58,7 @@ def verdict(findings: Sequence[Finding]) -> Markup:
         lines.append(element("pre", first.command))
     return element(
         "section",
-        element("h1", element("span", word, class_="badge"), worst.title),
+        element("h1", element("span", verdict_word(worst), class_="badge"), worst.title),
         lines,
         class_=f"card verdict {worst.severity}",
         aria_label="Verdict",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ghost.pcap import text
-from ghost.pcap.facts import METHOD, WHOSE, limits, measurements, origin, size
-from ghost.pcap.findings import Finding, Remedy
+from ghost.pcap.facts import METHOD, WHOSE, faults, fresh_remedies, limits, measurements, origin, size, verdict_word
+from ghost.pcap.findings import Finding
 from ghost.pcap.model import Analysis
 from ghost.pcap.text import code, markdown
 
@@ -68,7 +68,7 @@ def forensic_report(analysis: Analysis, findings: Sequence[Finding]) -> str:
 def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
     worst = findings[0]
     if worst.kind == "none":
-        yield f"{level} {'No packets' if worst.protocol == 'capture' else 'Healthy'}: {markdown(worst.title)}"
+        yield f"{level} {verdict_word(worst).capitalize()}: {markdown(worst.title)}"
         yield f"**Seen:** {markdown(worst.detail)}  "
         yield markdown(worst.cause)
         return
@@ -95,7 +95,7 @@ def _all_findings(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _anomaly_table(findings: Sequence[Finding]) -> Iterator[str]:
-    anomalies = [finding for finding in findings if finding.kind != "none"]
+    anomalies = faults(findings)
     if not anomalies:
         yield "No anomalies."
         return
@@ -123,11 +123,7 @@ def _root_causes(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _remediation(findings: Sequence[Finding]) -> Iterator[str]:
-    """The commands of each finding; what an earlier finding asks for on the same host is not asked for again."""
-    asked: set[Remedy] = set()
-    for finding in findings:
-        fresh = [remedy for remedy in finding.remediation if remedy not in asked]
-        asked.update(fresh)
+    for finding, fresh in fresh_remedies(findings):
         if not fresh:
             continue
         yield f"**{finding.id}** {markdown(finding.title)}"
@@ -135,7 +131,7 @@ def _remediation(findings: Sequence[Finding]) -> Iterator[str]:
         for remedy in fresh:
             yield f"1. On {markdown(remedy.run_on)}: {code(remedy.command)}"
         yield ""
-    if not asked:
+    if not any(finding.remediation for finding in findings):
         yield "Nothing to do."
         yield ""
 
