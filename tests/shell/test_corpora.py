@@ -11,6 +11,7 @@ from ghost.shell.decision import RISKY, SAFE
 from ghost.shell.grammar import built_in
 
 CORPORA = Path(__file__).parent.parent / "corpora"
+DOCS = Path(__file__).parent.parent.parent / "docs"
 CAPTURES = [Path("/tmp/captures")]
 
 
@@ -69,3 +70,13 @@ def test_a_risky_command_always_says_what_is_wrong_in_words() -> None:
 
     assert [d for d in decisions if len(d.explanation) < 15 or d.rule == ""] == []
     assert any(d.classification == RISKY and d.tier == 1 for d in decisions)
+
+
+def test_the_documents_say_how_many_rows_the_corpora_hold() -> None:
+    names = ("commands_adversarial", "az_adversarial", "commands_benign", "az_benign", "secrets", "lookalikes")
+    counts = {name: f"{len(rows(f'{name}.jsonl')):,}" for name in names}
+    safety, redaction = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("safety", "redaction"))
+
+    assert {name: count for name, count in counts.items() if f"| {count} |" not in safety} == {}
+    assert f"`tests/corpora/secrets.jsonl` ({counts['secrets']} secrets)" in redaction
+    assert f"`lookalikes.jsonl` ({counts['lookalikes']})" in redaction
