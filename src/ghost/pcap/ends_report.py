@@ -65,7 +65,7 @@ def ends_document(ends: TwoEnds) -> dict[str, Any]:
 
 
 def _way_document(way: OneWay) -> dict[str, Any]:
-    near, far = way.sender, "B" if way.sender == "A" else "A"
+    near, far = way.sender, way.receiver
     return {
         "from": near,
         "to": far,
@@ -101,23 +101,21 @@ def _statistics(values: Statistics) -> dict[str, float]:
 
 
 def _way(way: OneWay) -> str:
-    far = "B" if way.sender == "A" else "A"
-    return f"From {way.sender} ({few(way.hosts, 2)}) to {far}"
+    return f"From {way.sender} ({few(way.hosts, 2)}) to {way.receiver}"
 
 
 def _verdict(way: OneWay) -> str:
     """What went wrong on this way, the worst first."""
-    far = "B" if way.sender == "A" else "A"
     said = []
     if way.lost:
         said.append(
             f"{way.lost.count:,} of {count(way.sent, 'packet')} ({rate(way.loss_pct)}) lost between {way.sender} and"
-            f" {far}"
+            f" {way.receiver}"
         )
     if way.lost_before:
         said.append(f"{count(way.lost_before.count, 'segment')} lost before {way.sender}")
     if way.lost_after:
-        said.append(f"{count(way.lost_after.count, 'segment')} lost after {far}")
+        said.append(f"{count(way.lost_after.count, 'segment')} lost after {way.receiver}")
     if way.resets_injected:
         said.append(f"{count(way.resets_injected.count, 'reset')} injected in between")
     if way.copied:
@@ -164,12 +162,12 @@ def _figures(ends: TwoEnds) -> Iterator[tuple[str, str]]:
     if ends.round_trip_ms is not None:
         yield "Shortest round trip", duration(ends.round_trip_ms)
     for way in ends.ways:
-        yield f"Lost, {way.sender} to {'B' if way.sender == 'A' else 'A'}", rate(way.loss_pct) if way.lost else "none"
+        yield f"Lost, {way.sender} to {way.receiver}", rate(way.loss_pct) if way.lost else "none"
 
 
 def _rows(way: OneWay) -> Iterator[tuple[str, str, str]]:
     """Name, value, frames."""
-    near, far = way.sender, "B" if way.sender == "A" else "A"
+    near, far = way.sender, way.receiver
     yield "Arrived", f"{way.arrived:,} of {way.sent:,}", ""
     for name, what, end in (
         (f"Lost between {near} and {far}", way.lost, near),

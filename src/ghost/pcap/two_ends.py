@@ -66,6 +66,10 @@ class OneWay:
     rewritten: tuple[Rewrite, ...]
 
     @property
+    def receiver(self) -> End:
+        return "B" if self.sender == "A" else "A"
+
+    @property
     def sent(self) -> int:
         return self.arrived + self.lost.count
 
