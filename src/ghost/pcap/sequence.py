@@ -355,16 +355,12 @@ class _Arrows:
             return "reset", "bad"
         if packet.control & ACK:
             before, times = self._acks.get(packet.source, (-1, 0))
-            if before == packet.ack and expected is not None:
-                self._acks[packet.source] = packet.ack, times + 1
-                if packet.window == 0:
-                    return "zero window", "bad"
-                if (packet.seq, packet.length) == (expected, 0) and self._awaiting(packet):
-                    return f"duplicate ACK #{times + 1}", "warning"
-            else:
-                self._acks[packet.source] = packet.ack, 0
+            again = times + 1 if before == packet.ack and expected is not None else 0
+            self._acks[packet.source] = packet.ack, again
             if packet.window == 0:
                 return "zero window", "bad"
+            if again and packet.seq == expected and self._awaiting(packet):
+                return f"duplicate ACK #{again}", "warning"
         return "", "plain"
 
     def _awaiting(self, packet: _Packet) -> bool:
