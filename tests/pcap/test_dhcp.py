@@ -137,25 +137,6 @@ def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: byte
     tracker.section(str, 10**10)
 
 
-def test_parts_merged_say_what_the_whole_says() -> None:
-    def read(parts: int) -> DhcpSection | None:
-        trackers = [DhcpTracker() for _ in range(parts)]
-        for number in range(60):
-            tracker, source = trackers[number % parts], number % 7
-            kinds = [DISCOVER, OFFER, REQUEST, NAK][: 1 + number % 4]
-            for step, kind in enumerate(kinds):
-                payload = message(kind, number, "10.0.0.1" if kind in (OFFER, NAK) else None)
-                tracker.packet(MARK_DHCP, payload, source, number * 4 + step + 1, number * 10**9 + step * 10**6)
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-        return trackers[0].section(str, 10**12)
-
-    whole = read(1)
-    assert whole is not None
-    assert whole.unanswered
-    assert whole == read(4)
-
-
 @pytest.mark.needs("tshark")
 def test_message_types_agree_with_tshark(tmp_path: Path) -> None:
     path = tmp_path / "both.pcap"

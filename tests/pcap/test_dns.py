@@ -18,9 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.dns import DnsTracker
 from ghost.pcap.dns_question import read_asked
-from ghost.pcap.layout import MARK_DNS
 from ghost.pcap.model import Analysis, DnsSection
 
 from .wire import ACK, CLIENT, MS, PSH, SERVER, Record, ethernet, ip, pcap, tcp, udp
@@ -177,26 +175,6 @@ def test_a_lost_query_asked_again_with_another_id_is_recovered(tmp_path: Path) -
     found = section(tmp_path, asked(0, query("a.example", 1)), *found_at("a.example", 2, 5_000))
     assert [(one.name, one.recovered) for one in found.unanswered] == [("a.example", True)]
     assert (found.unanswered_total, found.recovered_total) == (1, 1)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 2), st.sampled_from([0, 2, 3])), max_size=60),
-    st.integers(2, 4),
-)
-def test_parts_merged_say_what_the_whole_says(steps: list[tuple[int, bool, int, int]], parts: int) -> None:
-    def read(number_of_parts: int) -> DnsSection | None:
-        trackers = [DnsTracker() for _ in range(number_of_parts)]
-        for frame, (client, asks, number, rcode) in enumerate(steps, 1):
-            message = query(f"n{number}.example", number)
-            octets = message if asks else answer(message, dns.rcode.Rcode(rcode))
-            ends = (100 + client, 5_000, 7, 53) if asks else (7, 53, 100 + client, 5_000)
-            trackers[client % number_of_parts].packet(MARK_DNS, octets, *ends, frame, frame * 60 * MS)
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-        return trackers[0].section(str)
-
-    assert read(1) == read(parts)
 
 
 @given(

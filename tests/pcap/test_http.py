@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 from pathlib import Path
 
@@ -188,44 +187,6 @@ def test_arbitrary_segments_never_break_the_tracker(segments: list[bytes], cut: 
         assert head is None or 0 < head.end <= len(payload)
     end = End(1 << 16 | 40_000, 5_000, 9, 0, 0, 100)
     tracker.section(str, lambda _: Ending((end, end._replace(endpoint=2 << 16 | 80)), 0), 10**10)
-
-
-def test_parts_merged_say_what_the_whole_says() -> None:
-    chance = random.Random(3)
-    packets = []
-    for stream in range(40):
-        now, sequence = stream * 10**8, 100
-        for _ in range(chance.randint(1, 6)):
-            now += chance.randint(1, 10**9)
-            packets.append((now, stream, True, sequence, request(host=f"h{stream % 3}")))
-            now += chance.randint(1, 3 * 10**9)
-            if chance.random() < 0.9:
-                packets.append((now, stream, False, sequence, answer(chance.choice((200, 404, 500)), promised=500)))
-            sequence += 1_000
-    packets.sort()
-
-    def ending(stream: int) -> Ending:
-        sides = (End(1 << 16 | 40_000 + stream, 9_000, 0, 0, 0, 1), End(2 << 16 | 80, 9_100, 500 + stream, 0, 0, 1))
-        return Ending(sides, 10**11)
-
-    def read(parts: int) -> HttpSection | None:
-        trackers = [HttpTracker() for _ in range(parts)]
-        for frame, (now, stream, asks, sequence, payload) in enumerate(packets, 1):
-            ends = (1 << 16 | 40_000 + stream, 2 << 16 | 80)
-            trackers[stream % parts].packet(
-                stream // parts, ends if asks else ends[::-1], sequence, sequence, payload, len(payload), frame, now
-            )
-        for part, tracker in enumerate(trackers):
-            tracker.renumber(lambda number, part=part: number * parts + part)  # type: ignore[misc]
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-        return trackers[0].section(str, ending, 10**12)
-
-    whole = read(1)
-    assert whole is not None
-    assert whole.slow
-    assert whole.errors
-    assert whole == read(4)
 
 
 def assert_agrees(path: Path) -> int:

@@ -102,20 +102,3 @@ def test_arbitrary_packets_never_break_the_tracker(packets: list[tuple[bool, byt
         tracker.packet(payload, (1, 9, 2, 123) if asks else (2, 123, 1, 9), frame, frame)
     found = tracker.section(str, 10**12)
     assert (found is None) == (not packets)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 3)), max_size=40))
-def test_parts_merged_say_what_the_whole_says(steps: list[tuple[int, bool, int]]) -> None:
-    def read(parts: int) -> NtpSection | None:
-        trackers = [NtpTracker() for _ in range(parts)]
-        for frame, (host, asks, stratum) in enumerate(steps, 1):
-            now = START + frame * 10**9
-            sent = stamp(START)
-            payload = message(3, sent) if asks else message(4, sent, originate=sent, receive=sent, stratum=stratum)
-            ends = (100 + host, 123, host, 123) if asks else (host, 123, 100 + host, 123)
-            trackers[host % parts].packet(payload, ends, frame, now)
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-        return trackers[0].section(str, START + 10**12)
-
-    assert read(1) == read(3)

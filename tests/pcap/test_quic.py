@@ -179,25 +179,6 @@ def test_equal_pieces_at_several_places_are_put_where_they_belong() -> None:
     assert joined({0: body[:4], 5: b"aaa"}) is None
 
 
-def test_parts_merged_say_what_the_whole_says() -> None:
-    def read(parts: int) -> QuicSection | None:
-        trackers = [QuicTracker() for _ in range(parts)]
-        for number in range(12):
-            client, server = number << 16 | 50_000, 100 << 16 | 443
-            tracker = trackers[number % parts]
-            tracker.packet(initial(crypto(0, message())), (client, server), 2 * number + 1, number)
-            if number % 3:
-                tracker.packet(server_packet(number % 2 * 3), (server, client), 2 * number + 2, number + 1)
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-        return trackers[0].section(str, 10**12)
-
-    whole = read(1)
-    assert whole is not None
-    assert whole.unanswered_total == 4
-    assert whole == read(3)
-
-
 @pytest.mark.needs("tshark")
 def test_names_in_initial_packets_agree_with_tshark(tmp_path: Path) -> None:
     path = tmp_path / "quic.pcap"

@@ -6,7 +6,7 @@ import random
 import ssl
 import struct
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -309,50 +309,6 @@ def test_a_stream_whose_hellos_came_whole_keeps_less_than_a_kilobyte() -> None:
         assert tracemalloc.get_traced_memory()[0] < 1_000 * streams
     finally:
         tracemalloc.stop()
-
-
-def test_parts_merged_say_what_the_whole_says() -> None:
-    chance = random.Random(7)
-    scripts: list[Iterable[tuple[bool, bytes]]] = []
-    for number in range(30):
-        strict = client_context(trusting=number % 3 > 0)
-        if number % 2:
-            strict = limited(strict, ssl.TLSVersion.TLSv1_2)
-        scripts.append(list(TlsPair(strict, server_context(), f"s{number % 5}.example").handshake()))
-    packets = []
-    for stream, script in enumerate(scripts):
-        now, sequences = stream * 10**9, {True: 100, False: 200}
-        for from_client, octets in list(script)[: chance.randint(1, 5)]:
-            now += chance.randint(1, 10**8)
-            packets.append((now, stream, from_client, sequences[from_client], sequences[not from_client], octets))
-            sequences[from_client] += len(octets)
-    packets.sort()
-
-    def read(parts: int) -> TlsSection | None:
-        trackers = [TlsTracker() for _ in range(parts)]
-        for frame, (now, stream, from_client, sequence, acknowledged, octets) in enumerate(packets, 1):
-            ends = (1 << 16 | 40_000 + stream, 2 << 16 | 443)
-            # A part counts its streams on its own.
-            trackers[stream % parts].packet(
-                stream // parts, ends if from_client else ends[::-1], sequence, acknowledged, octets, len(octets),
-                frame, now,
-            )  # fmt: skip
-        for part, tracker in enumerate(trackers):
-            tracker.renumber(lambda number, part=part: number * parts + part)  # type: ignore[misc]
-        for tracker in trackers[1:]:
-            trackers[0].merge(tracker)
-
-        def ending(stream: int) -> Ending:
-            sides = (End(1 << 16 | 40_000 + stream, 900, 0, 0, 0, 500), End(2 << 16 | 443, 2_000, 0, 0, 0, 1_000))
-            return Ending(sides, 10**11)
-
-        return trackers[0].section(str, ending, 10**12)
-
-    whole = read(1)
-    assert whole is not None
-    assert whole.failures
-    assert whole.handshakes_completed
-    assert read(3) == whole
 
 
 def counted_by_tshark(path: Path, *fields: str) -> list[list[str]]:

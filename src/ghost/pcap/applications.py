@@ -1,7 +1,6 @@
 """The readers of application protocols: one face for the engine, which hands over only the packets that were marked.
 
-Each reader keeps its own bounded state. Parts of a capture may be read apart: all packets between two hosts in one
-part, and all of DHCP in one part, for it is broadcast. Merged, they say what the whole would have said.
+Each reader keeps its own bounded state.
 """
 
 from __future__ import annotations
@@ -134,25 +133,11 @@ class Applications:
             )
             each_one(self._ntp.packet, messages, ends, frames, times)
         elif mark == MARK_QUIC:
-            each_one(self._quic.packet, messages, packets.ends(), frames, times)  # fmt: skip
+            each_one(self._quic.packet, messages, packets.ends(), frames, times)
 
     def server_names(self) -> dict[int, str]:
         """What clients called the servers of their streams, by stream number."""
         return self._http.server_names() | self._tls.server_names()
-
-    def renumber(self, streams: Callable[[int], int]) -> None:
-        """Give the streams of a part the numbers that they have in the whole capture; before parts are merged."""
-        self._tls.renumber(streams)
-        self._http.renumber(streams)
-
-    def merge(self, other: Applications) -> None:
-        """Take in another part of the capture, whose addresses have the same ids."""
-        self._tls.merge(other._tls)
-        self._http.merge(other._http)
-        self._dns.merge(other._dns)
-        self._dhcp.merge(other._dhcp)
-        self._ntp.merge(other._ntp)
-        self._quic.merge(other._quic)
 
     def sections(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> dict[str, Any]:
         """The sections of `Analysis` that these protocols fill, by name."""

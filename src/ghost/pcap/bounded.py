@@ -1,8 +1,4 @@
-"""Counts and times that stay small whatever a capture holds, and add up: two parts make exactly the whole.
-
-Ties are broken by name or frame, never by what came first to one part. Only beyond a bound does a part forget, and
-then the whole would have, too, if not always the same.
-"""
+"""Counts and times that stay small whatever a capture holds. Ties are broken by name or frame."""
 
 from __future__ import annotations
 
@@ -30,18 +26,14 @@ class Tally:
         self._most = most
         self.counts: Counter[str] = Counter()
 
-    def add(self, name: str, count: int = 1) -> None:
+    def add(self, name: str) -> None:
         counts = self.counts
         seen = counts.get(name)
         if seen is None:
             if len(counts) >= self._most:
                 name = OTHERS
             seen = counts.get(name, 0)
-        counts[name] = seen + count
-
-    def merge(self, other: Tally) -> None:
-        for name, count in sorted(other.counts.items()):
-            self.add(name, count)
+        counts[name] = seen + 1
 
     def most(self, number: int | None = None) -> dict[str, int]:
         """The most frequent first."""
@@ -65,10 +57,6 @@ class Noted:
         self.count += 1
         if len(self.frames) < SAMPLE_FRAMES:
             self.frames.append(frame)
-
-    def merge(self, other: Noted) -> None:
-        self.count += other.count
-        self.frames = sorted(self.frames + other.frames)[:SAMPLE_FRAMES]
 
     def occurrences(self) -> Occurrences:
         return Occurrences(self.count, tuple(sorted(self.frames)))

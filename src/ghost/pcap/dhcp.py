@@ -125,18 +125,6 @@ class DhcpTracker:
                 asked.answered = True
                 self._answer_times.add(now - asked.last)
 
-    def merge(self, other: DhcpTracker) -> None:
-        """Take in another part of the capture; all packets of DHCP must be in one part, for they are broadcast."""
-        self._messages.merge(other._messages)
-        for source, count in other._servers.items():
-            self._servers[source] = self._servers.get(source, 0) + count
-        self._exchanges.update(other._exchanges)
-        self._offering.merge(other._offering)
-        self._naks.merge(other._naks)
-        self._declines.merge(other._declines)
-        self._no_addresses.merge(other._no_addresses)
-        self._answer_times.merge(other._answer_times)
-
     def section(self, address: Callable[[int], str], capture_end_ns: int) -> DhcpSection | None:
         if not self._messages:
             return None

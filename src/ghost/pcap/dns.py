@@ -65,12 +65,6 @@ class _Server:
     rcodes: Counter[str] = field(default_factory=Counter)
     latencies: Times = field(default_factory=Times)
 
-    def merge(self, other: _Server) -> None:
-        self.queries += other.queries
-        self.responses += other.responses
-        self.rcodes.update(other.rcodes)
-        self.latencies.merge(other.latencies)
-
 
 class DnsTracker:
     """Takes DNS messages; addresses are ids until the section is made."""
@@ -291,34 +285,6 @@ class DnsTracker:
             del self._trials[both]
 
     # -------------------------------------------------------------------------------------------------- results
-
-    def merge(self, other: DnsTracker) -> None:
-        """Take in another part of the capture; all packets between two hosts must lie in one part."""
-        self._queries += other._queries
-        self._responses += other._responses
-        self._unmatched += other._unmatched
-        self._repeated += other._repeated
-        self._malformed += other._malformed
-        self._truncated += other._truncated
-        self._mdns += other._mdns
-        self._llmnr += other._llmnr
-        self._recovered += other._recovered
-        self._types.merge(other._types)
-        self._rcodes.merge(other._rcodes)
-        self._names.merge(other._names)
-        for asked in other._open.values():
-            self._opened(asked)
-        for address, server in other._servers.items():
-            self._server(address).merge(server)
-        self._streams.update(other._streams)
-        self._given_up = sorted(self._given_up + other._given_up, key=_earliest)[:_MOST_LISTED]
-        self._given_up_total += other._given_up_total
-        self._given_up_by.update(other._given_up_by)
-        self._slow += other._slow
-        self._failures.update(other._failures)
-        for kind, failed in self._failed.items():
-            whole = sorted([*failed.items(), *other._failed[kind].items()], key=lambda item: _earliest(item[1]))
-            self._failed[kind] = dict(whole[:_MOST_LISTED])
 
     def section(self, address: Callable[[int], str]) -> DnsSection | None:
         if not (self._queries or self._responses or self._mdns or self._llmnr or self._malformed):

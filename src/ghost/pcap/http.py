@@ -248,28 +248,6 @@ class HttpTracker:
         """The Host of the first request of each stream."""
         return self._names
 
-    def renumber(self, streams: Callable[[int], int]) -> None:
-        """Give the streams the numbers that they have in the whole capture."""
-        self._connections = {streams(number): each for number, each in self._connections.items()}
-        self._names = {streams(number): name for number, name in self._names.items()}
-        self._slow = [each._replace(stream=streams(each.stream)) for each in self._slow]
-
-    def merge(self, other: HttpTracker) -> None:
-        """Take in another part of the capture; a stream must lie in one part."""
-        self._connections.update(other._connections)
-        self._names.update(other._names)
-        self._requests += other._requests
-        self._responses += other._responses
-        self._unpaired += other._unpaired
-        self._upgraded += other._upgraded
-        self._methods.merge(other._methods)
-        self._statuses.merge(other._statuses)
-        self._hosts.merge(other._hosts)
-        self._times.merge(other._times)
-        self._slow += other._slow
-        for key, noted in other._errors.items():
-            self._error(key).merge(noted)
-
     def section(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> HttpSection | None:
         if not (self._requests or self._responses):
             return None

@@ -40,12 +40,6 @@ class _Server:
     """Frame and nanoseconds, the first ones."""
     frames: list[int] = field(default_factory=list)
 
-    def merge(self, other: _Server) -> None:
-        self.requests += other.requests
-        self.last = max(filter(None, (self.last, other.last)), default=None)
-        self.offsets = sorted(self.offsets + other.offsets)[:_MOST_OFFSETS]
-        self.frames = sorted(self.frames + other.frames)[:SAMPLE_FRAMES]
-
 
 class NtpTracker:
     def __init__(self) -> None:
@@ -106,19 +100,6 @@ class NtpTracker:
             if len(self._servers) < _MOST_SERVERS:
                 self._servers[address] = server
         return server
-
-    def merge(self, other: NtpTracker) -> None:
-        """Take in another part of the capture; all packets between two hosts must be in one part."""
-        self._requests += other._requests
-        self._responses += other._responses
-        self._other += other._other
-        self._open.update(other._open)
-        for address, server in other._servers.items():
-            self._server(address).merge(server)
-        self._kisses.merge(other._kisses)
-        self._kissed.merge(other._kissed)
-        self._unsynchronised.merge(other._unsynchronised)
-        self._largest = _larger(self._largest, other._largest)
 
     def section(self, address: Callable[[int], str], capture_end_ns: int) -> NtpSection | None:
         if not (self._requests or self._responses or self._other):

@@ -96,15 +96,6 @@ class QuicTracker:
         if body is not None or attempt.read >= _MOST_PACKETS_READ:
             attempt.pieces = None
 
-    def merge(self, other: QuicTracker) -> None:
-        """Take in another part of the capture; all packets between two hosts must lie in one part."""
-        self._initials += other._initials
-        self._versions.merge(other._versions)
-        self._attempts.update(other._attempts)
-        self._negotiated.merge(other._negotiated)
-        self._retried.merge(other._retried)
-        self._server_names.merge(other._server_names)
-
     def section(self, address: Callable[[int], str], capture_end_ns: int) -> QuicSection | None:
         if not (self._initials or self._negotiated.count or self._retried.count):
             return None

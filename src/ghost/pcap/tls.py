@@ -263,27 +263,6 @@ class TlsTracker:
         """What clients called their servers, by stream."""
         return self._names
 
-    def renumber(self, streams: Callable[[int], int]) -> None:
-        """Give the streams the numbers that they have in the whole capture."""
-        self._handshakes = {streams(number): handshake for number, handshake in self._handshakes.items()}
-        self._names = {streams(number): name for number, name in self._names.items()}
-
-    def merge(self, other: TlsTracker) -> None:
-        """Take in another part of the capture; a stream must lie in one part."""
-        self._handshakes.update(other._handshakes)
-        self._names.update(other._names)
-        self._client_hellos += other._client_hellos
-        self._server_hellos += other._server_hellos
-        self._retries += other._retries
-        self._completed += other._completed
-        self._offered.merge(other._offered)
-        self._chosen.merge(other._chosen)
-        self._alerts.merge(other._alerts)
-        self._server_names.merge(other._server_names)
-        self._times.merge(other._times)
-        for key, seen in other._certificates.items():
-            self._certificate(key, seen)
-
     def section(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> TlsSection | None:
         self._finish()
         if not (self._client_hellos or self._server_hellos or self._alerts):
