@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ghost.pcap import text
+from ghost.pcap.arrows import Ladder
 from ghost.pcap.charts import Line, TimeAxis, moment, time_chart
 from ghost.pcap.conversations import conversation_matrix
 from ghost.pcap.facts import METHOD, WHOSE, fresh_remedies, kinds_of_traffic, limits, measurements, origin
@@ -18,7 +19,6 @@ from ghost.pcap.ladder import ladder_diagram
 from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.model import Analysis
 from ghost.pcap.page import badge, facts, page, section, table, verdict
-from ghost.pcap.sequence import Ladder
 from ghost.pcap.series import Series
 
 _OPEN = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ghost.pcap.arrows import Arrow, Ladder
 from ghost.pcap.findings.words import count, duration
 from ghost.pcap.markup import Markup, element
 from ghost.pcap.page import scrolling
-from ghost.pcap.sequence import Arrow, Ladder
 
 
 def ladder_diagram(ladder: Ladder) -> Markup:
