@@ -110,9 +110,8 @@ class Catalogue:
         asked = " ".join(words)
         if not asked or len(asked) > 120:
             return None
-        ending = [path for path in self.lines if path.endswith(f" {asked}")]
-        if ending:
-            return min(ending, key=lambda path: (path.count(" "), path))
+        if (ending := self._ending(asked)) is not None:
+            return ending
         group = ""
         for index, word in enumerate(words):
             below = self.below(group)
@@ -126,6 +125,25 @@ class Catalogue:
                 return f"{group} {near}".strip() if near else None
             group = f"{group} {word}".strip()
         return group or None
+
+    def nearest_by_group(self, path: str) -> str | None:
+        """The command that ends so, or is spelled so but for some letters. Looks at one group after the other, since
+        comparing with every command, as `nearest` does, takes longer than judging a command may."""
+        if (ending := self._ending(path)) is not None:
+            return ending
+        group = ""
+        for word in path.split(" "):
+            below = self.below(group)
+            close = word if word in below else _close(word, below)
+            if close is None:
+                return None
+            group = f"{group} {close}".strip()
+        return group
+
+    def _ending(self, words: str) -> str | None:
+        """The shortest command that ends in these words, its first ones left out."""
+        ending = [path for path in self.lines if path.endswith(f" {words}")]
+        return min(ending, key=lambda path: (path.count(" "), path), default=None)
 
 
 def _close(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

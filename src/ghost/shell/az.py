@@ -10,7 +10,6 @@ of one value may stand twice: az takes the last, and a reader the first.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,23 +119,8 @@ class Reads:
     def _suggestion(self, path: str) -> str:
         if path in self.catalogue.lines:
             return ""
-        near = self._near(path) if len(path) <= 80 else None
+        near = self.catalogue.nearest_by_group(path) if len(path) <= 80 else None
         return f" Did you mean az {near}?" if near is not None and self._is_read(near) else ""
-
-    def _near(self, path: str) -> str | None:
-        """The command that ends so, or is spelled so but for some letters. Looks at one group after the other, since
-        comparing with every command takes longer than judging may."""
-        ending = [known for known in self.catalogue.lines if known.endswith(f" {path}")]
-        if ending:
-            return min(ending, key=lambda known: (known.count(" "), known))
-        group = ""
-        for word in path.split(" "):
-            below = self.catalogue.below(group)
-            close = [word] if word in below else difflib.get_close_matches(word, sorted(below), n=1)
-            if not close:
-                return None
-            group = f"{group} {close[0]}".strip()
-        return group
 
 
 def _take(
