@@ -167,6 +167,20 @@ def test_a_healthy_capture_has_no_diagram(tmp_path: Path) -> None:
     assert sequence(path, analysis, findings) is None
 
 
+@pytest.mark.parametrize("port", range(9, 17))
+def test_all_that_two_hosts_said_is_drawn_between_the_two(tmp_path: Path, port: int) -> None:
+    """Where the conversation itself is too short, whatever other ports the first packet had."""
+    ends = "10.0.1.4", "10.0.2.4"
+    lone = (CLOCK, ethernet(ip(*ends, 17, udp(port, port))))
+    path = tmp_path / "lone.pcap"
+    path.write_bytes(
+        pcap([lone, *((CLOCK + n * MS, frame) for n, (_, frame) in enumerate(Talk().opened().records, 1))])
+    )
+    found = around(path, 1)
+    assert found is not None
+    assert (found.left, found.right) == ends
+
+
 def test_evidence_that_is_no_frame_of_the_file_leads_to_no_diagram(lossy: Path) -> None:
     for frames in ((10**9,), (0,), ()):
         assert around(lossy, *frames) is None

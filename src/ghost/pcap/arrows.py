@@ -91,7 +91,8 @@ def drawn(packets: Sequence[Packet], unread: frozenset[int], anchor: Packet, fin
     if not packets:
         return None
     left = _left_end(packets)
-    right = next((end for end in packets[0].ends if end != left), left)
+    others = packets[0].ends - {left}
+    right = min(others, key=lambda end: end[0] == left[0], default=left)  # the other host, on whatever port
     ported = anchor.protocol in (_TCP, _UDP) and all(packet.ends == packets[0].ends for packet in packets)
     return Ladder(
         left=at(*left) if ported else left[0],
