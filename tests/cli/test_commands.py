@@ -69,6 +69,13 @@ def test_an_unreadable_setting_names_its_variable(tmp_path):
     assert "GHOST_MAX_TURNS" in result.stderr
 
 
+def test_an_investigation_that_no_table_lets_begin_says_why(tmp_path):
+    result = ghost("investigate", "--lab", "blocked-port", cwd=tmp_path, GHOST_POLICY_DIR=str(tmp_path / "none"))
+    assert result.returncode == 1
+    assert "GHOST_POLICY_DIR" in result.stderr
+    assert "az login" not in result.stderr
+
+
 def test_every_command_shows_help_with_an_example(tmp_path):
     commands = [
         ["investigate"],
@@ -77,6 +84,7 @@ def test_every_command_shows_help_with_an_example(tmp_path):
         ["shell", "explain"],
         ["audit", "show"],
         ["audit", "verify"],
+        ["audit", "export"],
         ["lab", "list"],
         ["lab", "show"],
     ]

@@ -30,7 +30,7 @@ from ghost.agent import (
 from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
 from ghost.cli.gates import Gate, ScenarioGate, gate_of_a_person
 from ghost.cli.narration import NarratedShell, Narration, terminal
-from ghost.cli.wiring import load_settings, open_workspace, to_stderr, to_stdout, workspace_of
+from ghost.cli.wiring import load_settings, open_workspace, to_stderr, to_stdout, why_not_run, workspace_of
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
@@ -222,11 +222,14 @@ class _Run:
             hitl_callback=self._decide,
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
-            roots=[Path.cwd(), self.workspace.root, self.workspace.capture_dir],
+            roots=self._roots(),
             program_dirs=[self.lab.program_dir] if self.lab else None,
             environment=self.lab.environment if self.lab else None,
             resolver=self.lab.resolver if self.lab else None,
         )
+
+    def _roots(self) -> list[Path]:
+        return [Path.cwd(), self.workspace.root, self.workspace.capture_dir]
 
     def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         with self.narration.quiet():
@@ -278,16 +281,15 @@ class _Run:
 
     def _check_access(self, shell: NarratedShell) -> None:
         """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
-        response = shell.execute(
-            {
-                "command": "az account show --query '{name:name,id:id,user:user.name}' -o json",
-                "reasoning": "Which subscription is read, and as whom.",
-            }
-        )
+        command = "az account show --query '{name:name,id:id,user:user.name}' -o json"
+        response = shell.execute({"command": command, "reasoning": "Which subscription is read, and as whom."})
         if response["exit_code"] == NOT_FOUND:
             raise ConfigurationError(AZ_NEEDED)
+        if response["status"] == "error":
+            why = why_not_run(command, str(response["error"]), self._roots())
+            raise ConfigurationError(f"az was not run to its end: {why}")
         if response["exit_code"] != 0:
-            why = (str(response["stderr"]).strip().splitlines() or [str(response["error"])])[-1]
+            why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
             raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
 
     def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:

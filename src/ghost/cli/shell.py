@@ -8,13 +8,13 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from ghost.cli.gates import Gate, gate_of_a_person
-from ghost.cli.wiring import load_settings, open_workspace, to_stderr
+from ghost.cli.wiring import load_settings, open_workspace, to_stderr, why_not_run
 from ghost.cli.words import plain, plain_lines
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import HitlDecision, SafeExecShell
@@ -60,7 +60,7 @@ def run(
         if not response.get("audit_written", True):
             sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {workspace.audit_dir} could not be written\n")
         if response["status"] == "error":
-            why = _reason(asked.command, str(response["error"]), roots)
+            why = why_not_run(asked.command, str(response["error"]), roots)
             sys.stderr.write(f"ghost: not run to its end: {why}\n")
     exit_code = response["exit_code"]
     if response["status"] != "completed" or exit_code is None:
@@ -132,13 +132,6 @@ class Waiting:
             self._out.write("\r\x1b[K")
             self._out.flush()
             self._shown = False
-
-
-def _reason(command: str, error: str, roots: Sequence[Path]) -> str:
-    words = error.replace("_", " ")
-    if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
-        return words
-    return f"{words}: {plain(str(SafeExecShell.explain(command, roots)['explanation']))}"
 
 
 def explain(command: str, *, as_json: bool) -> None:

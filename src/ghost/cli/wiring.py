@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from pydantic import ValidationError
 from rich.console import Console as Rich
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
+from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, SessionError
 from ghost.records import valid_session_id
+from ghost.shell import SafeExecShell
 
 
 def load_settings() -> Settings:
@@ -74,6 +77,14 @@ def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorde
         return Recorded(paths)
     session, intact = load_session(path)
     return Recorded(session.paths(workspace.root), path, session, intact)
+
+
+def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:
+    """An error of the shell in words; where its rules refused, with what they say of the command."""
+    words = error.replace("_", " ")
+    if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
+        return words
+    return f"{words}: {plain(str(SafeExecShell.explain(command, roots)['explanation']))}"
 
 
 def to_stdout() -> Rich:
