@@ -12,8 +12,8 @@ STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "concurrent", "popen2
 STARTING_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"}
 
 ALLOWED = {
-    "shell": {"subprocess", "concurrent", "ctypes"},  # the only room that starts programs
-    "pcap": {"concurrent", "multiprocessing"},  # worker processes of its own code
+    "shell": {"subprocess", "ctypes"},  # the only room that starts programs
+    "pcap": {"concurrent"},  # threads of its own code
 }
 
 
