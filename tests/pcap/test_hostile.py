@@ -68,7 +68,8 @@ def test_damaged_captures_give_sound_results_or_one_clear_refusal(tmp_path: Path
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(SEEDS)), st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6))
 def test_no_damage_breaks_the_engine(tmp_path_factory: pytest.TempPathFactory, name: str, steps: list[int]) -> None:
-    examine(saved(tmp_path_factory.mktemp("damage"), mutated(seed(name), steps)))
+    examined = examine(saved(tmp_path_factory.mktemp("damage"), mutated(seed(name), steps)))
+    assert examined is None or all(examined.outputs.values())
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng", "gzip"])

@@ -39,7 +39,7 @@ class Examined:
 
 
 def examine(path: Path, *, compile_kernels: bool = False, **sizes: int) -> Examined | None:
-    """Results of one capture; None where it is refused."""
+    """Results of one capture, each of them sound, or this fails; None where it is refused."""
     try:
         analysis = analyse(path, compile_kernels=compile_kernels, **sizes)  # type: ignore[arg-type]
     except CaptureError as refused:
@@ -136,7 +136,7 @@ def same(one: Analysis, other: Analysis) -> bool:
     """Whether two ways of reading one file came to the same."""
     return all(
         _plain(getattr(one, part)) == _plain(getattr(other, part))
-        for part in ("summary", "udp", "arp", "icmp", "dns", "tls", "http", "dhcp", "ntp", "quic")
+        for part in ("summary", "udp", "arp", "icmp", "dns", "tls", "http", "dhcp", "ntp", "quic", "series")
     ) and _streams(one) == _streams(other)
 
 
