@@ -286,6 +286,13 @@ def test_wrong_usage_ends_with_status_2(arguments: Sequence[str]) -> None:
     assert "usage:" in ran.stderr
 
 
+@pytest.mark.parametrize("jobs", ["0", "65", "-1", "many", "", "1.5"])
+def test_a_number_of_jobs_that_cannot_be_is_answered_with_those_that_can(jobs: str) -> None:
+    ran = run("web.pcap", f"--jobs={jobs}")
+    assert ran.returncode == 2
+    assert ran.stderr.endswith("argument --jobs: a number from 1 to 64 is wanted\n")
+
+
 def test_findings_of_a_comparison_are_refused_as_wrong_usage(tmp_path: Path) -> None:
     ran = run("a.pcap", "--compare", "b.pcap", "--findings", cwd=tmp_path)
     assert ran.returncode == 2

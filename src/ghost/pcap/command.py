@@ -135,7 +135,10 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
 
 
 def _count(text: str) -> int:
-    count = int(text)
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
     if not 1 <= count <= 64:
         raise argparse.ArgumentTypeError("a number from 1 to 64 is wanted")
     return count
