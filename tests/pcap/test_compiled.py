@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import compiled, shards
+from ghost.pcap import compiled, flows, shards
 from ghost.pcap.analysis import analyse
 from ghost.pcap.layout import PACKET
 from ghost.pcap.samples import EXACT, Samples, statistics
@@ -61,7 +61,7 @@ def test_a_directory_others_may_write_to_is_not_trusted_with_compiled_code(tmp_p
 
 def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What a kernel says that is compiled, or loaded, with its cache below `directory`."""
-    monkeypatch.setattr(compiled, "_MODULES", (shards,))
+    monkeypatch.setattr(compiled, "_MODULES", (flows, shards))
     monkeypatch.setattr(compiled, "cache_directory", lambda: directory)
     vector, kernels = compiled.load.__wrapped__()
     counts = np.zeros(3, np.int64)

@@ -78,7 +78,7 @@ def _shards(jobs: int, dask: str | None) -> Iterator[Sequence[Follower]]:
         with cluster_shards(dask, 0 if jobs == 1 else jobs) as shards:
             yield shards
     else:
-        yield [Shard(interpreted_vector, interpreted_kernel) for _ in range(jobs)]
+        yield [Shard(interpreted_vector, interpreted_kernel, secrets.randbits(32)) for _ in range(jobs)]
 
 
 def _analyse(

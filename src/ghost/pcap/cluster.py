@@ -7,6 +7,7 @@ at a time, and keep the state of these flows until the end. They never open the 
 from __future__ import annotations
 
 import importlib.util
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,8 +51,8 @@ def widened(columns: Columns, count: int) -> Array:
 class WorkerShard:
     """A shard as it lives on a worker."""
 
-    def __init__(self) -> None:
-        self._shard = Shard(interpreted_vector, interpreted_kernel)
+    def __init__(self, seed: int) -> None:
+        self._shard = Shard(interpreted_vector, interpreted_kernel, seed)
 
     def compile_kernels(self) -> None:
         """From here on, where this worker can."""
@@ -112,7 +113,9 @@ def cluster_shards(address: str, wanted: int) -> Iterator[Sequence[ClusterShard]
         if not workers:
             raise ConfigurationError(f"the Dask cluster at {address} has no workers: start one with `dask worker`")
         made = [
-            client.submit(WorkerShard, actor=True, workers=[workers[n % len(workers)]], pure=False)
+            client.submit(
+                WorkerShard, secrets.randbits(32), actor=True, workers=[workers[n % len(workers)]], pure=False
+            )
             for n in range(wanted or len(workers))
         ]
         yield [ClusterShard(future.result(), (OSError, ValueError, RuntimeError)) for future in made]

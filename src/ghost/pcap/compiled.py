@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap import decode, layout, records, segments, shards, tally, tcp, udp
+from ghost.pcap import decode, flows, layout, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
 from ghost.records import write_text
 
@@ -35,7 +35,7 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "cache": True, "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, segments, tcp, udp, records, shards, tally)
+_MODULES = (decode, flows, segments, tcp, udp, records, shards, tally)
 
 
 def worth_it(packets_left: float) -> bool:

@@ -198,7 +198,8 @@ N_EVENTS = 6
 N_EVENT_CAPACITY = 7
 N_SAMPLES = 8
 N_SAMPLE_CAPACITY = 9
-COUNTERS = 10
+N_SEED = 10  # of the slot table
+COUNTERS = 11
 
 # Samples of a side: key = side row * 4 + one of these.
 SAMPLE_RTT = 0

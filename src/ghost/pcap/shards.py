@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ghost.pcap import stream_state, udp
+from ghost.pcap.flows import mixed_ends
 from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER
 from ghost.pcap.marked import Marked
 from ghost.pcap.series import SeriesCollector
@@ -21,7 +22,6 @@ from ghost.pcap.streams import Streams
 from ghost.pcap.udp import UdpConversations
 from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
-_SEQ = 0xFFFFFFFF
 _AHEAD = 3
 """Batches that may wait for a shard: a bound on memory."""
 
@@ -34,10 +34,7 @@ def deal(rows: Ints, count: int, shards: int, shard_of: Ints, counts: Ints) -> N
         high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
         if low > high:
             low, high = high, low
-        mixed = ((low & _SEQ) * 0x9E3779B1 ^ (low >> 32) * 0x85EBCA6B) & _SEQ
-        mixed = (mixed ^ (high & _SEQ) * 0xC2B2AE35 ^ (high >> 32) * 0x27D4EB2F) & _SEQ
-        mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _SEQ
-        shard = (mixed ^ (mixed >> 13)) % shards
+        shard = mixed_ends(low, high, 0) % shards
         shard_of[n] = shard
         counts[shard] = counts[shard] + 1
 
@@ -65,9 +62,9 @@ class Found(NamedTuple):
 class Shard:
     """Follows the flows it is given."""
 
-    def __init__(self, vector: Vector, kernels: Kernel) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel, seed: int) -> None:
         self._vector = vector
-        self._streams, self._udp = Streams(vector, kernels), UdpConversations(vector, kernels)
+        self._streams, self._udp = Streams(vector, kernels, seed), UdpConversations(vector, kernels, seed)
         self._series = SeriesCollector()
 
     def use(self, vector: Vector, kernels: Kernel) -> None:

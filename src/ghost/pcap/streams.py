@@ -16,6 +16,7 @@ from ghost.pcap.layout import (
     N_POOL_CAPACITY,
     N_SAMPLE_CAPACITY,
     N_SAMPLES,
+    N_SEED,
     N_STREAM_CAPACITY,
     N_STREAMS,
     S_FIRST_FRAME,
@@ -34,7 +35,9 @@ _SAMPLE_LOG = 65536
 class Streams:
     """`follow` takes batches of rows; `state` says what they came to."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, *, streams: int = 256, segments: int = 4096) -> None:
+    def __init__(
+        self, vector: Vector, kernels: Kernel, seed: int = 0, *, streams: int = 256, segments: int = 4096
+    ) -> None:
         self._vector, self._kernels = vector, kernels
         self._slots = np.zeros(_slots_for(streams), np.int64)
         self._streams = np.zeros(streams * STREAM, np.int64)
@@ -48,6 +51,7 @@ class Streams:
         self._counts[N_EVENT_CAPACITY] = _EVENT_LOG
         self._counts[N_SAMPLE_CAPACITY] = _SAMPLE_LOG
         self._counts[N_FREE] = -1
+        self._counts[N_SEED] = seed
         self._samples, self._evidence = Samples(), Evidence()
 
     def use(self, vector: Vector, kernels: Kernel) -> None:

@@ -8,6 +8,7 @@ State is arrays only, so a batch may end anywhere and the kernel may be compiled
 
 from __future__ import annotations
 
+from ghost.pcap.flows import mixed_ends
 from ghost.pcap.layout import (
     ACK,
     ACKED_AHEAD,
@@ -98,6 +99,7 @@ from ghost.pcap.layout import (
     N_POOL_CAPACITY,
     N_SAMPLE_CAPACITY,
     N_SAMPLES,
+    N_SEED,
     N_STREAM_CAPACITY,
     N_STREAMS,
     PACKET,
@@ -220,13 +222,10 @@ def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: I
     return stream
 
 
-def slot_of(low: int, high: int, slots: Ints, streams: Ints) -> int:
+def slot_of(low: int, high: int, slots: Ints, streams: Ints, counts: Ints) -> int:
     """Where the stream of these endpoints is, or would be."""
     mask = len(slots) - 1
-    mixed = ((low & 0xFFFFFFFF) * 0x9E3779B1 ^ (low >> 32) * 0x85EBCA6B) & 0xFFFFFFFF
-    mixed = (mixed ^ (high & 0xFFFFFFFF) * 0xC2B2AE35 ^ (high >> 32) * 0x27D4EB2F) & 0xFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
-    slot = (mixed ^ (mixed >> 13)) & mask
+    slot = mixed_ends(low, high, counts[N_SEED]) & mask
     while slots[slot] != 0:
         t = (slots[slot] - 1) * STREAM
         if streams[t + S_LOW] == low and streams[t + S_HIGH] == high:
@@ -239,7 +238,7 @@ def place_streams(slots: Ints, streams: Ints, counts: Ints) -> None:
     """Fill an empty slot table; the latest stream of the same endpoints wins."""
     for stream in range(counts[N_STREAMS]):
         t = stream * STREAM
-        slots[slot_of(streams[t + S_LOW], streams[t + S_HIGH], slots, streams)] = stream + 1
+        slots[slot_of(streams[t + S_LOW], streams[t + S_HIGH], slots, streams, counts)] = stream + 1
 
 
 def handshake(
@@ -546,7 +545,7 @@ def track(
         frame = rows[p + FRAME]
         now = rows[p + TIME]
 
-        slot = slot_of(low, high, slots, streams)
+        slot = slot_of(low, high, slots, streams, counts)
         stream = slots[slot] - 1
         reused = 0
         if stream >= 0 and control & (SYN | ACK) == SYN:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ghost.pcap.flows import mixed_ends
 from ghost.pcap.layout import (
     DESTINATION,
     DESTINATION_PORT,
@@ -23,15 +24,11 @@ from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
 U_LOW, U_HIGH, U_FIRST_SIDE, U_PACKETS, U_BYTES, U_FIRST, U_LAST, U_FRAME = 0, 1, 2, 3, 5, 7, 8, 9
 CONVERSATION = 10
-_SEQ = 0xFFFFFFFF
 
 
-def udp_slot(low: int, high: int, slots: Ints, table: Ints) -> int:
+def udp_slot(low: int, high: int, slots: Ints, table: Ints, counts: Ints) -> int:
     mask = len(slots) - 1
-    mixed = ((low & _SEQ) * 0x9E3779B1 ^ (low >> 32) * 0x85EBCA6B) & _SEQ
-    mixed = (mixed ^ (high & _SEQ) * 0xC2B2AE35 ^ (high >> 32) * 0x27D4EB2F) & _SEQ
-    mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _SEQ
-    slot = (mixed ^ (mixed >> 13)) & mask
+    slot = mixed_ends(low, high, counts[1]) & mask
     while slots[slot] != 0:
         u = (slots[slot] - 1) * CONVERSATION
         if table[u + U_LOW] == low and table[u + U_HIGH] == high:
@@ -56,7 +53,7 @@ def converse(rows: Ints, begin: int, count: int, slots: Ints, table: Ints, count
             low, high = high, low
             sender = 1
         now = rows[p + TIME]
-        slot = udp_slot(low, high, slots, table)
+        slot = udp_slot(low, high, slots, table, counts)
         if slots[slot] == 0:
             u = counts[0] * CONVERSATION
             counts[0] = counts[0] + 1
@@ -78,18 +75,18 @@ def converse(rows: Ints, begin: int, count: int, slots: Ints, table: Ints, count
 def place_conversations(slots: Ints, table: Ints, counts: Ints) -> None:
     for number in range(counts[0]):
         u = number * CONVERSATION
-        slots[udp_slot(table[u + U_LOW], table[u + U_HIGH], slots, table)] = number + 1
+        slots[udp_slot(table[u + U_LOW], table[u + U_HIGH], slots, table, counts)] = number + 1
 
 
 KERNELS = (udp_slot, converse, place_conversations)
 
 
 class UdpConversations:
-    def __init__(self, vector: Vector, kernels: Kernel, capacity: int = 256) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel, seed: int = 0, capacity: int = 256) -> None:
         self._vector, self._kernels = vector, kernels
         self._table = np.zeros(capacity * CONVERSATION, np.int64)
         self._slots = np.zeros(capacity * 2, np.int64)
-        self._counts = np.zeros(1, np.int64)
+        self._counts = np.array([0, seed], np.int64)
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
