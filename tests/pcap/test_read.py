@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from ghost.errors import CaptureError
 from ghost.pcap.analysis import Progress, analyse
+from ghost.pcap.read import CaptureReader, FileFacts
+from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
 
 from .wire import CLIENT, MS, SERVER, Talk, block, ethernet, ip, pcap, pcapng, transfer, udp
 
 START = 1_700_000_000_123_456_789
 FRAME = ethernet(ip(CLIENT, SERVER, 17, udp(1000, 2000, b"payload")))
+UNREADABLE = Path("/proc/self/mem")  # opens as a file; nothing lies at its beginning
 RESOLUTION = {"micro": b"", "nano": struct.pack("<HHB3x", 9, 1, 9), "binary": struct.pack("<HHB3x", 9, 1, 0x80 | 20)}
 
 
@@ -138,6 +141,14 @@ def test_a_file_that_is_no_capture_gets_one_clear_line(tmp_path: Path, content: 
 def test_a_file_that_is_absent_gets_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"cannot read .*absent: No such file"):
         analyse(tmp_path / "absent")
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs /proc")
+def test_a_file_that_cannot_be_read_gets_one_clear_line_wherever_reading_begins() -> None:
+    facts = FileFacts(format="pcap", interfaces=[(1, 10**6, 0, 0)], entries=[(1, 0, 0, False)])
+    for read in (CaptureReader.batches, lambda reader: reader.batches_around(1, facts)):
+        with pytest.raises(CaptureError, match=r"cannot read /proc/self/mem: Input/output error"):
+            list(read(CaptureReader(UNREADABLE, interpreted_vector, interpreted_kernel)))
 
 
 def test_progress_is_told_while_reading(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
@@ -115,16 +116,21 @@ class CaptureReader:
         self._vector, self._kernels = vector, kernels
 
     def batches(self) -> Iterator[Batch]:
+        with self._opened() as file, hashed(file, os.fstat(file.fileno()).st_size) as source:
+            self._stream: Source = source
+            if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
+                yield from self._compressed(source)
+            else:
+                yield from self._any_format()
+            self._exhaust(source)
+            self.facts.sha256, self.facts.file_bytes = source.sha256(), source.total
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        """The file, until it was read; where that fails, in the words of a user."""
         with self._file as file:
             try:
-                with hashed(cast(BinaryIO, file), os.fstat(file.fileno()).st_size) as source:
-                    self._stream: Source = source
-                    if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
-                        yield from self._compressed(source)
-                    else:
-                        yield from self._any_format()
-                    self._exhaust(source)
-                    self.facts.sha256, self.facts.file_bytes = source.sha256(), source.total
+                yield cast(BinaryIO, file)
             except OSError as error:
                 raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
 
@@ -136,9 +142,9 @@ class CaptureReader:
             return
         self._frame, offset, self._section_start, self._big = entry
         self.facts.interfaces = list(facts.interfaces)
-        with self._file as file:
+        with self._opened() as file:
             file.seek(offset)
-            self._stream = Plain(cast(BinaryIO, file))
+            self._stream = Plain(file)
             if facts.format == "pcapng":
                 yield from self._pcapng()
             else:
