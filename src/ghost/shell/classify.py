@@ -177,7 +177,9 @@ def _which_files(words: Sequence[str], roots: Roots) -> str:
         place = (
             "under the workspace's own directories" if inside else "OUTSIDE the audit, capture and report directories"
         )
-        sentences.append(f" {path[:120]!r} is really {str(real_path(path))[:160]!r}, {place}.")
+        real = str(real_path(path))
+        told = "lies" if real == path else f"is really {real[:160]!r},"
+        sentences.append(f" {path[:120]!r} {told} {place}.")
     if len(paths) > 8:
         sentences.append(f" And {len(paths) - 8} more.")
     return "".join(sentences)
