@@ -57,3 +57,13 @@ class LabError(GhostError):
 
 class BrainError(GhostError):
     pass
+
+
+def settle_interrupt() -> None:
+    """Lets a program that has dealt with an interrupt end with its own exit status.
+
+    Python ends a process by SIGINT, whatever status it asks for, where the interrupt passed through code made from a
+    string (`exec`; the standard library makes dataclasses and named tuples so): it keeps a mark, which the next such
+    code takes away (CPython, `run_eval_code_obj`).
+    """
+    exec("")  # noqa: S102

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -343,18 +344,38 @@ def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Pat
     os.truncate(slow, 1 << 30)  # zeros are records of empty packets: minutes of work, and no blocks on the disk
     with subprocess.Popen([*ENGINE, str(slow)], stderr=subprocess.PIPE, text=True, cwd=tmp_path) as engine:
         deadline = time.monotonic() + 30
-        while not is_reading(engine.pid, slow) and time.monotonic() < deadline:
+        while position_in(slow, engine.pid) < 64 << 20 and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.2)
         engine.send_signal(signal.SIGINT)
         _, said = engine.communicate(timeout=30)
     assert engine.returncode == 130
     assert said == "pcap-forensics: interrupted\n"
 
 
-def is_reading(pid: int, path: Path) -> bool:
-    descriptors = Path(f"/proc/{pid}/fd")
-    return any(os.path.realpath(link) == str(path.resolve()) for link in descriptors.iterdir())
+def position_in(path: Path, pid: int) -> int:
+    """How far the process has read; 0 before it opens the file."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it opens and closes others meanwhile
+            if link.readlink() == path.resolve():
+                return int(Path(f"/proc/{pid}/fdinfo/{link.name}").read_text().split()[1])
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("home", "replaced", "program"),
+    [("ghost.pcap.command", "_run", "ghost.pcap.command"), ("ghost.cli.app", "app", "ghost.cli")],
+)
+def test_an_interrupt_amid_code_made_from_a_string_ends_with_status_130(
+    tmp_path: Path, home: str, replaced: str, program: str
+) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        f"import sys\nimport {home} as home\nfrom {program} import main\n"
+        f"home.{replaced} = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
+        "sys.exit(main(['x.pcap']))\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.split()[-1]) == (130, "interrupted")
 
 
 def test_a_reader_that_goes_away_causes_no_traceback(shared_captures: Path) -> None:

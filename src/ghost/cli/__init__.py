@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from ghost.errors import GhostError, UsageError
+from ghost.errors import GhostError, UsageError, settle_interrupt
 
 INTERRUPTED = 130
 
@@ -35,6 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GhostError as failed:
         return _end(failed.exit_status, plain(str(failed)))
     except (KeyboardInterrupt, typer.Abort):
+        settle_interrupt()
         return _end(INTERRUPTED, "interrupted")
     except typer.TyperException as wrong:
         return _end(UsageError.exit_status, plain(_usage(wrong)))

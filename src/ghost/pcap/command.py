@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ghost
-from ghost.errors import ConfigurationError, GhostError, UsageError
+from ghost.errors import ConfigurationError, GhostError, UsageError, settle_interrupt
 from ghost.pcap.files import Places
 from ghost.pcap.text import printable
 
@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None, *, program: str = "pcap-forensics", 
         status = _run(options, open_page)
         sys.stdout.flush()
     except KeyboardInterrupt:
+        settle_interrupt()
         return _complain(program, "interrupted", 130)
     except BrokenPipeError:  # the reader of our output has gone; keep the interpreter from complaining at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
