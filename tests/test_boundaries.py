@@ -13,7 +13,7 @@ STARTING_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_sp
 
 ALLOWED = {
     "shell": {"subprocess", "ctypes"},  # the only room that starts programs
-    "pcap": {"concurrent"},  # threads of its own code
+    "pcap": {"concurrent", "ctypes"},  # threads of its own code, and its own compiled kernels
 }
 
 

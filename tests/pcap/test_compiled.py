@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import compiled, flows, shards
+from ghost.pcap import compiled, flows, objects, shards
 from ghost.pcap.analysis import analyse
 from ghost.pcap.layout import PACKET
 from ghost.pcap.samples import EXACT, Samples, statistics
@@ -81,6 +81,51 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: py
     assert dealt_by(tmp_path, monkeypatch) == expected
     compiled.mark_ready()
     assert dealt_by(tmp_path, monkeypatch) == expected
+
+
+@pytest.mark.slow
+def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    expected = dealt_by(tmp_path, monkeypatch)
+    compiled.mark_ready()
+
+    def fail(directory: Path) -> None:
+        raise AssertionError("numba was asked")
+
+    with monkeypatch.context() as without:
+        without.setattr(compiled, "_dispatchers", fail)
+        assert dealt_by(tmp_path, monkeypatch) == expected
+        compiled.mark_ready()
+        _, kernels = compiled.load.__wrapped__()
+    with pytest.raises(IndexError):
+        kernels(shards.deal)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
+    for wrong in (np.zeros(10, np.int32), np.zeros((10, 10), np.int64), np.zeros(20, np.int64)[::2]):
+        with pytest.raises(TypeError):
+            kernels(shards.deal)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [b"", b"damaged", b"\0" * 4096])
+def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
+    pytest.importorskip("numba")
+    expected = dealt_by(tmp_path, monkeypatch)
+    compiled.mark_ready()
+    kept = tmp_path / "kernels"
+    sound = kept.read_bytes()
+    kept.write_bytes(damage or sound[:-1])
+    assert dealt_by(tmp_path, monkeypatch) == expected
+    compiled.mark_ready()
+    assert kept.read_bytes() == sound
+
+
+def test_machine_code_of_another_processor_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    dealt_by(tmp_path, monkeypatch)
+    compiled.mark_ready()
+    assert objects.sound(tmp_path / "kernels", [shards.deal])
+    monkeypatch.setattr(objects, "_processor", lambda: "another")
+    assert not objects.sound(tmp_path / "kernels", [shards.deal])
+    assert objects.load(tmp_path / "kernels", [shards.deal]) is None
 
 
 @pytest.mark.slow

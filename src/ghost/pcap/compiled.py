@@ -1,7 +1,9 @@
 """Compiles the kernels with numba, where it is installed and the capture is large enough to repay it.
 
 The compiled code lies in a cache directory named after everything it depends on: kernel sources, numba, Python and
-processor. Without numba, or without a directory to write to, everything still works, only slower.
+processor. Beside what numba keeps there lies one object file with all kernels (`objects.py`), which is loaded without
+numba: importing it and its own copies takes half a second. Without numba, or without a directory to write to,
+everything still works, only slower.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap import decode, flows, layout, records, segments, shards, tally, tcp, udp
+from ghost.pcap import decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
 from ghost.records import write_text
 
-# Packets from which compiling repays: importing the cached code takes half a second, compiling about 20.
-WORTH_LOADING = 25_000
+# Packets from which compiling repays: loading the compiled code takes a tenth of a second, compiling about 20.
+WORTH_LOADING = 10_000
 WORTH_COMPILING = 250_000
 _READY = "ready"
 
@@ -36,6 +38,12 @@ _OPTIONS: dict[str, Any] = {
     "cache": True, "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
 _MODULES = (decode, flows, segments, tcp, udp, records, shards, tally)
+_ENTRIES = (
+    records.walk_pcap, records.walk_pcapng, decode.decode, decode.place_addresses, tcp.track, tcp.finish,
+    tcp.place_streams, udp.converse, udp.place_conversations, shards.deal, tally.count_packets,
+)  # fmt: skip
+"""The kernels that are called from outside; the others are parts of these."""
+_OBJECTS = "kernels"
 
 
 def worth_it(packets_left: float) -> bool:
@@ -78,9 +86,23 @@ def _usable(directory: Path) -> bool:
 @cache
 def load() -> tuple[Vector, Kernel]:
     """Compiled kernels and the vectors they take. Raises ImportError where numba is not installed."""
+    directory = cache_directory()
+    entries = _entries()
+    if _usable(directory) and ready():
+        found = objects.load(directory / _OBJECTS, entries)
+        if found is not None:
+            return _array, found.__getitem__
+    return _array, _dispatchers(directory).__getitem__
+
+
+def _entries() -> list[Callable[..., Any]]:
+    return [function for module in _MODULES for function in module.KERNELS if function in _ENTRIES]
+
+
+def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
+    """Kernels that numba compiles when they are called, or takes from its cache."""
     import numba
 
-    directory = cache_directory()
     keep = _usable(directory)
     if keep and ready() and (directory / _READY).read_text() != _contents(directory):
         # Damaged on disk: numba would fail on it, again and again.
@@ -88,11 +110,11 @@ def load() -> tuple[Vector, Kernel]:
             path.unlink(missing_ok=True)
     settings: Any = numba.config
     settings.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
-    compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
+    compiled: dict[Callable[..., Any], Any] = {}
     for module in _MODULES:
         for function in module.KERNELS:
             compiled[function] = numba.njit(**_OPTIONS)(_linked(function, compiled))
-    return _array, compiled.__getitem__
+    return compiled
 
 
 def ready() -> bool:
@@ -103,10 +125,16 @@ def ready() -> bool:
 def mark_ready() -> None:
     """Say that the kernels lie compiled in the cache, so that smaller captures use them too."""
     directory = cache_directory()
-    if _usable(directory):
-        contents = _contents(directory)
-        if not ready() or (directory / _READY).read_text() != contents:
-            write_text(directory / _READY, contents)
+    if not _usable(directory):
+        return
+    entries = _entries()
+    if ready() and objects.sound(directory / _OBJECTS, entries):
+        return
+    dispatchers = _dispatchers(directory)
+    objects.save(directory / _OBJECTS, {function: dispatchers[function] for function in entries})
+    contents = _contents(directory)
+    if not ready() or (directory / _READY).read_text() != contents:
+        write_text(directory / _READY, contents)
 
 
 def _contents(directory: Path) -> str:
