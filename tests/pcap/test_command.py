@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -338,6 +338,15 @@ def test_the_page_is_opened_when_it_is_written_and_not_where_it_failed(shared_ca
     assert len(opened) == 1
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Programs started here heed an interrupt, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Path) -> None:
     slow = tmp_path / "slow.pcap"
     slow.write_bytes(NO_PACKETS)

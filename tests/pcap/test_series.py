@@ -22,11 +22,15 @@ from ghost.pcap.layout import (
     TIME,
     WIRE,
 )
-from ghost.pcap.series import BINS, TICK_NS, Series, SeriesCollector
-from ghost.pcap.vectors import Array
+from ghost.pcap.series import BINS, TICK_NS, Series, SeriesCollector, SeriesState
+from ghost.pcap.vectors import Array, interpreted_kernel, interpreted_vector
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
 START = 1_700_000_000 * 1_000_000_000
+
+
+def follow(collector: SeriesCollector, packets: list[tuple[int, int, int, int, int, int]]) -> None:
+    collector.follow(rows(packets).reshape(-1), len(packets))
 
 
 def rows(packets: list[tuple[int, int, int, int, int, int]]) -> Array:
@@ -54,8 +58,16 @@ packets = st.lists(
 )
 
 
+def new_collector(most_entries: int = 200_000, slots: int = 8) -> SeriesCollector:
+    return SeriesCollector(interpreted_vector, interpreted_kernel, 7, most_entries=most_entries, slots=slots)
+
+
 def series_of(collector: SeriesCollector) -> Series:
-    result = collector.result(str)
+    return result_of(collector.state())
+
+
+def result_of(state: SeriesState) -> Series:
+    result = state.result(str)
     assert result is not None
     return result
 
@@ -65,25 +77,25 @@ def series_of(collector: SeriesCollector) -> Series:
 def test_shards_merged_in_any_order_equal_the_whole_to_the_last_packet(
     seen: list[tuple[int, int, int, int, int, int]], shard: list[int], batch: int, most_entries: int
 ) -> None:
-    whole = SeriesCollector(most_entries=most_entries)
+    whole = new_collector(most_entries)
     for begin in range(0, len(seen), batch):
-        whole.follow(rows(seen[begin : begin + batch]))
-    shards = [SeriesCollector(most_entries=most_entries) for _ in range(3)]
+        follow(whole, seen[begin : begin + batch])
+    shards = [new_collector(most_entries) for _ in range(3)]
     for number, collector in enumerate(shards):
         mine = [packet for packet, where in zip(seen, shard, strict=False) if where == number]
         if mine:
-            collector.follow(rows(mine))
-    merged = SeriesCollector(most_entries=most_entries)
+            follow(collector, mine)
+    merged = SeriesState(most_entries=most_entries)
     for collector in reversed(shards):
-        merged.merge(collector)
-    assert series_of(merged) == series_of(whole)
+        merged.merge(collector.state())
+    assert result_of(merged) == series_of(whole)
 
 
 @settings(max_examples=50, deadline=None)
 @given(packets)
 def test_every_packet_and_byte_lies_in_the_bin_of_its_time(seen: list[tuple[int, int, int, int, int, int]]) -> None:
-    collector = SeriesCollector()
-    collector.follow(rows(seen))
+    collector = new_collector()
+    follow(collector, seen)
     series = series_of(collector)
     assert len(series.packets) <= BINS
     assert series.width_ns % TICK_NS == 0
@@ -97,28 +109,27 @@ def test_every_packet_and_byte_lies_in_the_bin_of_its_time(seen: list[tuple[int,
 
 
 def test_bins_are_no_wider_than_the_capture_needs() -> None:
-    collector = SeriesCollector()
-    collector.follow(rows([(START + n * 10 * MS, 1, 2, 100, 0, 0) for n in range(100)]))
+    collector = new_collector()
+    follow(collector, [(START + n * 10 * MS, 1, 2, 100, 0, 0) for n in range(100)])
     series = series_of(collector)
     assert BINS // 2 <= len(series.packets) <= BINS, "a second of traffic fills at least half of the bins"
 
 
 def test_a_year_of_packets_takes_no_more_memory_than_a_second() -> None:
-    collector = SeriesCollector(most_entries=500)
+    collector = new_collector(500)
     for day in range(365):
-        collector.follow(
-            rows([(START + day * 86_400_000 * MS + n * MS, n % 20, 100 + n % 30, 100, 0, 0) for n in range(200)])
-        )
+        seen = [(START + day * 86_400_000 * MS + n * MS, n % 20, 100 + n % 30, 100, 0, 0) for n in range(200)]
+        follow(collector, seen)
     series = series_of(collector)
     assert sum(series.packets) == 365 * 200
     assert len(series.packets) <= BINS
-    assert len(collector._entries.pairs) <= 500
+    assert len(collector.state()._entries.pairs) <= 500
     assert series.pair_width_ns > series.width_ns, "pairs of hosts are told apart in wider bins where there are many"
 
 
 def test_the_busiest_pairs_are_told_by_direction_and_the_one_that_sent_more_comes_first() -> None:
-    collector = SeriesCollector()
-    collector.follow(rows([(START, 1, 2, 100, 0, 0), (START, 2, 1, 9000, 0, 0), (START, 3, 1, 50, 0, 0)]))
+    collector = new_collector()
+    follow(collector, [(START, 1, 2, 100, 0, 0), (START, 2, 1, 9000, 0, 0), (START, 3, 1, 50, 0, 0)])
     first, second = series_of(collector).busiest
     assert (first.a, first.b, sum(first.a_to_b), sum(first.b_to_a)) == ("2", "1", 9000, 100)
     assert (second.a, second.b, sum(second.a_to_b), sum(second.b_to_a)) == ("3", "1", 50, 0)

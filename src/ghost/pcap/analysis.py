@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from ghost.pcap import compiled
 from ghost.pcap.applications import Applications
@@ -20,8 +21,9 @@ from ghost.pcap.model import Analysis
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
 from ghost.pcap.shards import Alone, Dealt, Follower, Followers, Shard
 from ghost.pcap.tally import Tally
+from ghost.pcap.threads import Behind, prompt_switching
 from ghost.pcap.udp import udp_section
-from ghost.pcap.vectors import Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
 
 _LARGE_PACKET = 1500
 """Bytes. A file that would be worth kernels were all its packets so large is worth them before its first batch."""
@@ -52,10 +54,11 @@ def analyse(
     `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, whether here or
     on the Dask cluster at the address `dask`, and buffer and batch sizes never change the result.
     """
-    with _shards(jobs, dask) as shards, _no_garbage():
+    with _shards(jobs, dask) as shards, _no_garbage(), prompt_switching():
         vector, kernels = interpreted_vector, interpreted_kernel
         reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
-        return _analyse(path, reader, _Engine(vector, kernels, shards), progress, compile_kernels)
+        with _Engine(vector, kernels, shards) as engine:
+            return _analyse(path, reader, engine, progress, compile_kernels)
 
 
 @contextmanager
@@ -130,18 +133,26 @@ def _compile(
 
 
 class _Engine:
-    """Everything that a batch passes through."""
+    """Everything that a batch passes through. Once kernels are compiled, parsers run beside them in a thread."""
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._vector = vector
         self._decoder = Decoder(vector, kernels, seed=secrets.randbits(32))
         self._tally = Tally(vector, kernels)
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
+        self._behind: Behind[Array, list[bytes]] | None = None
         self._flows: Followers
         if len(shards) == 1:
-            self._flows = Alone(shards[0], self._parsers.take)
+            self._flows = Alone(shards[0], self._parse)
         else:
-            self._flows = Dealt(vector, kernels, shards, self._parsers.take)
+            self._flows = Dealt(vector, kernels, shards, self._parse)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._behind is not None:
+            self._behind.abandon()
 
     @property
     def packets(self) -> int:
@@ -153,6 +164,7 @@ class _Engine:
         self._decoder.use(vector, kernels)
         self._tally.use(vector, kernels)
         self._flows.use(vector, kernels)
+        self._behind = Behind(self._parsers.take)
 
     def take(self, batch: Batch) -> None:
         rows = self._vector(batch.rows)
@@ -160,8 +172,13 @@ class _Engine:
         self._tally.count(rows, batch.count)
         self._flows.follow(batch.rows[: batch.count * PACKET].reshape(-1, PACKET), marked_packets(batch))
 
+    def _parse(self, rows: Array, messages: list[bytes]) -> None:
+        (self._behind or self._parsers.take)(rows, messages)
+
     def analysis(self, path: Path, facts: FileFacts) -> Analysis:
         found = self._flows.found()
+        if self._behind is not None:
+            self._behind.finish()
         address, last = self._decoder.address, self._tally.last
         applications = self._parsers.applications
         return Analysis(

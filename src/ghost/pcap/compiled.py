@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap import decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
+from ghost.pcap import bins, decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
 from ghost.records import write_text
 
@@ -37,10 +37,11 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "cache": True, "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, flows, segments, tcp, udp, records, shards, tally)
+_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, tally)
 _ENTRIES = (
     records.walk_pcap, records.walk_pcapng, decode.decode, decode.place_addresses, tcp.track, tcp.finish,
     tcp.place_streams, udp.converse, udp.place_conversations, shards.deal, tally.count_packets,
+    bins.fill_bins,
 )  # fmt: skip
 """The kernels that are called from outside; the others are parts of these."""
 _OBJECTS = "kernels"

@@ -22,7 +22,7 @@ from ghost.errors import CaptureError
 from ghost.pcap.layout import CAPTURED, FRAME, LINK, OFFSET, PACKET, TIME, WIRE
 from ghost.pcap.pcapng import dropped, interface
 from ghost.pcap.records import BATCH_FULL, DAMAGED, LARGEST_RECORD, LATEST_SECOND, OTHER_BLOCK, walk_pcap, walk_pcapng
-from ghost.pcap.source import Gunzip, Plain, ReadAhead, Source, hashed
+from ghost.pcap.source import Gunzip, Hashed, Plain, ReadAhead, Source, hashed
 from ghost.pcap.vectors import Array, Kernel, Vector
 
 BUFFER_BYTES = 4 << 20
@@ -151,7 +151,7 @@ class CaptureReader:
                 link, units, *_ = facts.interfaces[0]
                 yield from self._pcap_records(self._big, 1_000_000_000 // units, link)
 
-    def _compressed(self, source: Plain | ReadAhead) -> Iterator[Batch]:
+    def _compressed(self, source: Hashed | ReadAhead) -> Iterator[Batch]:
         head = bytes(self._buffer[: self._stop])
         self._start = self._stop = 0
         self._ended = False
@@ -159,7 +159,7 @@ class CaptureReader:
         self._stream = Gunzip(head, source)
         yield from self._any_format()
 
-    def _exhaust(self, source: Plain | ReadAhead) -> None:
+    def _exhaust(self, source: Hashed | ReadAhead) -> None:
         """The hash is of the whole file, also where reading stopped at damage."""
         rest = memoryview(bytearray(1 << 16))
         while source.readinto(rest):

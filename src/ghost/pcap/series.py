@@ -14,38 +14,43 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap.layout import (
-    DESTINATION,
-    E_DUPLICATE_ACK,
-    E_LOST_SEGMENT,
-    E_RETRANSMISSION,
-    E_ZERO_WINDOW,
-    FLAGS,
-    NETWORK,
-    ROUND_TRIP,
-    SOURCE,
-    TIME,
-    WIRE,
+from ghost.pcap.bins import (
+    B_BYTES,
+    B_DUPLICATE_ACKS,
+    B_GAPS,
+    B_PACKETS,
+    B_REPEATS,
+    B_ZERO_WINDOWS,
+    BIN,
+    C_FIRST,
+    C_PAIR_SHIFT,
+    C_PAIRS,
+    C_SEED,
+    C_SHIFT,
+    COUNTERS,
+    ID_BITS,
+    P_PACKETS,
+    P_PAIR,
+    P_PLACE,
+    PAIR,
+    TICK_NS,
+    fill_bins,
 )
-from ghost.pcap.vectors import Array
+from ghost.pcap.layout import PACKET, TIME
+from ghost.pcap.vectors import Array, Kernel, Vector
 
 BINS = 240
-TICK_NS = 15_625
-"""The finest width; 64 of them are a millisecond, so that wider bins have round widths."""
 MOST_ENTRIES = 200_000
 """Bins of pairs of hosts that are kept before these bins, too, grow wider."""
-
-_FLAGGED = (E_RETRANSMISSION, E_LOST_SEGMENT, E_DUPLICATE_ACK, E_ZERO_WINDOW)
-_PACKETS, _BYTES, _FIRST_FLAG = 0, 1, 2
-_COLUMNS = _FIRST_FLAG + len(_FLAGGED)
-_INTERESTING = sum(1 << kind for kind in _FLAGGED)
+_TIMES_WIDER = 8
+"""Doublings by which they may be wider than the bins of all traffic: those are all time, then."""
+_SLOTS = 8192
+"""Of the table in which a kernel gathers pairs of hosts before they are sorted in."""
 
 # Round trips: a histogram of each bin whose buckets grow by 15%, from a microsecond on.
 _BUCKETS = 128
 _GROWTH = math.log(1.15)
-
-_ID_BITS = 27
-_BIN_BITS = 8
+_EDGES: Array = np.array([0, *(math.ceil(1000 * math.exp(n * _GROWTH)) for n in range(1, _BUCKETS))], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,63 +110,96 @@ class Series:
 
 
 class SeriesCollector:
-    """Takes batches of packets that TCP has been followed in; `merge` adds what another took."""
+    """Takes batches of packets that TCP has been followed in; `state` says what they came to."""
+
+    def __init__(
+        self,
+        vector: Vector,
+        kernels: Kernel,
+        seed: int = 0,
+        *,
+        bins: int = BINS,
+        most_entries: int = MOST_ENTRIES,
+        slots: int = _SLOTS,
+    ) -> None:
+        self._vector, self._kernels = vector, kernels
+        self._state = SeriesState(bins, most_entries)
+        self._pairs = np.zeros(slots * PAIR, np.int64)
+        self._counts = np.zeros(COUNTERS, np.int64)
+        self._counts[C_SEED] = seed
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        """Run the next batches this way."""
+        self._vector, self._kernels = vector, kernels
+
+    def follow(self, rows: Array, count: int) -> None:
+        """Count one batch of flat rows."""
+        if not count:
+            return
+        times = rows[: count * PACKET].reshape(-1, PACKET)[:, TIME]
+        self._state.make_room(int(times.min()) // TICK_NS, int(times.max()) // TICK_NS)
+        done = 0
+        while True:
+            if self._counts[C_PAIR_SHIFT] != self._state.pair_shift:
+                self._sort_in()
+            state = self._state
+            self._counts[[C_SHIFT, C_FIRST, C_PAIR_SHIFT]] = state.shift, state.first, state.pair_shift
+            arrays = (state.bins.reshape(-1), state.trips.reshape(-1), _EDGES, self._pairs, self._counts)
+            done = self._kernels(fill_bins)(self._vector(rows), done, count, *map(self._vector, arrays))
+            if done >= count:
+                return
+            self._sort_in()
+
+    def state(self) -> SeriesState:
+        """What was counted until now."""
+        self._sort_in()
+        return self._state
+
+    def _sort_in(self) -> None:
+        table = self._pairs.reshape(-1, PAIR)
+        found = table[np.flatnonzero(table[:, P_PAIR])]
+        if len(found):
+            shift = int(self._counts[C_PAIR_SHIFT])
+            self._state.add(_Entries(found[:, P_PAIR] - 1, found[:, P_PLACE], found[:, P_PACKETS:], shift))
+            self._pairs[:] = 0
+            self._counts[C_PAIRS] = 0
+
+
+class SeriesState:
+    """What was counted of a capture, or of a part of it: `merge` adds what was counted of another."""
 
     def __init__(self, bins: int = BINS, most_entries: int = MOST_ENTRIES) -> None:
-        assert bins <= 1 << _BIN_BITS
         self._most_bins, self._most_entries = bins, most_entries
-        self._shift = self._pair_shift = 0
-        self._first = 0
+        self.shift = self.pair_shift = 0
+        self.first = 0
         self._used = 0
-        self._bins: Array = np.zeros((bins, _COLUMNS), np.int64)
-        self._trips: Array = np.zeros((bins, _BUCKETS), np.int64)
+        self.bins: Array = np.zeros((bins, BIN), np.int64)
+        self.trips: Array = np.zeros((bins, _BUCKETS), np.int64)
         self._entries = _Entries()
         self._pending: list[_Entries] = []
         self._held = 0
 
-    def follow(self, columns: Array) -> None:
-        """Count one batch, a row a packet."""
-        if not len(columns):
-            return
-        ticks = columns[:, TIME] // TICK_NS
-        self._make_room(int(ticks.min()), int(ticks.max()))
-        at = (ticks >> self._shift) - self._first
-        # Columns lie far apart in memory: each is gathered once. A batch lies in few bins: only these are added to.
-        wire, flags, trips = (
-            columns[:, WIRE].astype(np.float64),
-            columns[:, FLAGS].copy(),
-            columns[:, ROUND_TRIP].copy(),
-        )
-        low = int(at.min())
-        at -= low
-        count = int(at.max()) + 1
-        bins = self._bins[low : low + count]
-        bins[:, _PACKETS] += np.bincount(at, minlength=count)
-        bins[:, _BYTES] += np.bincount(at, wire, count).astype(np.int64)
-        flagged = np.flatnonzero(flags & _INTERESTING)
-        for column, kind in enumerate(_FLAGGED, _FIRST_FLAG):
-            mine = flagged[flags[flagged] >> kind & 1 > 0]
-            bins[:, column] += np.bincount(at[mine], minlength=count)
-        timed = np.flatnonzero(trips)
-        buckets = np.clip(np.log(trips[timed] / 1000) / _GROWTH, 0, _BUCKETS - 1).astype(np.int64)
-        counted = np.bincount(at[timed] * _BUCKETS + buckets, minlength=count * _BUCKETS)
-        self._trips[low : low + count] += counted.reshape(count, _BUCKETS)
-        self._follow_pairs(columns, ticks, wire, flags)
+    def add(self, entries: _Entries) -> None:
+        """Take in pairs of hosts."""
+        self._pending.append(entries)
+        self._held += len(entries.pairs)
+        if self._held > max(self._most_entries, 2 * len(self._entries.pairs)):
+            self._compact()
 
-    def merge(self, other: SeriesCollector) -> None:
-        """Add what another collector counted of the same capture, with the same address ids."""
+    def merge(self, other: SeriesState) -> None:
+        """Add what another counted of the same capture, with the same address ids."""
         if not other._used:
             return
-        low, high = other._first << other._shift, ((other._first + other._used) << other._shift) - 1
+        low, high = other.first << other.shift, ((other.first + other._used) << other.shift) - 1
         # The last tick of its last bin may lie beyond the last packet; only the bin it lies in matters.
-        self._make_room(low, max(low, high), at_least=other._shift)
-        by = self._shift - other._shift
-        to = ((other._first + np.arange(other._used)) >> by) - self._first
-        np.add.at(self._bins, to, other._bins[: other._used])
-        np.add.at(self._trips, to, other._trips[: other._used])
+        self.make_room(low, max(low, high), at_least=other.shift)
+        by = self.shift - other.shift
+        to = ((other.first + np.arange(other._used)) >> by) - self.first
+        np.add.at(self.bins, to, other.bins[: other._used])
+        np.add.at(self.trips, to, other.trips[: other._used])
         other._compact()
         self._compact()
-        self._pair_shift = max(self._pair_shift, other._pair_shift)
+        self.pair_shift = max(self.pair_shift, other.pair_shift)
         self._pending.append(other._entries)
         self._compact()
 
@@ -170,21 +208,23 @@ class SeriesCollector:
         if not self._used:
             return None
         self._compact()
-        table, start = self._bins[: self._used], (self._first << self._shift) * TICK_NS
-        flagged = {name: tuple(table[:, _FIRST_FLAG + n].tolist()) for n, name in enumerate(_FLAG_NAMES)}
+        table, start = self.bins[: self._used], (self.first << self.shift) * TICK_NS
         pairs = _Pairs(self._entries)
         names = [address(number) for number in pairs.hosts[:hosts].tolist()]
-        pair_first = (self._first << self._shift) >> self._pair_shift
-        pair_bins = (((self._first + self._used - 1) << self._shift) >> self._pair_shift) - pair_first + 1
+        pair_first = (self.first << self.shift) >> self.pair_shift
+        pair_bins = (((self.first + self._used - 1) << self.shift) >> self.pair_shift) - pair_first + 1
         return Series(
             start_ns=start,
-            width_ns=TICK_NS << self._shift,
-            packets=tuple(table[:, _PACKETS].tolist()),
-            wire_bytes=tuple(table[:, _BYTES].tolist()),
-            **flagged,
-            round_trips=tuple(_round_trips(row) for row in self._trips[: self._used]),
-            pair_start_ns=(pair_first << self._pair_shift) * TICK_NS,
-            pair_width_ns=TICK_NS << self._pair_shift,
+            width_ns=TICK_NS << self.shift,
+            packets=tuple(table[:, B_PACKETS].tolist()),
+            wire_bytes=tuple(table[:, B_BYTES].tolist()),
+            retransmissions=tuple(table[:, B_REPEATS].tolist()),
+            gaps=tuple(table[:, B_GAPS].tolist()),
+            duplicate_acks=tuple(table[:, B_DUPLICATE_ACKS].tolist()),
+            zero_windows=tuple(table[:, B_ZERO_WINDOWS].tolist()),
+            round_trips=tuple(_round_trips(row) for row in self.trips[: self._used]),
+            pair_start_ns=(pair_first << self.pair_shift) * TICK_NS,
+            pair_width_ns=TICK_NS << self.pair_shift,
             busiest=tuple(
                 PairSeries(address(a), address(b), *(pairs.over_time(x, y, pair_first, pair_bins) for x, y in both))
                 for a, b in pairs.busiest(busiest)
@@ -197,63 +237,35 @@ class SeriesCollector:
 
     # ------------------------------------------------------------------------------------------------------ time
 
-    def _make_room(self, low: int, high: int, at_least: int = 0) -> None:
+    def make_room(self, low: int, high: int, at_least: int = 0) -> None:
         """Widen and move the bins until ticks `low` to `high` have one."""
-        shift = max(self._shift, at_least)
+        shift = max(self.shift, at_least)
         if self._used:
-            low = min(low, self._first << self._shift)
-            high = max(high, (self._first + self._used - 1) << self._shift)
+            low = min(low, self.first << self.shift)
+            high = max(high, (self.first + self._used - 1) << self.shift)
         while (high >> shift) - (low >> shift) >= self._most_bins:
             shift += 1
         first, used = low >> shift, (high >> shift) - (low >> shift) + 1
-        if (shift, first) != (self._shift, self._first) and self._used:
-            to = ((self._first + np.arange(self._used)) >> (shift - self._shift)) - first
-            for name in ("_bins", "_trips"):
+        if (shift, first) != (self.shift, self.first) and self._used:
+            to = ((self.first + np.arange(self._used)) >> (shift - self.shift)) - first
+            for name in ("bins", "trips"):
                 old = getattr(self, name)
                 new = np.zeros_like(old)
                 np.add.at(new, to, old[: self._used])
                 setattr(self, name, new)
-        self._shift, self._first, self._used = shift, first, used
-        self._pair_shift = max(self._pair_shift, shift)
-
-    # ----------------------------------------------------------------------------------------------------- pairs
-
-    def _follow_pairs(self, columns: Array, ticks: Array, wire: NDArray[np.float64], flags: Array) -> None:
-        place = ticks >> self._pair_shift
-        pair = columns[:, SOURCE] << _ID_BITS | columns[:, DESTINATION]
-        addressed = columns[:, NETWORK] >= 4
-        if not addressed.all():
-            if not addressed.any():
-                return
-            place, pair, wire, flags = place[addressed], pair[addressed], wire[addressed], flags[addressed]
-        first = int(place.min())
-        keys, inverse = np.unique(pair << _BIN_BITS | (place - first), return_inverse=True)
-        repeats = inverse[flags >> E_RETRANSMISSION & 1 > 0]
-        count = len(keys)
-        values = np.empty((count, 3), np.int64)
-        values[:, 0] = np.bincount(inverse, minlength=count)
-        values[:, 1] = np.bincount(inverse, wire, count)
-        values[:, 2] = np.bincount(repeats, minlength=count)
-        self._pending.append(
-            _Entries(keys >> _BIN_BITS, (keys & (1 << _BIN_BITS) - 1) + first, values, self._pair_shift)
-        )
-        self._held += count
-        if self._held > max(self._most_entries, 2 * len(self._entries.pairs)):
-            self._compact()
+        self.shift, self.first, self._used = shift, first, used
+        self.pair_shift = max(self.pair_shift, shift)
 
     def _compact(self) -> None:
         """Add up entries of one pair and bin; widen the bins until there are no more than the most."""
         parts = [self._entries, *self._pending]
         while True:
-            merged = _added(parts, self._pair_shift)
+            merged = _added(parts, self.pair_shift)
             # Bins need not be wider than all time.
-            if len(merged.pairs) <= self._most_entries or self._pair_shift >= self._shift + _BIN_BITS:
+            if len(merged.pairs) <= self._most_entries or self.pair_shift >= self.shift + _TIMES_WIDER:
                 break
-            parts, self._pair_shift = [merged], self._pair_shift + 1
+            parts, self.pair_shift = [merged], self.pair_shift + 1
         self._entries, self._pending, self._held = merged, [], 0
-
-
-_FLAG_NAMES = ("retransmissions", "gaps", "duplicate_acks", "zero_windows")
 
 
 class _Entries:
@@ -290,7 +302,7 @@ class _Pairs:
         starts = np.flatnonzero(np.r_[True, np.diff(entries.pairs) != 0]) if len(entries.pairs) else np.zeros(0, int)
         self._pairs = entries.pairs[starts]
         self._sums = np.add.reduceat(entries.values, starts, axis=0) if len(starts) else entries.values
-        self._sources, self._destinations = self._pairs >> _ID_BITS, self._pairs & (1 << _ID_BITS) - 1
+        self._sources, self._destinations = self._pairs >> ID_BITS, self._pairs & (1 << ID_BITS) - 1
         ends = np.concatenate([self._sources, self._destinations])
         hosts, which = np.unique(ends, return_inverse=True)
         moved = np.bincount(which, np.tile(self._sums[:, 1], 2), len(hosts))
@@ -298,22 +310,22 @@ class _Pairs:
 
     def busiest(self, most: int) -> list[tuple[int, int]]:
         """Pairs by the bytes of both directions, the side that sent more first."""
-        low = np.minimum(self._sources, self._destinations) << _ID_BITS
+        low = np.minimum(self._sources, self._destinations) << ID_BITS
         both, which = np.unique(low | np.maximum(self._sources, self._destinations), return_inverse=True)
         moved = np.bincount(which, self._sums[:, 1], len(both))
         found = []
         for key in both[np.argsort(-moved, kind="stable")[:most]].tolist():
-            a, b = key >> _ID_BITS, key & (1 << _ID_BITS) - 1
+            a, b = key >> ID_BITS, key & (1 << ID_BITS) - 1
             found.append((a, b) if self._bytes(a, b) >= self._bytes(b, a) else (b, a))
         return found
 
     def _bytes(self, source: int, destination: int) -> int:
-        at = int(np.searchsorted(self._pairs, source << _ID_BITS | destination))
-        known = at < len(self._pairs) and self._pairs[at] == source << _ID_BITS | destination
+        at = int(np.searchsorted(self._pairs, source << ID_BITS | destination))
+        known = at < len(self._pairs) and self._pairs[at] == source << ID_BITS | destination
         return int(self._sums[at, 1]) if known else 0
 
     def over_time(self, source: int, destination: int, first: int, bins: int) -> tuple[int, ...]:
-        key = source << _ID_BITS | destination
+        key = source << ID_BITS | destination
         start, stop = np.searchsorted(self._entries.pairs, [key, key + 1])
         row = np.zeros(bins, np.int64)
         np.add.at(row, self._entries.places[start:stop] - first, self._entries.values[start:stop, 1])

@@ -16,7 +16,7 @@ from ghost.pcap import stream_state, udp
 from ghost.pcap.flows import mixed_ends
 from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER
 from ghost.pcap.marked import Marked
-from ghost.pcap.series import SeriesCollector
+from ghost.pcap.series import SeriesCollector, SeriesState
 from ghost.pcap.stream_state import StreamState
 from ghost.pcap.streams import Streams
 from ghost.pcap.udp import UdpConversations
@@ -56,7 +56,7 @@ class Found(NamedTuple):
 
     streams: StreamState
     udp: Array
-    series: SeriesCollector
+    series: SeriesState
 
 
 class Shard:
@@ -65,13 +65,14 @@ class Shard:
     def __init__(self, vector: Vector, kernels: Kernel, seed: int) -> None:
         self._vector = vector
         self._streams, self._udp = Streams(vector, kernels, seed), UdpConversations(vector, kernels, seed)
-        self._series = SeriesCollector()
+        self._series = SeriesCollector(vector, kernels, seed)
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
         self._vector = vector
         self._streams.use(vector, kernels)
         self._udp.use(vector, kernels)
+        self._series.use(vector, kernels)
 
     def follow(self, rows: Array) -> Followed:
         """Follow a batch, a row a packet, and write what the packets mean to their columns."""
@@ -79,11 +80,11 @@ class Shard:
         flat = self._vector(rows.reshape(-1))
         self._streams.follow(flat, count)
         self._udp.follow(flat, count)
-        self._series.follow(rows)
+        self._series.follow(rows.reshape(-1), count)
         return Followed(rows[rows[:, MARK] > 0], self._streams.first_frames(known))
 
     def found(self) -> Found:
-        return Found(self._streams.state(), self._udp.table(), self._series)
+        return Found(self._streams.state(), self._udp.table(), self._series.state())
 
 
 def merged(parts: Sequence[Found]) -> Found:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
-_BLOCK = 1 << 20
-_BLOCKS = 4
+_BLOCK = 4 << 20
+"""Large: after each the thread asks for the interpreter, and may have to wait for it."""
+_BLOCKS = 3
 _WORTH_A_THREAD = 16 << 20
 _SWOLLEN, _SWELLING = 128 << 20, 250
 """Bytes, and times the compressed size, beyond which a compressed file is made to exhaust its reader."""
@@ -24,19 +25,29 @@ class Source(Protocol):
 
 
 class Plain:
-    """Hands on what it reads. `sha256` is of what was read until now."""
+    """Hands on what it reads."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
-        self._hash = hashlib.sha256()
         self.total = 0
         """Bytes handed on."""
 
     def readinto(self, buffer: memoryview) -> int:
-        # Unbuffered: hashing costs about half a nanosecond a byte.
         got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
-        self._hash.update(memoryview(buffer)[:got])
         self.total += got
+        return got
+
+
+class Hashed(Plain):
+    """The same. `sha256` is of what was read until now; it costs about half a nanosecond a byte."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(raw)
+        self._hash = hashlib.sha256()
+
+    def readinto(self, buffer: memoryview) -> int:
+        got = super().readinto(buffer)
+        self._hash.update(memoryview(buffer)[:got])
         return got
 
     def sha256(self) -> str:
@@ -104,10 +115,10 @@ class ReadAhead:
 
 
 @contextmanager
-def hashed(raw: BinaryIO, size: int) -> Iterator[Plain | ReadAhead]:
+def hashed(raw: BinaryIO, size: int) -> Iterator[Hashed | ReadAhead]:
     """The file's bytes; a thread reads ahead where the file is large enough to repay it."""
     if size < _WORTH_A_THREAD:
-        yield Plain(raw)
+        yield Hashed(raw)
         return
     ahead = ReadAhead(raw)
     try:
@@ -119,7 +130,7 @@ def hashed(raw: BinaryIO, size: int) -> Iterator[Plain | ReadAhead]:
 class Gunzip:
     """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
 
-    def __init__(self, head: bytes, compressed: Plain | ReadAhead) -> None:
+    def __init__(self, head: bytes, compressed: Hashed | ReadAhead) -> None:
         self._compressed = compressed
         self._pending = head
         self._inflate = zlib.decompressobj(wbits=31)

@@ -47,20 +47,21 @@ class StreamState:
         fins, resets = (self.evidence.first(kind, len(sides)) for kind in (E_FIN, E_RST))
         following = sides[:, D_NEXT]
         behind = np.where((fins > 0) & (following >= 0), (following - 1) & 0xFFFFFFFF, following)
-        low_high = self.streams[:, (S_LOW, S_HIGH)].ravel()
-
-        def end(side: int) -> End:
-            return End(
-                endpoint=int(low_high[side]),
-                next_sequence=int(behind[side]),
-                fin_frame=int(fins[side]),
-                rst_frame=int(resets[side]),
-                last_ns=int(sides[side, D_LAST_TIME]),
-                payload_bytes=int(sides[side, D_PAYLOAD]),
-            )
+        columns = (
+            self.streams[:, (S_LOW, S_HIGH)].ravel(),
+            behind,
+            fins,
+            resets,
+            sides[:, D_LAST_TIME],
+            sides[:, D_PAYLOAD],
+        )
+        # Memoryviews hand out plain integers, many times sooner than arrays do, and hold none.
+        views = [memoryview(np.ascontiguousarray(column, np.int64)) for column in columns]  # type: ignore[arg-type]
+        last = memoryview(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # type: ignore[arg-type]
 
         def ending(stream: int) -> Ending:
-            return Ending((end(2 * stream), end(2 * stream + 1)), int(self.streams[stream, S_LAST_TIME]))
+            one, other = (End._make([view[side] for view in views]) for side in (2 * stream, 2 * stream + 1))
+            return Ending((one, other), last[stream])
 
         return ending
 
