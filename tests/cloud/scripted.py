@@ -46,13 +46,89 @@ def status(name: str, **fields: object) -> dict[str, Any]:
     return ran({"packetCaptureStatus": name, "packetCaptureError": [], **fields})
 
 
+SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
+GROUP_ID = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers"
+VM_ID = f"{GROUP_ID}/Microsoft.Compute/virtualMachines/web-vm-01"
+NIC_ID = f"{GROUP_ID}/Microsoft.Network/networkInterfaces/web-nic"
+ACCOUNT_ID = f"{GROUP_ID}/Microsoft.Storage/storageAccounts/forensics"
+AGENT = {"name": "AzureNetworkWatcherExtension", "type": "Microsoft.Azure.NetworkWatcher.NetworkWatcherAgentLinux"}
+MACHINE: dict[str, Any] = {
+    "power": ["ProvisioningState/succeeded", "PowerState/running"],
+    "agent": ["Ready"],
+    "extensions": [AGENT],
+    "resources": None,
+    "os": "Linux",
+    "interfaces": [{"id": NIC_ID, "primary": True}],
+}
+ACCOUNT: dict[str, Any] = {
+    "id": ACCOUNT_ID,
+    "endpoint": "https://forensics.blob.core.windows.net/",
+    "defaultAction": "Allow",
+    "subnets": [],
+    "privateEndpoints": [],
+    "publicNetworkAccess": "Enabled",
+}
+
+
+def route(prefix: str, hop: str, source: str = "Default", name: str | None = None, **fields: object) -> str:
+    row = {"addressPrefix": [prefix], "nextHopType": hop, "nextHopIpAddress": [], "source": source, "state": "Active"}
+    return json.dumps({**row, "name": name, **fields})
+
+
+def outbound(name: str, priority: int, access: str, to: str, port: str = "0-65535", source: str = "0.0.0.0/0") -> str:
+    """One rule as `list-effective-nsg` gives it, on one line."""
+    return json.dumps(
+        {
+            "name": f"{'defaultSecurityRules' if priority >= 65000 else 'securityRules'}/{name}",
+            "priority": priority,
+            "direction": "Outbound",
+            "access": access,
+            "protocol": "All",
+            "sourceAddressPrefix": source,
+            "sourcePortRange": "0-65535",
+            "destinationAddressPrefix": to,
+            "expandedDestinationAddressPrefix": ["10.0.0.0/8"] if to == "VirtualNetwork" else False,
+            "destinationPortRange": port,
+        }
+    )
+
+
+ROUTES = [route("10.20.0.0/16", "VnetLocal"), route("0.0.0.0/0", "Internet"), route("10.0.0.0/8", "None")]
+DEFAULT_RULES = [
+    outbound("AllowVnetOutBound", 65000, "Allow", "VirtualNetwork", source="VirtualNetwork"),
+    outbound("AllowInternetOutBound", 65001, "Allow", "Internet"),
+    outbound("DenyAllOutBound", 65500, "Deny", "0.0.0.0/0"),
+]
+
+
+def group(*rules: str, at: str = "subnet", name: str = "prod-nsg") -> dict[str, Any]:
+    place = {"networkInterface": {"id": NIC_ID}} if at == "nic" else {"subnet": {"id": "x"}}
+    return {
+        "association": place,
+        "networkSecurityGroup": {"id": f"{GROUP_ID}/Microsoft.Network/networkSecurityGroups/{name}"},
+        "effectiveSecurityRules": [*rules, *DEFAULT_RULES],
+    }
+
+
+def created(command: str) -> dict[str, Any]:
+    """As Azure shows a capture that it has begun: with the blob's place."""
+    words = dict(re.findall(r"(-n|--storage-path) (\S+)", command))
+    location = {"storageId": ACCOUNT_ID, "storagePath": words["--storage-path"]}
+    capture = {"name": words["-n"], "provisioningState": "Succeeded", "storageLocation": location}
+    return ran(capture, action="user_approved")
+
+
 # What a healthy Azure answers; the first pattern that matches wins, so a test puts its own in front.
 HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("az network watcher list", ran([{"name": "NetworkWatcher_eastus", "location": "eastus"}])),
     ("packet-capture list", ran([])),
-    ("az resource", ran([{"id": "x", "name": "web-vm-01", "type": VM, "location": "eastus"}])),
+    ("az resource", ran([{"id": VM_ID, "name": "web-vm-01", "type": VM, "location": "eastus"}])),
+    ("get-instance-view", ran(MACHINE)),
+    ("storage account show", ran(ACCOUNT)),
+    ("show-effective-route-table", ran(ROUTES)),
+    ("list-effective-nsg", ran([group()])),
     ("container exists", ran({"exists": True})),
-    ("packet-capture create", ran({}, action="user_approved")),
+    ("packet-capture create", created),
     ("show-status", status("Stopped", stopReason="TimeExceeded")),
     ("blob download", lambda command: (write_capture(command), ran(action="user_approved"))[1]),
     ("^pcap-forensics", ran()),

@@ -9,9 +9,24 @@ from typing import Any
 
 import pytest
 
-from .scripted import TASK, VM, Desk, ScriptedShell, failed, ran, status
+from .scripted import (
+    ACCOUNT,
+    MACHINE,
+    ROUTES,
+    TASK,
+    VM,
+    VM_ID,
+    Desk,
+    ScriptedShell,
+    created,
+    failed,
+    group,
+    ran,
+    status,
+)
 
-COMMANDS_OF_A_LIFE = 10
+COMMANDS_OF_A_LIFE = 14
+ANALYSED = 11
 
 
 class Killed(BaseException):
@@ -35,7 +50,7 @@ class SmallAzure(ScriptedShell):
         return self.captures | self.blobs | files
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
-        if "watcher list" not in request["command"] and "packet-capture list" not in request["command"]:
+        if not request["reasoning"].startswith("Startup"):
             self.since_start += 1
         kill = self.kill_at if self.kill_at and self.kill_at[0] == self.since_start else None
         if kill and kill[1] == "before":
@@ -53,7 +68,15 @@ class SmallAzure(ScriptedShell):
             case ["az", "network", "watcher", "list", *_]:
                 return ran([{"name": "w", "location": "eastus"}])
             case ["az", "resource", *_]:
-                return ran([{"type": VM, "location": "eastus"}])
+                return ran([{"id": VM_ID, "type": VM, "location": "eastus"}])
+            case ["az", "vm", "get-instance-view", *_]:
+                return ran(MACHINE)
+            case ["az", "storage", "account", *_]:
+                return ran(ACCOUNT)
+            case ["az", "network", "nic", "show-effective-route-table", *_]:
+                return ran(ROUTES)
+            case ["az", "network", "nic", "list-effective-nsg", *_]:
+                return ran([group()])
             case ["az", "storage", "container", *_]:
                 return ran({"exists": True})
             case ["az", "network", "watcher", "packet-capture", verb, *_]:
@@ -76,7 +99,7 @@ class SmallAzure(ScriptedShell):
             case "create":
                 self.captures.add(name)
                 self.blobs.add(f"{name}.cap")
-                return ran({})
+                return created(self.requests[-1]["command"])
             case "show-status" if name in self.captures:
                 return status("Stopped")
             case "delete":
@@ -108,11 +131,11 @@ def azure(tmp_path: Path) -> SmallAzure:
 
 def test_the_count_of_commands_that_the_kills_cover_is_right(tmp_path: Path, azure: SmallAzure) -> None:
     live(Desk(tmp_path, azure))
-    assert (azure.since_start, azure.left) == (COMMANDS_OF_A_LIFE - 1, set())
+    assert (azure.since_start, azure.left) == (COMMANDS_OF_A_LIFE, set())
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("at", range(1, COMMANDS_OF_A_LIFE))
+@pytest.mark.parametrize("at", range(1, COMMANDS_OF_A_LIFE + 1))
 def test_a_killed_capture_goes_on_in_the_same_session_to_its_end(
     tmp_path: Path, azure: SmallAzure, at: int, moment: str
 ) -> None:
@@ -130,7 +153,7 @@ def test_a_killed_capture_goes_on_in_the_same_session_to_its_end(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("at", range(1, COMMANDS_OF_A_LIFE))
+@pytest.mark.parametrize("at", range(1, COMMANDS_OF_A_LIFE + 1))
 def test_a_killed_capture_is_an_orphan_of_the_next_session_that_cleanup_removes(
     tmp_path: Path, azure: SmallAzure, at: int, moment: str
 ) -> None:
@@ -144,7 +167,7 @@ def test_a_killed_capture_is_an_orphan_of_the_next_session_that_cleanup_removes(
     assert not [c for c in azure.commands[commands:] if "delete" in c or c.startswith("rm")]
     orphans = desk.ask("list_tasks")["orphans"]
     assert [(o["kind"], o["task_id"], o["session_id"]) for o in orphans] == [
-        ("abandoned_task" if at <= 6 else "needs_cleanup", TASK, "s1")
+        ("abandoned_task" if at <= ANALYSED else "needs_cleanup", TASK, "s1")
     ]
     response = desk.ask("cleanup_task", task_id=TASK)
     assert (response["state"], azure.left) == ("DONE", set())

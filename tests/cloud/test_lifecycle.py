@@ -10,6 +10,7 @@ import pytest
 from ghost.cloud import events as e
 from ghost.cloud.commands import Purpose, cloud_cleanup
 from ghost.cloud.lifecycle import advance, follow_up, news_of_partner
+from ghost.cloud.preflight import Check
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State, Timestamps
 from ghost.cloud.transitions import LEGAL, IllegalTransition, to
 
@@ -27,6 +28,8 @@ def a_task(state: State, **fields: object) -> CaptureTask:
         location="eastus",
         storage_account="forensics",
         storage_blob_name="ghost_web_20250115T143200.cap",
+        blob_located=True,
+        target_type="vm",
         capture_dir="/captures",
         timestamps=Timestamps(created=CREATED_AT),
     )
@@ -47,17 +50,24 @@ def a_task(state: State, **fields: object) -> CaptureTask:
 
 
 VM_FOUND = e.TargetFound("Microsoft.Compute/virtualMachines", "eastus")
+SET_FOUND = e.TargetFound("Microsoft.Compute/virtualMachineScaleSets", "eastus")
 AKS_FOUND = e.TargetFound("microsoft.containerservice/managedclusters", "eastus")
 
 PLAYBOOK = [
     (State.CREATED, e.Registered(), State.DETECTING, Purpose.DETECT),
     (State.CREATED, e.Resumed(), State.DETECTING, Purpose.DETECT),
     (State.DETECTING, e.Resumed(), State.DETECTING, Purpose.DETECT),
-    (State.DETECTING, VM_FOUND, State.DETECTING, Purpose.VERIFY_STORAGE),
+    (State.DETECTING, VM_FOUND, State.DETECTING, Purpose.PREFLIGHT),
+    (State.DETECTING, SET_FOUND, State.FAILED, None),
+    (State.DETECTING, e.TargetMissing("no"), State.DETECTING, Purpose.LOOK_ELSEWHERE),
     (State.DETECTING, AKS_FOUND, State.FAILED, None),
     (State.DETECTING, e.TargetUnusable("no"), State.FAILED, None),
-    (State.DETECTING, e.StorageUnusable("no"), State.FAILED, None),
-    (State.DETECTING, e.StorageVerified(), State.APPROVED, Purpose.CREATE),
+    *[(State.DETECTING, e.Checked(check, False, "no"), State.FAILED, None) for check in Check],
+    *[(State.DETECTING, e.Checked(check, True), State.DETECTING, Purpose.PREFLIGHT) for check in list(Check)[:3]],
+    (State.DETECTING, e.Checked(Check.MACHINE, None, "?"), State.DETECTING, Purpose.PREFLIGHT),
+    (State.DETECTING, e.Checked(Check.STORAGE, None, "?"), State.FAILED, None),
+    (State.DETECTING, e.Checked(Check.STORAGE, True), State.APPROVED, Purpose.CREATE),
+    (State.DETECTING, e.Checked(Check.GATES, True), State.APPROVED, Purpose.CREATE),
     (State.DETECTING, e.Denied(), State.CANCELLED, None),
     (State.APPROVED, e.CaptureCreated(), State.PROVISIONING, None),
     (State.APPROVED, e.Denied("no"), State.CANCELLED, None),
@@ -77,6 +87,7 @@ PLAYBOOK = [
     (State.WAITING, e.Polled("Stopped"), State.DOWNLOADING, Purpose.DOWNLOAD),
     (State.WAITING, e.Polled("Error"), State.FAILED, None),
     (State.WAITING, e.PollFailed("gone", absent=True), State.WAITING, None),
+    (State.DOWNLOADING, e.BlobLocated(None), State.DOWNLOADING, Purpose.DOWNLOAD),
     (State.DOWNLOADING, e.Resumed(), State.DOWNLOADING, Purpose.DOWNLOAD),
     (State.DOWNLOADING, e.Downloaded(1, "x"), State.ANALYZING, Purpose.ANALYSE),
     (State.DOWNLOADING, e.DownloadFailed("no"), State.DOWNLOADING, Purpose.DOWNLOAD),
@@ -148,7 +159,7 @@ def test_no_input_is_changed() -> None:
 
 
 def test_the_cleanup_plan_is_registered_with_the_approval_before_the_creation() -> None:
-    task, command = advance(a_task(State.DETECTING), e.StorageVerified(), AT)
+    task, command = advance(a_task(State.DETECTING), e.Checked(Check.GATES, True), AT)
     assert [step.command.split()[1] for step in task.cleanup_plan] == ["network", "storage"]
     assert command is not None
     assert command.purpose is Purpose.CREATE

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import astuple
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ghost.cloud import commands
+from ghost.cloud import commands, preflight
 from ghost.cloud.names import (
+    BlobPlace,
+    blob_place,
     check_container,
     check_prefix,
     check_resource_group,
@@ -28,6 +32,9 @@ AT = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)
 RG = "/subscriptions/0/resourceGroups/rg"
 VM_ID = f"{RG}/providers/Microsoft.Compute/virtualMachines/web-vm-01"
 
+INSTANCE_ID = f"{RG}/providers/Microsoft.Compute/virtualMachineScaleSets/web/virtualMachines/3"
+NIC_ID = f"{RG}/providers/Microsoft.Network/networkInterfaces/nic"
+
 near_names = st.text(st.sampled_from("aZ0-_.()/[]'\" $`;|&\n\t\x00\u202eé"), max_size=90)
 targets = st.one_of(st.text(max_size=120), near_names, st.from_regex(r"[A-Za-z0-9_.-]{1,90}", fullmatch=True))
 
@@ -41,6 +48,8 @@ def a_task(target: str, group: str, account: str) -> CaptureTask:
         state=State.CREATED,
         resource_group=group,
         location="eastus",
+        target_id=target if target.startswith("/") else VM_ID,
+        network_interface=NIC_ID,
         storage_account=account,
         storage_blob_name=f"{task_id}.cap",
         capture_dir="/captures",
@@ -68,12 +77,82 @@ def test_a_command_holds_exactly_the_words_that_were_meant(target: str, group: s
         *["az", "network", "watcher", "packet-capture", "create", "-g", group, "-n", task.task_id, "--vm", target],
         *["--storage-account", account, "--storage-path", url, "--time-limit", "60", "-o", "json"],
     ]
-    for build in (commands.detect, commands.verify_storage, commands.poll, commands.download, commands.analyse):
-        words = shlex.split(build(task).command)
-        assert shlex.join(words) == build(task).command
-        assert [w for w in words if w.startswith("-")] == [
-            w for w in shlex.split(build(a_task("vm", "rg", "forensics")).command) if w.startswith("-")
-        ] or target.startswith(("/", "["))
+    assert_only_the_tables_options(task, "vm")
+
+
+ids = st.builds(
+    "/subscriptions/{}/resourceGroups/{}/providers/{}/{}{}".format,
+    near_names,
+    targets,
+    st.sampled_from(["Microsoft.Compute", "-x", "a b"]),
+    st.sampled_from(["virtualMachines/", "virtualMachineScaleSets/s/virtualMachines/", "virtualMachineScaleSets/"]),
+    targets,
+)
+
+
+@given(ids | st.builds("{}{}".format, st.sampled_from([VM_ID, INSTANCE_ID]), near_names), targets)
+@example(INSTANCE_ID, "prod-rg")
+@example(VM_ID.replace("/0/", "/--debug/"), "prod-rg")
+def test_an_id_that_is_accepted_adds_no_option_to_any_command(target: str, group: str) -> None:
+    if accepted(check_target, target) and accepted(check_resource_group, group):
+        task = a_task(target, group, "forensics")
+        assert_only_the_tables_options(task, "vmss" if task.instance else "vm")
+
+
+def assert_only_the_tables_options(task: CaptureTask, target_type: str) -> None:
+    """Each command reads back as the words that were joined, with no option that a harmless task would not have."""
+    like = INSTANCE_ID if target_type == "vmss" else VM_ID if task.subscription else "vm"
+    harmless = a_task(like, "rg", "forensics")
+    rows = preflight.of_target(target_type)
+    builds = [commands.create, commands.poll, commands.locate_blob, commands.download, commands.analyse]
+    builds += [commands.look_for_capture, *[partial(commands.check, row=row) for row in rows]]
+    for build in builds:
+        made, expected = build(task), build(harmless)
+        assert isinstance(made, commands.ShellCommand)
+        words, others = shlex.split(made.command), shlex.split(expected.command)
+        assert shlex.join(words) == made.command
+        assert len(words) == len(others)
+        assert [w for w in words if w.startswith("-")] == [w for w in others if w.startswith("-")]
+    for step in commands.cloud_cleanup(task):
+        assert len([w for w in shlex.split(step.command) if w.startswith("--debug")]) == 0
+
+
+urls = st.builds(
+    "{}://{}/{}".format,
+    st.sampled_from(["https", "http", "file"]),
+    st.sampled_from(["forensics.blob.core.windows.net", "u@a.blob.x", "127.0.0.1:8000", "-x.blob.y", ""]),
+    st.text(st.sampled_from("aZ09-_./?#% '$\n\u202e"), max_size=40),
+)
+
+
+@given(urls)
+@example("https://forensics.blob.core.windows.net/captures/ghost_a.cap")
+@example("https://127.0.0.1:8000/forensics/captures/sub/x.cap")
+def test_a_blobs_url_is_read_whole_or_not_at_all(url: str) -> None:
+    place = blob_place(url)
+    if place is not None:
+        assert url.startswith("https://")
+        assert url.endswith(f"/{place.container}/{place.blob}")
+        assert not any(part.startswith(("-", "/")) or not part.isprintable() for part in astuple(place))
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (
+            "https://forensics.blob.core.windows.net/network-watcher-logs/subscriptions/x/1.cap",
+            BlobPlace("forensics", "network-watcher-logs", "subscriptions/x/1.cap"),
+        ),
+        ("https://127.0.0.1:8000/forensics/captures/x.cap", BlobPlace("forensics", "captures", "x.cap")),
+        ("https://forensics.blob.core.windows.net/captures", None),
+        ("https://forensics.blob.core.windows.net/captures/--file", None),
+        ("https://forensics.blob.core.windows.net/captures/../x", None),
+        ("https://forensics.blob.core.windows.net/captures/x.cap?sig=1", None),
+        ("/var/captures/x.cap", None),
+    ],
+)
+def test_a_blobs_place_is_taken_from_its_url(url: str, place: BlobPlace | None) -> None:
+    assert blob_place(url) == place
 
 
 @given(targets)

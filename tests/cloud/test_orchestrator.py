@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 
 import pytest
@@ -12,8 +13,11 @@ from ghost.records import verify
 
 from .conftest import MakeDesk
 from .scripted import (
+    ACCOUNT_ID,
+    NIC_ID,
     TASK,
     VM,
+    VM_ID,
     Desk,
     broken,
     failed,
@@ -64,10 +68,18 @@ def test_a_capture_lives_from_request_to_cleanup_with_exactly_these_commands(des
     captures = d.directory / "captures"
     blob = f"--account-name forensics --container-name captures --name {TASK}.cap"
     fields = "{id:id,name:name,type:type,location:location}"
-    assert d.shell.commands[2:] == [
-        f"az resource list -g prod-rg -n web-vm-01 --query '[].{fields}' -o json",
+    read = [re.sub(r" --query .*", "", command) for command in d.shell.commands[3:9]]
+    assert d.shell.commands[2] == f"az resource list -g prod-rg -n web-vm-01 --query '[].{fields}' -o json"
+    assert read == [
+        f"az vm get-instance-view --ids {VM_ID}",
+        "az network watcher packet-capture list -l eastus",
+        "az storage account show -n forensics",
         "az storage container exists --account-name forensics --name captures --auth-mode login -o json",
-        f"az network watcher packet-capture create -g prod-rg -n {TASK} --vm web-vm-01 --storage-account forensics "
+        f"az network nic show-effective-route-table --ids {NIC_ID}",
+        f"az network nic list-effective-nsg --ids {NIC_ID}",
+    ]
+    assert d.shell.commands[9:] == [
+        f"az network watcher packet-capture create -g prod-rg -n {TASK} --vm web-vm-01 --storage-account {ACCOUNT_ID} "
         f"--storage-path https://forensics.blob.core.windows.net/captures/{TASK}.cap --time-limit 60 -o json",
         f"az network watcher packet-capture show-status -l eastus -n {TASK} -o json",
         f"az storage blob download {blob} --file {captures}/{TASK}.cap --auth-mode login --no-progress -o none",
@@ -94,7 +106,7 @@ def test_a_completed_capture_names_its_files_and_records_their_size_and_hash(des
     record = d.records()[-1]
     assert record["local_pcap_bytes"] == len(b"a capture")
     assert record["local_pcap_sha256"] == hashlib.sha256(b"a capture").hexdigest()
-    assert record["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 9)]
+    assert record["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 14)]
 
 
 def test_every_state_is_on_disk_before_the_command_that_it_waits_for_runs(desk: MakeDesk) -> None:
@@ -116,6 +128,7 @@ def test_every_state_is_on_disk_before_the_command_that_it_waits_for_runs(desk: 
     d = desk(
         ("az resource", watching("detect", ran([{"type": VM, "location": "eastus"}]))),
         ("packet-capture create", watching("create", ran("{}"))),
+        ("packet-capture show ", watching("locate", ran("{}"))),
         ("show-status", watching("poll", status("Stopped"))),
         ("blob download", watching("download", ran())),
         ("^pcap-forensics", watching("analyse", ran())),
@@ -129,6 +142,7 @@ def test_every_state_is_on_disk_before_the_command_that_it_waits_for_runs(desk: 
         "detect": "DETECTING",
         "create": "APPROVED",
         "poll": "PROVISIONING",
+        "locate": "DOWNLOADING",
         "download": "DOWNLOADING",
         "analyse": "ANALYZING",
         "clean": "CLEANING_UP",
@@ -161,6 +175,7 @@ def test_progress_reads_as_people_expect_it(desk: MakeDesk) -> None:
         "      Target: web-vm-01 (detecting type...)",
         "[Cloud Orchestrator] Target type: VM. Using Network Watcher packet capture.\n"
         "      Capture duration: 60 seconds\n      Storage: forensics/captures",
+        "[Cloud Orchestrator] Preflight: 6 of 6 checks passed, none failed",
         f"[Cloud Orchestrator] Task {TASK}: PROVISIONING\n"
         "      Status: Packet capture starting. Check back in ~5-10 seconds.",
         "[Cloud Orchestrator] Poll 1/20: packetCaptureStatus = Stopped (TimeExceeded)",
@@ -178,7 +193,7 @@ def test_every_command_says_why_and_long_ones_get_time(desk: MakeDesk) -> None:
     d.ask("cleanup_task", task_id=TASK)
     requests = d.shell.requests[2:]
     assert all("Investigating 502 errors from web-vm-01 to redis-primary" in r["reasoning"] for r in requests)
-    assert requests[2]["reasoning"] == (
+    assert requests[7]["reasoning"] == (
         "Creating packet capture for investigation: Investigating 502 errors from web-vm-01 to redis-primary. "
         f"Duration: 60 seconds. Capture name: {TASK}."
     )
@@ -263,7 +278,7 @@ def test_a_denied_creation_cancels_and_leaves_nothing_to_clean(desk: MakeDesk) -
     response = d.capture()
     assert (response["status"], response["state"]) == ("task_cancelled", "CANCELLED")
     assert (response["user_denied"], response["denial_reason"]) == (True, "wrong resource group")
-    assert response["shell_audit_ids"] == ["s1_003", "s1_004", "s1_005"]
+    assert response["shell_audit_ids"] == [f"s1_{n:03d}" for n in range(3, 11)]
     assert not d.shell.matching("delete")
     assert d.ask("list_tasks")["orphans"] == []
 
@@ -291,7 +306,7 @@ def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDes
     ],
 )
 def test_a_failed_creation_that_may_have_left_a_capture_is_cleaned_up(desk: MakeDesk, failure, listing) -> None:
-    d = desk(("packet-capture create", failure), ("packet-capture list", listing))
+    d = desk(("packet-capture create", failure), ("packet-capture list", [ran([]), ran([]), listing]))
     response = d.capture()
     assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "DONE", "completed")
     assert [c.split()[3] for c in d.shell.matching("delete")] == ["packet-capture", "delete"]

@@ -53,7 +53,7 @@ def test_the_auth_mode_of_the_request_reaches_every_storage_command(
     d.orchestrator.orchestrate(request if top is None else {**request, "storage_auth_mode": top})
     d.ask("check_task", task_id=TASK)
     d.ask("cleanup_task", task_id=TASK)
-    storage = d.shell.matching("^az storage")
+    storage = d.shell.matching("^az storage (container|blob)")
     assert len(storage) == 3
     assert all(f"--auth-mode {expected}" in command for command in storage)
 
@@ -62,6 +62,13 @@ def test_a_model_may_write_a_whole_number_as_a_float(desk: MakeDesk) -> None:
     d = desk()
     assert d.capture(duration_seconds=90.0)["state"] == "PROVISIONING"
     assert d.shell.matching("--time-limit 90 ")
+
+
+def test_a_size_limit_reaches_the_creation(desk: MakeDesk) -> None:
+    d = desk()
+    d.capture(size_limit_bytes=1_000_000)
+    assert d.shell.matching("--capture-limit 1000000 ")
+    assert d.records()[-1]["parameters"]["size_limit_bytes"] == 1_000_000
 
 
 def test_two_captures_of_one_machine_in_one_second_are_two_tasks(desk: MakeDesk) -> None:

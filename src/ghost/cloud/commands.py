@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ghost.cloud import preflight
 from ghost.cloud.names import is_resource_id, one_line
+from ghost.cloud.preflight import Check, CheckCommand
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
 
 CREATE_TIMEOUT_SECONDS = 300.0
@@ -26,10 +28,12 @@ _RESOURCE_FIELDS = "{id:id,name:name,type:type,location:location}"
 
 class Purpose(StrEnum):
     DETECT = "detect"
-    VERIFY_STORAGE = "verify_storage"
+    LOOK_ELSEWHERE = "look_elsewhere"
+    PREFLIGHT = "preflight"
     CREATE = "create"
     LOOK_FOR_CAPTURE = "look_for_capture"
     POLL = "poll"
+    LOCATE_BLOB = "locate_blob"
     DOWNLOAD = "download"
     ANALYSE = "analyse"
     CLEAN_UP = "clean_up"
@@ -46,6 +50,8 @@ class ShellCommand:
     delay_seconds: float = 0.0
     step: int = 0
     """Which step of the cleanup plan this is, where it is one."""
+    check: Check | None = None
+    """Which preflight check this makes, where it makes one."""
 
     def request(self) -> dict[str, object]:
         request: dict[str, object] = {"command": self.command, "reasoning": one_line(self.reasoning, _REASON_LIMIT)}
@@ -67,35 +73,68 @@ def detect(task: CaptureTask) -> ShellCommand:
     )
 
 
-def verify_storage(task: CaptureTask) -> ShellCommand:
-    words = ["az", "storage", "container", "exists", "--account-name", task.storage_account]
-    words += ["--name", task.storage_container, "--auth-mode", task.storage_auth_mode, "-o", "json"]
+def look_elsewhere(task: CaptureTask) -> ShellCommand:
+    query = "[].{id:id,name:name,type:type,location:location,resourceGroup:resourceGroup}"
+    words = ["az", "resource", "list", "-n", task.target, "--query", query, "-o", "json"]
     return ShellCommand(
-        Purpose.VERIFY_STORAGE,
+        Purpose.LOOK_ELSEWHERE,
         shlex.join(words),
-        f"Checking that {task.storage_account}/{task.storage_container} can hold the capture before one is created. "
+        f"{task.target} is not in {task.resource_group}: looking for it in the other resource groups. "
         f"Investigation: {context(task)}",
     )
 
 
+def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
+    """The command of one preflight check, or what is not known that it needs."""
+    words = row.filled(
+        {
+            "target_id": task.target_id,
+            "resource_group": task.resource_group,
+            "location": task.location,
+            "scale_set": task.instance.scale_set if task.instance else None,
+            "instance": task.instance.instance if task.instance else None,
+            "network_interface": task.network_interface,
+            "storage_account": task.storage_account,
+            "storage_container": task.storage_container,
+            "storage_auth_mode": task.storage_auth_mode,
+            "subscription": task.subscription,
+        }
+    )
+    if isinstance(words, str):
+        return words
+    reasoning = f"{row.why} {task.target}, {task.storage_account}. Investigation: {context(task)}"
+    return ShellCommand(Purpose.PREFLIGHT, shlex.join(words), reasoning, check=row.check)
+
+
 def create(task: CaptureTask) -> ShellCommand:
+    """az takes an account's name for one in the target's resource group, so its id is given where it is known.
+
+    Of a scale set one instance is captured: az takes the set as the target and the instance as what it includes.
+    """
     account, container, blob = task.storage_account, task.storage_container, task.storage_blob_name
-    words = ["az", "network", "watcher", "packet-capture", "create", "-g", task.resource_group]
-    words += ["-n", task.capture_name, "--vm", task.target, "--storage-account", account]
-    words += ["--storage-path", f"https://{account}.blob.core.windows.net/{container}/{blob}"]
-    words += ["--time-limit", str(task.duration_limit_seconds), "-o", "json"]
+    endpoint = task.storage_endpoint or f"https://{account}.blob.core.windows.net/"
+    words = [*_PACKET_CAPTURE, "create", "-g", task.resource_group, "-n", task.capture_name]
+    if task.instance is not None:
+        words += ["--target", task.instance.scale_set_id, "--target-type", "AzureVMSS"]
+        words += ["--include", task.instance.instance]
+    else:
+        words += ["--vm", task.target]
+    words += ["--storage-account", task.storage_account_id or account]
+    words += ["--storage-path", f"{endpoint}{container}/{blob}", "--time-limit", str(task.duration_limit_seconds)]
+    if task.size_limit_bytes is not None:
+        words += ["--capture-limit", str(task.size_limit_bytes)]
     return ShellCommand(
         Purpose.CREATE,
-        shlex.join(words),
+        shlex.join([*words, *_subscription(task), "-o", "json"]),
         f"Creating packet capture for investigation: {context(task)}. "
         f"Duration: {task.duration_limit_seconds} seconds. Capture name: {task.capture_name}.",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
     )
 
 
-def list_captures(location: str, reasoning: str) -> ShellCommand:
-    query = "[].{name:name,provisioningState:provisioningState}"
-    words = [*_PACKET_CAPTURE, "list", "-l", location, "--query", query, "-o", "json"]
+def list_captures(location: str, reasoning: str, subscription: str | None = None) -> ShellCommand:
+    rows = [row for row in preflight.checks() if row.check is Check.CAPTURES]
+    words = rows[0].filled({"location": location, "subscription": subscription})
     return ShellCommand(Purpose.LOOK_FOR_CAPTURE, shlex.join(words), reasoning)
 
 
@@ -104,6 +143,7 @@ def look_for_capture(task: CaptureTask) -> ShellCommand:
         task.location or "",
         f"Checking whether the failed creation left the capture {task.capture_name} behind. "
         f"Investigation: {context(task)}",
+        task.subscription,
     )
 
 
@@ -117,11 +157,20 @@ def list_watchers() -> ShellCommand:
 
 
 def poll(task: CaptureTask) -> ShellCommand:
-    words = [*_PACKET_CAPTURE, "show-status", "-l", task.location or "", "-n", task.capture_name, "-o", "json"]
+    words = [*_PACKET_CAPTURE, "show-status", "-l", task.location or "", "-n", task.capture_name]
     return ShellCommand(
         Purpose.POLL,
-        shlex.join(words),
+        shlex.join([*words, *_subscription(task), "-o", "json"]),
         f"Checking whether the capture {task.capture_name} has stopped. Investigation: {context(task)}",
+    )
+
+
+def locate_blob(task: CaptureTask) -> ShellCommand:
+    words = [*_PACKET_CAPTURE, "show", "-l", task.location or "", "-n", task.capture_name, *_subscription(task)]
+    return ShellCommand(
+        Purpose.LOCATE_BLOB,
+        shlex.join([*words, "--query", "{name:name,storageLocation:storageLocation}", "-o", "json"]),
+        f"Reading where the blob of the capture {task.capture_name} is. Investigation: {context(task)}",
     )
 
 
@@ -177,7 +226,7 @@ def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
     blob += ["--auth-mode", task.storage_auth_mode]
     return (
         CleanupStep(
-            command=delete_capture(task.location or "", task.capture_name),
+            command=delete_capture(task.location or "", task.capture_name, task.subscription),
             resource=f"packet capture {task.capture_name}",
         ),
         CleanupStep(
@@ -187,8 +236,9 @@ def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
     )
 
 
-def delete_capture(location: str, name: str) -> str:
-    return shlex.join([*_PACKET_CAPTURE, "delete", "-l", location, "-n", name])
+def delete_capture(location: str, name: str, subscription: str | None = None) -> str:
+    words = [*_PACKET_CAPTURE, "delete", "-l", location, "-n", name]
+    return shlex.join([*words, "--subscription", subscription] if subscription else words)
 
 
 def remove_file(path: str) -> str:
@@ -243,6 +293,11 @@ _CLEANUP_REASONS = {
     Outcome.TIMED_OUT: "The capture timed out and may still run — deleting it stops it.",
     Outcome.CANCELLED: "The capture was cancelled — removing what it left behind.",
 }
+
+
+def _subscription(task: CaptureTask) -> list[str]:
+    """Where the target was named by its full id, the capture is in that subscription, whichever az works in."""
+    return ["--subscription", task.subscription] if task.subscription else []
 
 
 def _by_id(target: str) -> bool:

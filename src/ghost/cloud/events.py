@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ghost.cloud.names import BlobPlace
+from ghost.cloud.preflight import Check
+
 
 @dataclass(frozen=True)
 class Registered:
@@ -14,6 +17,14 @@ class Registered:
 class TargetFound:
     resource_type: str
     location: str
+    resource_id: str | None = None
+
+
+@dataclass(frozen=True)
+class TargetMissing:
+    """Nothing of that short name is in the resource group; it may be in another."""
+
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -22,21 +33,31 @@ class TargetUnusable:
 
 
 @dataclass(frozen=True)
-class StorageVerified:
-    pass
+class Learned:
+    """Facts that a preflight read gave beside its verdict; None where it gave none."""
+
+    network_interface: str | None = None
+    storage_account_id: str | None = None
+    storage_endpoint: str | None = None
+    storage_is_private: bool | None = None
 
 
 @dataclass(frozen=True)
-class StorageUnusable:
-    detail: str
+class Checked:
+    """A preflight check was made. `passed` is None where that could not be done."""
+
+    check: Check
+    passed: bool | None
+    detail: str = ""
+    learned: Learned = Learned()
 
 
 @dataclass(frozen=True)
 class CaptureCreated:
-    """`name` and `blob` are what Azure reports; a person may have modified the command."""
+    """`name` and `place` are what Azure reports; a person may have modified the command."""
 
     name: str | None = None
-    blob: str | None = None
+    place: BlobPlace | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,13 @@ class PollFailed:
     detail: str
     absent: bool = False
     """Azure answered that it knows no such capture."""
+
+
+@dataclass(frozen=True)
+class BlobLocated:
+    """Where the capture's blob is, by Azure's `storagePath`; None where Azure did not say."""
+
+    place: BlobPlace | None
 
 
 @dataclass(frozen=True)
@@ -150,15 +178,16 @@ class StepKept:
 Event = (
     Registered
     | TargetFound
+    | TargetMissing
     | TargetUnusable
-    | StorageVerified
-    | StorageUnusable
+    | Checked
     | CaptureCreated
     | CreationFailed
     | LeftoverLookedFor
     | Denied
     | Polled
     | PollFailed
+    | BlobLocated
     | Downloaded
     | DownloadFailed
     | Analysed

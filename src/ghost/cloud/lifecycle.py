@@ -13,13 +13,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from ghost.cloud import cleaning, commands, events
+from ghost.cloud import cleaning, commands, detecting, events
 from ghost.cloud.events import Event
+from ghost.cloud.names import BlobPlace
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
 
-VIRTUAL_MACHINE = "microsoft.compute/virtualmachines"
-AKS_CLUSTER = "microsoft.containerservice/managedclusters"
 DOWNLOAD_ATTEMPTS = 2
 
 _Handler = Callable[[CaptureTask, Any, datetime], Next]
@@ -55,53 +54,26 @@ def news_of_partner(partner: CaptureTask | None) -> Event | None:
     return events.ComparedByPartner(capture) if compared and capture else events.PartnerLost()
 
 
-# --- detecting ---------------------------------------------------------------------------------------------------
-
-
-def _registered(task: CaptureTask, _: events.Registered, _at: datetime) -> Next:
-    task = to(task, State.DETECTING)
-    return task, commands.detect(task)
-
-
-def _target_found(task: CaptureTask, event: events.TargetFound, at: datetime) -> Next:
-    kind = event.resource_type.lower()
-    if kind == VIRTUAL_MACHINE:
-        task = task.having(target_type="vm", location=event.location)
-        return task, commands.verify_storage(task)
-    if kind == AKS_CLUSTER:
-        return end(
-            task.having(target_type="aks", location=event.location),
-            Outcome.FAILED,
-            at,
-            f"AKS capture pipeline not yet available: {task.target} is an AKS cluster. "
-            "Capture on the VM at the other end of the path, or on a node's VM",
-        )
-    return end(
-        task, Outcome.FAILED, at, f"{task.target} is a {event.resource_type}: packets are captured on virtual machines"
-    )
-
-
-def _target_unusable(task: CaptureTask, event: events.TargetUnusable, at: datetime) -> Next:
-    return end(task, Outcome.FAILED, at, event.detail)
-
-
-def _storage_verified(task: CaptureTask, _: events.StorageVerified, _at: datetime) -> Next:
-    # The plan is in the registry before the first resource exists: whatever happens next can be undone.
-    task = to(task, State.APPROVED).having(cleanup_plan=commands.cloud_cleanup(task))
-    return task, commands.create(task)
-
-
 # --- creating ----------------------------------------------------------------------------------------------------
 
 
 def _created(task: CaptureTask, event: events.CaptureCreated, at: datetime) -> Next:
-    task = task.having(
-        azure_operation_id=event.name or task.capture_name,
-        storage_blob_name=event.blob or task.storage_blob_name,
-    )
+    task = _located(task.having(azure_operation_id=event.name or task.capture_name), event.place)
     task = task.having(cleanup_plan=commands.cloud_cleanup(task), cleanup_status=CleanupStatus.PENDING)
     approved = task.timestamps.approved or at
     return to(task, State.PROVISIONING).stamped(approved=approved, provisioned=at), None
+
+
+def _located(task: CaptureTask, place: BlobPlace | None) -> CaptureTask:
+    """Every later command addresses the blob where Azure says that it is, not where it was asked for."""
+    if place is None:
+        return task
+    return task.having(
+        storage_account=place.account,
+        storage_container=place.container,
+        storage_blob_name=place.blob,
+        blob_located=True,
+    )
 
 
 def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: datetime) -> Next:
@@ -147,7 +119,7 @@ def _polled(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
     if event.status == "Stopped":
         plan = (*task.cleanup_plan, *commands.local_cleanup([task.download_path]))
         task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
-        return task, commands.download(task)
+        return task, _fetch(task)
     if event.status == "Error":
         named = ", ".join(event.errors) or "Azure names no cause"
         return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {named}")
@@ -176,6 +148,18 @@ def _timed_out_or_waiting(task: CaptureTask, at: datetime) -> Next:
 
 
 # --- downloading and analysing -----------------------------------------------------------------------------------
+
+
+def _fetch(task: CaptureTask) -> commands.ShellCommand:
+    return commands.download(task) if task.blob_located else commands.locate_blob(task)
+
+
+def _blob_located(task: CaptureTask, event: events.BlobLocated, _at: datetime) -> Next:
+    task = _located(task, event.place)
+    if task.blob_located:
+        local = tuple(step for step in task.cleanup_plan if not step.in_cloud)
+        task = task.having(cleanup_plan=(*commands.cloud_cleanup(task), *local))
+    return task, commands.download(task)
 
 
 def _downloaded(task: CaptureTask, event: events.Downloaded, _at: datetime) -> Next:
@@ -265,12 +249,11 @@ def _resumed(task: CaptureTask, _: events.Resumed, _at: datetime) -> Next:
     """The command whose answer this state waits for."""
     match task.state:
         case State.CREATED | State.DETECTING:
-            task = task if task.state is State.DETECTING else to(task, State.DETECTING)
-            return task, commands.detect(task)
+            return detecting.begin(task)
         case State.APPROVED | State.PROVISIONING | State.WAITING:
             return task, commands.poll(task)
         case State.DOWNLOADING:
-            return task, commands.download(task)
+            return task, _fetch(task)
         case State.ANALYZING:
             return task, commands.analyse(task)
         case _:
@@ -318,11 +301,11 @@ _RESTING = (
 )
 
 _HANDLERS: dict[tuple[State, type], _Handler] = {
-    (State.CREATED, events.Registered): _registered,
-    (State.DETECTING, events.TargetFound): _target_found,
-    (State.DETECTING, events.TargetUnusable): _target_unusable,
-    (State.DETECTING, events.StorageVerified): _storage_verified,
-    (State.DETECTING, events.StorageUnusable): _target_unusable,
+    (State.CREATED, events.Registered): detecting.registered,
+    (State.DETECTING, events.TargetFound): detecting.target_found,
+    (State.DETECTING, events.TargetUnusable): detecting.target_unusable,
+    (State.DETECTING, events.TargetMissing): detecting.target_missing,
+    (State.DETECTING, events.Checked): detecting.checked,
     (State.DETECTING, events.Denied): _creation_denied,
     (State.APPROVED, events.CaptureCreated): _created,
     (State.APPROVED, events.CreationFailed): _creation_failed,
@@ -334,6 +317,7 @@ _HANDLERS: dict[tuple[State, type], _Handler] = {
     (State.PROVISIONING, events.PollFailed): _poll_failed,
     (State.WAITING, events.Polled): _polled,
     (State.WAITING, events.PollFailed): _poll_failed,
+    (State.DOWNLOADING, events.BlobLocated): _blob_located,
     (State.DOWNLOADING, events.Downloaded): _downloaded,
     (State.DOWNLOADING, events.DownloadFailed): _download_failed,
     (State.DOWNLOADING, events.Denied): _download_denied,

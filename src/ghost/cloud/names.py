@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from ghost.errors import UsageError
 
@@ -18,8 +20,12 @@ CAPTURE_NAME_LIMIT = 80
 
 _SEGMENT = r"[A-Za-z0-9_(](?:[A-Za-z0-9_.()-]*[A-Za-z0-9_)-])?"
 _RESOURCE_ID = re.compile(
-    r"/subscriptions/(?P<subscription>[0-9A-Za-z-]{1,64})/resourceGroups/(?P<group>[^/]{1,90})"
+    r"/subscriptions/(?P<subscription>[0-9A-Za-z][0-9A-Za-z-]{0,63})/resourceGroups/(?P<group>[^/]{1,90})"
     rf"/providers/(?P<namespace>[A-Za-z][A-Za-z0-9.]{{1,99}})(?P<path>(?:/{_SEGMENT}/{_SEGMENT})+)",
+    re.IGNORECASE,
+)
+_INSTANCE_ID = re.compile(
+    r"(?P<set>/.+/Microsoft\.Compute/virtualMachineScaleSets/(?P<name>[^/]+))/virtualMachines/(?P<instance>[^/]+)",
     re.IGNORECASE,
 )
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
@@ -28,6 +34,8 @@ _CAPTURE_NAME = _RESOURCE_NAME
 _STORAGE_ACCOUNT = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,22}[a-z0-9])")
 _CONTAINER = re.compile(r"(?=.{3,63}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _LOCATION = re.compile(r"[a-z][a-z0-9]{1,39}")
+_BLOB = re.compile(r"(?=.{1,1024}\Z)[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_ENDPOINT = re.compile(r"https://[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?(?::[0-9]{1,5})?/(?:[a-z0-9]{3,24}/)?")
 # With anonymisation on, the shell gives placeholders and maps them back before it classifies a command.
 _PLACEHOLDER = re.compile(r"\[AZURE_RESOURCE_[0-9]{1,9}\]")
 _PREFIX = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,18}[A-Za-z0-9])?")
@@ -44,7 +52,21 @@ def is_location(text: str) -> bool:
 
 def is_resource_id(text: str) -> bool:
     match = _RESOURCE_ID.fullmatch(text)
-    return match is not None and len(text) <= 1024 and _is_group(match["group"])
+    return match is not None and len(text) <= 1024 and is_resource_group(match["group"])
+
+
+def is_blob_name(text: str) -> bool:
+    """A blob's path in its container, of the characters that Ghost and Azure give captures."""
+    return _BLOB.fullmatch(text) is not None and "/../" not in f"/{text}/" and "/./" not in f"/{text}/"
+
+
+def is_storage_endpoint(text: str) -> bool:
+    """Where an account serves its blobs: an https URL of a host, with the account as its path or without one."""
+    return _ENDPOINT.fullmatch(text) is not None
+
+
+def is_local_path(text: str) -> bool:
+    return text.startswith("/") and text.isprintable()
 
 
 def is_placeholder(text: str) -> bool:
@@ -61,7 +83,7 @@ def check_target(text: str) -> str:
 
 
 def check_resource_group(text: str) -> str:
-    if _is_group(text):
+    if is_resource_group(text):
         return text
     raise UsageError(
         f"resource_group {shown(text)} is no Azure resource group name (letters, digits, '_', '-', '.', "
@@ -69,8 +91,16 @@ def check_resource_group(text: str) -> str:
     )
 
 
+def is_storage_account(text: str) -> bool:
+    return _STORAGE_ACCOUNT.fullmatch(text) is not None
+
+
+def is_container(text: str) -> bool:
+    return _CONTAINER.fullmatch(text) is not None
+
+
 def check_storage_account(text: str) -> str:
-    if _STORAGE_ACCOUNT.fullmatch(text):
+    if is_storage_account(text):
         return text
     raise UsageError(
         f"storage_account {shown(text)} is no Azure storage account name (3 to 24 lower-case letters and digits)"
@@ -78,7 +108,7 @@ def check_storage_account(text: str) -> str:
 
 
 def check_container(text: str) -> str:
-    if _CONTAINER.fullmatch(text):
+    if is_container(text):
         return text
     raise UsageError(f"storage_container {shown(text)} is no container name (3 to 63 of a-z, 0-9 and single '-')")
 
@@ -93,6 +123,47 @@ def resource_group_of(target: str) -> str | None:
     """The resource group that a full resource id names."""
     match = _RESOURCE_ID.fullmatch(target)
     return match["group"] if match else None
+
+
+def subscription_of(target: str) -> str | None:
+    """The subscription that a full resource id names."""
+    match = _RESOURCE_ID.fullmatch(target)
+    return match["subscription"] if match else None
+
+
+@dataclass(frozen=True)
+class ScaleSetInstance:
+    scale_set_id: str
+    scale_set: str
+    instance: str
+
+
+def scale_set_instance(target: str) -> ScaleSetInstance | None:
+    """The scale set and the instance that a full resource id names; None where it names something else."""
+    match = _INSTANCE_ID.fullmatch(target) if is_resource_id(target) else None
+    return ScaleSetInstance(match["set"], match["name"], match["instance"]) if match else None
+
+
+@dataclass(frozen=True)
+class BlobPlace:
+    account: str
+    container: str
+    blob: str
+
+
+def blob_place(url: str) -> BlobPlace | None:
+    """Account, container and blob of a blob's URL, the account in the host's name or as the path's first segment.
+
+    None where it is no such URL, or holds what cannot stand in a command.
+    """
+    parts = urlsplit(url)
+    host, path = parts.hostname or "", [segment for segment in parts.path.split("/") if segment]
+    if parts.scheme != "https" or parts.query or parts.fragment or "@" in parts.netloc:
+        return None
+    account = host.partition(".")[0] if ".blob." in host else (path.pop(0) if path else "")
+    container, blob = (path[0], "/".join(path[1:])) if path else ("", "")
+    usable = _STORAGE_ACCOUNT.fullmatch(account) and _CONTAINER.fullmatch(container) and is_blob_name(blob)
+    return BlobPlace(account, container, blob) if usable else None
 
 
 def short_name(target: str) -> str:
@@ -129,7 +200,7 @@ def one_line(text: str, limit: int) -> str:
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def _is_group(text: str) -> bool:
+def is_resource_group(text: str) -> bool:
     return (
         1 <= len(text) <= 90
         and all(c.isalnum() or c in _GROUP_PUNCTUATION for c in text)

@@ -15,11 +15,12 @@ from typing import Any, Protocol
 from ghost.cloud import events, lifecycle, orphans, progress, responses
 from ghost.cloud.commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.events import Event
-from ghost.cloud.names import check_container, check_prefix, new_task_id
+from ghost.cloud.names import check_container, check_prefix, is_local_path, new_task_id, shown
 from ghost.cloud.registry import TaskRegistry
-from ghost.cloud.replies import Reply, event_of
-from ghost.cloud.requests import AUTH_MODES, CaptureRequest, RequestRefused, capture_request, required_text
+from ghost.cloud.replies import event_of
+from ghost.cloud.requests import AUTH_MODES, AuthMode, CaptureRequest, RequestRefused, capture_request, required_text
 from ghost.cloud.responses import CallTrace
+from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
 from ghost.errors import GhostError, RecordError, UsageError
 from ghost.records import Clock, Head, SystemClock, private_dir
@@ -49,7 +50,7 @@ class CloudOrchestrator:
         capture_name_prefix: str = "ghost",
         poll_burst_limit: float = 45,
         local_artifact_max_age_days: float = 7,
-        storage_auth_mode: str = "login",
+        storage_auth_mode: AuthMode = "login",
         announce: Callable[[str], None] | None = None,
     ) -> None:
         if storage_auth_mode not in AUTH_MODES:
@@ -63,6 +64,8 @@ class CloudOrchestrator:
         self._initial_poll_interval = initial_poll_interval
         self._max_poll_interval = max_poll_interval
         self._capture_dir = Path(local_capture_dir).absolute()
+        if not is_local_path(str(self._capture_dir)):
+            raise UsageError(f"local_capture_dir {shown(str(local_capture_dir))} holds characters that nobody can read")
         self._container = check_container(storage_container)
         self._prefix = check_prefix(capture_name_prefix)
         self._poll_burst_limit = min(poll_burst_limit, 45)
@@ -139,7 +142,9 @@ class CloudOrchestrator:
         tasks = [self._registry.save(task) for task in tasks]
         for task in tasks:
             self._announce(progress.new_task(task))
-        tasks = [self._run(task, events.Registered()) for task in tasks]
+        # Both ends of a path are made ready before either capture begins: their times should overlap.
+        ready = [self._until(Purpose.CREATE, task, events.Registered()) for task in tasks]
+        tasks = [self._carry_on(task, command) for task, command in ready]
         alive = next((task for task in tasks if task.active), tasks[0])
         return self._respond(alive)
 
@@ -160,6 +165,7 @@ class CloudOrchestrator:
             storage_blob_name=f"{task_id}.cap",
             storage_auth_mode=wanted.storage_auth_mode,
             duration_limit_seconds=wanted.duration_seconds,
+            size_limit_bytes=wanted.size_limit_bytes,
             capture_dir=str(self._capture_dir),
             max_polls=self._max_polls,
             timestamps=Timestamps(created=now),
@@ -241,18 +247,29 @@ class CloudOrchestrator:
 
     def _run(self, task: CaptureTask, event: Event) -> CaptureTask:
         """Feeds `event`, and what follows from it, to the state machine until it asks for nothing more."""
+        return self._until(None, task, event)[0]
+
+    def _carry_on(self, task: CaptureTask, command: ShellCommand | None) -> CaptureTask:
+        return task if command is None else self._run(*self._carry_out(task, command))
+
+    def _until(
+        self, purpose: Purpose | None, task: CaptureTask, event: Event
+    ) -> tuple[CaptureTask, ShellCommand | None]:
+        """As `_run`, but stops before a command for `purpose`, which it returns."""
         while True:
             before = task
             task, command = lifecycle.advance(before, event, self._clock.now())
             task = self._registry.save(task)
             for line in progress.moved(before, task):
                 self._announce(line)
+            if command is not None and command.purpose is purpose:
+                return task, command
             if command is not None:
                 task, event = self._carry_out(task, command)
                 continue
             following = lifecycle.follow_up(task)
             if following is None:
-                return task
+                return task, None
             event = following
 
     def _carry_out(self, task: CaptureTask, command: ShellCommand) -> tuple[CaptureTask, Event]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from ghost.cloud import commands
 from ghost.cloud.commands import ShellCommand
+from ghost.cloud.judgements import capture_names
 from ghost.cloud.names import is_capture_name, is_location
-from ghost.cloud.replies import Reply, capture_names, parse_json
+from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStatus, State
 
 ABANDONED = "abandoned_task"
@@ -113,12 +114,12 @@ class AzureScan:
 
 def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureScan:
     reply = execute(commands.list_watchers())
-    watchers = parse_json(reply.output) if reply.succeeded else None
+    watchers = reply.value
     if not isinstance(watchers, list):
         return AzureScan(warnings=(f"Azure was not searched for captures left behind: {reply.detail}",))
     captures: list[tuple[str, str]] = []
     warnings: list[str] = []
-    if any(not isinstance(watcher, dict) for watcher in watchers):
+    if reply.cut or any(not isinstance(watcher, dict) for watcher in watchers):
         warnings.append("the list of network watchers was cut: some regions were not searched")
     regions = {str(watcher.get("location")) for watcher in watchers if isinstance(watcher, dict)}
     for location in sorted(filter(is_location, regions)):

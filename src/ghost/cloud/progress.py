@@ -8,6 +8,7 @@ from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, State
 from ghost.records import elapsed
 
 _HEAD = "[Cloud Orchestrator] "
+_KINDS = {"vm": "VM", "vmss": "scale set instance"}
 _INDENT = "\n      "
 
 
@@ -27,14 +28,16 @@ def warning(text: str) -> str:
 def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
     """What to tell of one step from `before` to `after`."""
     lines: list[str] = []
-    if after.target_type == "vm" and before.target_type is None:
+    if after.target_type in _KINDS and before.target_type is None:
         lines.append(
             block(
-                "Target type: VM. Using Network Watcher packet capture.",
+                f"Target type: {_KINDS[after.target_type]}. Using Network Watcher packet capture.",
                 f"Capture duration: {after.duration_limit_seconds} seconds",
                 f"Storage: {after.storage_account}/{after.storage_container}",
             )
         )
+    if after.state is State.APPROVED and before.state is State.DETECTING:
+        lines.append(_preflight(after))
     if after.poll_count > before.poll_count:
         stopped = f" ({after.stop_reason})" if after.stop_reason else ""
         status = f"packetCaptureStatus = {after.capture_status}{stopped}"
@@ -53,6 +56,12 @@ def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
         if details is not None:
             lines.append(block(f"Task {after.task_id}: {after.state}", *details))
     return lines
+
+
+def _preflight(task: CaptureTask) -> str:
+    passed = sum(result.passed is True for result in task.preflight)
+    unsure = [f"Not checked: {result.check} ({result.detail})" for result in task.preflight if result.passed is None]
+    return block(f"Preflight: {passed} of {len(task.preflight)} checks passed, none failed", *unsure)
 
 
 def _details(task: CaptureTask) -> list[str] | None:

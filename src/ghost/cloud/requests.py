@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ghost.cloud.names import check_resource_group, check_storage_account, check_target, resource_group_of, shown
 from ghost.errors import UsageError
 
 DEFAULT_DURATION_SECONDS = 60
 MAX_DURATION_SECONDS = 300
-AUTH_MODES = ("login", "key")
+MIN_SIZE_BYTES, MAX_SIZE_BYTES = 65_536, 1_073_741_824
+AuthMode = Literal["login", "key"]
+AUTH_MODES = get_args(AuthMode)
 
 
 class RequestRefused(UsageError):  # noqa: N818  the caller's words are wrong; `code` says how
@@ -25,25 +27,27 @@ class CaptureRequest:
     """One, or the source and the destination of a path."""
     resource_group: str
     storage_account: str
-    storage_auth_mode: str
+    storage_auth_mode: AuthMode
     duration_seconds: int
+    size_limit_bytes: int | None
     investigation_context: str
 
     @property
     def parameters(self) -> dict[str, Any]:
-        return {
+        asked = {
             "duration_seconds": self.duration_seconds,
             "storage_account": self.storage_account,
             "resource_group": self.resource_group,
             "storage_auth_mode": self.storage_auth_mode,
         }
+        return asked if self.size_limit_bytes is None else {**asked, "size_limit_bytes": self.size_limit_bytes}
 
     def group_of(self, target: str) -> str:
         """A full resource id names its own group; a short name lies in the request's."""
         return resource_group_of(target) or self.resource_group
 
 
-def capture_request(request: dict[str, Any], default_auth_mode: str) -> CaptureRequest:
+def capture_request(request: dict[str, Any], default_auth_mode: AuthMode) -> CaptureRequest:
     """The checked request. Raises `RequestRefused`."""
     parameters = request.get("parameters")
     if parameters is None:
@@ -67,6 +71,7 @@ def capture_request(request: dict[str, Any], default_auth_mode: str) -> CaptureR
             storage_account=check_storage_account(account),
             storage_auth_mode=mode,
             duration_seconds=_duration(parameters.get("duration_seconds")),
+            size_limit_bytes=_size(parameters.get("size_limit_bytes")),
             investigation_context=_context(request.get("investigation_context")),
         )
     except RequestRefused:
@@ -89,16 +94,34 @@ def required_text(values: dict[str, Any], name: str) -> str:
 def _duration(value: object) -> int:
     if value is None:
         return DEFAULT_DURATION_SECONDS
-    if isinstance(value, float) and value.is_integer():  # models write 60.0 for an integer
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise RequestRefused("invalid_parameter", "duration_seconds must be a whole number of seconds")
+    value = _whole("duration_seconds", value, "seconds")
     if not 1 <= value <= MAX_DURATION_SECONDS:
         raise RequestRefused(
             "invalid_parameter",
             f"duration_seconds is {value}: a capture lasts 1 to {MAX_DURATION_SECONDS} seconds. "
             "Ask for a shorter one, or take several",
         )
+    return value
+
+
+def _size(value: object) -> int | None:
+    if value is None:
+        return None
+    value = _whole("size_limit_bytes", value, "bytes")
+    if not MIN_SIZE_BYTES <= value <= MAX_SIZE_BYTES:
+        raise RequestRefused(
+            "invalid_parameter",
+            f"size_limit_bytes is {value}: a capture may hold {MIN_SIZE_BYTES} to {MAX_SIZE_BYTES} bytes. "
+            "Ask within that, or leave it out for the largest",
+        )
+    return value
+
+
+def _whole(name: str, value: object, unit: str) -> int:
+    if isinstance(value, float) and value.is_integer():  # models write 60.0 for an integer
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RequestRefused("invalid_parameter", f"{name} must be a whole number of {unit}")
     return value
 
 

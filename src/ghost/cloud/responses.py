@@ -49,6 +49,9 @@ def task_response(task: CaptureTask, partner: CaptureTask | None, now: datetime,
         "capture_status": task.capture_status,
         "stop_reason": task.stop_reason,
         "capture_errors": list(task.capture_errors),
+        "local_pcap_bytes": task.local_pcap_bytes,
+        "local_pcap_sha256": task.local_pcap_sha256,
+        "preflight": [result.model_dump(mode="json") for result in task.preflight],
         "message": _message(task, partner),
     }
     if partner is not None:

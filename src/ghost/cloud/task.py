@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, field_serializer
 
-from ghost.cloud.names import is_capture_name, is_location
+from ghost.cloud.names import (
+    ScaleSetInstance,
+    is_blob_name,
+    is_capture_name,
+    is_container,
+    is_local_path,
+    is_location,
+    is_placeholder,
+    is_resource_group,
+    is_resource_id,
+    is_storage_account,
+    is_storage_endpoint,
+    scale_set_instance,
+    short_name,
+    subscription_of,
+)
+from ghost.cloud.preflight import Check
 from ghost.records import isoformat
 
 
@@ -78,6 +94,14 @@ def _matching(holds: Callable[[str], bool]) -> AfterValidator:
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 CaptureName = Annotated[str, _matching(is_capture_name)]
 Location = Annotated[str, _matching(is_location)]
+ResourceId = Annotated[str, _matching(lambda text: is_resource_id(text) or is_placeholder(text))]
+Endpoint = Annotated[str, _matching(is_storage_endpoint)]
+# An empty text stands for what a record of another tool leaves out.
+ResourceGroup = Annotated[str, _matching(lambda text: not text or is_resource_group(text))]
+StorageAccount = Annotated[str, _matching(lambda text: not text or is_storage_account(text))]
+Container = Annotated[str, _matching(lambda text: not text or is_container(text))]
+BlobName = Annotated[str, _matching(lambda text: not text or is_blob_name(text))]
+LocalPath = Annotated[str, _matching(lambda text: not text or is_local_path(text))]
 
 
 class CleanupStep(_Record):
@@ -95,6 +119,14 @@ class CleanupStep(_Record):
     @property
     def in_cloud(self) -> bool:
         return self.command.startswith("az ")
+
+
+class CheckResult(_Record):
+    """What a preflight check found; `passed` is None where it could not be made."""
+
+    check: Check
+    passed: bool | None
+    detail: str = ""
 
 
 class Timestamps(_Record):
@@ -124,17 +156,29 @@ class CaptureTask(_Record):
     mode: Mode = Mode.SINGLE_END
     investigation_context: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    resource_group: str = ""
+    resource_group: ResourceGroup = ""
+    target_id: ResourceId | None = None
+    """The id that Azure gives the target; `target` is what was asked for."""
+    network_interface: ResourceId | None = None
     location: Location | None = None
     """The target's region: what every later packet-capture command is addressed with."""
     azure_operation_id: CaptureName | None = None
-    storage_account: str = ""
-    storage_container: str = "captures"
-    storage_blob_name: str = ""
-    storage_auth_mode: str = "login"
+    storage_account: StorageAccount = ""
+    storage_account_id: ResourceId | None = None
+    storage_endpoint: Endpoint | None = None
+    storage_is_private: bool = False
+    """The account has a private endpoint."""
+    storage_container: Container = "captures"
+    storage_blob_name: BlobName = ""
+    blob_located: bool = False
+    """Container and blob are those that Azure named as the capture's `storagePath`."""
+    storage_auth_mode: Literal["login", "key"] = "login"
     duration_limit_seconds: int = 60
-    capture_dir: str = ""
-    local_pcap_path: str | None = None
+    size_limit_bytes: int | None = None
+    """None is Azure's own limit, 1 GiB."""
+    preflight: tuple[CheckResult, ...] = ()
+    capture_dir: LocalPath = ""
+    local_pcap_path: LocalPath | None = None
     local_pcap_bytes: int | None = None
     local_pcap_sha256: str | None = None
     semantic_json_path: str | None = None
@@ -144,7 +188,7 @@ class CaptureTask(_Record):
     """Every file the analysis writes: what `include_artifacts` removes."""
     paired_task_id: str | None = None
     pair_role: str | None = None
-    compare_with: str | None = None
+    compare_with: LocalPath | None = None
     """The other end's capture file, while and after the two are compared."""
     cleanup_plan: tuple[CleanupStep, ...] = ()
     cleanup_status: CleanupStatus | None = None
@@ -167,6 +211,19 @@ class CaptureTask(_Record):
     @property
     def active(self) -> bool:
         return self.outcome is None
+
+    @property
+    def subscription(self) -> str | None:
+        """That of a target which was named by its full id; None is the one that az works in."""
+        return subscription_of(self.target)
+
+    @property
+    def target_name(self) -> str:
+        return short_name(self.target)
+
+    @property
+    def instance(self) -> ScaleSetInstance | None:
+        return scale_set_instance(self.target_id or self.target)
 
     @property
     def capture_name(self) -> str:

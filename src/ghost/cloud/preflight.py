@@ -1,0 +1,88 @@
+"""What is read before a capture is created: the checks as data, and the command of each.
+
+A check passes, fails, or could not be made. One that fails ends the task before anything exists, with its remedy; one
+that could not be made does so only where it is required: of the others Azure itself is asked, by the creation.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ghost.errors import GhostError
+
+
+class Check(StrEnum):
+    MACHINE = "machine"
+    CAPTURES = "captures"
+    ACCOUNT = "account"
+    STORAGE = "storage"
+    ROUTES = "routes"
+    GATES = "gates"
+
+
+@dataclass(frozen=True)
+class CheckCommand:
+    """One row of the table: the words of a command, some of them `$names` of what is known of the task."""
+
+    check: Check
+    words: tuple[str, ...]
+    why: str
+    target_types: frozenset[str]
+    required: bool = False
+    in_subscription: bool = False
+
+    def filled(self, known: Mapping[str, str | None]) -> list[str] | str:
+        """The argument list, or the name of what is not known."""
+        words: list[str] = []
+        for word in self.words:
+            if not word.startswith("$"):
+                words.append(word)
+                continue
+            value = known.get(word[1:])
+            if not value:
+                return word[1:].replace("_", " ")
+            words.append(value)
+        subscription = known.get("subscription")
+        return [*words, "--subscription", subscription] if self.in_subscription and subscription else words
+
+
+@cache
+def checks() -> tuple[CheckCommand, ...]:
+    """The table, in the order in which the checks are made."""
+    content = tomllib.loads(files("ghost.cloud").joinpath("preflight.toml").read_text(encoding="utf-8"))
+    return tuple(_row(row) for row in content["checks"])
+
+
+def of_target(target_type: str | None) -> tuple[CheckCommand, ...]:
+    return tuple(row for row in checks() if target_type in row.target_types)
+
+
+def after(check: Check | None, target_type: str | None) -> tuple[CheckCommand, ...]:
+    """The checks still to be made when `check` has been; all of them for None."""
+    rows = of_target(target_type)
+    made = [row.check for row in rows]
+    return rows if check is None else rows[made.index(check) + 1 :]
+
+
+def required(check: Check) -> bool:
+    return any(row.required for row in checks() if row.check is check)
+
+
+def _row(row: Mapping[str, Any]) -> CheckCommand:
+    unknown = set(row) - {"name", "target_types", "words", "why", "required", "in_subscription"}
+    if unknown:
+        raise GhostError(f"preflight.toml: a check has unknown fields {', '.join(sorted(unknown))}")
+    return CheckCommand(
+        check=Check(row["name"]),
+        words=tuple(row["words"]),
+        why=row["why"],
+        target_types=frozenset(row.get("target_types", ("vm", "vmss"))),
+        required=row.get("required", False),
+        in_subscription=row.get("in_subscription", False),
+    )

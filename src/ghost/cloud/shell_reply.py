@@ -1,0 +1,115 @@
+"""What the shell answered, reduced to the fields that the orchestrator acts on."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.cloud.names import one_line
+
+_DETAIL_LIMIT = 500
+_PROGRAM_MISSING = 127
+_CUT = re.compile(r"\[truncated: showing \d+ of \d+ items\]")
+
+# Azure's and rm's words for "it is not there". A subscription that cannot be found says nothing about a resource in it.
+_ABSENT = re.compile(
+    r"\b\w*NotFound\b|\bwas not found\b|\bcould not be found\b|\bnot found\b|\bdoes not exist\b|\bNo such file\b",
+    re.IGNORECASE,
+)
+_OTHER_ABSENCE = re.compile(
+    r"SubscriptionNotFound|InvalidSubscription|\bsubscription\b[^/\n]{0,80}(not|n't)\b|\btenant\b|command not found|"
+    r"Failed to resolve|Name or service not known",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The fields of a shell response that the orchestrator acts on."""
+
+    status: str
+    output: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    error: str | None = None
+    action: str | None = None
+    denial_reason: str | None = None
+    audit_id: str | None = None
+    cut: bool = False
+    """The shell showed only a part of the output: what is not in it may still be there."""
+
+    @classmethod
+    def of(cls, response: dict[str, Any]) -> Reply:
+        exit_code = response.get("exit_code")
+        metadata = response.get("output_metadata")
+        output = str(response.get("output") or "")
+        return cls(
+            status=str(response.get("status") or "error"),
+            output=output,
+            stderr=str(response.get("stderr") or ""),
+            exit_code=exit_code if isinstance(exit_code, int) else None,
+            error=line(response.get("error")),
+            action=text(response.get("action")),
+            denial_reason=line(response.get("denial_reason")),
+            audit_id=text(response.get("audit_id")),
+            cut=(isinstance(metadata, dict) and metadata.get("truncation_applied") is True)
+            or bool(_CUT.search(output)),
+        )
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == "completed" and self.exit_code == 0
+
+    @property
+    def denied(self) -> bool:
+        return self.status == "denied"
+
+    @property
+    def user_denied(self) -> bool:
+        """A person refused; a prompt that nobody answered is no refusal."""
+        return self.denied and self.action != "user_abandoned"
+
+    @property
+    def absent(self) -> bool:
+        """The program ran and said that what it was asked for does not exist."""
+        if self.status != "completed" or self.exit_code in (0, None, _PROGRAM_MISSING):
+            return False
+        return _OTHER_ABSENCE.search(self.stderr) is None and _ABSENT.search(self.stderr) is not None
+
+    @property
+    def detail(self) -> str:
+        """Why it failed, in one line: the error of the program, else of the shell."""
+        said = one_line(_last_words(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
+        if self.error:
+            return f"{self.error}: {said}" if said else self.error
+        if self.denied:
+            return "not approved" + (f": {self.denial_reason}" if self.denial_reason else "")
+        return said or f"exit status {self.exit_code} and no message"
+
+    @property
+    def value(self) -> Any:
+        """The JSON of a command that succeeded; None where there is none."""
+        return parse_json(self.output) if self.succeeded else None
+
+
+def parse_json(written: str) -> Any:
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        return None
+
+
+def text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def line(value: object) -> str | None:
+    return one_line(value, _DETAIL_LIMIT) or None if isinstance(value, str) else None
+
+
+def _last_words(said: str) -> str:
+    """What az says after `ERROR:`; of another program, whose progress may come before it, the last line."""
+    _, marker, message = said.rpartition("ERROR:")
+    return message if marker else said.rpartition("\n")[2]

@@ -1,0 +1,127 @@
+"""Whether a VM's packets get to a storage account, by its effective routes and security groups.
+
+The account's address is not known here: it is some public address on port 443. So an answer has three values. True or
+False hold for every public address; None says that it depends on which one it is, or on a device that Azure does not
+show, and names what it depends on.
+
+https://learn.microsoft.com/azure/network-watcher/packet-capture-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network, ip_network
+
+from ghost.net import HOST_ADDRESS, Flow, Network, Route, SecurityGroup, SecurityRule, ServiceTags, evaluate_gates
+
+STORAGE_PORT = 443
+
+# Stand for "the VM" and "some public address". Whatever rule or route singles out certain public addresses is taken
+# out before these are looked up, so which public address it is plays no part.
+_THE_VM, _SOME_PUBLIC_ADDRESS = "10.0.0.4", "20.0.0.1"
+_PRIVATE = "10.255.255.255/32"
+_HOST = ip_network(f"{HOST_ADDRESS}/32")
+_CARRIES = {"internet": True, "virtualnetworkserviceendpoint": True, "none": False}
+
+
+@dataclass(frozen=True)
+class Way:
+    """`open` as the module says; `because` names what decided, or what it depends on."""
+
+    open: bool | None
+    because: str
+
+
+def by_routes(routes: Iterable[Route]) -> Way:
+    """Takes the active effective routes of the VM's interface."""
+    public = [(route, network) for route in routes if (network := _public(route.prefix)) is not None]
+    if not public:
+        return Way(None, "no active route to a public address was shown")
+    general = [route for route, network in public if network.prefixlen == 0]
+    chosen = [min(general, key=_precedence)] if general else []
+    special = [route for route, network in public if network.prefixlen > 0]
+    known = {_carries(route) for route in (*chosen, *special)} if chosen else {None}
+    if known == {True}:
+        return Way(True, str(chosen[0]))
+    if known == {False}:
+        return Way(False, f"the route {chosen[0]} drops what goes to public addresses")
+    if not chosen:
+        return Way(None, "there is no default route, only routes to some public addresses: " + _named(special))
+    unsure = [route for route in (*chosen, *special) if _carries(route) is not True]
+    return Way(None, "it depends on " + _named(unsure))
+
+
+def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> Way:
+    """Takes the effective groups of the VM's interface; `location` is the account's region, where it is known."""
+    asked = [replace(group, rules=tuple(_of_public_addresses(rule) for rule in group.rules)) for group in groups]
+    flow = Flow("Tcp", _THE_VM, None, _SOME_PUBLIC_ADDRESS, STORAGE_PORT)
+    verdict = evaluate_gates(asked, flow, "Outbound", _tags(location))
+    if verdict.certain:
+        return Way(verdict.allowed, _told(verdict.rule, verdict.group))
+    first = next(rule for gate in verdict.gates for rule in gate.undecided)
+    gate = next(gate for gate in verdict.gates if first in gate.undecided)
+    return Way(None, f"it depends on {_told(first, gate.group)}")
+
+
+def _public(prefix: str) -> Network | None:
+    try:
+        network = ip_network(prefix, strict=False)
+    except ValueError:
+        return None  # hidden, or no prefix: Azure hides none that is public
+    if not isinstance(network, IPv4Network) or network == _HOST:
+        return None  # storage accounts are reached by IPv4
+    return network if network.prefixlen < 8 or network.is_global else None
+
+
+def _precedence(route: Route) -> int:
+    return {"user": 0, "virtualnetworkgateway": 1}.get(route.source.casefold(), 2)
+
+
+def _carries(route: Route) -> bool | None:
+    return _CARRIES.get(route.next_hop_type.casefold())
+
+
+def _named(routes: list[Route]) -> str:
+    return "; ".join(map(str, routes[:3])) + (f" and {len(routes) - 3} more" if len(routes) > 3 else "")
+
+
+def _of_public_addresses(rule: SecurityRule) -> SecurityRule:
+    """The rule as it reads where the other end is some public address and the source is this VM."""
+    return replace(
+        rule,
+        source_prefixes=tuple(_as_source(prefix) for prefix in rule.source_prefixes),
+        destination_prefixes=tuple(_as_destination(prefix) for prefix in rule.destination_prefixes),
+    )
+
+
+def _as_source(prefix: str) -> str:
+    """The VM's own address was not read, so a rule for certain addresses may be for it or not."""
+    return "*" if prefix.casefold() in ("*", "0.0.0.0/0", "virtualnetwork") else f"source {prefix}"
+
+
+def _as_destination(prefix: str) -> str:
+    try:
+        network = ip_network(prefix, strict=False)
+    except ValueError:
+        return _PRIVATE if prefix.startswith("[") else prefix  # a hidden prefix is a private one; else a tag
+    if network.prefixlen == 0:
+        return "*"
+    return f"certain public addresses {prefix}" if _public(prefix) is not None else _PRIVATE
+
+
+def _tags(location: str | None) -> ServiceTags:
+    """What is known to hold a storage account's address: the tags for storage, everywhere and in its region.
+
+    VirtualNetwork holds private addresses here; what else it holds stands among the rule's expanded prefixes.
+    """
+    own = f"{_SOME_PUBLIC_ADDRESS}/32"
+    names = ["Storage", "AzureCloud", *([f"Storage.{location}", f"AzureCloud.{location}"] if location else [])]
+    return ServiceTags((_PRIVATE,), dict.fromkeys(names, (own,)))
+
+
+def _told(rule: SecurityRule | None, group: SecurityGroup | None) -> str:
+    if rule is None or group is None:
+        return "no network security group is associated"
+    where = group.name.rsplit("/", 1)[-1] or "unnamed"
+    return f"rule {rule.name} (priority {rule.priority}, {rule.access}) of the group {where} at the {group.association}"
