@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.cloud.registry import TaskRegistry
+from ghost.cloud.registry_lines import Reading, UnreadTask, read_tasks
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Outcome, State
-from ghost.records import verify
+from ghost.records import ChainedLog, verify
 
 # As other tools and earlier versions write it: no field beyond the published ones.
 PUBLISHED = {
@@ -171,3 +172,69 @@ def test_no_corrupt_line_hides_a_good_one_or_stops_the_next_write(lines: list[by
         new = again.get("ghost_new")
         assert new is not None
         assert {t.task_id for t in registry.all()} == {t.task_id for t in again.all()}
+
+
+# --- lines that wait until someone asks --------------------------------------------------------------------------
+
+
+def a_long_file(directory: Path, count: int = 5) -> Path:
+    registry, _ = open_registry(directory)
+    for number in range(count):
+        task = registry.save(a_task(f"ghost_{number}").having(outcome=Outcome.COMPLETED, target=f"vm-{number}"))
+        registry.save(task.having(state=State.DONE))
+    return registry.path
+
+
+def test_settled_tasks_are_not_read_until_they_are_asked_for(tmp_path: Path) -> None:
+    path = a_long_file(tmp_path)
+    found = list(read_tasks(path, Reading()))
+    assert [isinstance(task, UnreadTask) for task in found] == [True] * 9 + [False]
+    registry, warnings = open_registry(tmp_path, "s2")
+    assert (registry.unsettled(), warnings) == ([], [])
+    task = registry.get("ghost_2")
+    assert task is not None
+    assert (task.state, task.target, task.revision) == (State.DONE, "vm-2", 2)
+    assert registry.holds("GHOST_3")
+
+
+def test_what_is_read_later_is_what_would_have_been_read_at_once(tmp_path: Path) -> None:
+    path = a_long_file(tmp_path)
+    at_once = list(read_tasks(path, Reading(), at_once=True))
+    later = [task.read() if isinstance(task, UnreadTask) else task for task in read_tasks(path, Reading())]
+    assert later == at_once
+
+
+@pytest.mark.parametrize("line", range(10))
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [(b'"target": "vm-', b'"target": 5, "x": "'), (b'"state": "', b'"state": "NO_'), (b"{", b"["), (b"}\n", b"\n")],
+)
+def test_a_changed_line_hides_no_other_line_and_is_never_trusted(
+    tmp_path: Path, line: int, was: bytes, becomes: bytes
+) -> None:
+    path = a_long_file(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[line] = becomes.join(lines[line].split(was, 1)) if was != b"}\n" else lines[line][:-2] + b"\n"
+    path.write_bytes(b"".join(lines))
+    registry, warnings = open_registry(tmp_path, "s2")
+    states = {task.task_id: task.state for task in registry.all()}
+    assert len(states) == 5
+    assert len(warnings) == 1
+    changed = f"ghost_{line // 2}"
+    assert states.pop(changed) is (State.WAITING if line % 2 else State.DONE)
+    assert set(states.values()) == {State.DONE}
+
+
+def test_a_whole_chain_of_what_is_no_task_gives_way_to_the_last_record_that_is_one(tmp_path: Path) -> None:
+    """Another version may write records that this one cannot use; their chain is sound."""
+    registry, _ = open_registry(tmp_path)
+    task = registry.save(a_task())
+    log = ChainedLog(registry.path)
+    record = task.having(revision=2).model_dump(mode="json")
+    for number in (2, 3):
+        log.append({**record, "poll_count": "many", "revision": number})
+    log.append({**record, "task_id": "ghost_b"})
+    again, warnings = open_registry(tmp_path, "s2")
+    assert again.get("ghost_a") == task
+    assert {t.task_id for t in again.all()} == {"ghost_a", "ghost_b"}
+    assert any("2 records skipped" in warning for warning in warnings)

@@ -75,7 +75,7 @@ class CloudOrchestrator:
         self._trace = CallTrace()
         self._registry = TaskRegistry(Path(task_dir), session_id, self._warn)
         scan = orphans.scan_azure(self._execute, self._prefix)
-        self._untracked = orphans.untracked(scan, self._registry.all())
+        self._untracked = orphans.untracked(scan, self._registry.unsettled())
         self._scan_warnings = scan.warnings
         self._scan_audit_ids = self._trace.audit_ids
         for warning in scan.warnings:
@@ -232,14 +232,14 @@ class CloudOrchestrator:
         return self._respond(self._run(task, events.CleanupRequested(include_artifacts)))
 
     def _list_tasks(self) -> dict[str, Any]:
-        known, now = self._registry.all(), self._clock.now()
+        now = self._clock.now()
         found = [
-            *orphans.in_registry(known, self._session_id, now),
+            *orphans.in_registry(self._registry.unsettled(), self._session_id, now),
             *self._untracked,
             *orphans.stale_files(self._capture_dir, self._prefix, now, self._max_age_days),
         ]
         self._trace.audit_ids += self._scan_audit_ids
-        own = [task for task in known if task.session_id == self._session_id]
+        own = self._registry.of_session(self._session_id)
         rows = [orphan.as_dict() for orphan in found]
         return responses.list_response(own, rows, self._scan_warnings, now, self._trace)
 

@@ -4,7 +4,15 @@ It knows nothing of what a record means. Files are made 0600, directories 0700.
 """
 
 from ghost.records.atomic import private_dir, read_json, write_json, write_text
-from ghost.records.chain import ChainedLog, Head, Verification, read_records, read_valid_records, verify
+from ghost.records.chain import (
+    ChainedLog,
+    Head,
+    Verification,
+    read_lines,
+    read_records,
+    read_valid_records,
+    verify,
+)
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
 from ghost.records.ids import new_session_id, valid_session_id
 from ghost.records.lock import is_locked, workspace_lock
@@ -21,6 +29,7 @@ __all__ = [
     "new_session_id",
     "private_dir",
     "read_json",
+    "read_lines",
     "read_records",
     "read_valid_records",
     "valid_session_id",

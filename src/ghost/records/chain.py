@@ -87,7 +87,7 @@ class ChainedLog:
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
     """The records in `path`, oldest first. Raises `ChainError` at the first line that is no JSON object."""
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         record = _parse(line)
         if record is None:
             raise ChainError(f"{path} line {number} is no JSON object: the file was changed or cut")
@@ -98,7 +98,7 @@ def read_valid_records(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
     """The records that can be read, and the numbers of the lines that cannot (from 1)."""
     records: list[dict[str, Any]] = []
     broken: list[int] = []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         record = _parse(line)
         if record is None:
             broken.append(number)
@@ -134,7 +134,7 @@ def verify(path: Path, expected: Head | None) -> Verification:
             return Verification(path, Head(), [], ["no record was written"])
         return Verification(path, Head(), [f"{path} does not exist"], [])
     count, previous, at_expected = 0, GENESIS, GENESIS
-    for line in _lines(path):
+    for line in read_lines(path):
         count += 1
         record = _parse(line)
         if record is None:
@@ -157,7 +157,8 @@ def verify(path: Path, expected: Head | None) -> Verification:
     return Verification(path, Head(count, previous), errors, notes)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of `path` as they stand, without their line feeds; none where there is no file."""
     try:
         with open_regular(path) as file:
             for line in file:
@@ -178,7 +179,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 def _head_of_file(path: Path) -> Head:
     count, last = 0, b""
-    for line in _lines(path):
+    for line in read_lines(path):
         count, last = count + 1, line
     return Head(count, hashlib.sha256(last).hexdigest()) if count else Head()
 
