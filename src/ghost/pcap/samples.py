@@ -21,6 +21,7 @@ _BUCKETS = 2400
 """1.02 ** 2400 ns is over 10^20."""
 _COMPACT_AT = 1_000_000
 _AT_ONCE = 1 << 18
+_FIRST_ROOM = 1024
 _SHORT = 0xFFFFFFFF
 _KEY_SHIFT = np.uint64(32)
 
@@ -81,10 +82,9 @@ class Samples:
     """
 
     def __init__(self) -> None:
-        self._packed: list[NDArray[np.uint64]] = []
-        self._long: list[Array] = []  # pairs of key and value
+        self._packed = np.empty(_FIRST_ROOM, np.uint64)
         self._held = 0
-        self._limit = _COMPACT_AT
+        self._long: list[Array] = []  # pairs of key and value
         self._histograms: dict[int, Histogram] = {}
         self._ordered = True
 
@@ -94,8 +94,7 @@ class Samples:
         if not short.all():
             self._long.append(np.stack([keys[~short], values[~short]], axis=1).astype(np.int64))
             keys, values = keys[short], values[short]
-        self._packed.append((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
-        self._take_in(len(keys))
+        self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
     def merge(self, other: Samples, key_of: Array | None = None) -> None:
         """Add the samples of another part, whose keys mean `key_of[key]` here."""
@@ -103,32 +102,36 @@ class Samples:
         keys, values = _keys(short), _values(short)
         if key_of is not None:
             keys, long = key_of[keys], np.stack([key_of[long[:, 0]], long[:, 1]], axis=1)
-        self._packed.append((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
         self._long.append(long)
         for key, histogram in other._histograms.items():
             self._histograms.setdefault(key if key_of is None else int(key_of[key]), Histogram()).merge(histogram)
-        self._take_in(len(short))
+        self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
-    def _take_in(self, count: int) -> None:
-        self._held += count
+    def _take_in(self, packed: NDArray[np.uint64]) -> None:
         self._ordered = False
-        if self._held > self._limit:
-            self._spill()
-            self._limit = max(_COMPACT_AT, 2 * self._held)
+        if self._held + len(packed) > len(self._packed):
+            if self._held >= _COMPACT_AT:
+                self._spill()
+            self._make_room(len(packed))
+        self._packed[self._held : self._held + len(packed)] = packed
+        self._held += len(packed)
+
+    def _make_room(self, count: int) -> None:
+        """For so many more; for half as much again where what is held takes most of it, so that few spills follow."""
+        if self._held + count > len(self._packed) // 4 * 3:
+            grown = np.empty(max(self._held + count, len(self._packed) // 2 * 3), np.uint64)
+            grown[: self._held] = self._packed[: self._held]
+            self._packed = grown
 
     def _spill(self) -> None:
         """Move what has outgrown exactness to histograms."""
         short, long = self._columns()
-        keys = _keys(short)
-        if not len(keys):
-            return
-        starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-        names, counts = keys[starts], np.diff(np.r_[starts, len(keys)])
-        del keys
+        starts = _starts(short)
+        names, counts = _keys(short[starts]), np.diff(np.r_[starts, len(short)])
         known = np.fromiter(self._histograms, np.int64)
-        grown = (counts > EXACT) | np.isin(names, known)
-        if not grown.any():
-            return
+        grown = np.flatnonzero((counts > EXACT) | np.isin(names, known))
+        kept = 0  # what stays moves to the front, over what has gone
+        begin = 0
         for key, start, count in zip(
             names[grown].tolist(), starts[grown].tolist(), counts[grown].tolist(), strict=True
         ):
@@ -137,25 +140,20 @@ class Samples:
             mine = long[:, 0] == key
             histogram.add(long[mine, 1])
             long = long[~mine]
-        self._packed, self._long = [short[np.repeat(~grown, counts)]], [long]
-        self._held = len(self._packed[0])
+            kept = _moved(short, begin, start, kept)
+            begin = start + count
+        self._held = _moved(short, begin, len(short), kept)
+        self._long = [long]
 
     def _columns(self) -> tuple[NDArray[np.uint64], Array]:
         """All samples that no histogram has taken, in order of key and value; the long ones apart."""
+        short = self._packed[: self._held]
         if not self._ordered:
-            short = np.empty(sum(map(len, self._packed)), np.uint64)
-            stop = len(short)
-            while self._packed:  # each part goes as soon as it is copied: the two are never held at once
-                part = self._packed.pop()
-                short[stop - len(part) : stop] = part
-                stop -= len(part)
             short.sort()
             long = np.concatenate(self._long) if self._long else np.zeros((0, 2), np.int64)
-            self._packed, self._long = [short], [long[np.lexsort((long[:, 1], long[:, 0]))]]
+            self._long = [long[np.lexsort((long[:, 1], long[:, 0]))]]
             self._ordered = True
-        if not self._packed:
-            return np.zeros(0, np.uint64), np.zeros((0, 2), np.int64)
-        return self._packed[0], self._long[0]
+        return short, self._long[0] if self._long else np.zeros((0, 2), np.int64)
 
     def _of_key(self, key: int) -> Array:
         """In order."""
@@ -216,6 +214,24 @@ def _of_ordered(packed: NDArray[np.uint64]) -> Statistics | None:
     places = (0, math.ceil(count / 2) - 1, math.ceil(95 / 100 * count) - 1, count - 1)
     low, middle, high, top = (round((int(packed[place]) & _SHORT) / 1e6, 6) for place in places)
     return Statistics(count, low, middle, high, top)
+
+
+def _starts(ordered: NDArray[np.uint64]) -> Array:
+    """Where each key begins."""
+    found = [np.zeros(min(len(ordered), 1), np.int64)]
+    for begin in range(1, len(ordered), _AT_ONCE):  # a part at a time: each step makes a copy
+        keys = ordered[begin - 1 : begin + _AT_ONCE] >> _KEY_SHIFT
+        found.append(np.flatnonzero(keys[1:] != keys[:-1]) + begin)
+    return np.concatenate(found)
+
+
+def _moved(packed: NDArray[np.uint64], begin: int, stop: int, to: int) -> int:
+    """Move a stretch to a place before it; returns the place behind it."""
+    for start in range(begin, stop, _AT_ONCE):
+        part = packed[start : min(start + _AT_ONCE, stop)]
+        packed[to : to + len(part)] = part
+        to += len(part)
+    return to
 
 
 def _keys(packed: NDArray[np.uint64]) -> Array:
