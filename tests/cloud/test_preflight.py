@@ -1,0 +1,214 @@
+"""What is read before a capture is created: each failure is told with its remedy, and nothing is created."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghost.cloud import preflight
+from ghost.cloud.judgements import judge
+from ghost.cloud.names import is_placeholder
+from ghost.cloud.preflight import Check
+from ghost.cloud.shell_reply import Reply
+from ghost.cloud.task import CaptureTask, State
+from ghost.shell import classify
+
+from .conftest import MakeDesk
+from .preflight_answers import FAILURES, PASSES, UNKNOWNS, account, gates, machine, routes
+from .scripted import (
+    ACCOUNT_ID,
+    DEFAULT_RULES,
+    NIC_ID,
+    VM,
+    VM_ID,
+    group,
+    ran,
+    route,
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "check", "wrong", "remedy"), [row[1:] for row in FAILURES], ids=[r[0] for r in FAILURES]
+)
+def test_a_failed_check_says_what_is_wrong_and_what_to_do_and_creates_nothing(
+    desk: MakeDesk, answer: tuple[str, Any], check: Check, wrong: str, remedy: str
+) -> None:
+    d = desk(answer)
+    response = d.capture()
+    assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
+    assert wrong in response["error_detail"]
+    assert remedy in response["error_detail"]
+    assert response["preflight"][-1]["check"] == check
+    assert response["preflight"][-1]["passed"] is not True
+    assert not d.shell.matching(" create | delete ")
+    assert d.records()[-1]["cleanup_plan"] == []
+
+
+@pytest.mark.parametrize(("answer", "check", "why"), [row[1:] for row in UNKNOWNS], ids=[row[0] for row in UNKNOWNS])
+def test_a_check_that_could_not_be_made_is_said_and_the_capture_goes_on(
+    desk: MakeDesk, answer: tuple[str, Any], check: Check, why: str
+) -> None:
+    d = desk(answer)
+    response = d.capture()
+    assert (response["status"], response["state"]) == ("task_pending", "PROVISIONING")
+    found = {row["check"]: row for row in response["preflight"]}
+    assert found[check]["passed"] is None
+    assert why in found[check]["detail"]
+    assert any(f"Not checked: {check}" in line for line in d.said)
+    assert len(d.shell.matching(" create ")) == 1
+
+
+@pytest.mark.parametrize(("answer", "check"), [row[1:] for row in PASSES], ids=[row[0] for row in PASSES])
+def test_a_check_that_passes_says_nothing(desk: MakeDesk, answer: tuple[str, Any], check: Check) -> None:
+    d = desk(answer)
+    response = d.capture()
+    assert {row["check"]: row["passed"] for row in response["preflight"]}[check] is True
+    assert "[Cloud Orchestrator] Preflight: 6 of 6 checks passed, none failed" in d.said
+
+
+def test_behind_a_private_endpoint_the_way_of_others_is_no_failure(desk: MakeDesk) -> None:
+    d = desk(account(privateEndpoints=["x"]), gates(group(DENY_ALL)), routes(route("0.0.0.0/0", "None", "User", "x")))
+    response = d.capture()
+    assert response["status"] == "task_pending"
+    unsure = {row["check"] for row in response["preflight"] if row["passed"] is None}
+    assert unsure == {"routes", "gates"}
+
+
+def test_without_an_interface_the_way_is_not_checked(desk: MakeDesk) -> None:
+    d = desk(machine(interfaces=[{"id": "nic; rm -rf /"}, {"id": 5}, "x"]))
+    response = d.capture()
+    assert response["status"] == "task_pending"
+    assert not d.shell.matching("az network nic")
+    assert {r["detail"] for r in response["preflight"] if r["passed"] is None} == {"the network interface is not known"}
+
+
+def test_the_primary_interface_is_asked(desk: MakeDesk) -> None:
+    d = desk(machine(interfaces=[{"id": f"{NIC_ID}-2", "primary": False}, {"id": NIC_ID, "primary": True}]))
+    d.capture()
+    assert {c.split(" --ids ")[1].split()[0] for c in d.shell.matching("az network nic")} == {NIC_ID}
+
+
+def test_hidden_ids_stand_in_commands_as_they_were_given(desk: MakeDesk) -> None:
+    """Under anonymisation the shell gives placeholders and takes them back."""
+    found = [{"id": "[AZURE_RESOURCE_1]", "type": VM, "location": "eastus"}]
+    d = desk(
+        ("az resource", ran(found)),
+        machine(interfaces=[{"id": "[AZURE_RESOURCE_2]", "primary": True}]),
+        account(id="[AZURE_RESOURCE_3]"),
+    )
+    assert d.capture()["state"] == "PROVISIONING"
+    words = [word for command in d.shell.commands for word in shlex.split(command) if is_placeholder(word)]
+    assert words == [f"[AZURE_RESOURCE_{n}]" for n in (1, 2, 2, 3)]
+
+
+def test_a_creation_names_the_account_as_it_is_known_by_then(desk: MakeDesk) -> None:
+    elsewhere = ACCOUNT_ID.replace("prod-rg", "storage-rg")
+    d = desk(account(id=elsewhere, endpoint="https://forensics.z6.blob.storage.azure.net/"))
+    d.capture()
+    (create,) = d.shell.matching(" create ")
+    assert (
+        f"--storage-account {elsewhere} --storage-path https://forensics.z6.blob.storage.azure.net/captures/" in create
+    )
+    d = desk(account(id="no id", endpoint="http://x/; rm"))
+    d.restarted("s2")
+    d.capture()
+    (create,) = d.shell.matching(" create ")
+    assert "--storage-account forensics --storage-path https://forensics.blob.core.windows.net/captures/" in create
+
+
+# --- the table itself --------------------------------------------------------------------------------------------
+
+VALUES = {
+    "target_id": VM_ID,
+    "network_interface": NIC_ID,
+    "resource_group": "prod-rg",
+    "scale_set": "web-set",
+    "instance": "3",
+    "location": "eastus",
+    "storage_account": "forensics",
+    "storage_container": "captures",
+    "storage_auth_mode": "login",
+    "subscription": "3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211",
+}
+
+
+@pytest.mark.parametrize("row", preflight.checks(), ids=lambda row: f"{row.check} {'/'.join(sorted(row.target_types))}")
+def test_every_check_only_reads_and_asks_nobody(row: preflight.CheckCommand) -> None:
+    words = row.filled(VALUES)
+    assert isinstance(words, list)
+    assert classify(shlex.join(words))[0] == "SAFE"
+
+
+def test_each_kind_of_target_has_every_check_once() -> None:
+    for kind in ("vm", "vmss"):
+        assert sorted(row.check for row in preflight.of_target(kind)) == sorted(Check)
+    assert [check for check in Check if preflight.required(check)] == [Check.STORAGE]
+
+
+def test_the_rest_begins_behind_the_check_that_was_made() -> None:
+    names = [row.check for row in preflight.after(None, "vm")]
+    for number, check in enumerate(names):
+        assert [row.check for row in preflight.after(check, "vm")] == names[number + 1 :]
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=12)
+    | st.sampled_from(["0.0.0.0/0", "None", "Deny", "x/y"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "power",
+                        "extensions",
+                        "interfaces",
+                        "id",
+                        "name",
+                        "type",
+                        "addressPrefix",
+                        "nextHopType",
+                        "exists",
+                    ),
+                    *(
+                        "effectiveSecurityRules",
+                        "association",
+                        "priority",
+                        "access",
+                        "direction",
+                        "destinationPortRange",
+                    ),
+                    *("defaultAction", "privateEndpoints", "networkSecurityGroup", "endpoint", "statuses", "agent"),
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+        | inner.map(json.dumps)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from(list(Check)), anything)
+def test_no_answer_breaks_a_check_or_gets_an_unusable_id_into_the_task(check: Check, answer: Any) -> None:
+    task = CaptureTask(task_id="ghost_a", session_id="s1", state=State.DETECTING, target="web", target_type="vm")
+    found = judge(check, task, Reply.of(ran(json.dumps(answer))))
+    assert found.check is check
+    assert found.detail.isprintable()
+    CaptureTask.model_validate(
+        {**task.model_dump(), "storage_account_id": found.learned.storage_account_id}
+        | {"network_interface": found.learned.network_interface, "storage_endpoint": found.learned.storage_endpoint}
+    )
+
+
+def test_the_default_rules_let_storage_be_reached() -> None:
+    assert len(DEFAULT_RULES) == 3
