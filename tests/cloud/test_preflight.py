@@ -19,7 +19,7 @@ from ghost.cloud.task import CaptureTask, State
 from ghost.shell import classify
 
 from .conftest import MakeDesk
-from .preflight_answers import FAILURES, PASSES, UNKNOWNS, account, gates, machine, routes
+from .preflight_answers import DENY_ALL, FAILURES, PASSES, UNKNOWNS, account, gates, machine, routes
 from .scripted import (
     ACCOUNT_ID,
     DEFAULT_RULES,
