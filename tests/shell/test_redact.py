@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ghost.shell import redact
 from ghost.shell.redact import plain
+from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import is_open, looks_random
-from ghost.shell.secrets_by_name import secret_kind
 from ghost.shell.secrets_by_shape import SHAPES
 from ghost.shell.truncate import _CUT_LINE_NOTE as CUT_NOTE
 from ghost.shell.truncate import ELISION, truncate_text

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import redact
-from ghost.shell.secrets_by_name import secret_kind
+from ghost.shell.secret_names import secret_kind
 
 WORDS = st.text(alphabet="abcdefghijkmnopqrstuvwyzABCDEFGHJKLMNPQRSTUVWYZ23456789", min_size=7, max_size=24).filter(
     lambda word: any(c.isdigit() for c in word) and sum(c.isalpha() for c in word) > 3 and secret_kind(word) is None

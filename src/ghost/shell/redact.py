@@ -21,7 +21,8 @@ from ghost.shell.secrets_by_name import redact_named_values
 from ghost.shell.secrets_by_shape import redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
-from ghost.shell.secrets_in_rows import redact_columns, redact_dumps
+from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
+from ghost.shell.spellings import redact_other_spellings
 
 _PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
 _MAX_PASSES = 8  # and then everything
@@ -79,12 +80,14 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
             text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts)  # while they stand where their header says
+    text = redact_inserts(text, counts)
     text = redact_shapes(text, counts)
     text = redact_containers(text, counts)
     text = redact_pairs(text, counts)
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
         text = _wrapped(text, counts, depth)
+        text = redact_other_spellings(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
     return text
 
 

@@ -54,6 +54,15 @@ _WORD = re.compile(
 )
 
 
+def is_made_up(value: str) -> bool:
+    """Whether a value is made as passwords are: letters, digits and marks through each other."""
+    return 6 <= len(value) <= 64 and _MADE_UP.fullmatch(value) is not None and len(_CHANGES.findall(value)) >= 3
+
+
+_MADE_UP = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(?![0-9]+[-/:])[!-~]+")
+_CHANGES = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
+
+
 def is_guid(value: str) -> bool:
     return _GUID.fullmatch(value.strip().strip("\"'")) is not None
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from ghost.shell import az
 from ghost.shell.az_queries import secret_field, takes_only
+from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import MARKER, POLICY, Counts, looks_random
-from ghost.shell.secrets_by_name import secret_kind
 
 _POLICY: dict[str, Any] = POLICY["answers"]
 _COMMANDS = tuple(re.compile(pattern) for pattern in _POLICY["commands"])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
-from ghost.shell.secrets_by_name import secret_kind
 
 
 def redact_pairs(text: str, counts: Counts) -> str:
@@ -97,9 +97,10 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        ('name="', 'key="'),
+        ('ame="', 'ey="'),
         re.compile(  # a property in XML
-            r"\b(?:name|key)=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?P<value>[^<>\n]{1,2000})<"
+            r"(?i:\b(?:name|key))=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?:\s{0,80}<(?i:value|string|text)>)?"
+            r"(?P<value>[^<>\n]{1,2000})<"
         ),
     ),
     (

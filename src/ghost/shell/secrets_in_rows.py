@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ghost.shell.secret_names import lowered, secret_kind
 from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
-from ghost.shell.secrets_by_name import lowered, secret_kind
 
 Span = tuple[int, int]
 
@@ -19,7 +19,7 @@ _LONGEST_HEADER = 2_000
 _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
 _ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
 _PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
-_SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{2,60}}")
+_SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{1,60}}")
 _NAME = re.compile(r"[^ \t|](?:[^ \t|]| (?! ))*")
 _RULE = re.compile(r"[-+|=: \t]{2,}")
 _CELL = re.compile(r"[^ \t](?:[^ \t\n]| (?! ))*")
@@ -52,6 +52,49 @@ def redact_columns(text: str, counts: Counts) -> str:
     return "".join([*pieces, text[done:]])
 
 
+_INSERT = re.compile(
+    r"(?i:\b(?:INSERT|REPLACE)(?:[ ]\w{1,10})?[ ]INTO)[ ][^\s(]{1,200}\s{0,8}"
+    r"\((?P<columns>[^()]{1,2000})\)\s{0,8}(?i:VALUES)\s{0,8}(?=\()"
+)
+_TUPLE = re.compile(
+    r"\((?P<fields>(?:[^()'\"]|'(?:[^'\\]|''|\\.)*+'|\"[^\"]*+\"|\([^()]{0,200}\)){0,4000}+)\)[\s,]{0,8}"
+)
+_SQL_FIELD = re.compile(r"\s*+(?P<value>[NEe]?'(?:[^'\\]|''|\\.)*+'|\"[^\"]*+\"|(?:[^,()]|\([^()]*+\))++)?,?")
+
+
+def redact_inserts(text: str, counts: Counts) -> str:
+    """Replaces what a statement of SQL inserts into columns that have a secret's name."""
+    pieces: list[str] = []
+    done = 0
+    for insert in _INSERT.finditer(text) if "VALUES" in text or "values" in text else ():
+        names = [name.strip(' `"[]\n\t') for name in insert["columns"].split(",")]
+        kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+        if not kinds or insert.start() < done:
+            continue
+        pieces.append(text[done : insert.end()])
+        done = insert.end()
+        while (row := _TUPLE.match(text, done)) is not None:
+            pieces.append(_redacted_tuple(row, kinds, counts))
+            done = row.end()
+    return "".join([*pieces, text[done:]])
+
+
+def _redacted_tuple(row: re.Match[str], kinds: dict[int, tuple[str, bool]], counts: Counts) -> str:
+    whole, shift = row[0], row.start()
+    fields = [field.span("value") for field in _SQL_FIELD.finditer(row.string, *row.span("fields"))]
+    for index in sorted(kinds, reverse=True):
+        if index >= len(fields) or fields[index][0] < 0:
+            continue
+        start, end = fields[index][0] - shift, fields[index][1] - shift
+        value = whole[start:end].strip("NEe'\"")
+        category, certain = kinds[index]
+        if len(value) < 3 or is_open(value) or not (certain or looks_random(value)):
+            continue
+        counts[category] += 1
+        whole = f"{whole[:start]}'{MARKER}'{whole[end:]}"
+    return whole
+
+
 CellsOf = Callable[[str], list[Span] | None]
 
 
@@ -61,6 +104,8 @@ def _layout(header: str) -> CellsOf | None:
         return _piped_cells
     if _SEPARATED.fullmatch(header):
         columns = len(_fields(header))
+        if columns == 2:
+            return _two_cells if " " not in header else None
         return lambda row: _separated_cells(row, columns)
     if _ALIGNED.fullmatch(header):
         starts = [name.start() for name in _NAME.finditer(header)]
@@ -138,6 +183,13 @@ def _separated_cells(row: str, columns: int) -> list[Span] | None:
     fields = _fields(row)
     sentence = any(row.startswith(" ", start) for start, _ in fields[1:])
     return None if sentence and len(fields) < columns else fields
+
+
+def _two_cells(row: str) -> list[Span] | None:
+    """The fields of a row of two: two words with a comma between are easily something else."""
+    fields = _fields(row)
+    plain = len(fields) == 2 and all(start < end and row[start] != " " for start, end in fields)
+    return fields if plain else None
 
 
 def _tabbed_cells(row: str) -> list[Span]:

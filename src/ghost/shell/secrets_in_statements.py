@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ghost.shell.secret_values import POLICY, is_mixed, is_open
+from ghost.shell.secret_values import POLICY, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
@@ -87,7 +87,7 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         return None
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
     if _is_prose(around):
-        return span if certain and is_mixed(value) else None
+        return span if (certain and is_mixed(value)) or ("/" not in value and looks_random(value)) else None
     head = next((word for word in _HEAD.finditer(before) if word[0] in _HEADS), None)
     if head is not None and (
         certain or (name in _INDENTED and (is_mixed(value) or not before[: head.start()].strip()))
@@ -100,6 +100,11 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         short = first and text[start].islower() and _ONE_MORE.match(text, span[1]) is not None
         return span if quoted or is_mixed(value) or alone or short else None
     return span if first and last and indented and not quoted and name in _INDENTED else None
+
+
+def is_ordinary(value: str) -> bool:
+    """Whether a value is a word of the settings' vocabulary."""
+    return value.lower().rstrip(".,;:") in _ORDINARY
 
 
 def is_sentence(value: str) -> bool:

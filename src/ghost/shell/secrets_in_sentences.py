@@ -1,0 +1,88 @@
+"""Secrets that a sentence tells: `password for bob was set to X`, `Temporary password: X`, `use X as password`.
+
+A sentence says many words behind a secret's name, so only what no word of a language looks like is a secret there,
+unless it stands at the place that the sentence makes for it: in quotes, or last, behind a colon or `is`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ghost.shell.secret_names import Name
+from ghost.shell.secret_values import is_guid, is_made_up, is_mixed, is_open, looks_random
+from ghost.shell.secrets_in_statements import Span, is_ordinary
+
+_WORDS = 8  # so far behind its name a secret is looked for
+_REACH = 120
+_STEP = re.compile(
+    r"(?P<lead>[ \t]{0,4}[:=>-]{0,3}[ \t]{1,4})(?P<open>[\"'`(\[<]{0,2})(?P<word>[^\s\"'`]{1,200})[\"'`)\]>]?"
+)
+_BESIDE = re.compile(r"[\"'`*)\]]{0,2}[ \t]{0,8}[:=]")  # a value: no sentence
+_TELLS = re.compile(
+    r"\b(?:is|was|ist|lautet|now|becomes|est|es|(?:set|reset|changed?|updated?|rotated?)(?: back)? (?:to|from))$",
+    re.IGNORECASE,
+)
+_OF_A_THING = re.compile(
+    r"\b(?:user|role|host|database|account|for|named|called|from|at|on|by|in|of|file|group|named)$", re.IGNORECASE
+)
+_AS_NAME = re.compile(
+    r"(?<![^\s\"'`(\[])(?P<secret>[^\s\"'`()\[\]]{5,200})[\"'`)\]]?[ ](?:as|is|was|for)[ ]"
+    r"(?:(?:the|a|my|our|your|his|her|their|new|old|root|admin)[ ]){0,3}$",
+    re.IGNORECASE,
+)
+_LAST = re.compile(r"[\"'`)\]>]?[.!,;]?[ \t]{0,8}(?:\n|$)")
+_INFLECTED = re.compile(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
+
+
+def secret_told(name: Name, done: int) -> Span | None:
+    """Where the secret stands that a sentence tells behind, or before, its name; nothing before `done`."""
+    text, position = name.text, name.end
+    if _BESIDE.match(text, position) is not None:
+        return None
+    limit = min(len(text), position + _REACH)
+    spoken = 0
+    for _ in range(_WORDS):
+        step = _STEP.match(text, position, limit)
+        if step is None:
+            break
+        if _is_told(text, step, spoken):
+            start, end = step.span("word")
+            return start, end - (len(step["word"]) - len(step["word"].rstrip(".,;:!?)]>")))
+        if step["word"].endswith((".", ";", "!", "?", "|")):
+            break
+        position, spoken = step.end(), spoken + 1
+    before = _AS_NAME.search(text, max(done, name.word - _REACH), name.word)
+    if before is not None and name.certain and is_mixed(before["secret"]) and not _is_plain(before["secret"]):
+        return before.span("secret")
+    return None
+
+
+def _is_told(text: str, step: re.Match[str], spoken: int) -> bool:
+    word = step["word"].rstrip(".,;:!?)]>")
+    if len(word) < 4 or is_open(word) or is_ordinary(word):
+        return False
+    before = text[max(0, step.start() - 40) : step.start()]
+    said = step["lead"].strip() != "" or before.endswith((":", "=")) or _TELLS.search(before) is not None
+    quoted = step["open"] != "" and spoken <= 2 and _OF_A_THING.search(before) is None
+    if _is_plain(word) and not (said and is_made_up(word)):
+        return False
+    if is_made_up(word):
+        return True
+    if not (said or quoted):
+        return False
+    if is_mixed(word) or (looks_random(word) and not is_guid(word)):
+        return True
+    chosen = len(word) >= 6 and word.isalnum() and (_INFLECTED.fullmatch(word) is None or not word.islower())
+    return said and chosen and spoken > 0 and _LAST.match(text, step.end()) is not None
+
+
+_PLAIN = re.compile(
+    r"[~.]{0,2}/.*|https?:.*|\w+://.*|[\w.-]+@[\w.-]+\.\w+|\d[\d.:/-]*\w{0,4}|v?\d+(?:\.\d+){1,4}\S{0,20}"
+    r"|[\w.-]+\.[a-z]{2,6}(?::\d+)?|--?[a-z][\w-]*|[A-Z][a-z]{2}\d{1,2}|\w+\(\S*\)?|[\w.-]{1,40}=.*|[A-Za-z]+[_-][\w-]*[a-z]\d{0,3}|[a-z]+\d{1,2}"
+    r"|[A-Z0-9]+(?:[_-][A-Z0-9]+)+|%\S*|\{\S*|\$\S*|<\S*|\d+[a-zA-Z]{1,3}"
+)
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word is an address, a path, a date, a version, an option or another name of a thing."""
+    return _PLAIN.fullmatch(word) is not None

@@ -1,0 +1,114 @@
+"""Where the value of a name stands that is beside it: after what separates them, and in what form it is written.
+
+What may separate a name from its value, and what may stand around either, is `[places]` of `policy/redaction.toml`;
+this module makes patterns of it. Every pattern looks no further than a bounded stretch, but for one quoted value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ghost.shell.secret_names import Name
+from ghost.shell.secret_values import POLICY
+
+_PLACES: dict[str, list[str]] = POLICY["places"]
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of literal words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_BLANK = r"[ \t]{0,40}"
+_CLOSERS = r"(?:\\{0,7}[\"'`]|\]|\*{1,3}|</b>){0,2}"  # what may close around a name
+_SUBSCRIPT = r"(?:\[[\"']?\w{0,20}[\"']?\])?"
+_TYPE = rf"(?:{_BLANK}:[ ]?[A-Za-z][\w.<>?]{{0,40}}(?:\[\])?(?=[ ]?=[^=>])|[ ]?\([^()\n]{{1,40}}\)(?=[ ]?[:=]))?"
+_LEADERS = r"(?:[ \t]?(?:\.|_|·|…)){3,80}+[ \t]{0,40}:?"  # `Password . . . . : X`
+_MARK = (
+    rf"(?:{_LEADERS}|(?<=[\"'])\s{{0,40}}(?:=>|[:=])\s{{0,40}}(?=[\"'])|{_BLANK}(?:{any_of(_PLACES['separators'])})"
+    r"|[ ]{0,4}\((?=[\"'])|(?<=\w)[ ]\.(?=[ ]\")|[ \t=]{1,4}<\((?:echo|printf)[ ](?:-n[ ])?)"
+)
+_OPENERS = (  # what may open around a value
+    rf"(?:{_BLANK}(?:\*{{1,3}}[ \t]{{1,4}}|!!\w{{1,20}}[ ]|@(?=[\"'])|\((?=[\"'])|(?:{any_of(_PLACES['wrappers'])})"
+    rf"\(?{_BLANK}(?=\\?[\"'])|(?:new[ ])?[A-Za-z_.:]{{0,30}}Secret\w{{0,10}}\((?=[\"'])"
+    r"|\[\[(?=[^\s\[\]]{1,400}\]\]))){0,2}"
+)
+_BREAK = r"(?:\n[ \t]{0,40}(?=[\"\[]))?"
+SEPARATOR = rf"{_CLOSERS}{_SUBSCRIPT}{_TYPE}{_MARK}{_OPENERS}{_BLANK}{_BREAK}"
+
+_QUOTED = (
+    r"\"\"\"(?P<triple>[^\"\n]{1,400})(?:\"\"\"|(?=\n)|$)|[NUubBrEf]?\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
+    r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
+    r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
+)
+_LIST = r"\[(?P<list>(?:[^\[\]{}\"]|\"(?:[^\"\\\n]|\\.)*+(?:\"|$)){0,8192}+)(?:\]|$)"
+_BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
+_ITEMS = r"\n(?P<items>(?P<dent>[ \t]{0,40})-[ ][^\n:{]{1,400}(?:\n(?P=dent)-[ ][^\n:{]{1,400}){0,400}+)(?=\n|$)"
+_BARE = (  # a `;`, `&` or `,` ends a value only where another name follows, a bracket only where nothing does
+    r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|;(?!\s|$|[A-Za-z_][\w .%-]{0,30}=)|[&,](?!\s|$|[A-Za-z_][\w.%-]{0,30}=)"
+    r"|[(){}\[\]](?![\s,;)}\]\"']|$)|\\(?![nrt\"'u]))++)"
+)
+_JOINED = r"(?:[+.&~]|\.\.|<>|\|\|)"
+_MORE = (  # strings that belong to the same value: `"abc" + "def"`, also on the next line, and without an operator
+    rf"(?P<more>(?:(?<=[\"'])(?:[ \t]{{0,8}}{_JOINED}[ \t]{{0,8}}\n?|[ \t]{{0,8}}\\?\n"
+    r"|[ ](?=[\"'][^\"'\n]{1,400}[\"'][ \t]*[;)\n]))"
+    r"[ \t]{0,40}(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')(?![ \t]{0,8}[:=])){1,20}+)?"
+)
+_CONTINUED = (  # base64 that was wrapped
+    r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"']|$)"
+    r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$))*)"
+)
+ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}")
+_JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
+_TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after a single blank no ordinary word
+    r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
+    r"(?=\n(?![ \t]{0,8}--)|$)"
+    r"|[ ](?P<single>(?=[^\s\"'=]{0,400}[0-9!@#$%^&*])[^\s:=|\"'-][^\s\"'=]{3,400})[ \t]{0,8}(?=\n|$)"
+)
+_NEXT_LINE = re.compile(r"[\"']?[ ]?:[ \t]{0,8}\n[ \t]{0,40}(?P<bare>[^\s:=#\"'<>|-][^\s:=]{2,400})[ \t]{0,8}(?=\n|$)")
+_REST_OF_LINE = re.compile(
+    r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\([\"']|\*\*[ ]|!!\w|::)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED
+)
+_OPTION_VALUE = re.compile(
+    r"(?:[ \t]+|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
+    r"|[\"'],[ \t]{0,8}\n[ \t]{0,40}(?=[\"']))"
+    rf"(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))"
+)
+_ELEMENT = re.compile(
+    r"[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
+)
+_VALUE_GROUPS = ("triple", "double", "escaped", "single", "list", "items", "block", "bare")
+
+
+def value_of(name: Name, reach: int) -> re.Match[str] | None:
+    """The value beside a name, by the way the two are written together, looked for up to `reach`."""
+    text, end, certain = name.text, name.end, name.certain
+    if name.meaning.is_option and (option := _OPTION_VALUE.match(text, end, reach)) is not None:
+        return option
+    if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
+        return element
+    if certain and name.starts_line and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
+        return line
+    if certain and name.starts_line and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
+        return column
+    match = ASSIGNMENT.match(text, end, reach)
+    if match is not None and name.quoted and match["bare"] is not None and not text.startswith("=", end + 1):
+        return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
+    if match is None and certain and name.starts_line:
+        return _NEXT_LINE.match(text, end, reach)
+    return match
+
+
+def value_group(match: re.Match[str]) -> str:
+    """The form in which a value is written."""
+    groups = match.groupdict()
+    return next(group for group in _VALUE_GROUPS if groups.get(group) is not None)
+
+
+def strings_of(match: re.Match[str]) -> list[str]:
+    """The value, or, where it is a list, its parts."""
+    group = value_group(match)
+    if group == "items":
+        return [item.lstrip(" \t-") for item in match[group].split("\n")]
+    return re.findall(r"[^\s,\"']+", match[group]) if group == "list" else [match[group]]
