@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,64 @@ def test_the_same_is_hidden_by_the_same_whatever_is_around_it(addresses: list[st
         hidden = anonymizer.anonymize(names)
         assert hidden == joint.join(f"{known[address]}.in-addr.arpa" for address in addresses)
         assert anonymizer.restore(hidden) == names
+
+
+SPELLINGS = [
+    ("ip-10-0-2-4.ec2.internal 10.0.2.4", "ip-[INTERNAL_IP_1_DASHED].ec2.internal [INTERNAL_IP_1]"),
+    ("10-0-2-4.default.pod.cluster.local", "[INTERNAL_IP_1_DASHED].default.pod.cluster.local"),
+    ("fd00-10-20--4.pod fd00:10:20::4", "[INTERNAL_IP_1_DASHED].pod [INTERNAL_IP_1]"),
+    ("fe80::1%eth0 fe80::1", "[INTERNAL_IP_1]%eth0 [INTERNAL_IP_1]"),
+    ("::ffff:10.0.2.4 64:ff9b::10.0.2.4", "::ffff:[INTERNAL_IP_1] 64:ff9b::[INTERNAL_IP_1]"),
+    ("8.b.d.0.1.0.0.2.ip6.arpa 0.0.0.0.0.0.d.f.ip6.arpa", "8.b.d.0.1.0.0.2.ip6.arpa [INTERNAL_SUBNET_1].ip6.arpa"),
+    (
+        "2024-10-12-13 10-12-2024 12:34:56 aa:bb:cc:dd:ee:ff ::1 std::map ::ffff:8.8.8.8",
+        "2024-10-12-13 10-12-2024 12:34:56 aa:bb:cc:dd:ee:ff ::1 std::map ::ffff:8.8.8.8",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "hidden"), SPELLINGS)
+def test_an_address_is_hidden_in_whatever_form_it_is_written_and_comes_back(text: str, hidden: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    assert anonymizer.anonymize(text) == hidden
+    assert anonymizer.anonymize(hidden) == hidden
+    assert anonymizer.restore(hidden) == text
+    assert anonymizer.unknown(hidden) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("::ffff:a00:204", "10.0.2.4"),
+        ("0:0:0:0:0:FFFF:0A00:0204", "10.0.2.4"),
+        ("64:ff9b::a00:204", "10.0.2.4"),
+        ("fd00:0000:0000:0000:0000:0000:0000:0004", "fd00::4"),
+        ("FD00:0:0::4", "fd00::4"),
+        ("fd00::10.0.2.4", "fd00::a00:204"),
+    ],
+)
+def test_spellings_of_one_address_have_one_placeholder(text: str, address: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    hidden = anonymizer.anonymize(f"{address} {text}")
+    assert hidden.split(" ")[1].endswith("[INTERNAL_IP_1]")
+    assert ipaddress.ip_address(anonymizer.restore(hidden).split(" ")[1]) == ipaddress.ip_address(text)
+
+
+def test_a_dashed_placeholder_tells_what_it_lies_in_and_is_refused_where_it_was_never_given() -> None:
+    anonymizer = TopologyAnonymizer()
+    hidden = anonymizer.anonymize("10.0.2.0/24 ip-10-0-2-4")
+    assert anonymizer.containment(hidden) == {"[INTERNAL_IP_1]": "[INTERNAL_SUBNET_1]"}
+    assert anonymizer.unknown("ping ip-[INTERNAL_IP_9_DASHED]") == "[INTERNAL_IP_9]"
+
+
+def test_time_grows_with_the_number_of_addresses_and_no_faster() -> None:
+    def seconds(count: int) -> float:
+        text = "\n".join(
+            f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255} in 10.{n >> 16 & 255}.{n >> 8 & 255}.0/24"
+            for n in range(count)
+        )
+        anonymizer, started = TopologyAnonymizer(), time.process_time()
+        assert len(anonymizer.containment(anonymizer.anonymize(text))) == count
+        return time.process_time() - started
+
+    assert min(seconds(10_000) for _ in range(3)) < 6 * min(seconds(2_500) for _ in range(3)) + 0.1
