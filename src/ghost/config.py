@@ -25,6 +25,9 @@ class Settings(BaseSettings):
     lab_speed: float = Field(default=20.0, validation_alias="GHOST_LAB_SPEED", gt=0, le=1000)
     """How many seconds pass in a simulated network while one passes outside."""
 
+    private: bool = Field(default=False, validation_alias="GHOST_PRIVATE")
+    """Whether addresses, subnets and ids of resources are replaced by placeholders before anyone reads output."""
+
     @property
     def capture_dir(self) -> Path:
         return self.workspace / "captures"

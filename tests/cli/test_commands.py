@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ghost.cli.investigate import _asked
 from ghost.cli.shell import Waiting
 
 GHOST = Path(sys.executable).with_name("ghost")
@@ -354,3 +356,33 @@ def test_a_command_that_leaves_no_record_says_so(tmp_path):
     assert "NOT ON RECORD" in result.stderr
     as_json = ghost("shell", "run", "ss -tln", "--json", cwd=tmp_path)
     assert json.loads(as_json.stdout)["audit_written"] is False
+
+
+def test_a_private_command_shows_placeholders_and_keeps_what_they_stand_for_to_its_owner(tmp_path):
+    for environment, option in ({}, ["--private"]), ({"GHOST_PRIVATE": "1"}, []):
+        result = ghost("shell", "run", "ip route get 10.20.30.40", *option, "--json", cwd=tmp_path, **environment)
+        response = json.loads(result.stdout)
+        assert response["output_metadata"]["anonymization_applied"] is True
+        assert "10.20.30.40" not in response["output"] + response["stderr"]
+    maps = list(tmp_path.glob("audit/anonymization_map_*.json"))
+    assert all("10.20.30.40" in file.read_text() and file.stat().st_mode & 0o077 == 0 for file in maps)
+    assert len(maps) == 2
+    assert not any("10.20.30.40" in audit.read_text() for audit in tmp_path.glob("audit/*.jsonl"))
+
+
+def test_a_private_investigation_says_so_and_leaves_no_private_address_in_its_records(tmp_path):
+    symptom = "web-vm-01 cannot reach redis-cache-01 on port 6379"
+    result = ghost(
+        "investigate", symptom, "--lab", "blocked-port", "--private", cwd=tmp_path, stdin=None, GHOST_LAB_SPEED="500"
+    )
+    assert "Private mode" in result.stdout
+    assert list(tmp_path.glob("audit/anonymization_map_*.json"))
+    records = [*tmp_path.glob("audit/shell_audit_*.jsonl"), *tmp_path.glob("audit/ghost_rca_*.md")]
+    assert len(records) == 2
+    assert not [file for file in records if re.search(r"\b10\.\d+\.\d+\.\d+", file.read_text())]
+
+
+def test_the_mark_before_what_a_person_types_is_no_part_of_the_report(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("web-vm-01 is slow\n"))
+    assert _asked() == "web-vm-01 is slow"
+    assert capsys.readouterr() == ("", "> ")

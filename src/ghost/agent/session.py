@@ -81,6 +81,11 @@ class SessionPaths:
         return self.audit_dir / f"shell_audit_{self.session_id}.intent.json"
 
     @property
+    def anonymization_map(self) -> Path:
+        """There where the session is a private one: what its placeholders stand for."""
+        return self.audit_dir / f"anonymization_map_{self.session_id}.json"
+
+    @property
     def tasks(self) -> Path:
         return self.audit_dir / f"orchestrator_tasks_{self.session_id}.jsonl"
 

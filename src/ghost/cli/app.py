@@ -53,6 +53,13 @@ WorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", help="Where session, audit and captures live (default: this directory)."),
 ]
+PrivateOption = Annotated[
+    bool,
+    typer.Option(
+        "--private",
+        help="Private mode: placeholders for private addresses, subnets and ids of resources (also: GHOST_PRIVATE=1).",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
 SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
 
@@ -85,12 +92,15 @@ def investigate(
     brain: Annotated[str, typer.Option("--brain", help="auto, offline or gemini.")] = "auto",
     workspace: WorkspaceOption = None,
     max_turns: Annotated[int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to go on.")] = None,
+    private: PrivateOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Investigate a network failure, in Azure or in the lab."""
     from ghost.cli.investigate import Request, investigate
 
-    request = Request(symptom=symptom, lab=lab, resume=resume, brain=brain, max_turns=max_turns, as_json=json_)
+    request = Request(
+        symptom=symptom, lab=lab, resume=resume, brain=brain, max_turns=max_turns, private=private, as_json=json_
+    )
     raise typer.Exit(investigate(request, workspace))
 
 
@@ -125,12 +135,13 @@ def shell_run(
         ),
     ] = None,
     workspace: WorkspaceOption = None,
+    private: PrivateOption = False,
     json_: JsonOption = False,
 ) -> None:
     """Run one command: SAFE ones at once, RISKY ones after your approval, FORBIDDEN ones never."""
     from ghost.cli.shell import run
 
-    raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout))
+    raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private))
 
 
 @shell_app.command("explain", epilog='Example: ghost shell explain "dig example.com"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,10 @@ AZ_NEEDED = (
     "it, add --lab blocked-port"
 )
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
+PRIVATE_MODE = (
+    "Private mode: addresses, subnets and ids are placeholders, which {map} explains. The offline brain, which sends "
+    "nothing anywhere, compares addresses: without them it finds less."
+)
 NOT_FOUND = 127
 
 
@@ -60,6 +65,7 @@ class Request:
     resume: str | None
     brain: str
     max_turns: int | None
+    private: bool
     as_json: bool
 
 
@@ -111,6 +117,7 @@ class _Run:
         )
         self.session = self._take_up() if request.resume else self._new_session(scenario)
         self.paths = self.session.paths(workspace.root)
+        self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
         self.lab = self._lab(scenario)
         self.briefing = self.lab.briefing if self.lab else None
 
@@ -222,6 +229,7 @@ class _Run:
             hitl_callback=self._decide,
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
+            anonymization_enabled=self.is_private,
             roots=self._roots(),
             program_dirs=[self.lab.program_dir] if self.lab else None,
             environment=self.lab.environment if self.lab else None,
@@ -255,7 +263,7 @@ class _Run:
         if self.briefing is not None:
             return self.briefing.symptom
         self.narration.line("What network problem should I investigate?")
-        typed = input("> ").strip()
+        typed = _asked().strip()
         if not typed:
             raise UsageError(SYMPTOM_NEEDED)
         return without_secrets(typed)
@@ -278,6 +286,8 @@ class _Run:
         self.narration.banner(
             f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
         )
+        if self.is_private:
+            self.narration.line(PRIVATE_MODE.format(map=_shown(self.paths.anonymization_map)))
 
     def _check_access(self, shell: NarratedShell) -> None:
         """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
@@ -343,6 +353,13 @@ class _Run:
         self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
         for action in report["recommended_actions"]:
             self.narration.line(f"  - {action}")
+
+
+def _asked() -> str:
+    """What a person types. The mark before it goes where the question went: standard output may be a file."""
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return input()
 
 
 def _symptom_of(conversation: list[Message]) -> str:

@@ -23,7 +23,13 @@ _FAILED = 1
 
 
 def run(
-    command: str, reason: str, workspace_option: Path | None, *, as_json: bool, timeout_seconds: float | None = None
+    command: str,
+    reason: str,
+    workspace_option: Path | None,
+    *,
+    as_json: bool,
+    timeout_seconds: float | None = None,
+    private: bool = False,
 ) -> int:
     """Exit status: the command's own where it ran, 1 where it did not."""
     settings = load_settings()
@@ -38,6 +44,7 @@ def run(
         hitl_callback=asked,
         audit_dir=str(workspace.audit_dir),
         timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
+        anonymization_enabled=private or settings.private,
         roots=roots,
     )
     try:
