@@ -13,6 +13,7 @@ from ipaddress import ip_network
 from typing import Any, Literal, TypeVar
 
 from ghost.errors import LabError
+from ghost.lab.local_machine import LocalMachine
 from ghost.lab.tree import from_dict, to_dict
 from ghost.net import Network, SecurityRule, parse_ports
 
@@ -128,6 +129,15 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class ScaleSet:
+    """A uniform scale set. Its machines, and their interfaces, are listed nowhere else; the first is instance 0."""
+
+    name: str
+    resource_group: str
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StorageAccount:
     name: str
     resource_group: str
@@ -142,7 +152,9 @@ class Watcher:
     resource_group: str
 
 
-Resource = Machine | NetworkInterface | VirtualNetwork | SecurityGroup | RouteTable | StorageAccount | Watcher
+Resource = (
+    Machine | ScaleSet | NetworkInterface | VirtualNetwork | SecurityGroup | RouteTable | StorageAccount | Watcher
+)
 
 
 @dataclass(frozen=True)
@@ -168,58 +180,6 @@ class WireFault:
 
 
 @dataclass(frozen=True)
-class Socket:
-    """A row of the local machine's socket table."""
-
-    state: Literal["LISTEN", "ESTAB", "TIME-WAIT", "UNCONN"]
-    local: str
-    """Address and port."""
-    peer: str = "0.0.0.0:*"
-    protocol: Literal["tcp", "udp"] = "tcp"
-    process: str | None = None
-
-
-@dataclass(frozen=True)
-class DnsName:
-    name: str
-    address: str
-    ttl: int = 300
-
-
-@dataclass(frozen=True)
-class RemoteHost:
-    """A host on the internet that the local machine can reach."""
-
-    address: str
-    rtt_ms: float
-    hops: tuple[str, ...] = ()
-    """Routers behind the local gateway, nearest first."""
-    ports: tuple[int, ...] = (443,)
-
-
-@dataclass(frozen=True)
-class LocalMachine:
-    """The engineer's laptop. It is outside Azure: private addresses of the tenant do not answer it."""
-
-    hostname: str
-    address: str
-    """With the length of its prefix: 192.168.1.23/24."""
-    gateway: str
-    dns_server: str
-    interface: str = "eth0"
-    mac: str = "3c:22:fb:4a:90:1e"
-    sockets: tuple[Socket, ...] = ()
-    names: tuple[DnsName, ...] = ()
-    hosts: tuple[RemoteHost, ...] = ()
-
-    def resolve(self, name: str) -> list[str]:
-        """The addresses of a name, as this machine's resolver tells them; none where it does not exist."""
-        wanted = name.rstrip(".").casefold()
-        found = [entry.address for entry in self.names if entry.name.rstrip(".").casefold() == wanted]
-        return found or (["127.0.0.1"] if wanted in ("localhost", self.hostname.casefold()) else [])
-
-
-@dataclass(frozen=True)
 class World:
     subscription: Subscription
     groups: tuple[ResourceGroup, ...]
@@ -229,10 +189,13 @@ class World:
     route_tables: tuple[RouteTable, ...] = ()
     interfaces: tuple[NetworkInterface, ...] = ()
     machines: tuple[Machine, ...] = ()
+    scale_sets: tuple[ScaleSet, ...] = ()
     storage_accounts: tuple[StorageAccount, ...] = ()
     watchers: tuple[Watcher, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[WireFault, ...] = ()
+    forbidden_actions: tuple[str, ...] = ()
+    """What the engineer's role does not allow, such as Microsoft.Network/networkWatchers/packetCaptures/*."""
     rtt_ms: float = 1.2
     """Round trip between any two machines of the tenant."""
     seed: int = 1
@@ -249,15 +212,28 @@ class World:
         return world
 
     def resources(self) -> tuple[Resource, ...]:
+        """What is listed as a resource of its own."""
         return (
-            *self.machines,
-            *self.interfaces,
+            *self.single_machines(),
+            *self.scale_sets,
+            *self.single_interfaces(),
             *self.networks,
             *self.security_groups,
             *self.route_tables,
             *self.storage_accounts,
             *self.watchers,
         )
+
+    def single_machines(self) -> tuple[Machine, ...]:
+        """Those of no scale set."""
+        members = {name for item in self.scale_sets for name in item.machines}
+        return tuple(vm for vm in self.machines if vm.name not in members)
+
+    def single_interfaces(self) -> tuple[NetworkInterface, ...]:
+        """Those of no machine of a scale set."""
+        single = self.single_machines()
+        of_sets = {vm.interface for vm in self.machines if vm not in single}
+        return tuple(nic for nic in self.interfaces if nic.name not in of_sets)
 
     # Look-ups by name. Each raises `LabError` for a name that is not there; Azure's names ignore case.
 
@@ -337,9 +313,16 @@ def _named(items: Iterable[Named], name: str, what: str) -> Named:
 
 def check(world: World) -> None:
     """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
-    for resource in world.resources():
+    for resource in (*world.resources(), *world.machines, *world.interfaces):
         world.group(resource.resource_group)
-    for kind in (world.groups, world.machines, world.interfaces, world.networks, world.security_groups):
+    for kind in (
+        world.scale_sets,
+        world.groups,
+        world.machines,
+        world.interfaces,
+        world.networks,
+        world.security_groups,
+    ):
         _check_unique([item.name for item in kind])
     for network in world.networks:
         _check_network(world, network)
@@ -352,6 +335,8 @@ def check(world: World) -> None:
             raise LabError(f"interface {interface.name} {interface.address} lies outside its subnet {interface.subnet}")
     for machine in world.machines:
         world.interface(machine.interface)
+    for name in (name for item in world.scale_sets for name in item.machines):
+        world.machine(name)
     for traffic in world.traffic:
         world.machine(traffic.client), world.machine(traffic.server)
     for fault in world.faults:

@@ -67,7 +67,6 @@ def find(arguments: Sequence[str]) -> tuple[Command, list[str]]:
 def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace:
     """Raises `AzError` with the CLI's own words where the arguments do not fit the command."""
     parser = _Parser(prog=f"az {found.words}", add_help=False)
-    by_id = bool(found.id_names) and any(word == "--ids" or word.startswith("--ids=") for word in arguments)
     options = [*found.options, *(["--ids *"] if found.id_names else []), *GLOBAL_OPTIONS]
     for option in options:
         names, mark = _split(option)
@@ -78,8 +77,9 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
         elif names[0] == "--query":
             parser.add_argument(*names, type=jmespath_type)
         else:
-            parser.add_argument(*names, required=mark == "!" and not by_id)
+            parser.add_argument(*names, required=mark == "!" and not found.id_names)
     read = parser.parse_args(list(arguments))
+    _check_identified(found, read)
     if read.output is None:
         read.output = "json"
     if read.output not in FORMATS:
@@ -88,6 +88,16 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
             f"az {found.words}: '{read.output}' is not a valid value for '--output'. Allowed values: {allowed}."
         )
     return read
+
+
+def _check_identified(found: Command, read: argparse.Namespace) -> None:
+    """What `--ids` can stand for is not required by the parser: the CLI asks for one or the other afterwards."""
+    if not found.id_names or read.ids:
+        return
+    required = [names for names, mark in map(_split, found.options) if mark == "!"]
+    missing = [names[0] for names in required if getattr(read, names[0][2:].replace("-", "_")) is None]
+    if missing:
+        raise AzError(f"({' '.join(missing)} | --ids) are required")
 
 
 def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> Any:
@@ -107,7 +117,7 @@ def split_id(resource_id: str) -> tuple[str, str, list[str]]:
     if not (
         well_formed and [parts[i].casefold() for i in (0, 2, 4)] == ["subscriptions", "resourcegroups", "providers"]
     ):
-        raise usage(f"invalid resource ID: {resource_id}")
+        raise AzError(f"invalid resource ID: {resource_id}")
     return parts[3], "/".join([parts[5], *parts[6::2]]), parts[7::2]
 
 
@@ -135,11 +145,14 @@ def _split(option: str) -> tuple[list[str], str]:
 def _by_id(options: argparse.Namespace, names: tuple[str, ...], resource_id: str) -> argparse.Namespace:
     group, _, values = split_id(resource_id)
     if len(values) != len(names):
-        raise usage(f"invalid resource ID: {resource_id}")
+        raise AzError(
+            f"Argument --name cannot be derived from ID {resource_id}. Please provide a complete resource ID "
+            "containing all information of 'Resource Id' arguments."
+        )
     return argparse.Namespace(**{**vars(options), "resource_group": group, **dict(zip(names, values, strict=True))})
 
 
 def _check_subscription(lab: LabDirectory, wanted: str | None) -> None:
     subscription = lab.world.subscription
     if wanted is not None and wanted.casefold() not in (subscription.id.casefold(), subscription.name.casefold()):
-        raise AzError(f"The subscription of '{wanted}' doesn't exist in cloud 'AzureCloud'.")
+        raise AzError(f"Subscription '{wanted}' not found. Check the spelling and casing and try again.")

@@ -1,28 +1,23 @@
-"""The data commands of storage: containers and blobs. The only blobs are those that captures leave.
-
-A blob's bytes are made by `ghost.lab.wire` when they are asked for, and kept in the lab's `blobs/` once downloaded.
-Commands that read write nothing: they run in a sandbox that would not let them.
-"""
+"""The commands of storage: accounts, containers and blobs. The only blobs are those that captures leave."""
 
 from __future__ import annotations
 
-import os
+import base64
 import sys
 from argparse import Namespace
-from datetime import datetime
-from email.utils import format_datetime
-from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any
 
-from ghost.lab.azure import shapes
-from ghost.lab.azure.captures import DEFAULT_CONTAINER, settle, settled
-from ghost.lab.azure.commands import command
+from ghost.lab.arm import blobs as stored
+from ghost.lab.arm.blobs import StoredBlob
+from ghost.lab.azure.client import ArmClient
+from ghost.lab.azure.commands import IN_GROUP, NAME, command
 from ghost.lab.azure.errors import AzError, blob_service_not_found, usage
+from ghost.lab.azure.flatten import filled, hoisted, with_groups
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import StorageAccount
-from ghost.records import private_dir
 
+ACCOUNT = "Microsoft.Storage/storageAccounts"
 CREDENTIALS = (
     "--account-name",
     "--account-key",
@@ -34,40 +29,98 @@ CREDENTIALS = (
 )
 CONTAINER, BLOB = "--container-name -c !", "--name -n !"
 
-Blob = dict[str, Any]
+
+# --- accounts ---
+
+
+@command("storage account list", IN_GROUP)
+def account_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return [_account_shape(body) for body in client.list(client.path(options.resource_group, ACCOUNT))]
+
+
+@command("storage account show", IN_GROUP, NAME, "--expand", ids=("name",))
+def account_show(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return _account_shape(client.get(client.path(_group_of(client, options), ACCOUNT, options.name)))
+
+
+@command("storage account keys list", IN_GROUP, "--account-name -n !", ids=("account_name",))
+def account_keys_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    found = Namespace(resource_group=options.resource_group, name=options.account_name)
+    path = client.path(_group_of(client, found), ACCOUNT, options.account_name)
+    return client.post(f"{path}/listKeys")["keys"]
+
+
+def _group_of(client: ArmClient, options: Namespace) -> str:
+    """Where no group is given, the CLI looks for the account in the subscription."""
+    if options.resource_group is not None:
+        return str(options.resource_group)
+    for body in client.list(client.path(None, ACCOUNT)):
+        if body["name"].casefold() == options.name.casefold():
+            return str(body["id"].split("/")[4])
+    raise usage(f"Storage account '{options.name}' not found.")
+
+
+def _account_shape(body: dict[str, Any]) -> dict[str, Any]:
+    """The SDK has names of its own for two fields."""
+    shown = hoisted(body)
+    shown["networkRuleSet"] = shown.pop("networkAcls")
+    shown["enableHttpsTrafficOnly"] = shown.pop("supportsHttpsTrafficOnly")
+    shape: dict[str, Any] = with_groups(filled("storage_account", shown))
+    return shape
+
+
+# --- containers ---
 
 
 @command("storage container exists", "--name -n !", *CREDENTIALS)
 def container_exists(lab: LabDirectory, options: Namespace) -> Any:
-    return {"exists": options.name in _containers(lab, _account(lab, options))}
+    return {"exists": options.name in stored.containers(lab, _account(lab, "container exists", options))}
 
 
 @command("storage container list", "--prefix", "--num-results", "--include-metadata ?", *CREDENTIALS)
 def container_list(lab: LabDirectory, options: Namespace) -> Any:
-    names = _containers(lab, _account(lab, options))
-    return [_container_shape(name) for name in names if name.startswith(options.prefix or "")]
+    account = _account(lab, "container list", options)
+    names = [name for name in stored.containers(lab, account) if name.startswith(options.prefix or "")]
+    return [_container_shape(account, name) for name in names]
 
 
 @command("storage container show", "--name -n !", *CREDENTIALS)
 def container_show(lab: LabDirectory, options: Namespace) -> Any:
-    if options.name not in _containers(lab, _account(lab, options)):
+    account = _account(lab, "container show", options)
+    if options.name not in stored.containers(lab, account):
         raise blob_service_not_found("ContainerNotFound", "The specified container does not exist.")
-    return _container_shape(options.name)
+    return {**_container_shape(account, options.name), "metadata": {}}
+
+
+def _container_shape(account: StorageAccount, name: str) -> dict[str, Any]:
+    own = {"etag": stored.container_etag(account, name), "lastModified": stored.container_created().isoformat()}
+    return filled("container", {"name": name, "properties": own})
+
+
+# --- blobs ---
 
 
 @command("storage blob exists", CONTAINER, BLOB, *CREDENTIALS)
 def blob_exists(lab: LabDirectory, options: Namespace) -> Any:
-    return {"exists": any(blob["name"] == options.name for blob in _blobs(lab, options))}
+    account = _account(lab, "blob exists", options)
+    found = stored.blobs(lab, account, options.container_name)
+    return {"exists": any(blob.name == options.name for blob in found)}
 
 
 @command("storage blob list", CONTAINER, "--prefix", "--num-results", "--include", *CREDENTIALS)
 def blob_list(lab: LabDirectory, options: Namespace) -> Any:
-    return [_shape(lab, blob) for blob in _blobs(lab, options) if blob["name"].startswith(options.prefix or "")]
+    found = _blobs(lab, "blob list", options)
+    return [_listed_shape(blob) for blob in found if blob.name.startswith(options.prefix or "")]
 
 
 @command("storage blob show", CONTAINER, BLOB, *CREDENTIALS)
 def blob_show(lab: LabDirectory, options: Namespace) -> Any:
-    return _shape(lab, _blob(lab, options))
+    blob = _blob(lab, "blob show", options, "Operation returned an invalid status 'Not Found'")
+    shape = {**_listed_shape(blob), "deleted": False, "requestServerEncrypted": True}
+    return {**shape, "properties": {**shape["properties"], "etag": blob.etag}}
 
 
 @command(
@@ -83,9 +136,9 @@ def blob_show(lab: LabDirectory, options: Namespace) -> Any:
 )
 def blob_download(lab: LabDirectory, options: Namespace) -> Any:
     """Without `--file` the bytes go to standard output."""
-    blob = _blob(lab, options)
-    content = _content(lab, blob)
-    _keep(lab, blob, content)
+    blob = _blob(lab, "blob download", options)
+    blob.keep()
+    content = blob.content()
     if options.file is None:
         sys.stdout.buffer.write(content)
         return None
@@ -93,122 +146,54 @@ def blob_download(lab: LabDirectory, options: Namespace) -> Any:
         Path(options.file).write_bytes(content)
     except OSError as error:
         raise AzError(f"[Errno {error.errno}] {error.strerror}: '{options.file}'") from error
-    return _shape(lab, blob)
+    shape = {**_listed_shape(blob), "contentMd5": None, "deleted": False, "requestServerEncrypted": True}
+    last = f"bytes 0-{len(content) - 1}/{len(content)}"
+    of_download = {"etag": blob.etag, "contentRange": last, "blobTier": None, "blobTierInferred": None}
+    return {**shape, "properties": {**shape["properties"], **of_download}}
 
 
 @command("storage blob delete", CONTAINER, BLOB, "--delete-snapshots", *CREDENTIALS)
 def blob_delete(lab: LabDirectory, options: Namespace) -> None:
-    blob = _blob(lab, options)
-    with lab.changing() as state:
-        settle(state, lab.clock.now())
-        state["blobs"] = [other for other in state.get("blobs", []) if _place(other) != _place(blob)]
-    _file(lab, blob).unlink(missing_ok=True)
+    _blob(lab, "blob delete", options).delete()
 
 
-def _account(lab: LabDirectory, options: Namespace) -> StorageAccount:
+def _listed_shape(blob: StoredBlob) -> dict[str, Any]:
+    content, moment = blob.content(), blob.created.isoformat()
+    properties = {
+        "contentLength": len(content),
+        "contentSettings": {"contentMd5": base64.b64encode(stored.content_md5(content)).decode()},
+        "creationTime": moment,
+        "etag": blob.etag.strip('"'),
+        "lastModified": moment,
+    }
+    return filled("blob", {"name": blob.name, "container": blob.blob["container"], "properties": properties})
+
+
+def _account(lab: LabDirectory, words: str, options: Namespace) -> StorageAccount:
     if options.auth_mode not in (None, "login", "key"):
-        allowed = "Allowed values: key, login."
-        raise usage(f"az storage: '{options.auth_mode}' is not a valid value for '--auth-mode'. {allowed}")
+        allowed = "Allowed values: login, key."
+        raise usage(f"az storage {words}: '{options.auth_mode}' is not a valid value for '--auth-mode'. {allowed}")
     if options.account_name is None:
+        raise AzError("Please provide storage account name or connection string.")
+    account = stored.account_named(lab.world, options.account_name)
+    if account is None:
         raise AzError(
-            "Missing credentials to access storage service. The following variations are accepted: "
-            "(1) account name and key, (2) account name and SAS token, (3) account name with --auth-mode login"
+            f"Failed to resolve '{options.account_name}.blob.core.windows.net' ([Errno -2] Name or service not known)"
         )
-    for account in lab.world.storage_accounts:
-        if account.name == options.account_name:
-            return account
-    raise AzError(
-        f"Failed to resolve '{options.account_name}.blob.core.windows.net' ([Errno -2] Name or service not known)"
-    )
+    return account
 
 
-def _containers(lab: LabDirectory, account: StorageAccount) -> list[str]:
-    """Those of the world, and the one that captures without a path have made."""
-    made = any(blob["account"] == account.name and blob["container"] == DEFAULT_CONTAINER for blob in _settled(lab))
-    return sorted({*account.containers, *([DEFAULT_CONTAINER] if made else [])})
-
-
-def _blobs(lab: LabDirectory, options: Namespace) -> list[Blob]:
-    account = _account(lab, options)
-    if options.container_name not in _containers(lab, account):
+def _blobs(lab: LabDirectory, words: str, options: Namespace) -> list[StoredBlob]:
+    account = _account(lab, words, options)
+    if options.container_name not in stored.containers(lab, account):
         raise blob_service_not_found("ContainerNotFound", "The specified container does not exist.")
-    wanted = (account.name, options.container_name)
-    return [blob for blob in _settled(lab) if (blob["account"], blob["container"]) == wanted]
+    return stored.blobs(lab, account, options.container_name)
 
 
-def _blob(lab: LabDirectory, options: Namespace) -> Blob:
-    for blob in _blobs(lab, options):
-        if blob["name"] == options.name:
+def _blob(
+    lab: LabDirectory, words: str, options: Namespace, message: str = "The specified blob does not exist."
+) -> StoredBlob:
+    for blob in _blobs(lab, words, options):
+        if blob.name == options.name:
             return blob
-    raise blob_service_not_found("BlobNotFound", "The specified blob does not exist.")
-
-
-def _settled(lab: LabDirectory) -> list[Blob]:
-    return list(settled(lab).get("blobs", []))
-
-
-def _content(lab: LabDirectory, blob: Blob) -> bytes:
-    """The bytes that were kept, or the same made anew: to look at a blob needs no right to write."""
-    path = _file(lab, blob)
-    if path.exists():
-        return path.read_bytes()
-    from ghost.lab.wire import synthesize
-
-    start = datetime.fromisoformat(blob["starts"])
-    return synthesize(lab.world, blob["machine"], start, blob["seconds"], lab.world.seed)
-
-
-def _keep(lab: LabDirectory, blob: Blob, content: bytes) -> None:
-    with lab.changing() as state:
-        settle(state, lab.clock.now())
-    path = _file(lab, blob)
-    private_dir(path.parent)
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)
-
-
-def _file(lab: LabDirectory, blob: Blob) -> Path:
-    return lab.path / "blobs" / sha256("\n".join((*_place(blob), blob["created"])).encode()).hexdigest()[:24]
-
-
-def _place(blob: Blob) -> tuple[str, str, str]:
-    return blob["account"], blob["container"], blob["name"]
-
-
-def _shape(lab: LabDirectory, blob: Blob) -> dict[str, Any]:
-    content = _content(lab, blob)
-    created = datetime.fromisoformat(blob["created"])
-    return {
-        "container": blob["container"],
-        "deleted": None,
-        "metadata": {},
-        "name": blob["name"],
-        "properties": {
-            "blobTier": "Hot",
-            "blobType": "BlockBlob",
-            "contentLength": len(content),
-            "contentSettings": {
-                "contentMd5": md5(content, usedforsecurity=False).hexdigest(),
-                "contentType": "application/octet-stream",
-            },
-            "creationTime": created.isoformat(timespec="seconds"),
-            "etag": f'"{shapes.guid("/".join(_place(blob)))}"',
-            "lastModified": created.isoformat(timespec="seconds"),
-        },
-        "snapshot": None,
-        "tags": None,
-    }
-
-
-def _container_shape(name: str) -> dict[str, Any]:
-    return {
-        "metadata": None,
-        "name": name,
-        "properties": {
-            "etag": f'"{shapes.guid(name)}"',
-            "lastModified": format_datetime(datetime.fromisoformat(shapes.CREATED)),
-            "lease": {"state": "available", "status": "unlocked"},
-            "publicAccess": None,
-        },
-    }
+    raise blob_service_not_found("BlobNotFound", message)

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from ghost.errors import LabError
-from ghost.lab.azure import captures, network_reads, reads, storage
+from ghost.lab.azure import accounts, machines, reads, storage, watchers
 from ghost.lab.azure.commands import COMMANDS, answer, find, read_options
 from ghost.lab.azure.errors import AzError
 from ghost.lab.azure.output import in_order, render
 from ghost.lab.directory import LabDirectory
 
-MODULES = (captures, network_reads, reads, storage)
+MODULES = (accounts, machines, reads, storage, watchers)
 """Importing them fills the table of commands."""
 
 
@@ -43,7 +43,7 @@ def _search(query: object, result: object) -> object:
     try:
         return query.search(result)  # type: ignore[attr-defined]
     except JMESPathError as error:
-        raise AzError(str(error)) from error
+        raise AzError(f"Invalid jmespath query supplied for `--query`: {error}") from error
 
 
 def _help(arguments: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Literal, NoReturn
 
 from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.lab.world import LocalMachine, RemoteHost
+from ghost.lab.local_machine import LocalMachine, RemoteHost
 
 LOOPBACK_RTT_MS = 0.04
 GATEWAY_RTT_MS = 1.3

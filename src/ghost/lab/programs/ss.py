@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from ghost.lab.local_machine import Socket
 from ghost.lab.programs.laptop import Laptop, complain, run
-from ghost.lab.world import Socket
 
 VERSION = "ss utility, iproute2-6.1.0"
 USAGE = "Usage: ss [ OPTIONS ]\n       ss [ OPTIONS ] [ FILTER ]"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from ghost.lab.local_machine import RemoteHost
 from ghost.lab.programs.laptop import Laptop
-from ghost.lab.world import RemoteHost
 
 SYSTEM_CONNECT_SECONDS = 134.0
 """How long the system itself tries: six SYN retransmissions."""

@@ -1,4 +1,4 @@
-"""What applies to a running interface, as the CLI shows it: effective groups, effective routes, the watcher's answers.
+"""What applies to a running interface: its effective security groups and effective routes, as Azure lists them.
 
 `ghost.net.groups_from_effective_nsg` and `routes_from_effective_table` read these shapes back.
 """
@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Any
 
 from ghost.lab import effective
-from ghost.lab.azure import shapes
+from ghost.lab.arm import bodies
 from ghost.lab.world import NetworkInterface, SecurityGroup, World
 from ghost.net import HOST_ADDRESS, Route, SecurityRule, default_rules, parse_ports
 
@@ -30,11 +30,11 @@ def effective_groups(world: World, nic: NetworkInterface) -> dict[str, Any]:
     subnet = world.subnet_of(nic)
     found = []
     if nic.security_group is not None:
-        association = {"networkInterface": shapes.reference(world, nic)}
+        association = {"networkInterface": bodies.reference(world, nic)}
         found.append(_effective_group(world, nic, world.security_group(nic.security_group), association))
     if subnet.security_group is not None:
         network = world.network(nic.network)
-        place = {"id": shapes.part_id(world, network, "subnets", subnet.name), "resourceGroup": network.resource_group}
+        place = {"id": bodies.part_id(world, network, "subnets", subnet.name)}
         found.append(_effective_group(world, nic, world.security_group(subnet.security_group), {"subnet": place}))
     return {"value": found}
 
@@ -49,7 +49,7 @@ def _effective_group(
     return {
         "association": association,
         "effectiveSecurityRules": [_effective_rule(world, nic, rule) for rule in (*group.rules, *default_rules())],
-        "networkSecurityGroup": shapes.reference(world, group),
+        "networkSecurityGroup": bodies.reference(world, group),
         "tagMap": {},
     }
 

@@ -1,0 +1,263 @@
+"""Packet captures: created, listed, asked, stopped and deleted.
+
+https://learn.microsoft.com/rest/api/network-watcher/packet-captures
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from ghost.lab.arm import bodies, capture_life, recording
+from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, LARGEST_BYTES, LONGEST_SECONDS, START_DELAY, Capture
+from ghost.lab.arm.diagnostics import NETWORK, WATCHER, find_watcher, invalid_reference
+from ghost.lab.arm.exchange import ArmError, Response, bad_request, resource_not_found
+from ghost.lab.arm.operations import RESULTS, accepted, created
+from ghost.lab.arm.routing import Call, route
+from ghost.lab.world import Machine, StorageAccount, World
+from ghost.records import isoformat
+
+KIND = f"{NETWORK}/networkWatchers/packetCaptures"
+_CAPTURE = f"{WATCHER}/packetCaptures/{{capture}}"
+_FILTER_FIELDS = ("protocol", "localIPAddress", "localPort", "remoteIPAddress", "remotePort")
+
+
+@route("GET", f"{WATCHER}/packetCaptures")
+def list_captures(call: Call) -> dict[str, Any]:
+    location = _location(call)
+    known = capture_life.settled(call.lab).get("captures", [])
+    return {"value": [_body(call.world, capture) for capture in known if capture["location"] == location]}
+
+
+@route("GET", _CAPTURE)
+def show(call: Call) -> dict[str, Any]:
+    return _body(call.world, _find(call, call.lab.state()))
+
+
+@route("POST", f"{_CAPTURE}/queryStatus")
+def query_status(call: Call) -> Response:
+    _find(call, call.lab.state())
+    return accepted(call, "capture_status", _location(call), NETWORK)
+
+
+def _status(call: Call) -> dict[str, Any]:
+    capture = _find(call, capture_life.settled(call.lab))
+    state = capture_life.status(capture, call.lab.clock.now())
+    return {
+        "name": capture["name"],
+        "id": _capture_id(call.world, capture),
+        "captureStartTime": isoformat(capture_life.starts(capture)),
+        "packetCaptureStatus": state,
+        **({"stopReason": capture_life.stop_reason(capture)} if state == "Stopped" else {}),
+        "packetCaptureError": [capture["error"]] if capture["error"] else [],
+    }
+
+
+RESULTS["capture_status"] = _status
+RESULTS["nothing"] = lambda _call: None
+
+
+@route("POST", f"{_CAPTURE}/stop")
+def stop(call: Call) -> Response:
+    with call.lab.changing() as state:
+        now = call.lab.clock.now()
+        capture_life.stop(_find(call, state), now)
+        capture_life.settle(state, now)
+    return accepted(call, "nothing", _location(call), NETWORK, changed=True)
+
+
+@route("DELETE", _CAPTURE)
+def delete(call: Call) -> Response:
+    """A running capture is stopped first. Its blob stays. One that is not there is deleted with success, as in ARM."""
+    location = _location(call)
+    with call.lab.changing() as state:
+        now = call.lab.clock.now()
+        gone = [capture for capture in state.get("captures", []) if _is(capture, call["capture"], location)]
+        for capture in gone:
+            capture_life.stop(capture, now)
+        capture_life.settle(state, now)
+        state["captures"] = [capture for capture in state.get("captures", []) if capture not in gone]
+    return accepted(call, "nothing", location, NETWORK, changed=True) if gone else Response(204)
+
+
+@route("PUT", _CAPTURE)
+def create(call: Call) -> Response:
+    location = _location(call)
+    asked = call.request.json().get("properties")
+    if not isinstance(asked, dict):
+        raise bad_request("The property 'properties' is required.", "InvalidRequestContent")
+    vm = _target(call.world, asked, location)
+    capture = {
+        "name": call["capture"],
+        "location": location,
+        "machine": vm.name,
+        "target": asked["target"],
+        "target_type": asked.get("targetType") or "AzureVM",
+        "scope": asked.get("scope"),
+        "starts": (call.lab.clock.now() + START_DELAY).isoformat(),
+        "time_limit": _number(asked, "timeLimitInSeconds", 1, LONGEST_SECONDS, LONGEST_SECONDS),
+        "session_bytes": _number(asked, "totalBytesPerSession", 0, 4294967295, LARGEST_BYTES),
+        "packet_bytes": _number(asked, "bytesToCapturePerPacket", 0, 4294967295, 0),
+        "filters": _filters(asked),
+        **_storage(call.world, asked, vm, call.lab.clock.now()),
+        "stopped": None,
+        "full_after": None,
+        "uploaded": False,
+    }
+    _check_agent(call.world, vm)
+    capture["full_after"] = capture_life.seconds_until_full(call.world, capture)
+    with call.lab.changing() as state:
+        capture_life.settle(state, call.lab.clock.now())
+        captures = state.setdefault("captures", [])
+        if any(_is(known, capture["name"], location) for known in captures):
+            message = f"A packet capture named {capture['name']} already exists."
+            raise ArmError(409, "PacketCaptureAlreadyExists", message)
+        captures.append(capture)
+    return created(call, _body(call.world, capture), location, NETWORK)
+
+
+def _target(world: World, asked: dict[str, Any], location: str) -> Machine:
+    target = str(asked.get("target"))
+    if (asked.get("targetType") or "AzureVM").casefold() == "azurevmss":
+        return _target_instance(world, target, asked.get("scope") or {}, location)
+    for vm in world.single_machines():
+        known = (bodies.id_of(world, vm).casefold(), world.location_of(vm.resource_group))
+        if known == (target.casefold(), location):
+            return vm
+    raise invalid_reference(target)
+
+
+def _target_instance(world: World, target: str, scope: dict[str, Any], location: str) -> Machine:
+    """Azure captures on all instances that the scope leaves; in a lab it must leave one."""
+    for item in world.scale_sets:
+        known = (bodies.id_of(world, item).casefold(), world.location_of(item.resource_group))
+        if known == (target.casefold(), location):
+            numbers = scope.get("include") or [str(number) for number in range(len(item.machines))]
+            left = [number for number in numbers if number not in (scope.get("exclude") or [])]
+            if len(left) != 1:
+                raise bad_request("A lab captures on one instance of a scale set at a time.", "NotSimulated")
+            if not left[0].isdigit() or int(left[0]) >= len(item.machines):
+                raise invalid_reference(f"{target}/virtualMachines/{left[0]}")
+            return world.machine(item.machines[int(left[0])])
+    raise invalid_reference(target)
+
+
+def _check_agent(world: World, vm: Machine) -> None:
+    if vm.power != "running":
+        message = f"The virtual machine {bodies.id_of(world, vm)} is not running."
+        raise ArmError(409, "VMNotRunning", message)
+    if not vm.has_capture_agent:
+        raise bad_request(
+            f"The Network Watcher Agent extension is not installed on {bodies.id_of(world, vm)}. Install "
+            f"NetworkWatcherAgent{vm.os} and try again.",
+            "NetworkWatcherExtensionNotFound",
+        )
+
+
+def _number(asked: dict[str, Any], name: str, least: int, most: int, default: int) -> int:
+    value = asked.get(name, default)
+    if type(value) is not int or not least <= value <= most:
+        raise bad_request(f"{name} must be between {least} and {most}.")
+    return value
+
+
+def _filters(asked: dict[str, Any]) -> list[list[str]]:
+    filters = []
+    for item in asked.get("filters") or []:
+        wanted = tuple(str(item.get(name) or "") for name in _FILTER_FIELDS)
+        try:
+            recording.check((wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]))
+        except ValueError as error:
+            raise bad_request(f"The packet capture filter {item} is not valid: {error}") from error
+        filters.append(list(wanted))
+    return filters
+
+
+def _storage(world: World, asked: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
+    """Where the capture goes: account, container and blob, by the URL or by Azure's own naming; or a file of the VM."""
+    place = asked.get("storageLocation") or {}
+    storage_id, url, file = place.get("storageId"), place.get("storagePath"), place.get("filePath")
+    if not storage_id and not file:
+        raise bad_request("storageLocation needs a storageId or a filePath.")
+    if not storage_id:
+        return {"account": None, "container": None, "blob": None, "file": file, "error": None}
+    account = _account(world, str(storage_id))
+    container, blob = _destination(world, account, url, vm, now)
+    error = None if container in (*account.containers, DEFAULT_CONTAINER) else "StorageFailed"
+    return {"account": account.name, "container": container, "blob": blob, "file": file, "error": error}
+
+
+def _account(world: World, storage_id: str) -> StorageAccount:
+    for account in world.storage_accounts:
+        if bodies.id_of(world, account).casefold() == storage_id.casefold():
+            return account
+    raise invalid_reference(storage_id)
+
+
+def _destination(
+    world: World, account: StorageAccount, storage_path: Any, vm: Machine, now: datetime
+) -> tuple[str, str]:
+    if not storage_path:
+        vm_id = bodies.id_of(world, vm).casefold().strip("/")
+        moment = f"{now:%H_%M_%S}_{now.microsecond // 1000:03}"
+        return DEFAULT_CONTAINER, f"{vm_id}/{now:%Y/%m/%d}/packetcapture_{moment}.cap"
+    url = urlsplit(str(storage_path))
+    container, _, blob = url.path.strip("/").partition("/")
+    host = f"{account.name}.blob."
+    if url.scheme != "https" or not (url.hostname or "").startswith(host) or not (container and blob):
+        form = f"https://{account.name}.blob.core.windows.net/CONTAINER/NAME.cap"
+        raise bad_request(f"The storage path {storage_path} is not of the form {form}", "InvalidStoragePath")
+    if not blob.endswith(".cap"):
+        raise bad_request(f"The storage path {storage_path} must end in .cap", "InvalidStoragePath")
+    return container, blob
+
+
+def _find(call: Call, state: dict[str, Any]) -> Capture:
+    watcher, location = find_watcher(call), _location(call)
+    for capture in state.get("captures", []):
+        if _is(capture, call["capture"], location):
+            return capture  # type: ignore[no-any-return]
+    raise resource_not_found(KIND, watcher.resource_group, f"{watcher.name}/{call['capture']}")
+
+
+def _location(call: Call) -> str:
+    """Where the watcher of the path is. Raises `ArmError` where there is none."""
+    return call.world.location_of(find_watcher(call).resource_group)
+
+
+def _is(capture: Capture, name: str, location: str) -> bool:
+    return (capture["name"].casefold(), capture["location"]) == (name.casefold(), location)
+
+
+def _capture_id(world: World, capture: Capture) -> str:
+    watcher = next(w for w in world.watchers if world.location_of(w.resource_group) == capture["location"])
+    return bodies.part_id(world, watcher, "packetCaptures", capture["name"])
+
+
+def _body(world: World, capture: Capture) -> dict[str, Any]:
+    own_id = _capture_id(world, capture)
+    storage: dict[str, Any] = {}
+    if capture["account"] is not None:
+        account = next(a for a in world.storage_accounts if a.name == capture["account"])
+        url = f"https://{account.name}.blob.core.windows.net/{capture['container']}/{capture['blob']}"
+        storage |= {"storageId": bodies.id_of(world, account), "storagePath": url}
+    if capture["file"]:
+        storage["filePath"] = capture["file"]
+    fields = [dict(zip(_FILTER_FIELDS, wanted, strict=True)) for wanted in capture["filters"]]
+    return {
+        "name": capture["name"],
+        "id": own_id,
+        "etag": bodies.etag(own_id),
+        "properties": {
+            "provisioningState": "Succeeded",
+            "target": capture["target"],
+            "targetType": capture["target_type"],
+            **({"scope": capture["scope"]} if capture["scope"] else {}),
+            "bytesToCapturePerPacket": capture["packet_bytes"],
+            "totalBytesPerSession": capture["session_bytes"],
+            "timeLimitInSeconds": capture["time_limit"],
+            "storageLocation": storage,
+            "filters": [{name: text for name, text in field.items() if text} for field in fields],
+        },
+    }

@@ -1,0 +1,60 @@
+"""Who answers a request, by the host it is for, once it is known who asks.
+
+Resource Manager takes a token of this lab; storage a token or a signature with the account's key. Nothing else is
+answered but the addresses of the services and the token endpoint.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+
+from ghost.lab.arm import blob_service, service
+from ghost.lab.arm.blob_service import BlobError
+from ghost.lab.arm.blobs import account_keys, account_named
+from ghost.lab.arm.exchange import ArmError, Request, Response
+from ghost.lab.arm.identity import Identity, endpoints
+from ghost.lab.arm.names import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
+from ghost.lab.arm.shared_key import signature
+from ghost.lab.directory import LabDirectory
+
+
+@dataclass(frozen=True)
+class Gateway:
+    lab: LabDirectory
+    identity: Identity
+
+    def answer(self, host: str, request: Request) -> Response:
+        account = account_of(host)
+        if account is not None:
+            try:
+                self._check_storage(account, request)
+            except BlobError as refusal:
+                return refusal.response()
+            return blob_service.answer(self.lab, account, request)
+        try:
+            if request.path == "/metadata/endpoints":
+                return endpoints()
+            if request.path == "/msi/token":
+                return self.identity.answer(request)
+            if not self.identity.accepts(request.headers.get("authorization", ""), MANAGEMENT_AUDIENCE):
+                raise ArmError(401, "InvalidAuthenticationToken", "The access token is invalid, or of another lab.")
+        except ArmError as refusal:
+            return refusal.response()
+        return service.answer(self.lab, request)
+
+    def _check_storage(self, name: str, request: Request) -> None:
+        authorization = request.headers.get("authorization", "")
+        if self.identity.accepts(authorization, STORAGE_AUDIENCE):
+            return
+        account = account_named(self.lab.world, name)
+        for key in account_keys(self.lab.world, account) if account is not None else ():
+            signed = signature(name, key, request.method, request.target, request.headers)
+            if hmac.compare_digest(authorization.encode(), f"SharedKey {name}:{signed}".encode()):
+                return
+        raise BlobError(
+            403,
+            "AuthenticationFailed",
+            "Server failed to authenticate the request. Make sure the value of Authorization header is formed "
+            "correctly including the signature.",
+        )

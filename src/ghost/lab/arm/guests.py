@@ -1,0 +1,100 @@
+"""Commands run inside a machine: https://learn.microsoft.com/rest/api/compute/virtual-machines/run-command
+
+A guest knows the few commands below, which only read; another is not found in it. None runs anywhere.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from ghost.lab.arm.exchange import ArmError, Response, bad_request
+from ghost.lab.arm.operations import RESULTS, accepted
+from ghost.lab.arm.resources import find_resource
+from ghost.lab.arm.routing import IN_GROUP, Call, route
+from ghost.lab.world import Machine, World
+
+SCRIPTS = {"Linux": "RunShellScript", "Windows": "RunPowerShellScript"}
+_LISTENING = "State  Recv-Q Send-Q Local Address:Port Peer Address:Port"
+
+
+@route("POST", f"{IN_GROUP}/providers/Microsoft.Compute/virtualMachines/{{name}}/runCommand")
+def run_command(call: Call) -> Response:
+    vm, lines = _asked(call)
+    if vm.power != "running":
+        raise ArmError(409, "OperationNotAllowed", "The operation requires the VM to be running (or set to run).")
+    _printed(call.world, vm, lines)
+    return accepted(call, "run_command", call.world.location_of(vm.resource_group), "Microsoft.Compute")
+
+
+def _result(call: Call) -> dict[str, Any]:
+    vm, lines = _asked(call)
+    out, err = _printed(call.world, vm, lines)
+    if vm.os == "Windows":
+        said = [("StdOut", out), ("StdErr", err)]
+        return {"value": [_status(f"ComponentStatus/{stream}/succeeded", text) for stream, text in said]}
+    message = f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
+    return {"value": [_status("ProvisioningState/succeeded", message)]}
+
+
+RESULTS["run_command"] = _result
+
+
+def _status(code: str, message: str) -> dict[str, str]:
+    return {"code": code, "level": "Info", "displayStatus": "Provisioning succeeded", "message": message}
+
+
+def _asked(call: Call) -> tuple[Machine, list[str]]:
+    values = {**call.values, "namespace": "Microsoft.Compute", "kind": "virtualMachines"}
+    _, vm = find_resource(Call(call.lab, call.request, values))
+    assert isinstance(vm, Machine)
+    asked = call.request.json()
+    command, script = asked.get("commandId"), asked.get("script") or []
+    if command != SCRIPTS[vm.os]:
+        raise bad_request(f"The entity {command} was not found for {vm.os}.", "InvalidParameter")
+    lines = [str(line) for line in script] if isinstance(script, list) else [str(script)]
+    return vm, [line for text in lines for line in text.splitlines() if line.strip()]
+
+
+def _printed(world: World, vm: Machine, lines: list[str]) -> tuple[str, str]:
+    """Standard output and standard error of a script."""
+    out, err = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            err.append(f"line {number}: {error}")
+            continue
+        answer = _COMMANDS.get(" ".join(words))
+        if answer is None:
+            err.append(f"line {number}: {words[0] if words else line}: command not found")
+        else:
+            out.append(answer(world, vm))
+    return "\n".join(out), "\n".join(err)
+
+
+def _listening(_world: World, vm: Machine) -> str:
+    rows = [f"LISTEN 0      4096   {item.address}:{item.port} 0.0.0.0:*" for item in vm.listeners]
+    return "\n".join(
+        [_LISTENING, *(row for row, item in zip(rows, vm.listeners, strict=True) if item.protocol == "Tcp")]
+    )
+
+
+def _open_firewall(_world: World, _vm: Machine) -> str:
+    return "-P INPUT ACCEPT\n-P FORWARD ACCEPT\n-P OUTPUT ACCEPT"
+
+
+def _addresses(world: World, vm: Machine) -> str:
+    nic = world.interface_of(vm.name)
+    return f"eth0             UP             {nic.address}/{world.subnet_of(nic).prefix.rpartition('/')[2]}"
+
+
+_COMMANDS: dict[str, Callable[[World, Machine], str]] = {
+    "hostname": lambda _, vm: vm.name,
+    "ss -tln": _listening,
+    "ss -lnt": _listening,
+    "iptables -S": _open_firewall,
+    "sudo iptables -S": _open_firewall,
+    "ip -br addr": _addresses,
+}

@@ -1,0 +1,24 @@
+"""The names under which the emulator is reached. `invalid` resolves nowhere, now or ever: without the lab's proxy,
+which alone knows them, a client reaches nothing. https://www.rfc-editor.org/rfc/rfc6761#section-6.4
+"""
+
+from __future__ import annotations
+
+DOMAIN = "lab.invalid"
+MANAGEMENT = f"management.{DOMAIN}"
+LOGIN = f"login.{DOMAIN}"
+STORAGE_SUFFIX = f"core.{DOMAIN}"
+BLOB_SUFFIX = f".blob.{STORAGE_SUFFIX}"
+MANAGEMENT_AUDIENCE = f"https://{MANAGEMENT}"
+STORAGE_AUDIENCE = "https://storage.azure.com"
+CERTIFIED = (MANAGEMENT, LOGIN, f"*{BLOB_SUFFIX}", f"*.{DOMAIN}", "127.0.0.1")
+
+
+def within_lab(host: str) -> bool:
+    return host.casefold().endswith(f".{DOMAIN}")
+
+
+def account_of(host: str) -> str | None:
+    """The storage account whose blob endpoint a host is; None where it is none."""
+    name = host.casefold().partition(":")[0]
+    return name.removesuffix(BLOB_SUFFIX) if name.endswith(BLOB_SUFFIX) else None

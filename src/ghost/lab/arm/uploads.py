@@ -1,0 +1,71 @@
+"""Blobs kept by another emulator of storage, such as Azurite: what captures leave is carried there."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from threading import Lock
+
+from ghost.errors import LabError
+from ghost.lab.arm.blobs import account_keys, account_named, blobs
+from ghost.lab.arm.capture_life import settle
+from ghost.lab.arm.names import BLOB_SUFFIX
+from ghost.lab.arm.shared_key import signature
+from ghost.lab.directory import LabDirectory
+
+VERSION = "2024-11-04"
+TIMEOUT_SECONDS = 30
+
+
+@dataclass
+class ElsewhereStorage:
+    """An emulator of blob storage on a port of this machine that takes the accounts of the lab, with their keys."""
+
+    lab: LabDirectory
+    port: int
+    tls: ssl.SSLContext
+    _lock: Lock = field(default_factory=Lock)
+
+    def make_containers(self) -> None:
+        for account in self.lab.world.storage_accounts:
+            for container in account.containers:
+                self._put(account.name, f"/{container}?restype=container", b"", {}, (201, 409))
+
+    def take_over(self) -> None:
+        """Uploads the blobs of captures that have ended, and forgets them here."""
+        with self._lock:
+            with self.lab.changing() as state:
+                settle(state, self.lab.clock.now())
+            for account in self.lab.world.storage_accounts:
+                for container in {blob["container"] for blob in self.lab.state().get("blobs", [])}:
+                    for stored in blobs(self.lab, account, container):
+                        kind = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
+                        self._put(account.name, f"/{container}?restype=container", b"", {}, (201, 409))
+                        self._put(account.name, f"/{container}/{stored.name}", stored.content(), kind, (201,))
+                        stored.delete()
+
+    def _put(self, name: str, target: str, body: bytes, headers: Mapping[str, str], expected: tuple[int, ...]) -> None:
+        account = account_named(self.lab.world, name)
+        assert account is not None
+        sent = {
+            **headers,
+            "host": f"{name}{BLOB_SUFFIX}",
+            "content-length": str(len(body)),
+            "x-ms-date": formatdate(usegmt=True),
+            "x-ms-version": VERSION,
+        }
+        signed = signature(name, account_keys(self.lab.world, account)[0], "PUT", target, sent)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS, context=self.tls)
+        try:
+            connection.request("PUT", target, body, {**sent, "authorization": f"SharedKey {name}:{signed}"})
+            answered = connection.getresponse()
+            said = answered.read()
+        except OSError as error:
+            raise LabError(f"the storage emulator on port {self.port} does not answer: {error}") from error
+        finally:
+            connection.close()
+        if answered.status not in expected:
+            raise LabError(f"the storage emulator refused {target}: {answered.status} {said[:300]!r}")

@@ -1,0 +1,72 @@
+"""The lab's `az` as a client of `ghost.lab.arm`, in its own process: it waits and words refusals like the CLI."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from ghost.lab.arm import service
+from ghost.lab.arm.exchange import Request, Response
+from ghost.lab.azure.errors import AzError
+from ghost.lab.directory import LabDirectory
+
+API_VERSION = "2024-05-01"
+
+
+@dataclass(frozen=True)
+class ArmClient:
+    lab: LabDirectory
+
+    def scope(self, group: str | None = None) -> str:
+        """The path of the subscription, or of one of its groups."""
+        own = f"/subscriptions/{self.lab.world.subscription.id}"
+        return own if group is None else f"{own}/resourceGroups/{_quoted(group)}"
+
+    def path(self, group: str | None, kind: str, *names: str) -> str:
+        """`kind` as Azure types are written; with one name fewer than levels it is a list."""
+        provider, *types = kind.split("/")
+        words = [self.scope(group), "providers", provider]
+        for level, name in enumerate(types):
+            words += [name, *(_quoted(given) for given in names[level : level + 1])]
+        return "/".join(words)
+
+    def get(self, path: str, **query: str) -> Any:
+        return self._sent("GET", path, query)
+
+    def list(self, path: str, **query: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(path, **query)["value"]
+        return found
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return self._sent("POST", path, {}, body or {})
+
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        return self._sent("PUT", path, {}, body)
+
+    def delete(self, path: str) -> None:
+        self._sent("DELETE", path, {})
+
+    def _sent(self, method: str, path: str, query: dict[str, str], body: dict[str, Any] | None = None) -> Any:
+        """What the request comes to in the end, a long-running operation included."""
+        target = f"{path}?{urlencode({**query, 'api-version': API_VERSION})}"
+        content = b"" if body is None else json.dumps(body).encode()
+        response = self._answered(Request(method, target, content))
+        while response.status == 202:
+            origin = Request(method, target).origin
+            response = self._answered(Request("GET", response.headers["Location"].removeprefix(origin)))
+        return response.json()
+
+    def _answered(self, request: Request) -> Response:
+        response = service.answer(self.lab, request)
+        if response.status >= 400:
+            error = response.json()["error"]
+            code, message = error["code"], error["message"]
+            status = 3 if response.status == 404 else 1
+            raise AzError(f"({code}) {message}\nCode: {code}\nMessage: {message}", status)
+        return response
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
