@@ -70,6 +70,7 @@ _NEXT_LINE = re.compile(r"[\"']?[ ]?:[ \t]{0,8}\n[ \t]{0,40}(?P<bare>[^\s:=#\"'<
 _REST_OF_LINE = re.compile(
     r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\([\"']|\*\*[ ]|!!\w|::)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED
 )
+_REST_OF_STRING = re.compile(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
 _OPTION_VALUE = re.compile(
     r"(?:[ \t]+|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
     r"|[\"'],[ \t]{0,8}\n[ \t]{0,40}(?=[\"']))"
@@ -92,6 +93,8 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
         return line
     if certain and name.starts_line and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
         return column
+    if certain and text.endswith('"', 0, name.start) and (said := _REST_OF_STRING.match(text, end, reach)) is not None:
+        return said
     match = ASSIGNMENT.match(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None and not text.startswith("=", end + 1):
         return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
