@@ -32,9 +32,13 @@ def test_every_policy_file_is_valid_toml_and_says_what_it_is_for(path: Path) -> 
 
 
 def test_every_program_has_its_own_table_with_examples_of_both_kinds() -> None:
-    assert set(built_in()) == {path.stem for path in PROGRAMS.glob("*.toml")}
-    for path in PROGRAMS.glob("*.toml"):
-        examples = tomllib.loads(path.read_text("utf-8"))["examples"]
+    tables = {path: tomllib.loads(path.read_text("utf-8")) for path in PROGRAMS.glob("*.toml")}
+    names = {name: path.stem for path, table in tables.items() for name in (path.stem, *table.get("also", ()))}
+
+    assert {name: grammar.program for name, grammar in built_in().items()} == {name: name for name in names}
+    assert {table["program"] for table in tables.values()} == {path.stem for path in tables}
+    for path, table in tables.items():
+        examples = table["examples"]
         assert len(examples["safe"]) >= 3, path
         assert len(examples["risky"]) >= 3, path
 

@@ -84,7 +84,10 @@ class Reads:
         if known is None and self._is_read(path):
             command = self.catalogue.command(path)
             assert command is not None
-            known = self._allowed[path] = {**self.everywhere, **self.values.allowed(command.options.values(), path)}
+            known = {**self.everywhere, **self.values.allowed(command.options.values(), path)}
+            for short, full in self.values.beginnings.get(path, {}).items():
+                known[short] = known[full]
+            self._allowed[path] = known
         return known
 
     def paths(self) -> Iterator[str]:
@@ -132,15 +135,14 @@ def _take(
     given: dict[str, str],
 ) -> int | Refusal:
     """Judge the option at `position` with its values, noting in `given` what has one; how many words it takes."""
-    word = words[position]
-    name, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
+    name, joined = _split(words[position], options)
     option = options.get(name)
     if option is None:
         return _unknown_option(name, options, risks, path)
     if option.arity == "none":
-        return _refuse(name, "takes no value.") if equals else 1
-    if equals:
-        values, width = [value], 1
+        return _refuse(name, "takes no value.") if joined is not None else 1
+    if joined is not None:
+        values, width = [joined], 1
     else:
         end = position + 1
         limit = len(words) if option.arity in ("any", "some") else position + 2
@@ -159,6 +161,21 @@ def _take(
     return width
 
 
+def _split(word: str, options: Mapping[str, Allowed]) -> tuple[str, str | None]:
+    """The option of a word and the value joined to it, as argparse takes them: --output=json, -ojson, -dojson."""
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        return name, value if equals else None
+    while len(word) > 2 and word not in options:
+        option = options.get(word[:2])
+        if option is None:
+            break
+        if option.arity != "none":
+            return word[:2], word[2:].removeprefix("=")
+        word = f"-{word[2:]}"
+    return word, None
+
+
 def _fault_of_value(option: Allowed, value: str) -> str | None:
     """az reads a word, or what follows its first '=', as a file's name where it begins with '@'; a bare '@' is text."""
     if value == "@" and option.name in ("--query", "--name"):
@@ -175,7 +192,7 @@ def _fault_of_answer(path: str, risks: Risks, given: Mapping[str, str]) -> Refus
     if query is not None and (fault := fault_of_query(query)):
         return _refuse("--query", f"{fault}.")
     projected = risks.projected.get(path)
-    if projected is None or (query is not None and takes_only(projected.fields, query)):
+    if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
         return None
     if projected.in_table and query is None and given.get("--output") == "table":
         return None
@@ -203,6 +220,8 @@ class Values:
     types: Mapping[str, str]
     meaning: Mapping[str, str]
     only: Mapping[str, Mapping[str, str]]
+    beginnings: Mapping[str, Mapping[str, str]]
+    """Of a command, the cut spellings that az takes for an option and its documents write."""
     _checks: dict[str, Check] = field(default_factory=dict)
 
     def allowed(self, options: Iterable[Option], path: str = "") -> dict[str, Allowed]:
@@ -250,6 +269,8 @@ class Projected:
 
     why: str
     fields: frozenset[str]
+    through: frozenset[str]
+    """Objects that are not taken whole, but fields of theirs."""
     shown: tuple[str, ...]
     """Those that tell most, for the explanation."""
     in_table: bool
@@ -278,6 +299,8 @@ class Risks:
         for pattern, why in self.secrets:
             if pattern.match(f"{head} "):
                 return why
+        if path in self.projected:
+            return None
         while head:
             if head in self.beginnings:
                 return self.beginnings[head]
@@ -337,6 +360,7 @@ def _parse_values(table: Mapping[str, Any]) -> Values:
         types=by_option(table["types"]),
         meaning=table["meaning"],
         only={scope: by_option(kinds) for scope, kinds in table["only"].items()},
+        beginnings=table["beginnings"],
     )
 
 
@@ -354,7 +378,11 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
         projected={
             path: Projected(
-                row["why"], frozenset(row["fields"].split()), tuple(row["shown"].split()), row.get("table", False)
+                why=row["why"],
+                fields=frozenset(row["fields"].split()),
+                through=frozenset(row.get("through", "").split()),
+                shown=tuple(row["shown"].split()),
+                in_table=row.get("table", False),
             )
             for row in risky["projected"]
             for path in row["path"].split(", ")

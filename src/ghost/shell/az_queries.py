@@ -46,6 +46,7 @@ _DEEPER = rf"{_PATH}(?:\.(?:{_several(_PATH)}))?"
 _PROJECTION = re.compile(rf"(?:(?:{_INDEX})++\.)?(?:{_DEEPER}|{_several(_DEEPER)})(?: ?\| ?{_INDEX})?")
 """Paths of names, alone, side by side or one level deeper; every value of it ends in a name."""
 _TAKEN = re.compile(rf"({_NAME})(?! ?:)")
+_GOES_ON = re.compile(rf"(?:{_INDEX})*+\.")
 
 
 _TEXTS = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`"""
@@ -117,6 +118,10 @@ def _letters(name: str) -> str:
     return name.lower() if name.isascii() and name.isalnum() else re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def takes_only(fields: Set[str], query: str) -> bool:
-    """Whether nothing but these fields can come out of the query, whatever the answer holds."""
-    return _PROJECTION.fullmatch(query) is not None and all(name in fields for name in _TAKEN.findall(query))
+def takes_only(fields: Set[str], query: str, through: Set[str] = frozenset()) -> bool:
+    """Whether nothing but these fields can come out of the query, whatever the answer holds; `through` are objects
+    that are not taken whole: `properties.state`."""
+    return _PROJECTION.fullmatch(query) is not None and all(
+        match[1] in fields or (match[1] in through and _GOES_ON.match(query, match.end()) is not None)
+        for match in _TAKEN.finditer(query)
+    )

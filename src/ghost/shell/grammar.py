@@ -14,7 +14,10 @@ must match and that must not, and they are checked when it is loaded.
                                                                        "-o /dev/null", "-I without -X GET"]
     not_with    option = [others, none of which may be there]
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
-    forms       [{lead, pairs, words, operands, at_least, at_most}] where the first operands are sub-commands
+    forms       [{lead, pairs, words, operands, at_least, at_most, needs}] where the first operands are sub-commands;
+                `needs` are options that must be there
+    dashes      `--` ends the options
+    also        other names under which the program is called and means the same: ping6
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
     alone       options that are SAFE as the only word, such as --version
     variables   environment variables the run must have, so that no file of the user adds options or code
@@ -27,8 +30,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,13 +61,16 @@ class Form:
     operands: tuple[Check, ...]
     at_least: int
     at_most: int
+    needs: frozenset[str]
 
     def leads(self, operands: Sequence[str]) -> bool:
         return len(operands) >= len(self.lead) and all(
             word in allowed for word, allowed in zip(operands, self.lead, strict=False)
         )
 
-    def fault(self, operands: Sequence[str], roots: Roots) -> str | None:
+    def fault(self, operands: Sequence[str], seen: Set[str], roots: Roots) -> str | None:
+        if missing := sorted(self.needs - seen):
+            return f"{' '.join(operands[: len(self.lead)])!r} is SAFE only with {' and '.join(missing)}"
         rest = iter(operands[len(self.lead) :])
         count = 0
         for word in rest:
@@ -108,6 +114,7 @@ class Grammar:
     joined: tuple[str, ...]
     optional: frozenset[str]
     options_first: bool
+    dashes: bool
     repeatable: frozenset[str]
     requires: tuple[tuple[frozenset[str], str], ...]
     only_with: Mapping[str, tuple[str, ...]]
@@ -132,6 +139,9 @@ class Grammar:
         while position < len(words):
             word = words[position]
             position += 1
+            if word == "--" and self.dashes:
+                parts += [Part(None, operand, operand) for operand in words[position:]]
+                break
             if len(word) < 2 or not word.startswith(self.prefixes) or (self.options_first and has_operand):
                 has_operand = True
                 parts.append(Part(None, word, word))
@@ -186,7 +196,7 @@ class Grammar:
                 operands.append(part.value or "")
             elif refusal := self._fault_of_option(part, seen, roots):
                 return refusal
-        return self._unmet_condition(seen) or self._operand_fault(operands, roots) or tuple(operands)
+        return self._unmet_condition(seen) or self._operand_fault(operands, seen, roots) or tuple(operands)
 
     def _fault_of_option(self, part: Part, seen: set[str], roots: Roots) -> Refusal | None:
         """`seen` takes the canonical option, and with a value also `-o VALUE`."""
@@ -227,9 +237,9 @@ class Grammar:
                 return self._refuse(f"option {option}", f"{option} is SAFE only without {min(both)}.")
         return None
 
-    def _operand_fault(self, operands: Sequence[str], roots: Roots) -> Refusal | None:
+    def _operand_fault(self, operands: Sequence[str], seen: Set[str], roots: Roots) -> Refusal | None:
         forms = [form for form in self.forms if form.leads(operands)]
-        faults = [form.fault(operands, roots) for form in forms]
+        faults = [form.fault(operands, seen, roots) for form in forms]
         if None in faults:
             reason = self._fault_of_sentence(" ".join(operands), roots) if operands else None
             return self._refuse("filter", f"the filter {_shown(' '.join(operands))} {reason}.") if reason else None
@@ -262,15 +272,15 @@ def _shown(value: str) -> str:
 
 
 _KEYS = frozenset((
-    "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "repeatable",
-    "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden", "alone",
-    "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
+    "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "dashes",
+    "repeatable", "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden",
+    "alone", "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
 ))  # fmt: skip
 _LISTS = frozenset((
     "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
     "spellings", "prefixes",
 ))  # fmt: skip
-_FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most"))
+_FORM_KEYS = frozenset(("lead", "pairs", "words", "operands", "at_least", "at_most", "needs"))
 
 
 def parse_grammar(table: Mapping[str, Any]) -> Grammar:
@@ -302,6 +312,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         joined=tuple(table.get("joined", ())),
         optional=frozenset(table.get("optional", ())),
         options_first=table.get("options_first", False),
+        dashes=table.get("dashes", False),
         repeatable=frozenset(table.get("repeatable", ())),
         requires=tuple((frozenset(item["any"]), item["why"]) for item in table.get("requires", ())),
         only_with={option: tuple(others) for option, others in table.get("only_with", {}).items()},
@@ -335,6 +346,7 @@ def _parse_form(form: Mapping[str, Any]) -> Form:
         operands=operands,
         at_least=form.get("at_least", 0),
         at_most=form.get("at_most", len(operands)),
+        needs=frozenset(form.get("needs", ())),
     )
 
 
@@ -362,5 +374,10 @@ def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> 
 @cache
 def built_in() -> Mapping[str, Grammar]:
     """The tables of this package by their program, read and checked once."""
-    tables = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(PROGRAMS.glob("*.toml")))
-    return {grammar.program: grammar for grammar in map(parse_grammar, tables)}
+    grammars: dict[str, Grammar] = {}
+    for path in sorted(PROGRAMS.glob("*.toml")):
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        also = table.pop("also", ())
+        grammar = grammars[table["program"]] = parse_grammar(table)
+        grammars.update((name, replace(grammar, program=name)) for name in also)
+    return grammars

@@ -30,12 +30,13 @@ _WORDS = frozenset(("eq", "ne", "gt", "lt", "ge", "le", "contains", "matches", "
     "any_ne", "all_ne", "bitwise_and", "True", "False", "TRUE", "FALSE", "true", "false"))  # fmt: skip
 _FUNCTIONS = frozenset(("len", "count", "upper", "lower", "string", "max", "min", "abs"))
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,9}", re.ASCII)
+_SEVERITIES = frozenset(("error", "warn", "warning", "note", "chat", "comment"))
 _COMPARES = frozenset(("eq", "ne", "gt", "lt", "ge", "le", "==", "!=", ">", "<", ">=", "<=", "&", "bitwise_and", "~="))
 _EQUALS = frozenset(("==", "!=", "eq", "ne"))
 _CODE_NAME = re.compile(r'"[A-Za-z][A-Za-z /_-]{0,30}"', re.ASCII)
 _BEGINNING_OF_PATH = re.compile(r'"/[A-Za-z0-9_./-]{0,40}"', re.ASCII)
 _STATISTIC_OF_FIELD = re.compile(
-    r"(?:COUNT|SUM|MIN|MAX|AVG|LOAD)\((?P<field>[A-Za-z0-9_.-]*)\)(?P<filter>.*)", re.DOTALL
+    r"(?P<function>COUNT|SUM|MIN|MAX|AVG|LOAD|BYTES|FRAMES)\((?P<field>[A-Za-z0-9_.-]*)\)(?P<filter>.*)", re.DOTALL
 )
 _INDEX = re.compile(
     r"(?<![A-Za-z0-9_.])(?P<layer>[a-z0-9]{1,8}) ?\[ ?(?P<first>[a-z0-9]{1,12}) ?(?:: ?(?P<width>[124]) ?)?\]", re.ASCII
@@ -55,6 +56,7 @@ class _Fields:
     headers: re.Pattern[str]
     addresses: re.Pattern[str]
     printed: re.Pattern[str]
+    numbers: re.Pattern[str]
     codes: re.Pattern[str]
     statistics: re.Pattern[str]
 
@@ -72,6 +74,7 @@ def _fields() -> _Fields:
         ),
         addresses=_by_protocol(table["addresses"]),
         printed=re.compile(f"{_by_protocol(printed).pattern}|{protocols}", re.ASCII),
+        numbers=_by_protocol(table["numbers"]),
         codes=re.compile(
             rf"(?!.*(?:{table['codes']['never']}))(?:.*[._-])?(?:{table['codes']['endings']})", re.ASCII | re.IGNORECASE
         ),
@@ -86,7 +89,7 @@ def _by_protocol(table: Mapping[str, str]) -> re.Pattern[str]:
 def fault_of_field(name: str) -> str | None:
     """Why `tshark -e` of this field is not SAFE."""
     fields = _fields()
-    known = (fields.headers, fields.addresses, fields.printed)
+    known = (fields.headers, fields.addresses, fields.printed, fields.numbers)
     return None if any(pattern.fullmatch(name) for pattern in known) else "is no header field of the table"
 
 
@@ -148,7 +151,11 @@ def _is_word(term: Sequence[tuple[str, str]], at: int) -> bool:
     following = term[at + 1][1] if at + 1 < len(term) else ""
     if following == "(":
         return name in _FUNCTIONS
-    return at > 1 and _CONSTANT.fullmatch(name) is not None and term[at - 1][1] in _COMPARES
+    if at < 2 or term[at - 1][1] not in _COMPARES:
+        return False
+    return _CONSTANT.fullmatch(name) is not None or (
+        name.lower() in _SEVERITIES and term[at - 2][1] == "_ws.expert.severity"
+    )
 
 
 def _compares_safely(fields: _Fields, name: str, comparison: str, values: Sequence[tuple[str, str]]) -> bool:
@@ -187,7 +194,9 @@ def _fault_of_column(text: str) -> str | None:
     if computed is None:
         return fault_of_display_filter(text) if text else None
     field, rest = computed["field"], computed["filter"]
-    if not (_fields().headers.fullmatch(field) or _fields().codes.fullmatch(field)):
+    function = computed["function"]
+    of_packets = (function == "COUNT" and "." not in field) or (function in ("BYTES", "FRAMES") and not field)
+    if not (of_packets or _fields().headers.fullmatch(field) or _fields().codes.fullmatch(field)):
         return _PAYLOAD.format(name=field)
     return fault_of_display_filter(rest) if rest.strip(" ") else None
 

@@ -55,7 +55,7 @@ def real_path(path: str) -> str | None:
 Check = Callable[[str, Roots], str | None]
 
 _INT = re.compile(r"0|[1-9][0-9]{0,8}")
-_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
 _HOST_NAME = re.compile(r"(?=.{1,254}$)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
 _MULTICAST_NAME = re.compile(
     r"ip6-(?:allnodes|allrouters|allhosts|localnet|mcastprefix)|broadcasthost|broadcast"
@@ -165,6 +165,14 @@ def fault_of_host(value: str) -> str | None:
     if names_metadata(value):
         return _HANDS_OUT_CREDENTIALS
     return None if _HOST_NAME.fullmatch(value) else "is no host name or address"
+
+
+def _fault_of_host_and_port(value: str) -> str | None:
+    """`web-01/33434`, as tracepath takes them."""
+    host, slash, port = value.rpartition("/")
+    if not slash or not _INT.fullmatch(port) or not 0 < int(port) < 65536:
+        return "is no HOST/PORT"
+    return fault_of_host(host)
 
 
 def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -325,6 +333,7 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "TOKENS": _tokens,
         "TEXT": _text,
         "HOST": _by(fault_of_host),
+        "HOST_AND_PORT": _by(_fault_of_host_and_port),
         "ADDRESS": _plain_address,
         "PREFIX": _prefix,
         "INTERFACE": _interface,
