@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +60,53 @@ def test_memory_grows_with_keys_and_not_with_samples() -> None:
     found = kept.of(0)
     assert found is not None
     assert found.count == len(range(0, 50_000, 3)) * (6 * samples._COMPACT_AT // 50_000)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_is_lost_however_often_samples_are_moved(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    monkeypatch.setattr(samples, "_COMPACT_AT", dice.choice([3, 10, 100]))
+    monkeypatch.setattr(samples, "EXACT", dice.choice([1, 5, 50]))
+    monkeypatch.setattr(samples, "_FIRST_ROOM", dice.choice([1, 16, 64]))
+    monkeypatch.setattr(samples, "_AT_ONCE", dice.choice([1, 7, 1000]))
+    parts, whole = [Samples() for _ in range(dice.choice([1, 3]))], Samples()
+    expected: dict[int, list[int]] = {}
+    for _ in range(dice.randrange(1, 30)):
+        taken = [(_some_key(dice), _some_time(dice)) for _ in range(dice.choice([0, 1, 10, 100]))]
+        columns = np.array(taken, np.int64).reshape(-1, 2)
+        dice.choice(parts).add(columns[:, 0], columns[:, 1])
+        for key, value in taken:
+            expected.setdefault(key, []).append(value)
+    for part in parts:
+        whole.merge(part)
+    for key, values in expected.items():
+        found, exact = whole.of(key), statistics(np.array(values) / 1e6)
+        assert found is not None
+        assert exact is not None
+        assert (found.count, found.min, found.max) == (exact.count, exact.min, exact.max)
+        tolerance = 0 if len(values) <= samples.EXACT else 0.0101
+        assert found.median == pytest.approx(exact.median, rel=tolerance, abs=2e-6)
+        assert found.p95 == pytest.approx(exact.p95, rel=tolerance, abs=2e-6)
+
+
+def _some_key(dice: random.Random) -> int:
+    return dice.choice([dice.randrange(5), dice.randrange(30), 2**31 - 1 - dice.randrange(3)])
+
+
+def _some_time(dice: random.Random) -> int:
+    """In ns; about the border of 32 bits, from which on a time is kept apart, too."""
+    return dice.choice([0, dice.randrange(2**20), 2**32 - 1, 2**32, dice.randrange(2**40)])
+
+
+def test_memory_does_not_grow_with_long_times_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "_COMPACT_AT", 20_000)
+    dice, taken = np.random.default_rng(7), Samples()
+    tracemalloc.start()
+    for _ in range(100):
+        taken.add(np.zeros(2_000, np.int64), dice.integers(5 * 10**9, 10**10, 2_000))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1_500_000  # 200,000 of them take 3.2 MB
+    found = taken.of(0)
+    assert found is not None
+    assert found.count == 200_000

@@ -85,6 +85,7 @@ class Samples:
         self._packed = np.empty(_FIRST_ROOM, np.uint64)
         self._held = 0
         self._long: list[Array] = []  # pairs of key and value
+        self._long_held, self._most_long = 0, _COMPACT_AT
         self._histograms: dict[int, Histogram] = {}
         self._ordered = True
 
@@ -92,7 +93,7 @@ class Samples:
         """Take in samples; neither keys nor values are negative, and keys are below 2 ** 31."""
         short = values <= _SHORT
         if not short.all():
-            self._long.append(np.stack([keys[~short], values[~short]], axis=1).astype(np.int64))
+            self._take_in_long(np.stack([keys[~short], values[~short]], axis=1).astype(np.int64))
             keys, values = keys[short], values[short]
         self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
@@ -102,19 +103,27 @@ class Samples:
         keys, values = _keys(short), _values(short)
         if key_of is not None:
             keys, long = key_of[keys], np.stack([key_of[long[:, 0]], long[:, 1]], axis=1)
-        self._long.append(long)
         for key, histogram in other._histograms.items():
             self._histograms.setdefault(key if key_of is None else int(key_of[key]), Histogram()).merge(histogram)
+        self._take_in_long(long)
         self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
-    def _take_in(self, packed: NDArray[np.uint64]) -> None:
+    def _take_in_long(self, long: Array) -> None:
+        self._long.append(long)
+        self._long_held += len(long)
         self._ordered = False
+        if self._long_held > self._most_long:
+            self._spill()
+            self._most_long = max(_COMPACT_AT, 2 * self._long_held)
+
+    def _take_in(self, packed: NDArray[np.uint64]) -> None:
         if self._held + len(packed) > len(self._packed):
             if self._held >= _COMPACT_AT:
                 self._spill()
             self._make_room(len(packed))
         self._packed[self._held : self._held + len(packed)] = packed
         self._held += len(packed)
+        self._ordered = False  # making room may have sorted what was there
 
     def _make_room(self, count: int) -> None:
         """For so many more; for half as much again where what is held takes most of it, so that few spills follow."""
@@ -127,23 +136,23 @@ class Samples:
         """Move what has outgrown exactness to histograms."""
         short, long = self._columns()
         starts = _starts(short)
-        names, counts = _keys(short[starts]), np.diff(np.r_[starts, len(short)])
-        known = np.fromiter(self._histograms, np.int64)
-        grown = np.flatnonzero((counts > EXACT) | np.isin(names, known))
+        names, which = np.unique(np.concatenate([_keys(short[starts]), long[:, 0]]), return_inverse=True)
+        held = np.bincount(which, np.r_[np.diff(np.r_[starts, len(short)]), np.ones(len(long), np.int64)], len(names))
+        grown = names[(held > EXACT) | np.isin(names, np.fromiter(self._histograms, np.int64))]
+        ends = [np.searchsorted(short, (grown + over).astype(np.uint64) << _KEY_SHIFT) for over in (0, 1)]
+        long_ends = [np.searchsorted(long[:, 0], grown + over) for over in (0, 1)]
+        long_stays = np.ones(len(long), np.bool_)
         kept = 0  # what stays moves to the front, over what has gone
         begin = 0
-        for key, start, count in zip(
-            names[grown].tolist(), starts[grown].tolist(), counts[grown].tolist(), strict=True
-        ):
+        for key, start, stop, long_start, long_stop in np.stack([grown, *ends, *long_ends], axis=1).tolist():
             histogram = self._histograms.setdefault(key, Histogram())
-            histogram.add(_values(short[start : start + count]))
-            mine = long[:, 0] == key
-            histogram.add(long[mine, 1])
-            long = long[~mine]
+            histogram.add(_values(short[start:stop]))
+            histogram.add(long[long_start:long_stop, 1])
+            long_stays[long_start:long_stop] = False
             kept = _moved(short, begin, start, kept)
-            begin = start + count
+            begin = stop
         self._held = _moved(short, begin, len(short), kept)
-        self._long = [long]
+        self._long, self._long_held = [long[long_stays]], int(long_stays.sum())
 
     def _columns(self) -> tuple[NDArray[np.uint64], Array]:
         """All samples that no histogram has taken, in order of key and value; the long ones apart."""
