@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from ghost.cloud import events
 from ghost.cloud.commands import Purpose, ShellCommand
-from ghost.cloud.replies import Reply, event_of
+from ghost.cloud.names import BlobPlace
+from ghost.cloud.replies import event_of
+from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStep, State
 
 from .scripted import broken, failed, ran, refused
@@ -91,3 +93,52 @@ def test_a_prompt_that_nobody_answered_is_a_denial_but_no_persons() -> None:
 def test_only_the_capture_status_tells_that_a_capture_stopped(output: str) -> None:
     """provisioningState is Succeeded from the start, while the capture still writes its blob."""
     assert isinstance(event(Purpose.POLL, ran(output)), events.PollFailed)
+
+
+PLACE = "https://forensics.blob.core.windows.net/captures/ghost_a.cap"
+LOCATION = {"storageId": "x", "storagePath": PLACE}
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"name": "ghost_a", "provisioningState": "Succeeded", "storageLocation": LOCATION},
+        {"name": "ghost_a", "properties": {"provisioningState": "Succeeded", "storageLocation": LOCATION}},
+        {"name": "ghost_a", "etag": "x", "target": "y", "properties": None, "storageLocation": LOCATION},
+    ],
+)
+def test_a_capture_is_understood_as_either_group_of_commands_shows_it(shown: dict[str, object]) -> None:
+    place = BlobPlace("forensics", "captures", "ghost_a.cap")
+    assert event(Purpose.CREATE, ran(shown)) == events.CaptureCreated("ghost_a", place)
+    assert event(Purpose.LOCATE_BLOB, ran(shown)) == events.BlobLocated(place)
+
+
+@pytest.mark.parametrize("shown", [{}, {"name": "-x"}, {"name": 5, "storageLocation": []}, {"storageLocation": {}}, []])
+def test_a_capture_that_does_not_say_where_it_is_changes_nothing(shown: object) -> None:
+    assert event(Purpose.CREATE, ran(shown)) == events.CaptureCreated(None, None)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"name": "x", "packetCaptureStatus": "Stopped", "stopReason": "TimeExceeded", "packetCaptureError": []},
+        {"properties": {"packetCaptureStatus": "Stopped", "stopReason": "TimeExceeded", "packetCaptureError": []}},
+        {"packetCaptureStatus": "Stopped", "stopReason": "TimeExceeded", "packetCaptureError": None},
+    ],
+)
+def test_a_status_is_understood_from_show_status_and_from_query_status(shown: dict[str, object]) -> None:
+    assert event(Purpose.POLL, ran(shown)) == events.Polled("Stopped", "TimeExceeded")
+
+
+@pytest.mark.parametrize("name", ["InternalError", "AgentStopped", "CaptureFailed", "LocalFileFailed", "StorageFailed"])
+def test_azures_errors_of_a_capture_are_told(name: str) -> None:
+    shown = {"packetCaptureStatus": "Error", "packetCaptureError": [name]}
+    assert event(Purpose.POLL, ran(shown)) == events.Polled("Error", None, (name,))
+
+
+def test_a_cut_list_is_no_list() -> None:
+    cut = {**ran([{"name": "a"}]), "output_metadata": {"truncation_applied": True}}
+    assert event(Purpose.LOOK_FOR_CAPTURE, cut) == events.LeftoverLookedFor(None)
+    assert event(Purpose.DETECT, {**ran([]), "output_metadata": {"truncation_applied": True}}) == events.TargetUnusable(
+        "Resource not found: web in resource group . Name another group, or give the full resource id"
+    )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ghost.cloud import preflight
 from ghost.cloud.names import is_resource_id, one_line
 from ghost.cloud.preflight import Check, CheckCommand
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
@@ -132,18 +131,25 @@ def create(task: CaptureTask) -> ShellCommand:
     )
 
 
-def list_captures(location: str, reasoning: str, subscription: str | None = None) -> ShellCommand:
-    rows = [row for row in preflight.checks() if row.check is Check.CAPTURES]
-    words = rows[0].filled({"location": location, "subscription": subscription})
-    return ShellCommand(Purpose.LOOK_FOR_CAPTURE, shlex.join(words), reasoning)
+def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
+    """Only those that Ghost names so: a region may hold thousands of others, and the shell shows no long list whole."""
+    query = f"[?starts_with(name,'{prefix}_')].{{name:name,provisioningState:provisioningState}}"
+    words = [*_PACKET_CAPTURE, "list", "-l", location, "--query", query, "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join(words),
+        f"Startup orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left.",
+    )
 
 
 def look_for_capture(task: CaptureTask) -> ShellCommand:
-    return list_captures(
-        task.location or "",
+    query = "[].{name:name,provisioningState:provisioningState}"
+    words = [*_PACKET_CAPTURE, "list", "-l", task.location or "", *_subscription(task), "--query", query, "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join(words),
         f"Checking whether the failed creation left the capture {task.capture_name} behind. "
         f"Investigation: {context(task)}",
-        task.subscription,
     )
 
 

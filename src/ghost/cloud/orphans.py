@@ -123,10 +123,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
         warnings.append("the list of network watchers was cut: some regions were not searched")
     regions = {str(watcher.get("location")) for watcher in watchers if isinstance(watcher, dict)}
     for location in sorted(filter(is_location, regions)):
-        why = (
-            f"Startup orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left."
-        )
-        reply = execute(commands.list_captures(location, why))
+        reply = execute(commands.list_captures_of_prefix(location, prefix))
         names = capture_names(reply)
         if names is None:
             warnings.append(f"region {location} was not searched for captures left behind: {reply.detail}")
