@@ -1,0 +1,126 @@
+"""The preflight reads on the real shell and the lab's az: their queries are run, their answers are az's own shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ghost.lab import load_scenario, start
+from ghost.lab.world import UserRoute, World
+from ghost.net import SecurityRule
+
+from .capture_process import orchestrator
+
+Change = Callable[[World], World]
+
+
+def as_it_is(world: World) -> World:
+    return world
+
+
+def machine(**fields: Any) -> Change:
+    def change(world: World) -> World:
+        machines = [replace(vm, **fields) if vm.name == "web-vm-01" else vm for vm in world.machines]
+        return replace(world, machines=tuple(machines))
+
+    return change
+
+
+def without_watchers(world: World) -> World:
+    return replace(world, watchers=())
+
+
+def without_containers(world: World) -> World:
+    return replace(world, storage_accounts=tuple(replace(a, containers=()) for a in world.storage_accounts))
+
+
+def default_route_to(hop: Any, address: str | None = None) -> Change:
+    def change(world: World) -> World:
+        route = UserRoute("out", "0.0.0.0/0", hop, address)
+        tables = [replace(t, routes=(*t.routes, route)) if t.name == "prod-routes" else t for t in world.route_tables]
+        return replace(world, route_tables=tuple(tables))
+
+    return change
+
+
+def outbound(access: Any, *to: str) -> Change:
+    def change(world: World) -> World:
+        rule = SecurityRule("lock-down", 100, "Outbound", access, destination_prefixes=to or ("*",))
+        groups = [replace(g, rules=(*g.rules, rule)) if g.name == "prod-nsg" else g for g in world.security_groups]
+        return replace(world, security_groups=tuple(groups))
+
+    return change
+
+
+def ask(tmp_path: Path, change: Change, target: str = "web-vm-01") -> dict[str, Any]:
+    scenario = load_scenario("blocked-port")
+    world = change(scenario.world)
+    start(replace(scenario, world=world), tmp_path / "lab", speed=60.0)
+    parameters = {
+        "resource_group": "prod-rg",
+        "storage_account": world.storage_accounts[0].name,
+        "duration_seconds": 5,
+    }
+    return orchestrator(tmp_path, "s1").orchestrate(
+        {"intent": "capture_traffic", "target": target, "parameters": parameters}
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (machine(power="deallocated"), "az vm start -g prod-rg -n web-vm-01"),
+        (machine(extensions=()), "agent extension is not installed on web-vm-01"),
+        (without_watchers, "no network watcher is enabled in region eastus"),
+        (without_containers, "The container captures does not exist"),
+        (default_route_to("None"), "0.0.0.0/0 -> None (out), User route drops"),
+        (outbound("Deny"), "rule lock-down (priority 100, Deny) of the group prod-nsg at the subnet"),
+        (outbound("Deny", "Internet"), "lock-down"),
+    ],
+)
+def test_a_world_in_which_a_capture_cannot_work_is_recognised(tmp_path: Path, change: Change, says: str) -> None:
+    response = ask(tmp_path, change)
+    assert (response["status"], response["cleanup_status"], response["user_denied"]) == (
+        "task_failed",
+        "skipped",
+        False,
+    )
+    assert says in response["error_detail"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "unsure"),
+    [
+        (as_it_is, {}),
+        (machine(extensions=("NetworkWatcherAgentWindows",), os="Windows"), {}),
+        (default_route_to("Internet"), {}),
+        (default_route_to("VirtualAppliance", "10.20.3.10"), {"routes": "via 10.20.3.10"}),
+        (outbound("Deny", "20.0.0.0/8"), {"gates": "it depends on rule lock-down"}),
+        (outbound("Allow", "Storage"), {}),
+    ],
+)
+def test_a_world_in_which_a_capture_may_work_is_captured_in(
+    tmp_path: Path, change: Change, unsure: dict[str, str]
+) -> None:
+    response = ask(tmp_path, change)
+    assert (response["status"], response["state"]) == ("task_pending", "PROVISIONING"), response
+    assert len(response["preflight"]) == 6
+    not_passed = {row["check"]: row["detail"] for row in response["preflight"] if row["passed"] is not True}
+    assert not_passed.keys() == unsure.keys()
+    for check, why in unsure.items():
+        assert why in not_passed[check]
+
+
+@pytest.mark.slow
+def test_a_full_id_is_addressed_in_its_own_subscription(tmp_path: Path) -> None:
+    world = load_scenario("blocked-port").world
+    vm = world.resource_id("Microsoft.Compute/virtualMachines", "prod-rg", "web-vm-01")
+    assert ask(tmp_path, as_it_is, vm)["state"] == "PROVISIONING"
+    other = ask(tmp_path, as_it_is, vm.replace(world.subscription.id, "00000000-0000-0000-0000-000000000000"))
+    assert other["status"] == "task_failed"
