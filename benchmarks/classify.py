@@ -84,6 +84,7 @@ LONGEST = {  # what is still read; beyond it a command is refused by its length
     "az, 16 KB of query": f"az vm list --query '{'a' * 16_000}'",
     "16 KB of words": "ping " + "aaaa " * 3_200,
     "16 KB of commands": "sh -c 'id' ; " * 1_230,
+    "16 KB of removals": "rm -r ; " * 2_000,
 }
 AZ_BOUND_US = 40.0
 MEGABYTE_BOUND_US = 5_000.0

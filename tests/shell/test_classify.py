@@ -386,6 +386,7 @@ def test_what_cannot_run_as_written_names_its_problem(command: str, problem: str
             "id_",
         ),
         *("/proc/", "key", "list-keys ", "x.", "0x", "'`'", "rmtree(", '"\'"', "fork ", "echo -x "),
+        *("rm -r ; ", "xargs rm -r | ", "sh -c 'id' ; "),
     ],
 )
 @pytest.mark.parametrize(

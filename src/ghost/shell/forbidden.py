@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from ghost.shell.grammar import Refusal
@@ -122,19 +122,31 @@ def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
         for text in line.nested:
             if found := _inside(text, depth):
                 return found
-    everywhere = [word for segment in line.segments for word in segment] if len(line.segments) > 1 else None
-    for segment in line.segments:
-        found = _judge(segment, everywhere or segment, depth) or _credential_word(segment)
+    whole = _Chain(line.segments)
+    for segment in dict.fromkeys(map(tuple, line.segments)):  # what is there twice is judged once
+        found = _judge(segment, whole, depth) or _credential_word(segment)
         if found:
             return found
     return None
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """All commands of a line: what one of them removes may be named by another."""
+
+    segments: Sequence[Sequence[str]]
+
+    @cached_property
+    def root_operand(self) -> str | None:
+        """The first word that names the system's root or a home."""
+        return next(filter(_is_root, (word for segment in self.segments for word in segment)), None)
 
 
 def _inside(text: str, depth: int) -> Refusal | None:
     return _forbidden(text, parse(text), depth - 1) if depth > 0 else None
 
 
-def _judge(segment: Sequence[str], everywhere: Sequence[str], depth: int) -> Refusal | None:
+def _judge(segment: Sequence[str], everywhere: _Chain, depth: int) -> Refusal | None:
     policy = _policy()
     start = 0
     while start < len(segment) and (segment[start] in _KEYWORDS or _ASSIGNMENT.match(segment[start])):
@@ -158,12 +170,13 @@ def _judge(segment: Sequence[str], everywhere: Sequence[str], depth: int) -> Ref
             seen.add(inner)
             if found := _destroyer(inner, segment, position, everywhere):
                 return found
+    alone = _Chain([segment])
     # Behind some words of their own these are still never meant otherwise: az --scripts, find -exec, docker exec NAME.
     for position in range(start + 1, len(segment)):
         inner = _program(segment[position])
         if inner in policy.removers | policy.formatters | {"dd"} and inner not in seen:
             seen.add(inner)
-            if found := _destroyer(inner, segment, position, everywhere if name == "xargs" else segment):
+            if found := _destroyer(inner, segment, position, everywhere if name == "xargs" else alone):
                 return found
     return _nested_code(segment[start + 1 :], is_code=name in policy.interpreters, depth=depth)
 
@@ -208,7 +221,7 @@ def _command_positions(segment: Sequence[str], start: int) -> Iterator[int]:
             own_words -= 1
 
 
-def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: Sequence[str]) -> Refusal | None:
+def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: _Chain) -> Refusal | None:
     """Judge one command: its program `name` stands at `position`, its arguments behind."""
     policy = _policy()
     if name in policy.removers:
@@ -241,7 +254,7 @@ _WRITERS = frozenset(("dd", "tee", "cp", "install", "fdisk", "parted", "sfdisk",
 _JUDGED_BY_ARGUMENTS = _POWER_MANAGERS | _WRITERS | {"init", "telinit", "diskutil", "kexec"}
 
 
-def _remover(name: str, arguments: Sequence[str], everywhere: Sequence[str]) -> Refusal | None:
+def _remover(name: str, arguments: Sequence[str], everywhere: _Chain) -> Refusal | None:
     policy = _policy()
     options = [word for word in arguments if word.startswith("-") and len(word) > 1]
     recursive = any(
@@ -256,17 +269,22 @@ def _remover(name: str, arguments: Sequence[str], everywhere: Sequence[str]) -> 
     if name == "rsync" and not any(option.startswith("--del") for option in options):
         return None
     operands = [word for word in arguments if not word.startswith("-")]
-    if name == "rm" and recursive and not operands:
-        operands = [word for word in everywhere if not word.startswith("-")]  # echo / | xargs rm -rf
+    if name == "rm" and recursive and not operands and everywhere.root_operand:
+        operands = [everywhere.root_operand]  # echo / | xargs rm -rf
     if name == "mv":
         operands = operands[:-1]
     for operand in operands:
         path = _normal(operand)
-        if policy.root.fullmatch(path) or path == _home().lower():
+        if _is_root(operand):
             return _destroys("file system", f"{name} would take {operand[:80]} away, and the system or a home with it")
         if name in ("shred", "truncate", "wipe") and policy.device.fullmatch(path):
             return _destroys("device", f"{name} overwrites the device {operand[:80]}")
     return None
+
+
+def _is_root(operand: str) -> bool:
+    path = "-" if operand.startswith("-") else _normal(operand)
+    return _policy().root.fullmatch(path) is not None or path == _home().lower()
 
 
 def _find(segment: Sequence[str]) -> Refusal | None:
