@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from ghost.lab import load_scenario, start
-from ghost.lab.world import UserRoute, World
+from ghost.lab.world import ScaleSet, UserRoute, World
 from ghost.net import SecurityRule
 
 from .capture_process import orchestrator
+from .test_killed_processes import held
 
 Change = Callable[[World], World]
 
@@ -65,9 +66,8 @@ def ask(tmp_path: Path, change: Change, target: str = "web-vm-01") -> dict[str, 
         "storage_account": world.storage_accounts[0].name,
         "duration_seconds": 5,
     }
-    return orchestrator(tmp_path, "s1").orchestrate(
-        {"intent": "capture_traffic", "target": target, "parameters": parameters}
-    )
+    desk = orchestrator(tmp_path, "s1")
+    return desk.orchestrate({"intent": "capture_traffic", "target": target, "parameters": parameters})
 
 
 @pytest.mark.slow
@@ -124,3 +124,36 @@ def test_a_full_id_is_addressed_in_its_own_subscription(tmp_path: Path) -> None:
     assert ask(tmp_path, as_it_is, vm)["state"] == "PROVISIONING"
     other = ask(tmp_path, as_it_is, vm.replace(world.subscription.id, "00000000-0000-0000-0000-000000000000"))
     assert other["status"] == "task_failed"
+
+
+def with_a_scale_set(world: World) -> World:
+    return replace(world, scale_sets=(ScaleSet("jobs-set", "prod-rg", ("jobs-vm-01",)),))
+
+
+@pytest.mark.slow
+def test_an_instance_of_a_scale_set_is_captured_from_request_to_cleanup(tmp_path: Path) -> None:
+    world = with_a_scale_set(load_scenario("blocked-port").world)
+    scale_set = world.resource_id("Microsoft.Compute/virtualMachineScaleSets", "prod-rg", "jobs-set")
+    started = ask(tmp_path, with_a_scale_set, f"{scale_set}/virtualMachines/0")
+    assert (started["status"], started["target_type"]) == ("task_pending", "vmss"), started
+    passed = {row["check"]: row["passed"] for row in started["preflight"]}
+    assert passed == {
+        "machine": True,
+        "captures": True,
+        "account": True,
+        "storage": True,
+        "routes": None,
+        "gates": None,
+    }
+    desk = orchestrator(tmp_path, "s1")
+    for intent, status, state in [("check", "task_completed", "COMPLETED"), ("cleanup", "task_completed", "DONE")]:
+        answer = desk.orchestrate({"intent": f"{intent}_task", "task_id": started["task_id"]})
+        assert (answer["status"], answer["state"]) == (status, state), answer
+    assert held(tmp_path) == set()
+
+
+@pytest.mark.slow
+def test_a_scale_set_as_a_whole_is_answered_with_how_to_name_one_instance(tmp_path: Path) -> None:
+    answer = ask(tmp_path, with_a_scale_set, "jobs-set")
+    assert answer["status"] == "task_failed"
+    assert "az vmss list-instances -g prod-rg -n jobs-set" in answer["error_detail"]
