@@ -136,6 +136,56 @@ def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypat
     compiled.mark_ready()
 
 
+@pytest.mark.slow
+def test_kernels_compile_where_a_file_cannot_be_finished(tmp_path: Path) -> None:
+    """As on a full disk: every file ends after 3,000 bytes."""
+    pytest.importorskip("numba")
+    program = (
+        "import pathlib, resource, pytest; from tests.pcap.test_compiled import dealt_by, compiled;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
+        f"print(sum(dealt_by(pathlib.Path({str(tmp_path)!r}), pytest.MonkeyPatch())));"
+        "compiled.mark_ready(); print(compiled.ready())"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert ran.stdout.split() == ["5", "False"]
+    assert all(path.stat().st_size <= 3000 and path.suffix == ".nbi" for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.slow
+def test_what_a_power_cut_left_of_a_first_compilation_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    expected = dealt_by(tmp_path, monkeypatch)
+    for path in tmp_path.rglob("*.nbi"):
+        path.write_bytes(b"")
+    assert not compiled.ready()
+    assert dealt_by(tmp_path, monkeypatch) == expected
+    compiled.mark_ready()
+    assert objects.sound(tmp_path / "kernels", [shards.deal])
+
+
+def test_no_cache_is_looked_for_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for nowhere in (tmp_path / ("long" * 100), Path("relative"), Path("/dev/null/kernels")):
+        monkeypatch.setattr(compiled, "cache_directory", lambda nowhere=nowhere: nowhere)
+        assert not compiled.ready()
+        assert not compiled._usable(nowhere)
+        compiled.mark_ready()
+    assert not Path("relative").exists()
+
+
+def test_the_cache_is_where_xdg_says_if_it_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for said, expected in ((str(tmp_path / "here"), tmp_path / "here"), ("", tmp_path / ".cache")):
+        monkeypatch.setenv("XDG_CACHE_HOME", said)
+        assert compiled._caches() == expected
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert compiled._caches() == tmp_path / ".cache"
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 9)  # of whom the system knows nothing
+    assert not compiled._caches().is_absolute()
+
+
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60))
 def test_statistics_are_nearest_rank(values: list[int]) -> None:
     ordered = sorted(values)

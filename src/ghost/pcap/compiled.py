@@ -13,9 +13,9 @@ import importlib.util
 import os
 import platform
 import sys
-import tempfile
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ghost.errors import RecordError
 from ghost.pcap import bins, decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
 from ghost.pcap.vectors import Ints, Kernel, Vector
 from ghost.records import write_text
@@ -35,7 +36,7 @@ _READY = "ready"
 # Bounds are checked: captures are hostile input. References are not counted: a kernel makes no array and keeps none,
 # and counting would take half the time.
 _OPTIONS: dict[str, Any] = {
-    "cache": True, "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
+    "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
 _MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, tally)
 _ENTRIES = (
@@ -62,8 +63,18 @@ def cache_directory() -> Path:
         sources.update(Path(str(module.__file__)).read_bytes())
     for part in (_numba_version(), np.__version__, sys.version, platform.machine(), platform.processor()):
         sources.update(part.encode() + b"\0")
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "ghost" / "kernels" / sources.hexdigest()[:16]
+    return _caches() / "ghost" / "kernels" / sources.hexdigest()[:16]
+
+
+def _caches() -> Path:
+    """Of the user; no absolute path where nobody knows where they are."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if given.is_absolute():  # others are to be ignored, says the XDG specification
+        return given
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # a container's user of whom nothing but the number is known
+        return Path()
 
 
 def _numba_version() -> str:
@@ -76,6 +87,8 @@ def _numba_version() -> str:
 
 def _usable(directory: Path) -> bool:
     """It can be written, and nobody else may write to it: numba runs what it finds there."""
+    if not directory.is_absolute():
+        return False
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         facts = directory.stat()
@@ -105,22 +118,55 @@ def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
     import numba
 
     keep = _usable(directory)
-    if keep and ready() and (directory / _READY).read_text() != _contents(directory):
+    if keep and ready() and not _as_marked(directory):
         # Damaged on disk: numba would fail on it, again and again.
         for path in _files(directory):
             path.unlink(missing_ok=True)
     settings: Any = numba.config
-    settings.CACHE_DIR = str(directory) if keep else tempfile.mkdtemp(prefix="ghost-kernels-")
+    settings.CACHE_DIR = str(directory)
     compiled: dict[Callable[..., Any], Any] = {}
     for module in _MODULES:
         for function in module.KERNELS:
-            compiled[function] = numba.njit(**_OPTIONS)(_linked(function, compiled))
+            compiled[function] = numba.njit(cache=keep, **_OPTIONS)(_linked(function, compiled))
+            if keep:
+                _do_without(compiled[function])
     return compiled
+
+
+def _do_without(dispatcher: Any) -> None:
+    """Let numba compile what it cannot read from its cache, and go on where a full disk keeps nothing."""
+    kept = dispatcher._cache
+    load, save = kept.load_overload, kept.save_overload
+
+    def load_overload(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:  # noqa: BLE001 - whatever reading damaged pickles raises
+            with suppress(OSError):
+                kept.flush()
+            return None
+
+    def save_overload(*arguments: Any) -> None:
+        with suppress(OSError):
+            save(*arguments)
+
+    kept.load_overload, kept.save_overload = load_overload, save_overload
 
 
 def ready() -> bool:
     """Whether the kernels lie compiled in the cache."""
-    return (cache_directory() / _READY).is_file()
+    directory = cache_directory()
+    try:
+        return directory.is_absolute() and (directory / _READY).is_file()
+    except OSError:  # somebody else's, or a name that no system takes
+        return False
+
+
+def _as_marked(directory: Path) -> bool:
+    try:
+        return (directory / _READY).read_bytes() == _contents(directory).encode()
+    except OSError:
+        return False
 
 
 def mark_ready() -> None:
@@ -132,10 +178,14 @@ def mark_ready() -> None:
     if ready() and objects.sound(directory / _OBJECTS, entries):
         return
     dispatchers = _dispatchers(directory)
-    objects.save(directory / _OBJECTS, {function: dispatchers[function] for function in entries})
-    contents = _contents(directory)
-    if not ready() or (directory / _READY).read_text() != contents:
-        write_text(directory / _READY, contents)
+    with suppress(OSError, RecordError):  # a full disk keeps nothing, and no result is worse for it
+        objects.save(directory / _OBJECTS, {function: dispatchers[function] for function in entries})
+        if _all_kept(directory) and not _as_marked(directory):
+            write_text(directory / _READY, _contents(directory))
+
+
+def _all_kept(directory: Path) -> bool:
+    return sum(path.suffix == ".nbc" for path in _files(directory)) >= len(_entries())
 
 
 def _contents(directory: Path) -> str:

@@ -29,7 +29,10 @@ _kept_alive: list[object] = []
 
 
 def save(path: Path, kernels: Mapping[Function, Any]) -> bool:
-    """Write the compiled code of these kernels, given numba's dispatchers; False where that cannot be done."""
+    """Write the compiled code of these kernels, given numba's dispatchers; False where that cannot be done.
+
+    Raises OSError where the file cannot be written.
+    """
     try:
         machine_code, symbols = _linked({name_of(function): (function, k) for function, k in kernels.items()})
     except _NOT_KEPT:
@@ -37,8 +40,11 @@ def save(path: Path, kernels: Mapping[Function, Any]) -> bool:
     head = {"processor": _processor(), "symbols": symbols}
     content = json.dumps(head).encode() + b"\n" + machine_code
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_bytes(hashlib.sha256(content).digest() + content)
-    unfinished.replace(path)
+    try:
+        unfinished.write_bytes(hashlib.sha256(content).digest() + content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return True
 
 
