@@ -16,7 +16,7 @@ must match and that must not, and they are checked when it is loaded.
     operands    the type of each operand; the last one holds for all further ones up to `at_most`
     forms       [{lead, pairs, words, operands, at_least, at_most, needs}] where the first operands are sub-commands;
                 `needs` are options that must be there
-    dashes      `--` ends the options
+    dashes      `--` ends the options where the word behind it would else be one
     also        other names under which the program is called and means the same: ping6
     risks       option or word = why it is not SAFE        harden    words put behind the program's name when SAFE
     alone       options that are SAFE as the only word, such as --version
@@ -139,7 +139,7 @@ class Grammar:
         while position < len(words):
             word = words[position]
             position += 1
-            if word == "--" and self.dashes:
+            if word == "--" and self.dashes and words[position : position + 1] and words[position].startswith("-"):
                 parts += [Part(None, operand, operand) for operand in words[position:]]
                 break
             if len(word) < 2 or not word.startswith(self.prefixes) or (self.options_first and has_operand):
