@@ -46,6 +46,20 @@ HOSTILE = {
     "manifests": "kind: Secret\ndata:\n  a: b\n",
     "tokens": '"tokens": {"a": "b"',
     "types and numbers": "password 7 ",
+    "fields": '{"name": "password", "value": ',
+    "fields of a log": "key=password ",
+    "rows": "password,",
+    "cells of a page": "<td>password</td>",
+    "leaders": "password . . ",
+    "escapes": "p\\u0061ss",
+    "entities": "&quot;",
+    "wide letters": "\uff50",
+    "statements of SQL": "INSERT INTO t (password) VALUES ('x', ",
+    "strings joined": 'password = "a" + ',
+    "lists": "passwords:\n  - a\n",
+    "words behind a name": "password for bob ",
+    "logins": 'auth=("a", user a:b ',
+    "options": "-u a -p ",
 }
 KIB = 1024
 DOUBLING_BOUND = 2.3

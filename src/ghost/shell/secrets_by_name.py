@@ -119,9 +119,8 @@ def _is_telling(name: Name, value: str) -> bool:
     if looks_random(value) or (name.meaning.category == "bearer_token" and is_guid(value)):
         return True
     if name.meaning.category == "password" and name.text[name.start : name.end].endswith(("pass", "Pass", "PASS")):
-        joined = _JOINED_PASS.search(name.text, name.word, name.end) is not None and _SAID_TO_BE.match(
-            name.text, name.end
-        )
+        joined = name.quoted or _JOINED_PASS.search(name.text, name.word, name.end) is not None
+        joined = joined and _SAID_TO_BE.match(name.text, name.end) is not None
         if (is_mixed(value) and name.text.endswith("pass", 0, name.end)) or (joined and _may_be_chosen(value)):
             return True
     if name.meaning.category == "bearer_token" and len(value) >= 6 and is_mixed(value):

@@ -1,6 +1,6 @@
-"""Secrets whose name is the value of the field before: `{"name": "DB_PASSWORD", "value": "..."}` and its kin.
-
-Settings as az prints them, XML properties, calls of two strings, fields of dissected packets. Every look is bounded.
+"""Secrets whose name is beside them by the grammar of what printed them: calls of two strings, answers of a store of
+settings, keys of a storage account, fields of dissected packets, elements of XML. What stands in fields called `name`
+and `value`, in any notation, is found by `secrets_in_fields.py`. Every look is bounded.
 """
 
 from __future__ import annotations
@@ -20,15 +20,8 @@ def redact_pairs(text: str, counts: Counts) -> str:
 
 
 def _pair(match: re.Match[str], counts: Counts) -> str:
-    """`{"name": "DB_PASSWORD", "value": "..."}` and `{"keyName": "key1", "value": "..."}`."""
     name, value = match["name"], match["value"]
-    kind = (
-        ("storage_key", True)
-        if '"keyName"' in match[0]
-        else ("password", True)
-        if name == "PASS"
-        else secret_kind(name)
-    )
+    kind = ("storage_key", True) if '"keyName"' in match[0] else _PROTOCOL.get(name) or secret_kind(name)
     if kind is None or not value.strip() or is_open(value) or not (kind[1] or looks_random(value)):
         return match[0]
     counts[kind[0]] += 1
@@ -36,6 +29,7 @@ def _pair(match: re.Match[str], counts: Counts) -> str:
     return match[0][:start] + MARKER + match[0][end:]
 
 
+_PROTOCOL = {"PASS": ("password", True)}  # a command of FTP and POP
 _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
         ('("', "('", "( "),
@@ -59,41 +53,10 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        ("sharedkey",),
-        re.compile(  # what `az network vpn-connection shared-key show` prints
-            r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\",\s{0,40}\"id\"\s{0,8}:\s{0,8}\"[^\"\n]{0,800}/(?P<name>sharedkey)\""
-        ),
-    ),
-    (
-        ('"value"',),
+        ('"keyName"',),
         re.compile(
-            r"\"(?:name|key|keyName|displayName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\"[^{}]{0,400}?"
+            r"\"keyName\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\"[^{}]{0,400}?"
             r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
-        ),
-    ),
-    (
-        ('"value"',),
-        re.compile(
-            r"\"value\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"[^{}\"]{0,100}"
-            r"\"(?:name|key|keyName)\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\\\n]{1,200})\""
-        ),
-    ),
-    (
-        ('"value"', "inline_", '"plaintext"'),
-        re.compile(  # a parameter or an output of a deployment
-            r"\"(?P<name>[^\"\\\n]{1,200})\"\s{0,40}:\s{0,40}\{[^{}\"]{0,40}(?:\"(?:type|isSecret)\"\s{0,40}:\s{0,40}\"?\w{1,40}\"?[^{}\"]{0,40})?"
-            r"\"(?:value|inline_string|inline_bytes|plaintext)\"\s{0,40}:\s{0,40}\"(?P<value>(?:[^\"\\\n]|\\.)*+)(?:\"|$)"
-        ),
-    ),
-    (
-        ('value="',),
-        re.compile(r"\b(?:name|key)=\"(?P<name>[\w.:-]{1,200})\"[ \t]{1,8}value=\"(?P<value>[^<>\"\n]{1,2000})\""),
-    ),
-    (
-        ("<key>", "<name>"),
-        re.compile(
-            r"<(?:key|name)>(?P<name>[\w .-]{1,200})</(?:key|name)>\s{0,80}"
-            r"<(?:string|data|value)>(?P<value>[^<>]{1,4000})<"
         ),
     ),
     (
@@ -101,13 +64,6 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         re.compile(  # a property in XML
             r"(?i:\b(?:name|key))=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?:\s{0,80}<(?i:value|string|text)>)?"
             r"(?P<value>[^<>\n]{1,2000})<"
-        ),
-    ),
-    (
-        ("value: ",),
-        re.compile(
-            r"\b(?:name|key):[ \t]{1,40}[\"']?(?P<name>[\w.-]{1,200})[\"']?[ \t]*\n[ \t]{0,80}"
-            r"value:[ \t]{1,40}[\"']?(?P<value>[^\n\"']+)"
         ),
     ),
     (

@@ -52,7 +52,13 @@ def secret_told(name: Name, done: int) -> Span | None:
             break
         position, spoken = step.end(), spoken + 1
     before = _AS_NAME.search(text, max(done, name.word - _REACH), name.word)
-    if before is not None and name.certain and is_mixed(before["secret"]) and not _is_plain(before["secret"]):
+    literal = before is not None and text[before.start("secret") - 1 : before.start("secret")] == "'"
+    if (
+        before is not None
+        and name.certain
+        and (literal or is_mixed(before["secret"]))
+        and not _is_plain(before["secret"])
+    ):
         return before.span("secret")
     return None
 

@@ -54,6 +54,7 @@ _OPTION = re.compile(r"-{1,2}[A-Za-z]")
 _NUMBER = re.compile(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
 _PATH = re.compile(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
 _NAME = re.compile(r"[^=]{1,60}:|[A-Za-z_.-]{1,60}=|[A-Za-z][\w.-]{0,40}=[^=].*")
+_LABEL = re.compile(r"[A-Za-z][\w-]*[:=]")
 _FILE = re.compile(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|js)")
 
 
@@ -135,6 +136,8 @@ _TYPES = ("0", "5", "6", "7", "8", "9")
 def _may_be_secret(value: str, name: str, *, quoted: bool, certain: bool, said: bool) -> bool:
     bare = value.strip("\"'").rstrip(",.;:)")
     if len(bare) < 3 or is_open(bare) or bare.lower() in _ORDINARY or bare.lower() == name:
+        return False
+    if not quoted and _LABEL.fullmatch(value):
         return False
     if quoted or (said and not _NUMBER.fullmatch(bare)):
         return True
