@@ -13,6 +13,7 @@ STARTING_CALLS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_sp
 
 ALLOWED = {
     "shell": {"subprocess", "ctypes"},  # the only room that starts programs
+    "lab": {"subprocess"},  # starts a server of its own, for a person's az
     "pcap": {"concurrent", "ctypes"},  # threads of its own code, and its own compiled kernels
 }
 

@@ -32,6 +32,10 @@ ghost audit export SESSION --output case-4711.zip
 ghost lab list
 
 ghost lab show blocked-port
+
+eval "$(ghost lab up blocked-port)"     (your own az on a simulated Azure)
+
+ghost lab down blocked-port
 """
 
 app = typer.Typer(
@@ -195,8 +199,36 @@ def lab_list(json_: JsonOption = False) -> None:
 
 
 @lab_app.command("show", epilog="Example: ghost lab show blocked-port")
-def lab_show(scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")]) -> None:
+def lab_show(
+    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")], json_: JsonOption = False
+) -> None:
     """Describe a scenario's network, without its fault."""
     from ghost.cli.lab import show_scenario
 
-    show_scenario(scenario)
+    show_scenario(scenario, as_json=json_)
+
+
+@lab_app.command("up", epilog='Example: eval "$(ghost lab up blocked-port)"; then: az vm list -d -o table')
+def lab_up(
+    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.")],
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay, until Ctrl-C ends it.")] = False,
+    speed: Annotated[
+        float | None, typer.Option("--speed", min=0.01, max=1000.0, help="Seconds that pass in it for each real one.")
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Simulate an Azure for your own az: prints what a shell needs to talk to it, and to nothing else."""
+    from ghost.cli.lab import up
+    from ghost.cli.wiring import load_settings
+
+    up(scenario, speed or load_settings().lab_speed, foreground=foreground, as_json=json_)
+
+
+@lab_app.command("down", epilog="Example: ghost lab down blocked-port")
+def lab_down(
+    scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).")], json_: JsonOption = False
+) -> None:
+    """End a simulated Azure that `ghost lab up` started, and remove what it held."""
+    from ghost.cli.lab import down
+
+    down(scenario, as_json=json_)

@@ -1,24 +1,48 @@
-"""`ghost lab list` and `ghost lab show`. Everything shown says that it is simulated."""
+"""`ghost lab`: the scenarios, and simulated networks that stand for one's own `az`. All shown says it is simulated."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from typing import Any
 
-from ghost.lab import load_scenario, scenario_names
+from ghost.lab import (
+    UNSET_BESIDE_A_LAB,
+    RunningEmulator,
+    Scenario,
+    in_foreground,
+    load_scenario,
+    put_up,
+    scenario_names,
+    standing,
+    take_down,
+)
 
 
 def list_scenarios(*, as_json: bool) -> None:
-    scenarios = [load_scenario(name) for name in scenario_names()]
+    scenarios, up = [load_scenario(name) for name in scenario_names()], standing()
     if as_json:
-        print(json.dumps([{"name": s.name, "title": s.title, "symptom": s.symptom} for s in scenarios], indent=2))
+        rows = [{"name": s.name, "title": s.title, "symptom": s.symptom, "up": s.name in up} for s in scenarios]
+        own = [{"name": n, "title": "", "symptom": s.symptom, "up": True} for n, s in up.items()]
+        print(json.dumps([*rows, *(row for row in own if row["name"] not in scenario_names())], indent=2))
         return
     print("Simulated networks (SIMULATED: nothing here touches Azure):\n")
     for scenario in scenarios:
         print(f"  {scenario.name:<16} {scenario.title}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
+    for name, state in up.items():
+        print(f"  up for your own az since {state.since}: {name}   (end it: ghost lab down {name})")
 
 
-def show_scenario(name: str) -> None:
+def show_scenario(name: str, *, as_json: bool) -> None:
     scenario = load_scenario(name)
+    state = standing().get(scenario.name)
+    if as_json:
+        print(json.dumps(_description(scenario, state), indent=2))
+        return
     world = scenario.world
     print(f"{scenario.name} (SIMULATED): {scenario.title}")
     print(f'symptom: "{scenario.symptom}"\n')
@@ -30,4 +54,70 @@ def show_scenario(name: str) -> None:
                 if (interface.network, interface.subnet) == (network.name, subnet.name):
                     vms = [m.name for m in world.machines if m.interface == interface.name]
                     print(f"    {interface.address:<15} {', '.join(vms) or interface.name}")
-    print(f"\nTry it: ghost investigate --lab {scenario.name}")
+    print(f"\nTry it: ghost investigate --lab {name}")
+    if state is None:
+        print(f'With your own az: eval "$(ghost lab up {name})"')
+    else:
+        print(f"Up since {state.since}, process {state.pid}; what az asked: {state.requests}")
+
+
+def _description(scenario: Scenario, state: RunningEmulator | None) -> dict[str, Any]:
+    """The network, without its fault."""
+    world = scenario.world
+    return {
+        "simulated": True,
+        "name": scenario.name,
+        "title": scenario.title,
+        "symptom": scenario.symptom,
+        "networks": [
+            {
+                "name": network.name,
+                "prefixes": list(network.prefixes),
+                "subnets": [{"name": subnet.name, "prefix": subnet.prefix} for subnet in network.subnets],
+            }
+            for network in world.networks
+        ],
+        "machines": [{"name": vm.name, "address": world.address_of(vm.name)} for vm in world.machines],
+        "up": None if state is None else {"since": state.since, "pid": state.pid, "requests": state.requests},
+    }
+
+
+def up(name: str, speed: float, *, foreground: bool, as_json: bool) -> None:
+    scenario = load_scenario(name)
+    if not foreground:
+        _print_environment(put_up(scenario, speed), as_json=as_json)
+        return
+    told = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: told.set())
+    with in_foreground(scenario, speed) as state:
+        _print_environment(state, as_json=as_json)
+        sys.stdout.flush()
+        told.wait()
+
+
+def _print_environment(state: RunningEmulator, *, as_json: bool) -> None:
+    """Lines for a shell to run; what a person should see goes to standard error, where `eval` leaves it."""
+    if as_json:
+        print(json.dumps({"simulated": True, **asdict(state), "unset": list(UNSET_BESIDE_A_LAB)}, indent=2))
+        return
+    name = state.scenario
+    print(f"# SIMULATED Azure of the lab {name}: nothing here touches Azure. End it with: ghost lab down {name}")
+    print(f"# The symptom: {' '.join(state.symptom.split())}")
+    for variable, value in state.environment.items():
+        print(f"export {variable}={shlex.quote(value)}")
+    print(f"unset {' '.join(UNSET_BESIDE_A_LAB)}")
+    print(
+        f'SIMULATED: the lab {name} is up. In a shell that ran  eval "$(ghost lab up {name})"  az answers from it and '
+        f"reaches nothing else.\nThe symptom: {state.symptom}\nEnd it: ghost lab down {name}, and leave that shell.",
+        file=sys.stderr,
+    )
+
+
+def down(name: str, *, as_json: bool) -> None:
+    state = take_down(name)
+    if as_json:
+        print(json.dumps({"simulated": True, "scenario": state.scenario, "pid": state.pid, "down": True}, indent=2))
+        return
+    print(f"# SIMULATED Azure of the lab {state.scenario} is down: in a shell that still has its settings az fails.")
+    print(f"unset {' '.join(state.environment)}")

@@ -4,6 +4,8 @@ What investigates cannot tell it from the real thing: it only sees programs of t
 imported by what investigates.
 """
 
+from ghost.lab.arm.standing import UNSET_BESIDE_A_LAB, RunningEmulator
+from ghost.lab.emulators import in_foreground, put_up, standing, take_down
 from ghost.lab.running import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
@@ -18,16 +20,22 @@ from ghost.lab.scenario import (
 from ghost.lab.world import World
 
 __all__ = [
+    "UNSET_BESIDE_A_LAB",
     "Approval",
     "Approvals",
     "Briefing",
     "ExpectedCause",
+    "RunningEmulator",
     "RunningLab",
     "Scenario",
     "World",
+    "in_foreground",
     "load_scenario",
+    "put_up",
     "read_scenario",
     "reopen",
     "scenario_names",
+    "standing",
     "start",
+    "take_down",
 ]

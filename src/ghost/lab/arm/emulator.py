@@ -19,6 +19,7 @@ from ghost.lab.arm.profile import client_environment, write_profile
 from ghost.lab.arm.proxy import LabProxy
 from ghost.lab.arm.request_log import RequestLog
 from ghost.lab.arm.server import ArmServer
+from ghost.lab.arm.standing import SETTINGS
 from ghost.lab.arm.uploads import ElsewhereStorage
 from ghost.lab.directory import LabDirectory
 from ghost.records import private_dir
@@ -27,7 +28,7 @@ POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class RunningEmulator:
+class Emulator:
     environment: dict[str, str]
     """What an Azure CLI needs to talk to this lab and to nothing else."""
     log: Path
@@ -42,10 +43,10 @@ def log_path(lab: LabDirectory) -> Path:
 @contextmanager
 def emulator(
     lab: LabDirectory, *, authority: LabAuthority | None = None, storage: ElsewhereStorage | None = None
-) -> Iterator[RunningEmulator]:
+) -> Iterator[Emulator]:
     """Answers until the block ends. `storage` keeps the blobs where another emulator of storage is to."""
     authority = authority or LabAuthority()
-    home = private_dir(lab.path / "azure")
+    home = private_dir(lab.path / SETTINGS)
     secret = secrets.token_hex(32)
     log = RequestLog(log_path(lab))
     after = storage.take_over if storage is not None else lambda: None
@@ -66,7 +67,7 @@ def emulator(
     write_profile(home / "config", lab.world)
     environment = client_environment(home, certificate, proxy.port, secret)
     with _serving(arm), _serving(proxy):
-        yield RunningEmulator(environment, log.path, proxy.port, arm.port)
+        yield Emulator(environment, log.path, proxy.port, arm.port)
 
 
 @contextmanager

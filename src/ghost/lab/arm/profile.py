@@ -15,20 +15,6 @@ from ghost.lab.world import World
 from ghost.records import private_dir, write_text
 
 CLOUD = "GhostLab"
-OTHERS = (
-    "ARM_CLOUD_METADATA_URL",
-    "AZURE_STORAGE_ACCOUNT",
-    "AZURE_STORAGE_AUTH_MODE",
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "AZURE_STORAGE_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_SERVICE_ENDPOINT",
-    "ALL_PROXY",
-    "all_proxy",
-    "CURL_CA_BUNDLE",
-)
-"""Variables that would lead an Azure CLI to another cloud or account: they must not be set beside those of the lab."""
-
 _SETTINGS = """[cloud]
 name = {cloud}
 

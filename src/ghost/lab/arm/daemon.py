@@ -1,0 +1,78 @@
+"""Keeps an emulator up: `python -m ghost.lab.arm.daemon DIRECTORY`, started by `ghost.lab.emulators`.
+
+It holds the lock of the lab's directory while it runs, so that nobody takes another process for it, and writes what it
+is into `running.json` once it answers. SIGTERM and SIGINT end it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from ghost.errors import GhostError, LabError
+from ghost.lab.arm.emulator import Emulator, emulator
+from ghost.lab.arm.standing import LOCK, STATE, RunningEmulator
+from ghost.lab.directory import LabDirectory
+from ghost.records import SystemClock, isoformat, write_json
+
+
+@contextmanager
+def running(directory: Path) -> Iterator[RunningEmulator]:
+    """An emulator of the lab in `directory`, in this process. Raises `LabError` where one is up already."""
+    lab = LabDirectory.open(directory)
+    with _lock(directory), emulator(lab) as up:
+        state = _described(lab, up)
+        write_json(directory / STATE, asdict(state))
+        try:
+            yield state
+        finally:
+            (directory / STATE).unlink(missing_ok=True)
+
+
+def _described(lab: LabDirectory, up: Emulator) -> RunningEmulator:
+    name, symptom = lab.briefing.name, lab.briefing.symptom
+    now = isoformat(SystemClock().now())
+    return RunningEmulator(os.getpid(), name, symptom, now, lab.clock.speed, up.environment, str(up.log))
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise LabError(f"the lab in {directory} is up already: end it with ghost lab down") from error
+    finally:
+        os.close(descriptor)
+
+
+def until_told_to_end() -> threading.Event:
+    """Set by SIGTERM and SIGINT, from now on."""
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: told.set())
+    return told
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    (directory,) = sys.argv[1:] if argv is None else argv
+    told = until_told_to_end()
+    try:
+        with running(Path(directory)):
+            told.wait()
+    except (GhostError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""What is known of an emulator that a process keeps up for a lab's directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCK, STATE, SETTINGS = "emulator.lock", "running.json", "azure"
+UNSET_BESIDE_A_LAB = (
+    "ARM_CLOUD_METADATA_URL",
+    "AZURE_STORAGE_ACCOUNT",
+    "AZURE_STORAGE_AUTH_MODE",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_SERVICE_ENDPOINT",
+    "ALL_PROXY",
+    "all_proxy",
+    "CURL_CA_BUNDLE",
+)
+"""Variables that would lead an Azure CLI to another cloud or account: they must not be set beside those of the lab."""
+
+
+@dataclass(frozen=True)
+class RunningEmulator:
+    """What `running.json` holds of an emulator that is up."""
+
+    pid: int
+    scenario: str
+    symptom: str
+    since: str
+    speed: float
+    environment: dict[str, str]
+    requests: str
+    """Path of its request log."""
+
+
+def is_up(directory: Path) -> bool:
+    """Whether a process keeps the emulator of this directory up now."""
+    try:
+        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

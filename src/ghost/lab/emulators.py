@@ -1,0 +1,144 @@
+"""Labs that stand in the background for a person's own `az`: put up, found again, taken down.
+
+Each lies in a private directory under the user's state directory, named after its scenario.
+https://specifications.freedesktop.org/basedir-spec/latest/
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ghost.errors import LabError
+from ghost.lab.arm.standing import LOCK, SETTINGS, STATE, RunningEmulator, is_up
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.scenario import Scenario
+from ghost.lab.tree import from_dict
+from ghost.records import private_dir, read_json
+
+PROGRAM = "ghost.lab.arm.daemon"
+START_SECONDS = 20.0
+END_SECONDS = 10.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def labs_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Raises `LabError` where it belongs to somebody else."""
+    home = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or Path.home()) / ".local" / "state"
+    directory = private_dir(Path(home) / "ghost" / "labs")
+    if directory.stat().st_uid != os.getuid() or directory.stat().st_mode & 0o077:
+        raise LabError(f"{directory} is open to others: make it yours alone (chmod 700), it will hold a lab's secret")
+    return directory
+
+
+def standing() -> dict[str, RunningEmulator]:
+    """The labs that are up, by their scenario."""
+    found = {path.parent.name: _read(path.parent) for path in sorted(labs_directory().glob(f"*/{STATE}"))}
+    return {name: state for name, state in found.items() if state is not None}
+
+
+def put_up(scenario: Scenario, speed: float) -> RunningEmulator:
+    """A lab in a process of its own; the one that is up already, where there is one."""
+    directory = _directory(scenario.name)
+    if (already := _read(directory)) is not None:
+        return already
+    _make(directory, scenario, speed)
+    errors = directory / "errors.txt"
+    words = [sys.executable, "-I", "-m", PROGRAM, str(directory)]
+    errors.touch(mode=0o600)
+    with errors.open("w+", encoding="utf-8") as said:
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, on the lab's own program
+            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd="/", env=_own()
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            if (state := _read(directory)) is not None:
+                return state
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        said.seek(0)
+        why = said.read().strip()[-300:] or f"it did not answer within {START_SECONDS:.0f} s"
+    raise LabError(f"the lab {scenario.name} did not come up: {why}")
+
+
+@contextmanager
+def in_foreground(scenario: Scenario, speed: float) -> Iterator[RunningEmulator]:
+    """A lab in this process. Raises `LabError` where one of this scenario is up already."""
+    directory = _directory(scenario.name)
+    if is_up(directory):
+        raise LabError(f"the lab {scenario.name} is up already: end it with ghost lab down {scenario.name}")
+    _make(directory, scenario, speed)
+    try:
+        from ghost.lab.arm.daemon import running
+
+        with running(directory) as state:
+            yield state
+    finally:
+        _clear(directory)
+
+
+def take_down(name: str) -> RunningEmulator:
+    """Ends the lab and removes what it held. Raises `LabError` where none of that name is up.
+
+    The CLI's settings stay: a shell that still has the lab's environment must not find an empty directory there, in
+    which az would make settings for the real Azure.
+    """
+    directory = _directory(name)
+    state = _read(directory)
+    if state is None:
+        up = ", ".join(standing()) or "none is"
+        raise LabError(f"no lab {name!r} is up; up are: {up}")
+    os.kill(state.pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_SECONDS
+    while is_up(directory):
+        if time.monotonic() > deadline:
+            raise LabError(f"the lab {name} (process {state.pid}) did not end: end it with kill -9 {state.pid}")
+        time.sleep(0.02)
+    _clear(directory)
+    return state
+
+
+def _clear(directory: Path) -> None:
+    for path in directory.iterdir():
+        if path.name == SETTINGS:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _directory(name: str) -> Path:
+    if _NAME.fullmatch(name) is None:
+        raise LabError(f"{name!r} cannot be the name of a directory: rename the scenario's file")
+    return labs_directory() / name
+
+
+def _make(directory: Path, scenario: Scenario, speed: float) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    LabDirectory.create(directory, scenario, LabClock(time.time(), speed))
+    (directory / LOCK).touch(mode=0o600)
+
+
+def _read(directory: Path) -> RunningEmulator | None:
+    """None where no process keeps it up, whatever an earlier one left."""
+    if not is_up(directory):
+        return None
+    try:
+        return from_dict(RunningEmulator, read_json(directory / STATE), STATE)
+    except FileNotFoundError:
+        return None
+
+
+def _own() -> dict[str, str]:
+    """What a server of the lab needs of the environment: nothing that points elsewhere."""
+    return {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR") if name in os.environ}
