@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from pathlib import Path
 
@@ -42,3 +43,17 @@ def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     analyse(capture(tmp_path / "first.pcap", 400), compile_kernels=False)
     small, large = peak(capture(tmp_path / "small.pcap", 1_600)), peak(capture(tmp_path / "large.pcap", 6_400))
     assert large < 1.1 * small
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) -> None:
+    """A folder is read in one process, and nothing there looks for cycles in time."""
+    path = capture(tmp_path / "some.pcap", 400)
+    analyse(path, compile_kernels=False, jobs=jobs)
+    gc.collect()
+    gc.disable()
+    try:
+        analyse(path, compile_kernels=False, jobs=jobs)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
