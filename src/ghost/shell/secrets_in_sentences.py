@@ -48,7 +48,7 @@ def secret_told(name: Name, done: int) -> Span | None:
         if _is_told(text, step, spoken):
             start, end = step.span("word")
             return start, end - (len(step["word"]) - len(step["word"].rstrip(".,;:!?)]>")))
-        if step["word"].endswith((".", ";", "!", "?", "|")):
+        if step["word"].endswith((".", ";", "!", "?", "|")) or "=" in step["word"]:
             break
         position, spoken = step.end(), spoken + 1
     before = _AS_NAME.search(text, max(done, name.word - _REACH), name.word)
@@ -65,18 +65,17 @@ def secret_told(name: Name, done: int) -> Span | None:
 
 def _is_told(text: str, step: re.Match[str], spoken: int) -> bool:
     word = step["word"].rstrip(".,;:!?)]>")
-    if len(word) < 4 or is_open(word) or is_ordinary(word):
+    if len(word) < 4:
         return False
     before = text[max(0, step.start() - 40) : step.start()]
     said = step["lead"].strip() != "" or before.endswith((":", "=")) or _TELLS.search(before) is not None
     quoted = step["open"] != "" and spoken <= 2 and _OF_A_THING.search(before) is None
-    if _is_plain(word) and not (said and is_made_up(word)):
+    made_up = is_made_up(word)
+    if not (made_up or said or quoted) or is_open(word) or is_ordinary(word):
         return False
-    if is_made_up(word):
-        return True
-    if not (said or quoted):
+    if _is_plain(word) and not (said and made_up):
         return False
-    if is_mixed(word) or (looks_random(word) and not is_guid(word)):
+    if made_up or is_mixed(word) or (looks_random(word) and not is_guid(word)):
         return True
     chosen = len(word) >= 6 and word.isalnum() and (_INFLECTED.fullmatch(word) is None or not word.islower())
     return said and chosen and spoken > 0 and _LAST.match(text, step.end()) is not None
