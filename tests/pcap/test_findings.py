@@ -90,6 +90,34 @@ def test_a_name_from_the_wire_never_becomes_part_of_a_command(name: str) -> None
     assert not name or name not in commands
 
 
+def test_commands_name_ipv6_hosts_as_their_programs_want_them() -> None:
+    six, four = (
+        {"src": f"{net}1", "dst": f"{net}2", "port": 443, "name": "a.example"} for net in ("2001:db8::", "10.0.0.")
+    )
+    written = {
+        advice: [r.command for r in remediation_of(advice, **six)] for advice in ("zero_window", "loss", "http_5xx")
+    }
+    assert "ss -tnm 'dst [2001:db8::2]'" in written["zero_window"]
+    assert "ss -tin dst '[2001:db8::2]'" in written["loss"]
+    assert "mtr -n -r -c 100 2001:db8::2" in written["loss"]
+    assert "http://'[2001:db8::2]':443/" in written["http_5xx"][-1]
+    assert remediation_of("tls_hung", **six)[0].command == (
+        "openssl s_client -connect '[2001:db8::2]':443 -servername a.example"
+    )
+    assert remediation_of("zero_window", **four)[0].command == "ss -tnm 'dst 10.0.0.2'"
+    assert remediation_of("loss", **four)[-1].command == "ss -tin dst 10.0.0.2"
+
+
+def test_what_a_command_says_in_braces_itself_stays() -> None:
+    command = remediation_of("http_slow", src="10.0.0.1", dst="10.0.0.2", port=80)[0].command
+    assert "-w '%{time_connect} %{time_starttransfer} %{time_total}' http://10.0.0.2:80/" in command
+
+
+@pytest.mark.parametrize("advice", ["duplicate_packets", "packets_doubled", "capture_incomplete", "empty", "none"])
+def test_advice_about_no_host_names_none(advice: str) -> None:
+    assert not {"SRC", "DST"} & {remedy.run_on for remedy in remediation_of(advice)}
+
+
 # --------------------------------------------------------------------------------------------------- handshakes
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ghost.pcap.findings.finding import Remedy
 
 _HERE = Path(__file__).parent
+_PLACEHOLDER = re.compile(r"(?<!%)\{(?P<bracket>\[)?(?P<name>\w+)\]?\}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})")
 
 
@@ -51,8 +52,14 @@ def _plain(key: str, value: object) -> str:
 
 
 def _fill(template: str, values: dict[str, str], *, quote: bool) -> str:
-    def value_of(match: re.Match[str]) -> str:
-        value = values.get(match[1], match[1].upper())
-        return shlex.quote(value) if quote else value
+    """`{dst}` as it is; `{[dst]}` where an IPv6 address must stand in brackets. A `%{...}` belongs to the command."""
 
-    return re.sub(r"\{(\w+)\}", value_of, template)
+    def value_of(match: re.Match[str]) -> str:
+        name = match["name"]
+        value = values.get(name, name.upper())
+        if match["bracket"] and ":" in value:
+            value = f"[{value}]"
+        within_quotes = template.count("'", 0, match.start()) % 2
+        return shlex.quote(value) if quote and not within_quotes else value
+
+    return _PLACEHOLDER.sub(value_of, template)
