@@ -129,6 +129,7 @@ HEALTHY: tuple[tuple[str, Answer], ...] = (
     ("list-effective-nsg", ran([group()])),
     ("container exists", ran({"exists": True})),
     ("packet-capture create", created),
+    ("packet-capture show ", ran({})),
     ("show-status", status("Stopped", stopReason="TimeExceeded")),
     ("blob download", lambda command: (write_capture(command), ran(action="user_approved"))[1]),
     ("^pcap-forensics", ran()),

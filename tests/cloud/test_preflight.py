@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ghost.agent.preflight import preflight as mistake_of
 from ghost.cloud import preflight
 from ghost.cloud.judgements import judge
 from ghost.cloud.names import is_placeholder
@@ -23,9 +24,11 @@ from .preflight_answers import DENY_ALL, FAILURES, PASSES, UNKNOWNS, account, ga
 from .scripted import (
     ACCOUNT_ID,
     DEFAULT_RULES,
+    GROUP_ID,
     NIC_ID,
     VM,
     VM_ID,
+    created,
     group,
     ran,
     route,
@@ -142,6 +145,21 @@ def test_every_check_only_reads_and_asks_nobody(row: preflight.CheckCommand) -> 
     words = row.filled(VALUES)
     assert isinstance(words, list)
     assert classify(shlex.join(words))[0] == "SAFE"
+
+
+def test_every_command_of_a_life_has_only_options_that_the_real_cli_knows(desk: MakeDesk) -> None:
+    d = desk(("packet-capture create", [created, ran("{}")]))
+    scale_set = f"{GROUP_ID}/Microsoft.Compute/virtualMachineScaleSets/web"
+    for target in ("web-vm-01", VM_ID, f"{scale_set}/virtualMachines/0"):
+        if target.endswith("/0"):
+            kind = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
+            d.shell.table.insert(0, ("az resource", [ran({"type": kind, "id": target, "location": "eastus"})]))
+        task_id = d.capture(target, size_limit_bytes=1_000_000)["task_id"]
+        d.ask("check_task", task_id=task_id)
+        assert d.ask("cleanup_task", task_id=task_id)["state"] == "DONE"
+    commands = {command for command in d.shell.commands if command.startswith("az ")}
+    assert len(commands) > 30
+    assert {command: mistake for command in commands if (mistake := mistake_of(command))} == {}
 
 
 def test_each_kind_of_target_has_every_check_once() -> None:

@@ -51,7 +51,7 @@ def task_response(task: CaptureTask, partner: CaptureTask | None, now: datetime,
         "capture_errors": list(task.capture_errors),
         "local_pcap_bytes": task.local_pcap_bytes,
         "local_pcap_sha256": task.local_pcap_sha256,
-        "preflight": [result.model_dump(mode="json") for result in task.preflight],
+        "preflight": _preflight(task),
         "message": _message(task, partner),
     }
     if partner is not None:
@@ -88,6 +88,13 @@ def list_response(
 
 def error_response(code: str, message: str, trace: CallTrace, task_id: str | None = None) -> dict[str, Any]:
     return {"task_id": task_id, "status": "error", "error": code, "message": message, **trace.as_dict()}
+
+
+def _preflight(task: CaptureTask) -> list[dict[str, Any]]:
+    """Told until the capture runs: after that it says nothing that anyone could act on."""
+    if task.timestamps.first_poll is not None:
+        return []
+    return [result.model_dump(mode="json") for result in task.preflight]
 
 
 def _result(task: CaptureTask) -> dict[str, Any] | None:
