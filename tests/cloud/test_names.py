@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ghost.cloud import commands, preflight
@@ -65,6 +65,7 @@ def accepted(check, text: str) -> bool:
     return True
 
 
+@settings(deadline=None)
 @given(targets, targets, targets)
 def test_a_command_holds_exactly_the_words_that_were_meant(target: str, group: str, account: str) -> None:
     if not (accepted(check_target, target) and accepted(check_resource_group, group)):
@@ -90,6 +91,7 @@ ids = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(ids | st.builds("{}{}".format, st.sampled_from([VM_ID, INSTANCE_ID]), near_names), targets)
 @example(INSTANCE_ID, "prod-rg")
 @example(VM_ID.replace("/0/", "/--debug/"), "prod-rg")

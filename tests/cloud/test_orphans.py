@@ -28,7 +28,7 @@ FIELDS = {
     "age_days",
     "command",
 }
-STEP = CleanupStep(command="az x")
+STEP = CleanupStep(command="rm /captures/x.cap")
 
 
 def a_task(state: State, session: str = "old", **fields: Any) -> CaptureTask:

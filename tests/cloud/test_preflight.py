@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.agent.preflight import preflight as mistake_of
@@ -216,6 +216,7 @@ anything = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(list(Check)), anything)
 def test_no_answer_breaks_a_check_or_gets_an_unusable_id_into_the_task(check: Check, answer: Any) -> None:
     task = CaptureTask(task_id="ghost_a", session_id="s1", state=State.DETECTING, target="web", target_type="vm")

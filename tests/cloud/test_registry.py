@@ -82,7 +82,7 @@ def test_a_task_comes_back_as_it_was_saved(tmp_path: Path) -> None:
         outcome=Outcome.COMPLETED,
         cleanup_status=CleanupStatus.PENDING,
         location="eastus",
-        cleanup_plan=(CleanupStep(command="rm x", resource="local file x", kept_because="denied"),),
+        cleanup_plan=(CleanupStep(command="rm /captures/x.cap", resource="local file x", kept_because="denied"),),
     )
     registry, _ = open_registry(tmp_path)
     saved = registry.save(task)
@@ -131,6 +131,20 @@ def test_a_registry_that_cannot_be_written_goes_on_in_memory_and_says_so(tmp_pat
         {**PUBLISHED, "task_id": "a b"},
         {**PUBLISHED, "state": "FLYING"},
         {**PUBLISHED, "location": "-l"},
+        {**PUBLISHED, "resource_group": "--debug"},
+        {**PUBLISHED, "storage_account": "-a"},
+        {**PUBLISHED, "storage_container": "$(id)"},
+        {**PUBLISHED, "storage_blob_name": "--file"},
+        {**PUBLISHED, "storage_auth_mode": "sas"},
+        {**PUBLISHED, "target_id": "--ids"},
+        {**PUBLISHED, "network_interface": "x y"},
+        {**PUBLISHED, "storage_endpoint": "http://evil/"},
+        {**PUBLISHED, "local_pcap_path": "-rf"},
+        {**PUBLISHED, "artifact_paths": ["--help"]},
+        *[
+            {**PUBLISHED, "cleanup_plan": [{"command": command, "executed": False}]}
+            for command in ("az group delete -n prod --yes", "rm -rf /", "rm a", "rm", "curl x", "", "rm '", "rm /a /b")
+        ],
         {**PUBLISHED, "timestamps": {"created": "0001-01-01T00:00:00+14:00"}},
         {**PUBLISHED, "timestamps": {"created": "2025-01-15T14:32:00"}},
         {"task_id": "ghost_a"},

@@ -24,7 +24,7 @@ TASK = CaptureTask(
     state=State.DETECTING,
     target="web",
     storage_account="forensics",
-    cleanup_plan=(CleanupStep(command="rm x"),),
+    cleanup_plan=(CleanupStep(command="rm /captures/x.cap"),),
 )
 
 

@@ -360,6 +360,15 @@ def test_a_registry_that_cannot_be_written_is_warned_of(desk: MakeDesk) -> None:
     assert any("kept in memory only" in line for line in d.said)
 
 
+def test_a_status_that_nobody_knows_is_warned_of(desk: MakeDesk) -> None:
+    d = desk(("show-status", [status("Paused"), status("Unknown"), status("Stopped")]))
+    d.capture()
+    check(d)
+    assert [line for line in d.said if "Warning" in line] == [
+        "[Cloud Orchestrator] Warning: The status Paused is not known: the capture is taken for running"
+    ]
+
+
 def test_a_corrupted_registry_is_warned_of(desk: MakeDesk) -> None:
     d = desk()
     corrupted(d)

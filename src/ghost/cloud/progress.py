@@ -9,6 +9,7 @@ from ghost.records import elapsed
 
 _HEAD = "[Cloud Orchestrator] "
 _KINDS = {"vm": "VM", "vmss": "scale set instance"}
+_STATUSES = frozenset({"NotStarted", "Running", "Stopped", "Error", "Unknown"})
 _INDENT = "\n      "
 
 
@@ -43,6 +44,8 @@ def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
         status = f"packetCaptureStatus = {after.capture_status}{stopped}"
         answer = f"failed, {after.poll_error}" if after.poll_error else status
         lines.append(block(f"Poll {after.poll_count}/{after.max_polls}: {answer}"))
+        if not after.poll_error and after.capture_status not in _STATUSES:
+            lines.append(warning(f"The status {after.capture_status} is not known: the capture is taken for running"))
     if before.state is State.DOWNLOADING and after.state in {State.ANALYZING, State.COMPLETED}:
         size = f" ({_size(after.local_pcap_bytes)})" if after.local_pcap_bytes is not None else ""
         lines.append(block(f"Download complete: {after.local_pcap_path}{size}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -91,6 +92,19 @@ def _matching(holds: Callable[[str], bool]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _is_cleanup_command(command: str) -> bool:
+    """Whether it removes a capture, a blob or one file, as plans do. A registry is a file that others may write to."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    if words[:1] == ["rm"]:
+        return len(words) == 2 and is_local_path(words[1])
+    return any(tuple(words[: len(verb)]) == verb for verb in _DELETIONS)
+
+
+_DELETIONS = (("az", "network", "watcher", "packet-capture", "delete"), ("az", "storage", "blob", "delete"))
+
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 CaptureName = Annotated[str, _matching(is_capture_name)]
 Location = Annotated[str, _matching(is_location)]
@@ -107,7 +121,7 @@ LocalPath = Annotated[str, _matching(lambda text: not text or is_local_path(text
 class CleanupStep(_Record):
     """One resource to remove and the command that removes it."""
 
-    command: str
+    command: Annotated[str, _matching(_is_cleanup_command)]
     executed: bool = False
     resource: str = ""
     kept_because: str | None = None
@@ -184,7 +198,7 @@ class CaptureTask(_Record):
     semantic_json_path: str | None = None
     report_path: str | None = None
     executive_summary_path: str | None = None
-    artifact_paths: tuple[str, ...] = ()
+    artifact_paths: tuple[LocalPath, ...] = ()
     """Every file the analysis writes: what `include_artifacts` removes."""
     paired_task_id: str | None = None
     pair_role: str | None = None
