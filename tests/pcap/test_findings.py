@@ -22,6 +22,7 @@ from ghost.pcap.model import (
     DuplicateAddress,
     Occurrences,
     Statistics,
+    Stream,
     UnansweredArp,
 )
 
@@ -164,6 +165,22 @@ def test_a_last_lone_syn_at_the_end_of_the_capture_is_no_finding() -> None:
 
 def test_a_lone_syn_long_before_the_end_was_not_answered() -> None:
     assert kinds(of_streams(silent(syn=1), stream())) == ["syn_unanswered"]
+
+
+def hung(source_port: int) -> Stream:
+    nothing = {"data_segments": 0, "payload_bytes": 0, "fin": NO}
+    asked = {"data_segments": 1, "payload_bytes": 200}
+    return stream(asked, nothing, source_port=source_port, teardown="half_closed", unanswered_request_ms=9_000.0)
+
+
+def test_a_full_accept_queue_is_the_programs_and_one_finding_with_the_requests_that_wait_in_it() -> None:
+    served = [stream(source_port=50_000 + n) for n in range(5)]
+    refused_room = [silent(source_port=52_000 + n) for n in range(4)]
+    finding = only(of_streams(*served, *refused_room, *(hung(51_000 + n) for n in range(3))))
+    assert (finding.kind, finding.blame, finding.severity) == ("syn_unanswered", "server_application", "HIGH")
+    assert "ListenOverflows" in finding.remediation[1].command
+    lost = only(of_streams(*served, *refused_room))
+    assert (lost.kind, lost.blame) == ("syn_unanswered", "network")
 
 
 def test_a_refusal_names_the_service_that_does_not_listen() -> None:

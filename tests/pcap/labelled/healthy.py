@@ -126,6 +126,14 @@ def long_poll(office: Office) -> None:
     talk(office.client, office.server, 8443, [*hello, *waits], begin=1.0, ends="open")
 
 
+@HEALTHY.add("none", "none", seconds=120.0)
+def long_poll_in_clear(office: Office) -> None:
+    _ordinary(office)
+    host = office.name("push")
+    asks = [Exchange(messages.get(host, "/poll"), ((25.0, messages.answer(40)),), 0.01) for _ in range(4)]
+    talk(office.client, office.server, 8080, asks, begin=1.0)
+
+
 @HEALTHY.add("none", "none")
 def path_mtu_is_found(office: Office) -> None:
     _ordinary(office)

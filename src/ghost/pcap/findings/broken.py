@@ -49,7 +49,9 @@ def _resets(seen: Observed) -> Iterator[Finding]:
         yield _third_party(seen, service, rows)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
     owed |= np.isin(np.arange(len(c)), list(cut_answers))
-    own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign)
+    forgotten = harmed & ~idle & ~foreign & repeated_in_vain(seen)
+    yield from _restarted(seen, np.flatnonzero(forgotten))
+    own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign & ~forgotten)
     by_server = np.array([_first_reset_by_server(seen, row) for row in own.tolist()], np.bool_)
     for rows, server in ((own[by_server], True), (own[~by_server], False)):
         for (_, service), some in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
@@ -93,6 +95,48 @@ def _third_party(seen: Observed, service: int, rows: Ints) -> Finding:
         weight=len(rows),
         measured={"resets": len(rows)},
     )
+
+
+def repeated_in_vain(seen: Observed) -> Mask:
+    """Connections whose server was silent while the client's timer repeated its data, and then reset them."""
+    c = seen.columns
+    rto, fast, rst = (c.sides(name) for name in ("rto_retransmissions", "fast_retransmissions", "rst"))
+    silent = np.nan_to_num(c.request_ms) >= threshold("mid_session_reset.server_silence_ms")
+    repeated = (rto[:, CLIENT] >= threshold("mid_session_reset.min_repeats")) & (fast[:, CLIENT] == 0)
+    # A reset that answers data names no acknowledgement: what was never acknowledged is told by the repeats alone.
+    vain = (c.lost()[:, CLIENT] == rto[:, CLIENT]) & (c.sides("duplicate_acks")[:, SERVER] == 0)
+    result: Mask = silent & repeated & vain & (rst[:, SERVER] > 0) & (rst[:, CLIENT] == 0)
+    return result
+
+
+def _restarted(seen: Observed, every: Ints) -> Iterator[Finding]:
+    """One finding a service, whichever clients it forgot."""
+    c = seen.columns
+    for (service,), rows in islice(groups_of(every, seen.service), MOST_GROUPS):
+        server, port = seen.name_of(service)
+        clients = [c.host(number) for number in np.unique(c.hosts[rows, CLIENT]).tolist()]
+        silence = duration(float(c.request_ms[rows].max()))
+        repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
+        of_whom = clients[0] if len(clients) == 1 else f"{len(clients)} clients"
+        examples = seen.worst(rows)
+        yield Finding(
+            kind="mid_session_reset",
+            severity="HIGH",
+            blame="server_host",
+            protocol="TCP",
+            title=f"{server} did not answer, and then did not know its connections with {of_whom} any more",
+            detail=f"{count(len(rows), 'established connection')} to {at(server, port)}: what the client sent was"
+            f" repeated {count(repeats, 'time')} in vain for up to {silence}, and then reset by the host itself.",
+            who=Who(server, clients[0], port),
+            evidence=first_frames(
+                frames for s in examples for frames in (s.client.rto_retransmissions.frames[:1], s.server.rst.frames)
+            ),
+            cause=cause_of("mid_session_forgotten"),
+            remediation=remediation_of("mid_session_forgotten", src=server, dst=clients[0], port=port),
+            confidence="medium",
+            weight=len(rows),
+            measured={"resets": len(rows), "clients": len(clients)},
+        )
 
 
 def _span(side: Direction) -> str:

@@ -73,6 +73,11 @@ def _service(finding: Finding) -> Sequence[Hashable]:
     return [(frozenset((finding.who.src, finding.who.dst)), finding.who.port)]
 
 
+def _queue(cause: Finding) -> Sequence[Hashable]:
+    """The service whose program lets its queue run full; SYNs that nobody answered explain no request that waits."""
+    return _service(cause) if cause.blame == "server_application" else ()
+
+
 def _client(finding: Finding) -> Sequence[Hashable]:
     return [finding.who.src]
 
@@ -112,6 +117,7 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
         _service,
     ),
     ("snat_exhaustion", frozenset({"syn_unanswered"}), _service, _service),
+    ("syn_unanswered", _WAITING, _queue, _service),
     # a full queue delays all that passes it, and drops what does not fit any more
     ("bufferbloat", _LOSS | {"delay", "reordering", "throughput_limited"}, _pair, _pair),
     ("throughput_limited", _LOSS, _pair, _pair),

@@ -12,6 +12,7 @@ from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stalls import unanswered
 from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.translation import exhausted
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent
@@ -161,11 +162,18 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         packets_are_lost = lost is not None and lost.lost > syns
         often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost
         if (often or never_answered[rows].any()) and share >= threshold("syn_unanswered.at_times_pct"):
-            why = (
-                f"The same port answered {count(len(served), 'other connection')} of this client at once, so it"
-                " fails only at times: an accept queue that is full, a limit on new connections, or loss."
-            )
-            yield _finding(seen, service >> 16, service & 0xFFFF, rows, "syn_unanswered", "network", why, "low")
+            others = f"The same port answered {count(len(served), 'other connection')} of this client at once"
+            hung = int(unanswered(seen)[seen.service == service].sum())
+            if hung >= threshold("slow_application.min_answers"):
+                why = f"{others}, but {count(hung, 'request')} there had no answer: the program no longer accepts."
+                advice, blame, confidence = "syn_unanswered_queue", "server_application", "medium"
+            else:
+                why = (
+                    f"{others}, so it fails only at times: an accept queue that is full, a limit on new connections,"
+                    " or loss."
+                )
+                advice, blame, confidence = "syn_unanswered", "network", "low"
+            yield _finding(seen, service >> 16, service & 0xFFFF, rows, advice, blame, why, confidence)
 
 
 def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:

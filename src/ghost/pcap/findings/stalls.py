@@ -79,14 +79,14 @@ def _not_read(seen: Observed, rows: Ints, side: int, probes: Ints) -> Finding:
 def _slow_answers(seen: Observed) -> Iterator[Finding]:
     """Requests that the server's kernel acknowledged at once and its program answered late, or never."""
     slow_rows, slow_ms = _late(seen)
-    hung = _unanswered(seen)
+    hung = unanswered(seen)
     every = np.concatenate([slow_rows, np.flatnonzero(hung)])
     services = np.unique(seen.service[every])
     counts = {int(service): int((seen.service[every] == service).sum()) for service in services}
     for service in sorted(counts, key=lambda service: -counts[service])[:MOST_GROUPS]:
         mine = seen.service[slow_rows] == service
         waiting = np.flatnonzero(hung & (seen.service == service))
-        if _is_long_poll(slow_ms[mine]):
+        if is_long_poll(slow_ms[mine]):
             mine = np.zeros(len(slow_rows), np.bool_)
         finding = _slow(seen, service, slow_rows[mine], slow_ms[mine], waiting)
         if finding is not None:
@@ -117,7 +117,7 @@ def _speaks_unasked(seen: Observed) -> Mask:
     return result
 
 
-def _unanswered(seen: Observed) -> Mask:
+def unanswered(seen: Observed) -> Mask:
     """Requests that arrived and that the server's program owes an answer.
 
     Only where the server had answered before, or the client asked just once: reports, logs and notices are sent
@@ -146,7 +146,7 @@ def _unanswered(seen: Observed) -> Mask:
     return result
 
 
-def _is_long_poll(times: Floats) -> bool:
+def is_long_poll(times: Floats) -> bool:
     """A server that holds every question for the same long time is waiting for news, as was agreed."""
     if len(times) < 2 or times.min() < threshold("slow_application.long_poll_ms"):
         return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ghost.pcap.findings.broken import repeated_in_vain
 from ghost.pcap.findings.columns import CLIENT, Ints
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
@@ -34,7 +35,7 @@ def _loss(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
     """
     if traffic.lost < threshold("loss.min_segments"):
         return
-    lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path)
+    lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
     if (
         lost < threshold("loss.min_segments")
         or traffic.sent < threshold("loss.min_data_segments")
@@ -68,6 +69,13 @@ def _openings(seen: Observed, path: Path) -> int:
     rows, sides = seen.of_path(path)
     repeats = np.where(sides == CLIENT, c.syn_retransmissions[rows], c.syn_ack_retransmissions[rows])
     return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
+
+
+def _to_a_restarted_host(seen: Observed, path: Path) -> int:
+    """Repeats of what a host never answered that then knew nothing of the connection."""
+    rows, sides = seen.of_path(path)
+    mine = repeated_in_vain(seen)[rows] & (sides == CLIENT)
+    return int(seen.columns.lost()[rows, sides][mine].sum())
 
 
 def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:

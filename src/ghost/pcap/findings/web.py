@@ -10,6 +10,7 @@ from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stalls import is_long_poll
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection
 
@@ -91,6 +92,8 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         answers = max(_answers_of(seen, server, port), len(exchanges))
         share = percent(len(exchanges), answers)
         waits = [exchange.response_ms or 0.0 for exchange in exchanges]
+        if is_long_poll(np.array(waits)) and not any((exchange.status or 0) >= 500 for exchange in exchanges):
+            continue
         few_slow = len(exchanges) < threshold("slow_application.min_answers")
         if share < threshold("slow_application.min_pct"):
             continue

@@ -129,6 +129,26 @@ def server_crashes(office: Office) -> None:
         office.world.later(3.5, one.server.abort)
 
 
+@FAULTS.add("mid_session_reset", "server_host", seconds=30.0)
+def server_host_restarts(office: Office) -> None:
+    """It is silent while it boots, and then resets the connections that it knew before."""
+    office.background(server_port=None)
+    clients = [office.client, *office.neighbours]
+    for n, client in enumerate(clients):
+        asks = [*chatter(office.dice, 3, pause=0.1), Exchange(b"q" * 200, ((0.01, b"answer"),), 4.0)]
+        talk(client, office.server, office.port, asks, begin=0.5 + 0.1 * n, ends="open")
+
+    def stop() -> None:
+        office.server.silent = True
+        office.server.sockets.clear()
+
+    def start() -> None:
+        office.server.silent = False
+
+    office.world.later(3.5, stop)
+    office.world.later(14.0, start)
+
+
 @FAULTS.add("mid_session_reset", "client")
 def client_aborts(office: Office) -> None:
     """The client resets while the answer is on its way."""
