@@ -135,8 +135,11 @@ def _take(
     given: dict[str, str],
 ) -> int | Refusal:
     """Judge the option at `position` with its values, noting in `given` what has one; how many words it takes."""
-    name, joined = _split(words[position], options)
+    name, joined = words[position], None
     option = options.get(name)
+    if option is None:
+        name, joined = _split(name, options)
+        option = options.get(name)
     if option is None:
         return _unknown_option(name, options, risks, path)
     if option.arity == "none":
