@@ -48,7 +48,9 @@ def approve(command: str, reasoning: str, risk_explanation: str, tier: int) -> H
     return HitlDecision("approve")
 
 
-def orchestrator(workspace: Path, session: str, kill: tuple[str, int, str] | None = None) -> CloudOrchestrator:
+def orchestrator(
+    workspace: Path, session: str, kill: tuple[str, int, str] | None = None, *, private: bool = False
+) -> CloudOrchestrator:
     lab: RunningLab = reopen(workspace / "lab")
     audit, captures = workspace / "audit", workspace / "captures"
     shell = SafeExecShell(
@@ -59,6 +61,7 @@ def orchestrator(workspace: Path, session: str, kill: tuple[str, int, str] | Non
         program_dirs=[lab.program_dir],
         environment=lab.environment,
         resolver=lab.resolver,
+        anonymization_enabled=private,
     )
     killing = KillingShell(shell, kill)
     return CloudOrchestrator(

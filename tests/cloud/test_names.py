@@ -212,3 +212,7 @@ def test_a_long_name_is_cut_so_that_azure_takes_the_capture() -> None:
 
 def test_a_task_is_named_after_the_last_segment_of_its_target() -> None:
     assert new_task_id("ghost", VM_ID, AT, lambda _: False) == "ghost_web-vm-01_20250115T143200"
+
+
+def test_an_instance_of_a_scale_set_is_named_with_its_set() -> None:
+    assert new_task_id("ghost", INSTANCE_ID, AT, lambda _: False) == "ghost_web_3_20250115T143200"

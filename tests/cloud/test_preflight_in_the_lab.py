@@ -57,7 +57,7 @@ def outbound(access: Any, *to: str) -> Change:
     return change
 
 
-def ask(tmp_path: Path, change: Change, target: str = "web-vm-01") -> dict[str, Any]:
+def ask(tmp_path: Path, change: Change, target: str = "web-vm-01", *, private: bool = False) -> dict[str, Any]:
     scenario = load_scenario("blocked-port")
     world = change(scenario.world)
     start(replace(scenario, world=world), tmp_path / "lab", speed=60.0)
@@ -66,7 +66,7 @@ def ask(tmp_path: Path, change: Change, target: str = "web-vm-01") -> dict[str, 
         "storage_account": world.storage_accounts[0].name,
         "duration_seconds": 5,
     }
-    desk = orchestrator(tmp_path, "s1")
+    desk = orchestrator(tmp_path, "s1", private=private)
     return desk.orchestrate({"intent": "capture_traffic", "target": target, "parameters": parameters})
 
 
@@ -157,3 +157,15 @@ def test_a_scale_set_as_a_whole_is_answered_with_how_to_name_one_instance(tmp_pa
     answer = ask(tmp_path, with_a_scale_set, "jobs-set")
     assert answer["status"] == "task_failed"
     assert "az vmss list-instances -g prod-rg -n jobs-set" in answer["error_detail"]
+
+
+@pytest.mark.slow
+def test_in_private_mode_the_checks_are_made_with_what_stands_for_hidden_ids(tmp_path: Path) -> None:
+    started = ask(tmp_path, as_it_is, private=True)
+    assert started["state"] == "PROVISIONING", started
+    assert {row["passed"] for row in started["preflight"]} == {True}
+    assert "/subscriptions/" not in (tmp_path / "audit" / "orchestrator_tasks_s1.jsonl").read_text()
+    desk = orchestrator(tmp_path, "s1", private=True)
+    for intent, state in (("check_task", "COMPLETED"), ("cleanup_task", "DONE")):
+        assert desk.orchestrate({"intent": intent, "task_id": started["task_id"]})["state"] == state
+    assert held(tmp_path) == set()

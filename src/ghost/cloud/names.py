@@ -172,8 +172,13 @@ def short_name(target: str) -> str:
 
 
 def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str], bool]) -> str:
-    """`{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, within 80 characters, numbered where it is taken already."""
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", short_name(target)).strip("._-") or "target"
+    """`{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, within 80 characters, numbered where it is taken already.
+
+    An instance of a scale set is named as Azure names it, `{set}_{instance}`: its last segment is a number.
+    """
+    instance = scale_set_instance(target)
+    last = f"{instance.scale_set}_{instance.instance}" if instance else short_name(target)
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", last).strip("._-") or "target"
     stamp = moment.strftime("%Y%m%dT%H%M%S")
     number = 1
     while True:
