@@ -110,6 +110,8 @@ def name_around(text: str, core: re.Match[str], done: int) -> Name | None:
     rest = _REST_OF_NAME.match(text, core.end())
     assert rest is not None
     start, end = core.start() - (len(before) - len(before.rstrip(_NAME_CHARACTERS))), rest.end()
+    if text.startswith("->", end - 1):
+        end -= 1  # of an arrow
     meaning = _meaning(text[start:end])
     return Name(text, start, end, meaning) if meaning is not None else None
 

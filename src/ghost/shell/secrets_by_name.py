@@ -16,7 +16,7 @@ from ghost.shell.secrets_in_statements import is_ordinary, is_sentence, operand
 from ghost.shell.value_places import strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
-_BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒<")  # nothing is beside a name that something else follows
+_BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
 _BEHIND_AN_OPTION = _BEHIND_A_NAME | frozenset(",\n")
 _DONE = re.compile(r"[\"']?[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?\[REDACTED[A-Z_]{0,24}\][\"']?(?:[\s,;&})]|$)")
 _NESTED = re.compile(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
@@ -24,6 +24,7 @@ _ITEM = re.compile(r"(?m)^([ \t]*-[ ]+[\"']?)[^\s\"'][^\n\"']*")
 _ARN = re.compile(r"\barn:[^\s\"]{1,110}:$")
 _ASSIGNED = re.compile(r"[ \t]{0,8}(?:=(?!=)|%3[dD])")
 _JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default_pass`, `userPass`
+_LOGIN_BEFORE = re.compile(r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}$")
 _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin")
@@ -119,7 +120,11 @@ def _is_telling(name: Name, value: str) -> bool:
     if looks_random(value) or (name.meaning.category == "bearer_token" and is_guid(value)):
         return True
     if name.meaning.category == "password" and name.text[name.start : name.end].endswith(("pass", "Pass", "PASS")):
-        joined = name.quoted or _JOINED_PASS.search(name.text, name.word, name.end) is not None
+        joined = (
+            name.quoted
+            or _JOINED_PASS.search(name.text, name.word, name.end) is not None
+            or _LOGIN_BEFORE.search(name.text[max(0, name.word - 64) : name.word]) is not None
+        )
         joined = joined and _SAID_TO_BE.match(name.text, name.end) is not None
         if (is_mixed(value) and name.text.endswith("pass", 0, name.end)) or (joined and _may_be_chosen(value)):
             return True

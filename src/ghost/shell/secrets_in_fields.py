@@ -37,6 +37,8 @@ def secret_in_field(name: Name, done: int, is_telling: Telling) -> Found | None:
     own = _own_field(name)
     if own is not None:
         found = _in_next_field(name, is_telling) or _in_field_before(name, own, done, is_telling)
+    if name.is_element:
+        found = found or _in_next_field(name, is_telling)
     return found or _below(name, is_telling) or _in_next_cell(name, is_telling)
 
 

@@ -20,6 +20,7 @@ _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
 _ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
 _PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
 _SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{1,60}}")
+_OF_PEOPLE = frozenset({"user", "username", "login", "email", "account", "uid"})
 _NAME = re.compile(r"[^ \t|](?:[^ \t|]| (?! ))*")
 _RULE = re.compile(r"[-+|=: \t]{2,}")
 _CELL = re.compile(r"[^ \t](?:[^ \t\n]| (?! ))*")
@@ -119,6 +120,8 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
     if {"keyname", "value"} <= {name.lower() for name in names}:
         return {index: ("storage_key", True) for index, name in enumerate(names) if name.lower() == "value"}
     kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+    if not _OF_PEOPLE.isdisjoint(name.lower() for name in names):  # `user | pass`: of people, not of tests
+        kinds |= {index: ("password", True) for index, name in enumerate(names) if name.lower() in ("pass", "pw")}
     if {"NAME", "AGE"} <= set(names):  # of kubectl, whose SECRET is the name of one and whose SECRETS is a number
         kinds = {index: kind for index, kind in kinds.items() if names[index] not in ("SECRET", "SECRETS")}
     if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
