@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import secrets
 from collections import Counter
 
 import pytest
 
+from ghost.pcap.decode import intern_address
 from ghost.pcap.flows import mixed_ends
+from ghost.pcap.layout import ADDRESS
 
 SLOTS = 1 << 10
 
@@ -17,3 +21,22 @@ def test_flows_chosen_to_share_a_slot_are_spread_by_another_seed(seed: int) -> N
     chosen = [(low, high) for low, high in ends if mixed_ends(low, high, 0) % SLOTS == 0]
     assert len(chosen) > SLOTS // 2
     assert max(Counter(mixed_ends(low, high, seed) % SLOTS for low, high in chosen).values()) < 16
+
+
+@pytest.mark.parametrize("seed", [0, 0x2F0B31C7, (1 << 62) - 1])
+def test_flows_that_differ_in_high_bits_alone_are_spread_by_any_seed(seed: int) -> None:
+    """What a product is shifted by, sums and exclusive ors of products are: a seed does not help against that."""
+    ends = [(a << 26 | 80, b << 26 | 81) for a in range(64) for b in range(64)]
+    assert len({mixed_ends(low, high, seed) for low, high in ends}) > 4000
+
+
+@pytest.mark.parametrize("shift", [0, 13, 27, 29])
+def test_addresses_that_differ_in_a_few_bits_of_each_word_are_spread(shift: int) -> None:
+    count, size = 6**4, 1 << 13
+    counters = [0, *(secrets.randbits(62) | 1 for _ in range(4))]
+    table, slots = [0] * (count * ADDRESS), [0] * size
+    for number, words in enumerate(itertools.product(range(6), repeat=4)):
+        assert intern_address(6, *(word << shift for word in words), table, slots, counters) == number
+    runs = "".join("x" if held else " " for held in slots).split()
+    assert sum(map(len, runs)) == count
+    assert max(map(len, runs)) < 80

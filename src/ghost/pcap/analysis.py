@@ -81,7 +81,7 @@ def _shards(jobs: int, dask: str | None) -> Iterator[Sequence[Follower]]:
         with cluster_shards(dask, 0 if jobs == 1 else jobs) as shards:
             yield shards
     else:
-        yield [Shard(interpreted_vector, interpreted_kernel, secrets.randbits(32)) for _ in range(jobs)]
+        yield [Shard(interpreted_vector, interpreted_kernel, secrets.randbits(62)) for _ in range(jobs)]
 
 
 def _analyse(
@@ -137,7 +137,7 @@ class _Engine:
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._vector = vector
-        self._decoder = Decoder(vector, kernels, seed=secrets.randbits(32))
+        self._decoder = Decoder(vector, kernels)
         self._tally = Tally(vector, kernels)
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
         self._behind: Behind[Array, list[bytes]] | None = None

@@ -114,7 +114,7 @@ def cluster_shards(address: str, wanted: int) -> Iterator[Sequence[ClusterShard]
             raise ConfigurationError(f"the Dask cluster at {address} has no workers: start one with `dask worker`")
         made = [
             client.submit(
-                WorkerShard, secrets.randbits(32), actor=True, workers=[workers[n % len(workers)]], pure=False
+                WorkerShard, secrets.randbits(62), actor=True, workers=[workers[n % len(workers)]], pure=False
             )
             for n in range(wanted or len(workers))
         ]

@@ -7,6 +7,7 @@ RFC 791, 8200, 9293, 768, 826; IEEE 802.1Q; RFC 2516 (PPPoE), 2784 and 2637 (GRE
 from __future__ import annotations
 
 import ipaddress
+import secrets
 
 import numpy as np
 
@@ -102,10 +103,9 @@ _UNKNOWN_RECORD = 4_096
 def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints, slots: Ints, counters: Ints) -> int:
     """The address's id; a new one where it was not seen before."""
     mask = len(slots) - 1
-    # Of each run its own, so that nobody can choose addresses that all fall into one slot.
-    seed = counters[1]
-    mixed = (w0 + seed) * 0x9E3779B1 ^ (w1 + seed) * 0x85EBCA6B ^ (w2 + seed) * 0xC2B2AE35 ^ (w3 + seed) * 0x27D4EB2F
-    mixed = mixed & 0xFFFFFFFF
+    # A multiplier for each word, of each run its own, and the high bits of the sum: whatever two words have in common,
+    # nobody can choose addresses that all fall into one slot (multiply-shift hashing, Dietzfelbinger 1996).
+    mixed = ((w0 * counters[1] + w1 * counters[2] + w2 * counters[3] + w3 * counters[4]) >> 32) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & 0xFFFFFFFF
     slot = (mixed ^ (mixed >> 13)) & mask
     while True:
@@ -599,11 +599,11 @@ def place_addresses(table: Ints, slots: Ints, counters: Ints) -> None:
 class Decoder:
     """Decodes batches of rows; owns the address table."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, seed: int = 0, capacity: int = 1024) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel, capacity: int = 1024) -> None:
         self._vector, self._kernels = vector, kernels
         self._table = np.zeros(capacity * ADDRESS, np.int64)
         self._slots = np.zeros(capacity * 2, np.int64)
-        self._counters = np.array([0, seed & 0xFFFFFFFF], np.int64)
+        self._counters = np.array([0, *(secrets.randbits(62) | 1 for _ in range(4))], np.int64)
         self._recent = np.zeros(_RECENT * 2, np.int64)
         self._opened = np.zeros(_OPENED * _OPENED_ROW, np.int64)
         self._texts: dict[int, str] = {}

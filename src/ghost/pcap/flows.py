@@ -6,9 +6,10 @@ _WORD = 0xFFFFFFFF
 
 
 def mixed_ends(low: int, high: int, seed: int) -> int:
-    """32 bits. A table's seed is of each run its own, so that nobody can choose flows that all fall into one slot."""
-    mixed = (((low & _WORD) + seed) * 0x9E3779B1 ^ ((low >> 32) + seed) * 0x85EBCA6B) & _WORD
-    mixed = (mixed ^ ((high & _WORD) + seed) * 0xC2B2AE35 ^ ((high >> 32) + seed) * 0x27D4EB2F) & _WORD
+    """32 bits. A table's seed, of 62 bits, is of each run its own, so that nobody can choose flows that all fall into
+    one slot: a multiplier made of it for each end, and the high bits of the sum (multiply-shift hashing)."""
+    own = seed ^ 0x1F83D9ABFB41BD6B
+    mixed = ((low * own + high * ((own ^ (own >> 31)) * 0x2545F4914F6CDD1D)) >> 32) & _WORD
     mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _WORD
     return mixed ^ (mixed >> 13)
 
