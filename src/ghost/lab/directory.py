@@ -53,11 +53,13 @@ class LabDirectory:
     briefing: Briefing
 
     @classmethod
-    def create(cls, path: Path, scenario: Scenario, clock: LabClock) -> LabDirectory:
+    def create(
+        cls, path: Path, scenario: Scenario, clock: LabClock, state: Mapping[str, Any] | None = None
+    ) -> LabDirectory:
         private_dir(path)
         content = {"clock": to_dict(clock), "briefing": to_dict(scenario.briefing), "world": scenario.world.to_dict()}
         write_json(path / "world.json", content)
-        write_json(path / "state.json", {})
+        write_json(path / "state.json", dict(state or {}))
         return cls(path, scenario.world, clock, scenario.briefing)
 
     @classmethod

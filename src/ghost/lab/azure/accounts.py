@@ -121,5 +121,4 @@ def _parsed(resource_id: str) -> tuple[str, str, list[str]]:
 
 def _resource(lab: LabDirectory, group: str, kind: str, names: list[str]) -> Any:
     client = ArmClient(lab)
-    body = client.get(client.path(group, kind, *names))
-    return with_groups(filled("resource", {name: item for name, item in body.items() if name != "etag"}))
+    return with_groups(filled("resource", client.get(client.path(group, kind, *names))))

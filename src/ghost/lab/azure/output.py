@@ -19,13 +19,13 @@ def render(result: Any, output: str) -> str:
         return _table(result)
     if output in ("yaml", "yamlc"):
         return "\n".join(_yaml(result)) + "\n"
-    return json.dumps(result, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(result, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def in_order(value: Any) -> Any:
-    """Objects with their fields by name, as the CLI shows what it gets from Azure."""
+    """Objects with their fields by name, as the CLI holds what it gets from Azure; tags stay as they came."""
     if isinstance(value, Mapping):
-        return {name: in_order(value[name]) for name in sorted(value)}
+        return {name: value[name] if name == "tags" else in_order(value[name]) for name in sorted(value)}
     return [in_order(item) for item in value] if isinstance(value, list) else value
 
 
@@ -73,7 +73,8 @@ def _table_row(row: Any) -> dict[str, str]:
 
 def _yaml(value: Any, indent: str = "") -> list[str]:
     if isinstance(value, Mapping) and value:
-        return [line for name, item in value.items() for line in _yaml_item(f"{indent}{name}:", item, indent + "  ")]
+        named = sorted(value.items())
+        return [line for name, item in named for line in _yaml_item(f"{indent}{name}:", item, indent + "  ")]
     if isinstance(value, list) and value:
         lines: list[str] = []
         for item in value:

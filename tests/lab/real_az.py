@@ -1,0 +1,67 @@
+"""The unmodified Azure CLI, for tests: where it is, and running it so that it can reach nothing but an emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).parents[2]
+SECONDS = 120
+
+
+def find() -> Path | None:
+    """`GHOST_REAL_AZ`, or the one that continuous integration installs into the checkout."""
+    named = os.environ.get("GHOST_REAL_AZ")
+    candidates = [Path(named)] if named else [CHECKOUT / ".az-venv" / "bin" / "az"]
+    return next((path.absolute() for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def why_not() -> str:
+    return "takes the Azure CLI: name it with GHOST_REAL_AZ (700 MB of packages, which .ci/run installs)"
+
+
+@dataclass(frozen=True)
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out or "null")
+
+    @property
+    def error_code(self) -> str | None:
+        """What Azure calls the error: `ResourceNotFound` of `ERROR: (ResourceNotFound) ...`."""
+        found = re.search(r"^ERROR: \((\w+)\) ", self.err, re.MULTILINE)
+        return found[1] if found else None
+
+
+def run(program: Path, words: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Ran:
+    """`environment` is all that the program has, beside a PATH of the system's directories."""
+    done = subprocess.run(
+        [program, *words],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", **environment},
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def settings(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of an emulator with settings that several emulators share, so that az builds its index once."""
+    shared = home / "config"
+    if not shared.exists():
+        shutil.copytree(environment["AZURE_CONFIG_DIR"], shared)
+    return {**environment, "AZURE_CONFIG_DIR": str(shared)}

@@ -1,0 +1,325 @@
+"""The real az against the emulator, and the lab's az: the same exit code and JSON, for every command that Ghost uses.
+
+`conformance.toml` lists them; what the brain asks is put in by its own templates, and a scan of the source says that no
+command of the brain and of the orchestrator is missing. The lab stands still, so that both see the same moment.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+
+import ghost
+from ghost import lab
+from ghost.azure import catalogue
+from ghost.brain.offline.reading import query
+from ghost.lab import Scenario, World
+from ghost.lab.arm.emulator import emulator
+from ghost.lab.azure.commands import COMMANDS
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.programs import az as lab_az
+from ghost.lab.running import _write_programs
+from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
+from tests.lab import real_az
+from tests.lab.real_az import Ran
+
+assert lab_az.MODULES, "importing the program fills the table of commands"
+REAL = real_az.find()
+needs_az = pytest.mark.skipif(REAL is None, reason=real_az.why_not())
+
+STARTED = 1_700_000_000.0
+SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
+COMPUTE = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Compute"
+PLACES = {
+    "sub": SUBSCRIPTION,
+    "vm": f"{COMPUTE}/virtualMachines/web-vm-01",
+    "set": f"{COMPUTE}/virtualMachineScaleSets/batch-set",
+    "nic": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Network/networkInterfaces/web-vm-01-nic",
+    "account": f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Storage/storageAccounts/prodforensics01",
+    "url": "https://prodforensics01.blob.core.windows.net/captures/new.cap",
+}
+OF_THE_PROFILE = ("environmentName", "cloudName", "user")
+"""Fields of az's own settings: the emulator's cloud has a name of its own, and its profile an identity of its own."""
+
+
+# --- the commands ---
+
+
+def _listed() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "conformance.toml").read_text(encoding="utf-8"))
+
+
+def _of_the_brain() -> list[str]:
+    """Its templates, each with the words it is used with and values of this world."""
+    nic, vnet = "-g prod-rg -n web-vm-01-nic", "-g prod-rg --vnet-name prod-vnet"
+    rule = {"source_prefixes": ["10.20.1.0/24"], "destination_prefixes": ["10.20.2.0/24"]}
+    band = {"direction": "Inbound", "low": 100, "high": 300}
+    used: list[tuple[str, str, dict[str, Any]]] = [
+        ("vm list -d", "machines", {}),
+        ("vm list -d", "machines_named", {"token": "redis"}),
+        ("network vnet list", "networks", {}),
+        ("network vnet list", "networks_named", {"token": "cache"}),
+        ("network nic list", "interfaces", {}),
+        ("network nic list", "interface_at", {"address": "10.20.2.5"}),
+        ("network lb list", "balancers", {}),
+        ("vm show -g prod-rg -n web-vm-01 -d", "machine", {}),
+        (f"network nic show {nic}", "interface", {}),
+        (f"network vnet subnet show {vnet} -n prod-subnet", "subnet", {}),
+        ("network vnet show -g prod-rg -n prod-vnet", "network", {}),
+        (f"network nic list-effective-nsg {nic}", "effective_rules", {"direction": "Inbound"}),
+        (f"network nic list-effective-nsg {nic}", "effective_rules_band", band),
+        (f"network nic list-effective-nsg {nic}", "effective_prefixes", {"rule": "securityRules/allow-web", **rule}),
+        ("network nsg show -g prod-rg -n cache-nsg", "configured_rules", {"direction": "Inbound"}),
+        (f"network nic show-effective-route-table {nic}", "effective_routes", {}),
+        (f"network nic show-effective-route-table {nic}", "effective_routes_to", {"prefixes": ["10.20.0.0/16"]}),
+        ("network route-table show -g prod-rg -n prod-routes", "configured_routes", {}),
+        (f"network vnet peering list {vnet}", "peerings", {}),
+        ("network private-dns zone list", "private_zones", {}),
+        ("network private-dns record-set a list -g prod-rg -z nope", "zone_records", {}),
+        ("network private-dns link vnet list -g prod-rg -z nope", "zone_links", {}),
+        ("storage account list", "storage_accounts", {}),
+        ("network watcher list", "watchers", {}),
+        ("vm extension list -g prod-rg --vm-name web-vm-01", "extensions", {}),
+        ("network nic list -g prod-rg", "forwarding_at", {"address": "10.20.3.10"}),
+    ]
+    return [f"{words} --query {shlex.quote(query(name, **values))}" for words, name, values in used]
+
+
+def _of_the_preflight() -> list[str]:
+    """The orchestrator's table of reads before a capture, for a machine, an instance of a scale set, and both modes."""
+    file = Path(ghost.__file__).parent / "cloud" / "preflight.toml"
+    known = {
+        "target_id": PLACES["vm"],
+        "resource_group": "prod-rg",
+        "scale_set": "batch-set",
+        "instance": "0",
+        "location": "eastus",
+        "storage_account": "prodforensics01",
+        "storage_container": "captures",
+        "network_interface": PLACES["nic"],
+    }
+    checks = tomllib.loads(file.read_text(encoding="utf-8"))["checks"]
+    return [
+        shlex.join(Template(word).substitute(known, storage_auth_mode=mode) for word in check["words"][1:])
+        for check in checks
+        for mode in (("login", "key") if "$storage_auth_mode" in check["words"] else ("login",))
+    ]
+
+
+READS = [*(text.format(**PLACES) for text in _listed()["reads"]), *_of_the_brain(), *_of_the_preflight()]
+WRITES = [tuple(text.format(**PLACES) for text in row) for row in _listed()["writes"]]
+
+
+# --- the two labs ---
+
+
+def _scenario() -> Scenario:
+    """`blocked-port` with a peering, a scale set, a stopped machine and one without the agent."""
+    scenario = lab.load_scenario("blocked-port")
+    world = scenario.world
+    (network,) = world.networks
+    far = VirtualNetwork("far-vnet", "prod-rg", ("10.99.0.0/16",), (Subnet("far-subnet", "10.99.1.0/24"),))
+    interfaces = [
+        NetworkInterface(
+            f"{name}-nic", "prod-rg", "far-vnet", "far-subnet", f"10.99.1.{number}", f"00-0D-3A-00-00-0{number}"
+        )
+        for number, name in enumerate(("stopped-vm-01", "bare-vm-01", "batch-0"), 4)
+    ]
+    agent = ("NetworkWatcherAgentLinux",)
+    machines = (
+        Machine("stopped-vm-01", "prod-rg", "stopped-vm-01-nic", power="deallocated", extensions=agent),
+        Machine("bare-vm-01", "prod-rg", "bare-vm-01-nic", os="Windows"),
+        Machine("batch-0", "prod-rg", "batch-0-nic", extensions=agent),
+    )
+    changed = replace(
+        world,
+        networks=(replace(network, peerings=(Peering("prod-to-far", "far-vnet"),)), far),
+        interfaces=(*world.interfaces, *interfaces),
+        machines=(*world.machines, *machines),
+        scale_sets=(ScaleSet("batch-set", "prod-rg", ("batch-0",)),),
+    )
+    return replace(scenario, world=World.from_dict(changed.to_dict()))
+
+
+def _still_lab(directory: Path) -> LabDirectory:
+    """At a moment when `done` has stopped and `busy` runs."""
+    made = LabDirectory.create(directory, _scenario(), LabClock(STARTED, 1e-12))
+    for name, limit in (("done", 10), ("busy", 900)):
+        url = PLACES["url"].replace("new", name)
+        words = f"network watcher packet-capture create -g prod-rg -n {name} --vm web-vm-01 --storage-path {url}"
+        words += f" --storage-account prodforensics01 --time-limit {limit} -o none"
+        found, rest = lab_az.find(shlex.split(words))
+        lab_az.answer(found, made, lab_az.read_options(found, rest))
+    return LabDirectory.create(directory, _scenario(), LabClock(STARTED + 60, 1e-12), state=made.state())
+
+
+@dataclass(frozen=True)
+class Both:
+    """The real az against an emulator, and the lab's az, each with a directory to work in."""
+
+    real: Mapping[str, str]
+    own: Mapping[str, str]
+    program: Path
+    here: Path
+
+    def run(self, command: str) -> tuple[Ran, Ran]:
+        words = shlex.split(command)
+        words += [] if {"-o", "--output"} & set(words) else ["-o", "json"]
+        for name in ("real", "own"):
+            (self.here / name).mkdir(exist_ok=True)
+        assert REAL is not None
+        return (
+            real_az.run(REAL, words, self.real, self.here / "real"),
+            real_az.run(self.program, words, self.own, self.here / "own"),
+        )
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("az")
+
+
+@pytest.fixture(scope="session")
+def standing_still(tmp_path_factory: pytest.TempPathFactory, settings: Path) -> Iterator[Both]:
+    here = tmp_path_factory.mktemp("conformance")
+    directory = _still_lab(here / "lab")
+    with emulator(directory) as up:
+        program = _write_programs(directory.path / "bin") / "az"
+        own = {"GHOST_LAB_DIR": str(directory.path)}
+        yield Both(real_az.settings(settings, up.environment), own, program, here)
+
+
+@pytest.fixture
+def two_labs(tmp_path: Path, settings: Path) -> Iterator[Both]:
+    """The same lab twice: what a command changes in one is to be changed in the other."""
+    emulated, own = _still_lab(tmp_path / "emulated"), _still_lab(tmp_path / "own-lab")
+    with emulator(emulated) as up:
+        program = _write_programs(own.path / "bin") / "az"
+        yield Both(real_az.settings(settings, up.environment), {"GHOST_LAB_DIR": str(own.path)}, program, tmp_path)
+
+
+# --- both agree ---
+
+
+@needs_az
+@pytest.mark.parametrize("command", READS)
+def test_a_read_says_the_same(command: str, standing_still: Both) -> None:
+    _agree(command, *standing_still.run(command))
+
+
+@needs_az
+@pytest.mark.parametrize("commands", WRITES, ids=lambda commands: commands[0][:110])
+def test_a_change_says_the_same_and_changes_the_same(commands: tuple[str, ...], two_labs: Both) -> None:
+    for command in commands:
+        _agree(command, *two_labs.run(command))
+    got = [two_labs.here / name / "got.cap" for name in ("real", "own")]
+    assert got[0].exists() == got[1].exists() == ("download" in commands[0] and "nope" not in commands[0])
+    if got[0].exists():
+        assert got[0].read_bytes() == got[1].read_bytes()
+        assert got[0].stat().st_size > 1000
+
+
+def _agree(command: str, real: Ran, own: Ran) -> None:
+    assert (own.status, own.error_code) == (real.status, real.error_code), (real.err[-600:], own.err[-600:])
+    assert _comparable(command, own.json) == _comparable(command, real.json)
+
+
+def _comparable(command: str, answer: Any) -> Any:
+    if not command.startswith("account "):
+        return answer
+    rows = answer if isinstance(answer, list) else [answer]
+    return [{name: value for name, value in row.items() if name not in OF_THE_PROFILE} for row in rows]
+
+
+# --- nothing is left out ---
+
+ADVICE = {
+    "network nic update",
+    "network nsg rule create",
+    "network nsg rule update",
+    "network private-dns link vnet create",
+    "network private-dns record-set a add-record",
+    "network route-table route delete",
+    "network route-table route update",
+    "network vnet peering create",
+    "vm extension set",
+    "vm start",
+    "vmss extension set",
+}
+"""What a report advises a person to do; Ghost runs none of it."""
+
+
+def test_every_command_of_the_brain_and_of_the_orchestrator_is_compared() -> None:
+    compared = {_words(text) for text in [*READS, *(text for row in WRITES for text in row)]}
+    used = {words for room in ("brain", "cloud") for words in _used(Path(ghost.__file__).parent / room)}
+
+    assert len(used) > 25
+    assert {words for words in used - ADVICE if words not in compared} == set()
+
+
+def test_every_template_of_the_brain_is_compared() -> None:
+    file = Path(ghost.__file__).parent / "brain" / "offline" / "queries.toml"
+    templates = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert len(_of_the_brain()) == len(templates)
+
+
+def test_every_command_of_the_labs_az_is_compared() -> None:
+    compared = {_words(text) for text in [*READS, *(text for row in WRITES for text in row)]}
+    assert set(COMMANDS) - compared == set()
+
+
+def _words(command: str) -> str:
+    """The longest command of the lab's az that a line begins with; its own leading words where it is none."""
+    leading = re.split(r" -", command, maxsplit=1)[0].split()
+    for length in range(len(leading), 0, -1):
+        if " ".join(leading[:length]) in COMMANDS:
+            return " ".join(leading[:length])
+    return " ".join(leading)
+
+
+@cache
+def _used(room: Path) -> frozenset[str]:
+    """Commands in the source: `az("network", ...)`, `["az", "network", ...]`, `[*_PACKET_CAPTURE, "list", ...]`."""
+    found = set()
+    for path in room.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants: dict[str, list[str]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Tuple, ast.List)):
+                words = _strings(node.value.elts, {})
+                if words[:1] == ["az"]:
+                    constants |= {target.id: words for target in node.targets if isinstance(target, ast.Name)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "az":
+                found.add(" ".join(_strings(node.args, constants)))
+            elif isinstance(node, (ast.List, ast.Tuple)):
+                words = _strings(node.elts, constants)
+                if words[:1] == ["az"] and words[1:] != constants.get("_PACKET_CAPTURE", [])[1:]:
+                    found.add(" ".join(words[1:]))
+    paths = (words.removeprefix("az ") for words in found)
+    return frozenset(words for words in paths if catalogue().command(words) is not None)
+
+
+def _strings(nodes: list[ast.expr], constants: Mapping[str, list[str]]) -> list[str]:
+    """The leading words that are written out, as far as the first option."""
+    words: list[str] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred) and isinstance(node.value, ast.Name) and node.value.id in constants:
+            words += constants[node.value.id]
+        elif isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple):
+            words += _strings(node.value.elts, constants)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith("-"):
+            words.append(node.value)
+        else:
+            break
+    return words
