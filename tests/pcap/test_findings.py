@@ -559,6 +559,12 @@ def test_reverse_lookups_without_a_name_are_healthy() -> None:
     assert kinds(dns(nxdomain=(query("4.2.0.10.in-addr.arpa.", rcode="NXDOMAIN"),))) == ["none"]
 
 
+@pytest.mark.parametrize("name", ["wpad.corp.example.", "WPAD.", "isatap.corp.example."])
+def test_names_that_windows_asks_for_in_every_network_are_healthy(name: str) -> None:
+    assert kinds(dns(nxdomain=(query(name, rcode="NXDOMAIN"),))) == ["none"]
+    assert kinds(dns(nxdomain=(query(f"the{name}", rcode="NXDOMAIN"),))) == ["dns_nxdomain"]
+
+
 def test_a_server_that_answers_nothing_is_down() -> None:
     asked = tuple(query(f"{n}.example.", attempts=3) for n in range(4))
     finding = only(dns(unanswered=asked, servers=server(queries=4, responses=0, unanswered=4)))

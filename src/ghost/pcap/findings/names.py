@@ -105,6 +105,10 @@ def _servfail(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Findin
         )
 
 
+_ASKED_EVERYWHERE = frozenset({"wpad", "isatap"})
+"""By which Windows looks for a proxy and a tunnel in every network; hardly any has them."""
+
+
 def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
     """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy."""
     failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
@@ -115,6 +119,7 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
         for q in dns.nxdomain
         if not q.recovered
         and not _is_reverse(q.name)
+        and q.name.lower().partition(".")[0] not in _ASKED_EVERYWHERE
         and not _found_elsewhere(q.name.lower(), resolved)
         and q.name.lower() not in tried
     ]
