@@ -9,6 +9,7 @@ from typing import Any
 
 import dns.message
 import dns.rrset
+import pytest
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
@@ -32,9 +33,11 @@ from ghost.pcap.semantic import (
     findings_document,
     semantic,
 )
+from ghost.pcap.stream_view import StreamView
 
 from . import test_dhcp, test_dns, test_ntp, test_quic
 from .analyses import icmp, icmp_error, of_streams, refused, silent, stream, summary, times
+from .labelled.faults import FAULTS
 from .talks import Connection, TlsPair, client_context, later, server_context, tls
 from .test_findings import query, server
 from .test_tls import hello
@@ -130,6 +133,20 @@ def test_the_findings_say_who_talks_to_whom_and_whether_nobody_is_left_out() -> 
     assert answered["packets"] == 2 * first.packets
     assert "unanswered" not in answered
     assert rows[unanswered.server.endpoint.address, "TCP", 6379]["unanswered"] == 1
+
+
+def test_who_talks_to_whom_is_asked_of_no_stream_singly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan has very many streams, and each is costly to make."""
+    analysis = analyse(FAULTS["ports_tried_one_after_another"].save(tmp_path / "scan.pcap", 5, "client"))
+    assert analysis.tcp is not None
+    singly = replace(analysis, tcp=replace(analysis.tcp, streams=list(analysis.tcp.streams)))
+    expected = findings_document(singly, ())
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a stream was made")
+
+    monkeypatch.setattr(StreamView, "__getitem__", fail)
+    assert findings_document(analysis, ()) == expected
 
 
 def test_conversations_are_cut_before_findings_and_never_said_to_be_all_then() -> None:

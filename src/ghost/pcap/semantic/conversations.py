@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ghost.pcap import text
 from ghost.pcap.findings import Finding
-from ghost.pcap.model import Analysis
+from ghost.pcap.findings.columns import SERVER, columns_of
+from ghost.pcap.model import Analysis, Stream
 from ghost.pcap.semantic.budget import dump, estimated_tokens
 from ghost.pcap.semantic.values import DETAILS, finding_entry, present
 
+_Talk = tuple[str, str, str, int | None]
+"""Client, server, protocol and port."""
 FINDINGS_TOKENS = 2_000
 MOST_CONVERSATIONS = 24
 MOST_ECHO_PATHS = 50
@@ -61,13 +66,12 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
 
     `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
     """
-    packets: Counter[tuple[str, str, str, int | None]] = Counter()
-    unanswered: Counter[tuple[str, str, str, int | None]] = Counter()
+    packets: Counter[_Talk] = Counter()
+    unanswered: Counter[_Talk] = Counter()
     complete = ["TCP", "UDP", "ICMP"]
-    for stream in analysis.tcp.streams if analysis.tcp is not None else ():
-        key = (stream.client.endpoint.address, stream.server.endpoint.address, "TCP", stream.server.endpoint.port)
-        packets[key] += stream.packets
-        unanswered[key] += stream.handshake == "unanswered"
+    for key, number, failed in _over_tcp(analysis.tcp.streams) if analysis.tcp is not None else ():
+        packets[key] += number
+        unanswered[key] += failed
     if analysis.udp is not None:
         talks = {
             (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
@@ -96,3 +100,18 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
         for (source, destination, protocol, port), number in packets.most_common()
     ]
     return rows, complete
+
+
+def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int]]:
+    """Packets and unanswered attempts of each client at each service, in the order of their first streams; of all
+    streams at once, since a scan or a flood has very many."""
+    if not len(streams):
+        return
+    c = columns_of(streams)
+    talks = np.column_stack([c.hosts, c.ports[:, SERVER]])
+    _, first, which = np.unique(talks, axis=0, return_index=True, return_inverse=True)
+    packets = np.bincount(which.ravel(), c.sides("packets").sum(axis=1))
+    failed = np.bincount(which.ravel(), c.handshake == "unanswered")
+    for at in np.argsort(first).tolist():
+        client, server, port = talks[first[at]].tolist()
+        yield (c.host(client), c.host(server), "TCP", port), int(packets[at]), int(failed[at])
