@@ -205,7 +205,7 @@ def killed_after(seen: str, directory: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
-    ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 2/20", "--findings"],
+    ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 1/20", "--findings"],
 )
 def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tmp_path, moment):
     session = killed_after(moment, tmp_path)
