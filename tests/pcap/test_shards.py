@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +19,10 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.cluster import narrowed, widened
 from ghost.pcap.findings import find
 from ghost.pcap.layout import PACKET
+from ghost.pcap.marked import Parsers
 from ghost.pcap.model import Analysis
 from ghost.pcap.semantic import dump, semantic
+from ghost.pcap.vectors import Array
 
 from .wire import ACK, PSH, SYN, Talk, ethernet, ip, pcap, transfer, udp
 
@@ -104,3 +109,24 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypa
     path = mixed(tmp_path / "mixed.pcap", 5, flows=1)
     with pytest.raises(ConfigurationError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
         analyse(path, dask="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+@pytest.mark.parametrize("failing", [1, 3])
+def test_what_fails_in_a_parser_is_raised_and_leaves_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, failing: int
+) -> None:
+    path, calls, take = mixed(tmp_path / "mixed.pcap", 5), itertools.count(1), Parsers.take
+
+    def fail(self: Parsers, rows: Array, messages: list[bytes]) -> None:
+        if next(calls) == failing:
+            raise KeyError("lost?")
+        take(self, rows, messages)
+
+    monkeypatch.setattr(Parsers, "take", fail)
+    with pytest.raises(KeyError, match=re.escape("lost?")):
+        analyse(path, compile_kernels=False, jobs=jobs, batch_packets=32)
+    for thread in threading.enumerate():
+        if thread.name.startswith(("shard", "behind")):
+            thread.join(10)
+            assert not thread.is_alive()

@@ -153,6 +153,7 @@ class _Engine:
     def __exit__(self, *_: object) -> None:
         if self._behind is not None:
             self._behind.abandon()
+        self._flows.abandon()
         del self._flows  # it knows this engine: a cycle would keep every table until somebody looks for cycles
 
     @property

@@ -115,6 +115,7 @@ class Followers(Protocol):
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
     def follow(self, rows: Array, marked: Marked) -> None: ...
     def found(self) -> Found: ...
+    def abandon(self) -> None: ...
 
 
 class Alone:
@@ -131,6 +132,9 @@ class Alone:
 
     def found(self) -> Found:
         return self._shard.found()
+
+    def abandon(self) -> None:
+        pass
 
 
 class _InThread:
@@ -150,6 +154,10 @@ class _InThread:
         future = self._thread.submit(self._shard.found)
         self._thread.shutdown(wait=False)
         return future
+
+    def abandon(self) -> None:
+        """Forget the batches that have not begun; what has begun, perhaps on a worker that hangs, is not waited for."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class _Waiting(NamedTuple):
@@ -215,3 +223,7 @@ class Dealt:
         while self._waiting:
             self._finish_one()
         return merged([future.result() for future in [shard.found() for shard in self._shards]])
+
+    def abandon(self) -> None:
+        for shard in self._shards:
+            shard.abandon()
