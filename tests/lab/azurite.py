@@ -1,0 +1,69 @@
+"""Azurite, Microsoft's emulator of storage, as the place where a lab's blobs lie."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ghost.lab.arm.blobs import account_keys
+from ghost.lab.arm.certificates import LabAuthority
+from ghost.lab.arm.names import CERTIFIED
+from ghost.lab.arm.uploads import ElsewhereStorage
+from ghost.lab.directory import LabDirectory
+
+CHECKOUT = Path(__file__).parents[2]
+START_SECONDS = 60
+
+
+def find() -> Path | None:
+    """`GHOST_AZURITE`, or the one that continuous integration installs into the checkout."""
+    named = os.environ.get("GHOST_AZURITE")
+    program = Path(named) if named else CHECKOUT / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
+    return program.absolute() if os.access(program, os.X_OK) else None
+
+
+def why_not() -> str:
+    return "takes Azurite: name azurite-blob with GHOST_AZURITE (.ci/run installs it from npm)"
+
+
+@contextmanager
+def azurite(program: Path, lab: LabDirectory, authority: LabAuthority, home: Path) -> Iterator[ElsewhereStorage]:
+    """With the lab's accounts, their keys and their containers."""
+    home.mkdir()
+    certificate, key, trusted = home / "server.pem", home / "server.key", home / "ca.pem"
+    authority.write_server_pair(certificate, key, *CERTIFIED)
+    authority.write(trusted)
+    accounts = ";".join(f"{a.name}:{account_keys(lab.world, a)[0]}" for a in lab.world.storage_accounts)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", home / "data", "--silent"]
+    words += ["--cert", certificate, "--key", key, "--oauth", "basic", "--skipApiVersionCheck", "--disableTelemetry"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "AZURITE_ACCOUNTS": accounts}
+    process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(port, process)
+        storage = ElsewhereStorage(lab, port, ssl.create_default_context(cafile=str(trusted)))
+        storage.make_containers()
+        yield storage
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "Azurite ended at once"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"Azurite did not answer within {START_SECONDS} s")
