@@ -27,6 +27,8 @@ GROUP = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers"
 WATCHER = (
     f"{SUBSCRIPTION}/resourceGroups/NetworkWatcherRG/providers/Microsoft.Network/networkWatchers/NetworkWatcher_eastus"
 )
+PRIVATE_DNS = "azure.mgmt.privatedns.models"
+ZONE = f"{GROUP}/Microsoft.Network/privateDnsZones/privatelink.blob.core.windows.net"
 VNET, NSG = f"{GROUP}/Microsoft.Network/virtualNetworks/prod-vnet", f"{GROUP}/Microsoft.Network/networkSecurityGroups"
 ROUTES = f"{GROUP}/Microsoft.Network/routeTables/prod-routes/routes"
 
@@ -42,6 +44,12 @@ READ = {
     f"{SUBSCRIPTION}/providers/Microsoft.Network/networkInterfaces": (NETWORK, "NetworkInterface"),
     f"{PLACES['nic']}/ipConfigurations": (NETWORK, "NetworkInterfaceIPConfiguration"),
     f"{SUBSCRIPTION}/providers/Microsoft.Network/networkWatchers": (NETWORK, "NetworkWatcher"),
+    f"{SUBSCRIPTION}/providers/Microsoft.Network/loadBalancers": (NETWORK, "LoadBalancer"),
+    f"{SUBSCRIPTION}/providers/Microsoft.Network/publicIPAddresses": (NETWORK, "PublicIPAddress"),
+    f"{SUBSCRIPTION}/providers/Microsoft.Network/privateEndpoints": (NETWORK, "PrivateEndpoint"),
+    f"{SUBSCRIPTION}/providers/Microsoft.Network/privateDnsZones": (PRIVATE_DNS, "PrivateZone"),
+    f"{ZONE}/A": (PRIVATE_DNS, "RecordSet"),
+    f"{ZONE}/virtualNetworkLinks": (PRIVATE_DNS, "VirtualNetworkLink"),
     f"{WATCHER}/packetCaptures": (NETWORK, "PacketCaptureResult"),
     f"{SUBSCRIPTION}/providers/Microsoft.Compute/virtualMachines": (COMPUTE, "VirtualMachine"),
     f"{PLACES['vm']}?$expand=instanceView": (COMPUTE, "VirtualMachine"),

@@ -29,6 +29,14 @@ from ghost.lab.azure.commands import COMMANDS
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az as lab_az
 from ghost.lab.running import _write_programs
+from ghost.lab.services import (
+    AddressRecord,
+    BalancingRule,
+    LoadBalancer,
+    PrivateEndpoint,
+    PrivateZone,
+    PublicAddress,
+)
 from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
 from tests.lab import real_az
 from tests.lab.real_az import Ran
@@ -147,6 +155,24 @@ def _scenario() -> Scenario:
         interfaces=(*world.interfaces, *interfaces),
         machines=(*world.machines, *machines),
         scale_sets=(ScaleSet("batch-set", "prod-rg", ("batch-0",)),),
+        load_balancers=(
+            LoadBalancer(
+                *("jobs-lb", "prod-rg", "prod-vnet", "jobs-subnet", "10.20.3.100"),
+                members=("jobs-vm-01-nic",),
+                rules=(BalancingRule("web", 443, 8443),),
+            ),
+        ),
+        public_addresses=(
+            PublicAddress("web-ip", "prod-rg", "203.0.113.9", "web-vm-01-nic", "web.eastus.cloudapp.azure.com"),
+        ),
+        private_endpoints=(PrivateEndpoint("blob-endpoint", "prod-rg", "bare-vm-01-nic", "prodforensics01"),),
+        private_zones=(
+            PrivateZone(
+                *("privatelink.blob.core.windows.net", "prod-rg"),
+                records=(AddressRecord("prodforensics01", ("10.99.1.5",)),),
+                networks=("prod-vnet",),
+            ),
+        ),
     )
     return replace(scenario, world=World.from_dict(changed.to_dict()))
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ghost.errors import LabError
+from ghost.lab.soundness import check
 from ghost.lab.tree import from_dict, to_dict
-from ghost.lab.world import World, check
+from ghost.lab.world import World
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 

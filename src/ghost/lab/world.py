@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_network
 from typing import Any, Literal, TypeVar
 
 from ghost.errors import LabError
 from ghost.lab.local_machine import LocalMachine
+from ghost.lab.services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress, Service
 from ghost.lab.tree import from_dict, to_dict
-from ghost.net import Network, SecurityRule, parse_ports
+from ghost.net import SecurityRule
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
 
@@ -153,7 +153,15 @@ class Watcher:
 
 
 Resource = (
-    Machine | ScaleSet | NetworkInterface | VirtualNetwork | SecurityGroup | RouteTable | StorageAccount | Watcher
+    Machine
+    | ScaleSet
+    | NetworkInterface
+    | VirtualNetwork
+    | SecurityGroup
+    | RouteTable
+    | StorageAccount
+    | Watcher
+    | Service
 )
 
 
@@ -192,6 +200,10 @@ class World:
     scale_sets: tuple[ScaleSet, ...] = ()
     storage_accounts: tuple[StorageAccount, ...] = ()
     watchers: tuple[Watcher, ...] = ()
+    load_balancers: tuple[LoadBalancer, ...] = ()
+    public_addresses: tuple[PublicAddress, ...] = ()
+    private_endpoints: tuple[PrivateEndpoint, ...] = ()
+    private_zones: tuple[PrivateZone, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     faults: tuple[WireFault, ...] = ()
     forbidden_actions: tuple[str, ...] = ()
@@ -207,6 +219,8 @@ class World:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> World:
         """Raises `LabError` where a field is unknown, missing or of the wrong kind, or names what is not there."""
+        from ghost.lab.soundness import check
+
         world = from_dict(cls, value, "world")
         check(world)
         return world
@@ -222,6 +236,10 @@ class World:
             *self.route_tables,
             *self.storage_accounts,
             *self.watchers,
+            *self.load_balancers,
+            *self.public_addresses,
+            *self.private_endpoints,
+            *self.private_zones,
         )
 
     def single_machines(self) -> tuple[Machine, ...]:
@@ -238,28 +256,28 @@ class World:
     # Look-ups by name. Each raises `LabError` for a name that is not there; Azure's names ignore case.
 
     def group(self, name: str) -> ResourceGroup:
-        return _named(self.groups, name, "resource group")
+        return named(self.groups, name, "resource group")
 
     def network(self, name: str) -> VirtualNetwork:
-        return _named(self.networks, name, "virtual network")
+        return named(self.networks, name, "virtual network")
 
     def security_group(self, name: str) -> SecurityGroup:
-        return _named(self.security_groups, name, "network security group")
+        return named(self.security_groups, name, "network security group")
 
     def route_table(self, name: str) -> RouteTable:
-        return _named(self.route_tables, name, "route table")
+        return named(self.route_tables, name, "route table")
 
     def interface(self, name: str) -> NetworkInterface:
-        return _named(self.interfaces, name, "network interface")
+        return named(self.interfaces, name, "network interface")
 
     def machine(self, name: str) -> Machine:
-        return _named(self.machines, name, "machine")
+        return named(self.machines, name, "machine")
 
     def interface_of(self, machine: str) -> NetworkInterface:
         return self.interface(self.machine(machine).interface)
 
     def subnet_of(self, interface: NetworkInterface) -> Subnet:
-        return _named(self.network(interface.network).subnets, interface.subnet, f"subnet of {interface.network}")
+        return named(self.network(interface.network).subnets, interface.subnet, f"subnet of {interface.network}")
 
     def address_of(self, machine: str) -> str:
         return self.interface_of(machine).address
@@ -303,90 +321,9 @@ Named = TypeVar(
 )
 
 
-def _named(items: Iterable[Named], name: str, what: str) -> Named:
+def named(items: Iterable[Named], name: str, what: str) -> Named:
     known = tuple(items)
     for item in known:
         if item.name.casefold() == name.casefold():
             return item
     raise LabError(f"the world has no {what} {name!r}; it has {', '.join(item.name for item in known) or 'none'}")
-
-
-def check(world: World) -> None:
-    """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
-    for resource in (*world.resources(), *world.machines, *world.interfaces):
-        world.group(resource.resource_group)
-    for kind in (
-        world.scale_sets,
-        world.groups,
-        world.machines,
-        world.interfaces,
-        world.networks,
-        world.security_groups,
-    ):
-        _check_unique([item.name for item in kind])
-    for network in world.networks:
-        _check_network(world, network)
-    for group in world.security_groups:
-        _check_rules(group)
-    for interface in world.interfaces:
-        if interface.security_group is not None:
-            world.security_group(interface.security_group)
-        if not _inside(interface.address, world.subnet_of(interface).prefix):
-            raise LabError(f"interface {interface.name} {interface.address} lies outside its subnet {interface.subnet}")
-    for machine in world.machines:
-        world.interface(machine.interface)
-    for name in (name for item in world.scale_sets for name in item.machines):
-        world.machine(name)
-    for traffic in world.traffic:
-        world.machine(traffic.client), world.machine(traffic.server)
-    for fault in world.faults:
-        world.machine(fault.source), world.machine(fault.destination)
-        if not 0.0 <= fault.loss <= 1.0:
-            raise LabError(f"loss from {fault.source} to {fault.destination} is {fault.loss}: give 0 to 1")
-    _network(world.local.address.partition("/")[0])
-
-
-def _check_network(world: World, network: VirtualNetwork) -> None:
-    _check_unique([subnet.name for subnet in network.subnets])
-    for subnet in network.subnets:
-        if subnet.security_group is not None:
-            world.security_group(subnet.security_group)
-        if subnet.route_table is not None:
-            for route in world.route_table(subnet.route_table).routes:
-                _network(route.prefix)
-        if not any(_inside(subnet.prefix, prefix) for prefix in network.prefixes):
-            raise LabError(f"subnet {subnet.name} {subnet.prefix} lies outside its network {network.name}")
-    for peering in network.peerings:
-        world.network(peering.remote)
-
-
-def _check_rules(group: SecurityGroup) -> None:
-    """Two rules of one direction may not share a priority, in Azure neither."""
-    _check_unique([f"{rule.direction} priority {rule.priority} in {group.name}" for rule in group.rules])
-    for rule in group.rules:
-        if not 100 <= rule.priority <= 4096:
-            raise LabError(f"rule {rule.name} of {group.name} has priority {rule.priority}: give 100 to 4096")
-        for text in (*rule.source_ports, *rule.destination_ports):
-            try:
-                parse_ports(text)
-            except ValueError as error:
-                raise LabError(f"rule {rule.name} of {group.name}: {error}") from error
-
-
-def _check_unique(names: list[str]) -> None:
-    folded = [name.casefold() for name in names]
-    for name in names:
-        if folded.count(name.casefold()) > 1:
-            raise LabError(f"the world has {name!r} twice: resources name each other by name alone")
-
-
-def _inside(inner: str, outer: str) -> bool:
-    within, around = _network(inner), _network(outer)
-    return within.version == around.version and within.subnet_of(around)  # type: ignore[arg-type]
-
-
-def _network(text: str) -> Network:
-    try:
-        return ip_network(text)
-    except ValueError as error:
-        raise LabError(f"{text!r} is no address and no prefix: {error}") from error

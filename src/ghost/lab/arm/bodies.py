@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from ghost.lab.services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
 from ghost.lab.world import (
     Machine,
     NetworkInterface,
@@ -34,6 +35,10 @@ TYPES: dict[type[Any], str] = {
     RouteTable: "Microsoft.Network/routeTables",
     StorageAccount: "Microsoft.Storage/storageAccounts",
     Watcher: "Microsoft.Network/networkWatchers",
+    LoadBalancer: "Microsoft.Network/loadBalancers",
+    PublicAddress: "Microsoft.Network/publicIPAddresses",
+    PrivateEndpoint: "Microsoft.Network/privateEndpoints",
+    PrivateZone: "Microsoft.Network/privateDnsZones",
 }
 CREATED = "2025-09-02T08:15:04+00:00"
 POWER_TEXT = {"running": "VM running", "stopped": "VM stopped", "deallocated": "VM deallocated"}
@@ -126,7 +131,7 @@ def generic(world: World, item: Resource) -> Body:
         "id": id_of(world, item),
         "name": item.name,
         "type": TYPES[type(item)],
-        "location": world.location_of(item.resource_group),
+        "location": "global" if isinstance(item, PrivateZone) else world.location_of(item.resource_group),
         **({"kind": "StorageV2"} if isinstance(item, StorageAccount) else {}),
         "tags": dict(item.tags) if isinstance(item, Machine) else {},
         "createdTime": CREATED,

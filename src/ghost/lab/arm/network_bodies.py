@@ -22,6 +22,8 @@ from ghost.lab.world import (
 )
 from ghost.net import SecurityRule, default_rules
 
+BALANCER_POOL = "pool"
+
 
 def network_resource(world: World, item: Resource, properties: Body) -> Body:
     """Resources of the network carry an etag, tags and a GUID of their own."""
@@ -167,17 +169,28 @@ def interface(world: World, nic: NetworkInterface) -> Body:
     for vm in world.machines:
         if vm.interface == nic.name:
             properties["virtualMachine"] = reference(world, vm)
+    for endpoint in world.private_endpoints:
+        if endpoint.interface == nic.name:
+            properties["privateEndpoint"] = reference(world, endpoint)
     return network_resource(world, nic, properties)
 
 
 def ip_configuration(world: World, nic: NetworkInterface) -> Body:
-    properties = {
+    properties: Body = {
         "privateIPAddress": nic.address,
         "privateIPAllocationMethod": "Dynamic",
         "subnet": {"id": part_id(world, world.network(nic.network), "subnets", nic.subnet)},
         "primary": True,
         "privateIPAddressVersion": "IPv6" if ":" in nic.address else "IPv4",
     }
+    for public in world.public_addresses:
+        if public.interface == nic.name:
+            properties["publicIPAddress"] = reference(world, public)
+    pools = [item for item in world.load_balancers if nic.name in item.members]
+    if pools:
+        properties["loadBalancerBackendAddressPools"] = [
+            {"id": part_id(world, item, "backendAddressPools", BALANCER_POOL)} for item in pools
+        ]
     return part(world, nic, "ipConfigurations", "ipconfig1", properties)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ghost.lab.arm import bodies, network_bodies
+from ghost.lab.arm import bodies, network_bodies, service_bodies
 from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.blobs import account_keys
 from ghost.lab.arm.exchange import ArmError, part_not_found, resource_not_found
@@ -91,6 +91,19 @@ KINDS: dict[str, Kind] = {
         {"routes": Part(lambda _, table: table.routes, network_bodies.route)},
     ),
     "microsoft.network/networkwatchers": Kind(lambda world: world.watchers, network_bodies.watcher),
+    "microsoft.network/loadbalancers": Kind(lambda world: world.load_balancers, service_bodies.load_balancer),
+    "microsoft.network/publicipaddresses": Kind(lambda world: world.public_addresses, service_bodies.public_address),
+    "microsoft.network/privateendpoints": Kind(lambda world: world.private_endpoints, service_bodies.private_endpoint),
+    "microsoft.network/privatednszones": Kind(
+        lambda world: world.private_zones,
+        service_bodies.private_zone,
+        {
+            "a": Part(lambda _, zone: zone.records, service_bodies.address_record),
+            "virtualnetworklinks": Part(
+                lambda _, zone: zone.networks, service_bodies.zone_link, lambda _, name: service_bodies.link_name(name)
+            ),
+        },
+    ),
     "microsoft.storage/storageaccounts": Kind(lambda world: world.storage_accounts, bodies.storage_account),
 }
 
