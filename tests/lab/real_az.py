@@ -44,7 +44,9 @@ class Ran:
         return found[1] if found else None
 
 
-def run(program: Path, words: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Ran:
+def run(
+    program: Path, words: Sequence[str], environment: Mapping[str, str], cwd: Path, seconds: float = SECONDS
+) -> Ran:
     """`environment` is all that the program has, beside a PATH of the system's directories."""
     done = subprocess.run(
         [program, *words],
@@ -53,7 +55,7 @@ def run(program: Path, words: Sequence[str], environment: Mapping[str, str], cwd
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,6 @@ COMMANDS = [
     "account get-access-token",
     "login --identity",
     "storage container exists --account-name prodforensics01 -n captures --auth-mode login",
-    "storage blob list --account-name prodforensics01 -c captures --account-key a2V5",
 ]
 
 
@@ -66,6 +66,24 @@ def settings_of_a_lab_that_is_gone(tmp_path_factory: pytest.TempPathFactory) -> 
         return up.environment
 
 
+def _led_to(proxy_port: int, settings: dict[str, str]) -> dict[str, str]:
+    names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
+    return {**settings, **dict.fromkeys(names, f"http://127.0.0.1:{proxy_port}")}
+
+
+def test_az_with_a_key_tries_the_same_name_again_and_no_other(
+    settings_of_a_lab_that_is_gone: dict[str, str], tmp_path: Path
+) -> None:
+    """It would go on for a minute and a half, so it is ended before."""
+    assert REAL is not None
+    words = ["storage", "blob", "list", "--account-name", "prodforensics01", "-c", "captures", "--account-key", "a2V5"]
+    with trap() as caught, pytest.raises(subprocess.TimeoutExpired):
+        real_az.run(REAL, words, _led_to(caught.port, settings_of_a_lab_that_is_gone), tmp_path, seconds=12)
+
+    hosts = {line.split()[1] for line in caught.wanted}
+    assert hosts - {"azcliprod.blob.core.windows.net:443"} == {"prodforensics01.blob.core.lab.invalid:443"}
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_az_fails_where_lab_and_proxy_are_gone(
     command: str, settings_of_a_lab_that_is_gone: dict[str, str], tmp_path: Path
@@ -82,10 +100,7 @@ def test_az_asks_for_names_that_exist_nowhere_and_for_no_other(
     """Somebody else may listen on the proxy's port by then: what they are asked for is no name of the world outside."""
     assert REAL is not None
     with trap() as caught:
-        proxy = f"http://127.0.0.1:{caught.port}"
-        names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
-        environment = {**settings_of_a_lab_that_is_gone, **dict.fromkeys(names, proxy)}
-        ran = real_az.run(REAL, ["vm", "list"], environment, tmp_path)
+        ran = real_az.run(REAL, ["vm", "list"], _led_to(caught.port, settings_of_a_lab_that_is_gone), tmp_path)
 
     assert ran.status == 1
     assert caught.wanted
