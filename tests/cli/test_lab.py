@@ -109,6 +109,9 @@ def test_a_shell_runs_what_up_prints_and_every_line_of_it_says_what_it_is(ghost:
 def test_what_a_lab_keeps_is_its_owners_alone(ghost: Person) -> None:
     ghost("lab", "up", "blocked-port")
     for path in (ghost.labs / "blocked-port").rglob("*"):
+        if path.is_symlink():
+            assert path.resolve().is_relative_to("/usr/bin"), path
+            continue
         assert path.stat().st_mode & 0o077 == 0, path
 
 

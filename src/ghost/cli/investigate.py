@@ -31,11 +31,19 @@ from ghost.agent import (
 from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
 from ghost.cli.gates import Gate, ScenarioGate, gate_of_a_person
 from ghost.cli.narration import NarratedShell, Narration, terminal
-from ghost.cli.wiring import load_settings, open_workspace, to_stderr, to_stdout, why_not_run, workspace_of
+from ghost.cli.wiring import (
+    load_settings,
+    open_workspace,
+    programs_of,
+    to_stderr,
+    to_stdout,
+    why_not_run,
+    workspace_of,
+)
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
-from ghost.lab import RunningLab, Scenario, load_scenario
+from ghost.lab import RunningLab, Scenario, lab_behind_az, load_scenario
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
@@ -56,6 +64,8 @@ PRIVATE_MODE = (
     "nothing anywhere, compares addresses: without them it finds less."
 )
 NOT_FOUND = 127
+SIMULATED = "(SIMULATED)"
+"""Behind the name of a lab that belongs to the session itself."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,7 @@ class _Run:
         self.narration = Narration(
             to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
         )
+        self.lab_behind_az = lab_behind_az() if scenario is None else None
         self.session = self._take_up() if request.resume else self._new_session(scenario)
         self.paths = self.session.paths(workspace.root)
         self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
@@ -182,7 +193,7 @@ class _Run:
             created_at=self._now(),
             model=self.brain.name,
             audit_dir=str(self.workspace.audit_dir),
-            network=f"lab {scenario.name} (SIMULATED)" if scenario else AZURE,
+            network=f"lab {scenario.name} {SIMULATED}" if scenario else self._network_of_az(),
         )
         save_session(self.workspace.session_file, session)
         return session
@@ -191,6 +202,11 @@ class _Run:
         assert self.request.resume is not None
         path = self.workspace.find(self.request.resume)
         session, intact = load_session(path)
+        if not session.network.endswith(SIMULATED) and session.network != self._network_of_az():
+            raise SessionError(
+                f"{session.session_id} investigated {session.network}, and az here asks {self._network_of_az()}: "
+                "resume it in a shell whose az asks the same"
+            )
         checks = verify_session(session, session.paths(self.workspace.root), checksum_holds=intact)
         problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
         if problems:
@@ -221,7 +237,10 @@ class _Run:
         directory = self.workspace.root / "lab" / self.session.session_id
         if scenario is not None:
             return start_lab(scenario, directory, speed=self.settings.lab_speed)
-        return reopen_lab(directory) if self.session.network != AZURE else None
+        return reopen_lab(directory) if self.session.network.endswith(SIMULATED) else None
+
+    def _network_of_az(self) -> str:
+        return f"lab {self.lab_behind_az.briefing.name} (SIMULATED, asked by az)" if self.lab_behind_az else AZURE
 
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
@@ -231,9 +250,7 @@ class _Run:
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
             roots=self._roots(),
-            program_dirs=[self.lab.program_dir] if self.lab else None,
-            environment=self.lab.environment if self.lab else None,
-            resolver=self.lab.resolver if self.lab else None,
+            **programs_of(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
 
     def _roots(self) -> list[Path]:
@@ -281,6 +298,8 @@ class _Run:
         where = (
             f"lab: {self.briefing.name} (SIMULATED, time passes {speed})"
             if self.briefing
+            else self._network_of_az()
+            if self.lab_behind_az
             else "Azure, through your az login"
         )
         self.narration.banner(

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TextIO
 
 from ghost.cli.gates import Gate, gate_of_a_person
-from ghost.cli.wiring import load_settings, open_workspace, to_stderr, why_not_run
+from ghost.cli.wiring import load_settings, open_workspace, programs_of, to_stderr, why_not_run
 from ghost.cli.words import plain, plain_lines
+from ghost.lab import lab_behind_az
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import HitlDecision, SafeExecShell
 
@@ -46,6 +47,7 @@ def run(
         timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
         anonymization_enabled=private or settings.private,
         roots=roots,
+        **programs_of(lab_behind_az()),
     )
     try:
         with waiting:

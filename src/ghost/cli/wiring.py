@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from pydantic import ValidationError
 from rich.console import Console as Rich
@@ -14,6 +15,7 @@ from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, v
 from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, SessionError
+from ghost.lab import RunningLab
 from ghost.records import valid_session_id
 from ghost.shell import SafeExecShell
 
@@ -77,6 +79,27 @@ def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorde
         return Recorded(paths)
     session, intact = load_session(path)
     return Recorded(session.paths(workspace.root), path, session, intact)
+
+
+class ProgramsOfShell(TypedDict, total=False):
+    """Which programs a shell runs, where they are not the system's."""
+
+    program_dirs: Sequence[Path]
+    own_az: bool
+    environment: Mapping[str, str]
+    resolver: Callable[[str], list[str]]
+
+
+def programs_of(lab: RunningLab | None, *, own_az: bool = True) -> ProgramsOfShell:
+    """All programs of a lab and nothing else, but for a person's own az that talks to it."""
+    if lab is None:
+        return {}
+    return {
+        "program_dirs": [lab.program_dir],
+        "own_az": own_az,
+        "environment": lab.environment,
+        "resolver": lab.resolver,
+    }
 
 
 def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:

@@ -5,7 +5,7 @@ imported by what investigates.
 """
 
 from ghost.lab.arm.standing import UNSET_BESIDE_A_LAB, RunningEmulator
-from ghost.lab.emulators import in_foreground, put_up, standing, take_down
+from ghost.lab.emulators import in_foreground, lab_behind_az, put_up, standing, take_down
 from ghost.lab.running import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
@@ -30,6 +30,7 @@ __all__ = [
     "Scenario",
     "World",
     "in_foreground",
+    "lab_behind_az",
     "load_scenario",
     "put_up",
     "read_scenario",

@@ -18,8 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ghost.errors import LabError
+from ghost.lab.arm.profile import talks_to_a_lab
 from ghost.lab.arm.standing import LOCK, SETTINGS, STATE, RunningEmulator, is_up
 from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.running import RunningLab, as_it_runs, write_programs
 from ghost.lab.scenario import Scenario
 from ghost.lab.tree import from_dict
 from ghost.records import private_dir, read_json
@@ -107,6 +109,24 @@ def take_down(name: str) -> RunningEmulator:
     return state
 
 
+def lab_behind_az(environment: Mapping[str, str] = os.environ) -> RunningLab | None:
+    """The lab that an Azure CLI of this environment talks to; None where it talks to a real cloud.
+
+    Whoever investigates through that az is to take every other program from the lab too: addresses of a simulated
+    network belong to somebody else on the real one. Raises `LabError` where the lab is not up.
+    """
+    settings = environment.get("AZURE_CONFIG_DIR")
+    if not settings or not talks_to_a_lab(Path(settings)):
+        return None
+    directory = Path(settings).absolute().parent.parent
+    if not is_up(directory):
+        raise LabError(
+            f"az talks here to the simulated Azure in {directory}, which is not up: "
+            f'eval "$(ghost lab up {directory.name})", or leave this shell'
+        )
+    return as_it_runs(LabDirectory.open(directory))
+
+
 def _clear(directory: Path) -> None:
     for path in directory.iterdir():
         if path.name == SETTINGS:
@@ -125,7 +145,7 @@ def _directory(name: str) -> Path:
 
 def _make(directory: Path, scenario: Scenario, speed: float) -> None:
     shutil.rmtree(directory, ignore_errors=True)
-    LabDirectory.create(directory, scenario, LabClock(time.time(), speed))
+    write_programs(LabDirectory.create(directory, scenario, LabClock(time.time(), speed)))
     (directory / LOCK).touch(mode=0o600)
 
 

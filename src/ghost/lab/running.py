@@ -22,6 +22,7 @@ from ghost.records import Clock, private_dir
 
 SIMULATED = ("az", "ping", "traceroute", "dig", "ss", "curl", "ip")
 REAL = ("cat", "rm")
+PROGRAMS = "bin"
 DEFAULT_SPEED = 20.0
 
 
@@ -43,7 +44,7 @@ def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) 
     """Makes a lab in `directory`; one that was there is replaced. `speed` lab seconds pass in each real one."""
     if speed <= 0:
         raise LabError(f"the speed of a lab is {speed}: give a number above 0")
-    for left_over in (directory / "blobs", directory / "bin"):
+    for left_over in (directory / "blobs", directory / PROGRAMS):
         shutil.rmtree(left_over, ignore_errors=True)
     return _running(LabDirectory.create(directory.absolute(), scenario, LabClock(time.time(), speed)))
 
@@ -61,8 +62,18 @@ def reopen(directory: Path) -> RunningLab:
 
 
 def _running(lab: LabDirectory) -> RunningLab:
-    programs = _write_programs(lab.path / "bin")
-    return RunningLab(lab.briefing, programs, {VARIABLE: str(lab.path)}, lab.world.local.resolve, lab.clock)
+    write_programs(lab)
+    return as_it_runs(lab)
+
+
+def write_programs(lab: LabDirectory) -> None:
+    _write_programs(lab.path / PROGRAMS)
+
+
+def as_it_runs(lab: LabDirectory) -> RunningLab:
+    """A lab whose programs were written before."""
+    environment = {VARIABLE: str(lab.path)}
+    return RunningLab(lab.briefing, lab.path / PROGRAMS, environment, lab.world.local.resolve, lab.clock)
 
 
 def _write_programs(directory: Path) -> Path:

@@ -90,7 +90,15 @@ class Programs:
 
     @property
     def search_path(self) -> str:
-        return os.pathsep.join(str(directory) for directory in self.directories)
+        return _path_of(self.directories)
+
+    def search_path_for(self, target: str) -> str:
+        """An az that is none of these directories' starts programs of the system's."""
+        return _path_of(SYSTEM_DIRS) if target == "azure" and self.az is not None else self.search_path
+
+
+def _path_of(directories: Sequence[Path]) -> str:
+    return os.pathsep.join(str(directory) for directory in directories)
 
 
 def child_environment(
@@ -99,7 +107,7 @@ def child_environment(
     """The variables a child gets: an allowlist of the caller's, fixed ones, `extra`; never a key or a token."""
     variables = {n: v for n, v in inherited.items() if _INHERITED[target].match(n)}
     variables.update(_ENVIRONMENT_POLICY["set"])
-    variables["PATH"] = programs.search_path
+    variables["PATH"] = programs.search_path_for(target)
     variables.update(extra or {})
     return {n: v for n, v in variables.items() if not _NEVER.match(n)}
 

@@ -35,7 +35,8 @@ CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default plac
 class SafeExecShell:
     """Runs one command at a time for one session; every one of them leaves a record.
 
-    `program_dirs`: where programs are looked for; default the system directories and the configured az.
+    `program_dirs`: where programs are looked for; default the system directories and the configured az. `own_az`: az
+    is the configured one, or the system's, also where `program_dirs` are others; theirs where there is neither.
     `environment`: further variables of child processes. `sandbox`: `auto` applies to SAFE commands the layers there
     are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
     `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name.
@@ -53,6 +54,7 @@ class SafeExecShell:
         *,
         roots: Sequence[str | Path] | None = None,
         program_dirs: Sequence[str | Path] | None = None,
+        own_az: bool = False,
         environment: Mapping[str, str] | None = None,
         sandbox: str = "auto",
         hitl_timeout_seconds: float | None = None,
@@ -73,7 +75,10 @@ class SafeExecShell:
         self._programs = (
             Programs(az=settings.az)
             if program_dirs is None
-            else Programs(tuple(Path(d).absolute() for d in program_dirs))
+            else Programs(
+                tuple(Path(d).absolute() for d in program_dirs),
+                (settings.az or Programs().find("az")) if own_az else None,
+            )
         )
         self._environment = dict(environment or {})
         self._sandbox = Sandbox(

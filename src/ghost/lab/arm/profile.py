@@ -6,6 +6,7 @@ https://learn.microsoft.com/cli/azure/azure-cli-configuration
 
 from __future__ import annotations
 
+import configparser
 import json
 from pathlib import Path
 
@@ -50,6 +51,16 @@ endpoint_microsoft_graph_resource_id = https://graph.{domain}
 suffix_storage_endpoint = {storage}
 suffix_keyvault_dns = .vault.{domain}
 """
+
+
+def talks_to_a_lab(settings: Path) -> bool:
+    """Whether an Azure CLI with this directory of settings has a lab for its cloud."""
+    chosen = configparser.ConfigParser(interpolation=None)
+    try:
+        chosen.read(settings / "config", encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError):
+        return False
+    return chosen.get("cloud", "name", fallback=None) == CLOUD
 
 
 def client_environment(home: Path, certificate: Path, proxy_port: int, secret: str) -> dict[str, str]:
