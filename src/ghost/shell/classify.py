@@ -135,9 +135,10 @@ def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decis
         f"{grammar.program}: allowed",
         f"{grammar.program} {grammar.about}, and every option of this command is known to only read.",
         grammar.program,
-        (words[0], *grammar.harden, *words[1:]),
-        hosts=tuple(map(host_of, judged)) if grammar.operands_are_urls else (),
+        (words[0], *judged.hardening, *words[1:]),
+        hosts=tuple(map(host_of, judged.operands)) if grammar.operands_are_urls else (),
         variables=grammar.variables,
+        hardening=judged.hardening,
     )
 
 

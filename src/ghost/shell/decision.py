@@ -26,6 +26,7 @@ class Decision:
     `empty_command`, `unsupported_syntax`, `command_too_long`). `program` is the program's name in the policy,
     or the first word. `hosts` are the host names that must be resolved and judged before the run: these and
     no others where there are any (curl). `variables` are environment variables that the run must have.
+    `hardening` are the words of `arguments` behind the program's name that the shell put there.
     """
 
     classification: Classification
@@ -38,6 +39,7 @@ class Decision:
     environment: Environment = "local"
     hosts: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+    hardening: tuple[str, ...] = ()
 
     @property
     def refused_unasked(self) -> bool:

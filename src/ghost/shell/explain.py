@@ -118,8 +118,7 @@ def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
 def _count_of_own_words(decision: Decision) -> int:
     """How many words behind the program's name are the command's own: hardening is put in front of them."""
     assert decision.arguments is not None
-    hardening = len(_tables()[decision.program].harden) if decision.classification == SAFE else 0
-    return len(decision.arguments) - 1 - hardening
+    return len(decision.arguments) - 1 - len(decision.hardening)
 
 
 def _parts(words: Sequence[str]) -> list[Part]:

@@ -23,6 +23,8 @@ must match and that must not, and they are checked when it is loaded.
     variables   environment variables the run must have, so that no file of the user adds options or code
     spellings   other first words that mean this program, as regular expressions over the first words
     sentence    the type of all operands together, where the program joins them by blanks: tcpdump's filter
+    payload     of a reader of captures: what it must be told so that packets that its filter lets through are shown
+                without their payload: `packet_kinds`
     operands_are_urls  the operands' hosts must be resolved and judged before the run
 """
 
@@ -37,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghost.errors import ConfigurationError
+from ghost.shell.packet_kinds import Showings, parse_showings
 from ghost.shell.parse import parse
 from ghost.shell.values import Check, Roots, parse_type
 
@@ -49,6 +52,13 @@ EXAMPLE_ROOTS = Roots((Path("/tmp/captures"),))  # noqa: S108 - never opened: th
 class Refusal:
     rule: str
     explanation: str
+
+
+class Admitted(NamedTuple):
+    """A command that is SAFE: its operands, and the options it is run with besides its own."""
+
+    operands: tuple[str, ...]
+    hardening: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -128,6 +138,7 @@ class Grammar:
     operands_are_urls: bool
     sentence: Check | None
     prefixes: tuple[str, ...]
+    payload: Showings | None
     longest_word: int | None = None
     """Of a user's table, whose expressions were judged for words of at most that length."""
 
@@ -183,10 +194,10 @@ class Grammar:
             return Part(option, None, word)
         return Part(option, following, word, takes_next=True)
 
-    def judge(self, words: Sequence[str], roots: Roots) -> Refusal | tuple[str, ...]:
-        """Why these words, the program's name first, are not SAFE; their operands when they are."""
+    def judge(self, words: Sequence[str], roots: Roots) -> Refusal | Admitted:
+        """Why these words, the program's name first, are not SAFE; what to run them with when they are."""
         if len(words) == 2 and words[1] in self.alone:
-            return ()
+            return Admitted((), self.harden)
         if self.longest_word is not None and len(max(words, key=len)) > self.longest_word:
             return self._refuse("length", f"a word of it has more than {self.longest_word} characters.")
         operands: list[str] = []
@@ -196,7 +207,16 @@ class Grammar:
                 operands.append(part.value or "")
             elif refusal := self._fault_of_option(part, seen, roots):
                 return refusal
-        return self._unmet_condition(seen) or self._operand_fault(operands, seen, roots) or tuple(operands)
+        refusal = self._unmet_condition(seen) or self._operand_fault(operands, seen, roots)
+        return refusal or self._admit(operands, seen)
+
+    def _admit(self, operands: Sequence[str], seen: Set[str]) -> Refusal | Admitted:
+        if self.payload is None:
+            return Admitted(tuple(operands), self.harden)
+        hardening = self.payload.hardening(" ".join(operands), seen)
+        if hardening is None:
+            return self._refuse("payload", self.payload.why)
+        return Admitted(tuple(operands), (*self.harden, *hardening))
 
     def _fault_of_option(self, part: Part, seen: set[str], roots: Roots) -> Refusal | None:
         """`seen` takes the canonical option, and with a value also `-o VALUE`."""
@@ -275,6 +295,7 @@ _KEYS = frozenset((
     "program", "about", "flags", "values", "clusters", "equals", "joined", "optional", "options_first", "dashes",
     "repeatable", "requires", "only_with", "not_with", "operands", "at_least", "at_most", "forms", "risks", "harden",
     "alone", "variables", "spellings", "operands_are_urls", "sentence", "prefixes", "examples",
+    "payload",
 ))  # fmt: skip
 _LISTS = frozenset((
     "flags", "joined", "optional", "repeatable", "requires", "operands", "forms", "harden", "alone",
@@ -326,6 +347,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         operands_are_urls=table.get("operands_are_urls", False),
         sentence=parse_type(table["sentence"]) if "sentence" in table else None,
         prefixes=tuple(table.get("prefixes", ("-",))),
+        payload=parse_showings(table["payload"]) if "payload" in table else None,
     )
     _check_examples(grammar, table["examples"])
     return grammar
