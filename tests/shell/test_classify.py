@@ -487,3 +487,26 @@ def test_a_read_of_a_network_that_asks_is_not_told_as_a_change() -> None:
     assert "changes" not in decide("az network vpn-connection list -g g").explanation
     assert "--debug" in decide("az network nsg rule list -g g --nsg-name n --debug").explanation
     assert "network interfac" not in decide("az network nic ip-config show -g g --frob").explanation
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "getent shadow",
+            "getent gshadow root",
+            "/usr/bin/getent shadow",
+            "sudo getent -s files shadow",
+            "'getent' shadow",
+        ),
+        *("getent --service=files shadow", "bash -c 'getent shadow'", "getent hosts a; getent shadow", "getent SHADOW"),
+        *("env LC_ALL=C getent shadow", "getent shadow | head -1", "xargs getent shadow", "X=1 getent gshadow"),
+    ],
+)
+def test_the_hashes_of_passwords_are_refused_also_as_a_database(command: str) -> None:
+    assert decide(command).classification == FORBIDDEN
+
+
+@pytest.mark.parametrize("command", ["getent passwd", "getent hosts shadow-1", "ls shadow", "ping -c 1 shadow"])
+def test_a_name_alone_is_no_database_of_secrets(command: str) -> None:
+    assert decide(command).classification != FORBIDDEN

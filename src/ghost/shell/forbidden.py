@@ -65,6 +65,8 @@ class _Policy:
     identity_programs: frozenset[str]
     take_names: frozenset[str]
     az_text_options: frozenset[str]
+    lookup_programs: frozenset[str]
+    lookup_databases: frozenset[str]
 
 
 @cache
@@ -83,7 +85,10 @@ def _policy() -> _Policy:
         **{name: frozenset(words.split()) for name, words in programs.items()},
         **{
             name: frozenset(credentials[name].split())
-            for name in ("tell_no_content", "not_content_options", "identity_programs", "take_names", "az_text_options")
+            for name in (
+                *("tell_no_content", "not_content_options", "identity_programs", "take_names", "az_text_options"),
+                *("lookup_programs", "lookup_databases"),
+            )
         },
     )
 
@@ -386,7 +391,18 @@ def _credential_word(segment: Sequence[str]) -> Refusal | None:
     policy = _policy()
     if not policy.hint.search(" ".join(segment).lower()) or _tells_no_content(segment):
         return None
+    if database := _looked_up(segment):
+        return _secret(f"the database {database}")
     return next((_secret(path) for path in _paths_in(segment) if _is_credential(path)), None)
+
+
+def _looked_up(segment: Sequence[str]) -> str | None:
+    """The database of secrets that `getent` and its like are asked for, in whatever place of the command."""
+    policy = _policy()
+    words = iter(segment)
+    if not any(_program(word) in policy.lookup_programs for word in words):
+        return None
+    return next((word for word in words if word.lower() in policy.lookup_databases), None)
 
 
 def _tells_no_content(segment: Sequence[str]) -> bool:
