@@ -151,6 +151,9 @@ def test_a_blobs_url_is_read_whole_or_not_at_all(url: str) -> None:
         ("https://forensics.blob.core.windows.net/captures/../x", None),
         ("https://forensics.blob.core.windows.net/captures/x.cap?sig=1", None),
         ("/var/captures/x.cap", None),
+        ("https://[forensics/captures/x.cap", None),
+        ("https://\u2100.blob.core.windows.net/captures/x.cap", None),
+        ("https://forensics.blob.core.windows.net/captures/x\n.cap", None),
     ],
 )
 def test_a_blobs_place_is_taken_from_its_url(url: str, place: BlobPlace | None) -> None:

@@ -117,8 +117,13 @@ def test_a_creation_names_the_account_as_it_is_known_by_then(desk: MakeDesk) -> 
     assert (
         f"--storage-account {elsewhere} --storage-path https://forensics.z6.blob.storage.azure.net/captures/" in create
     )
-    d = desk(account(id="no id", endpoint="http://x/; rm"))
-    d.restarted("s2")
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://x/; rm", "https://elsewhere.example.com/", "https://forensics2.blob.core.windows.net/"]
+)
+def test_a_capture_is_sent_to_no_endpoint_of_another_account(endpoint: str, desk: MakeDesk) -> None:
+    d = desk(account(id="no id", endpoint=endpoint))
     d.capture()
     (create,) = d.shell.matching(" create ")
     assert "--storage-account forensics --storage-path https://forensics.blob.core.windows.net/captures/" in create

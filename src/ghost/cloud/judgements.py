@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ghost.cloud.events import Checked, Learned
-from ghost.cloud.names import is_placeholder, is_resource_id, is_storage_endpoint, one_line
+from ghost.cloud.names import is_placeholder, is_resource_id, is_storage_endpoint, one_line, serves_account
 from ghost.cloud.preflight import Check
 from ghost.cloud.shell_reply import Reply, parse_json, text
 from ghost.cloud.task import CaptureTask
@@ -184,9 +184,7 @@ def _account(task: CaptureTask, reply: Reply) -> Checked:
     private = bool(account.get("privateEndpoints"))
     learned = Learned(
         storage_account_id=usable_id(account.get("id")),
-        storage_endpoint=endpoint
-        if (endpoint := text(account.get("endpoint"))) and is_storage_endpoint(endpoint)
-        else None,
+        storage_endpoint=_endpoint(task, account),
         storage_is_private=private,
     )
     public = str(account.get("publicNetworkAccess") or "Enabled").lower()
@@ -207,6 +205,13 @@ def _account(task: CaptureTask, reply: Reply) -> Checked:
             learned,
         )
     return Checked(Check.ACCOUNT, True, "its firewall admits all networks", learned)
+
+
+def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
+    """Where the account serves its blobs; None where that names another account: no capture goes there."""
+    endpoint = text(account.get("endpoint"))
+    usable = endpoint and is_storage_endpoint(endpoint) and serves_account(endpoint, task.storage_account)
+    return endpoint if usable else None
 
 
 def _storage(task: CaptureTask, reply: Reply) -> Checked:

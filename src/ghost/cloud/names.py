@@ -65,6 +65,12 @@ def is_storage_endpoint(text: str) -> bool:
     return _ENDPOINT.fullmatch(text) is not None
 
 
+def serves_account(endpoint: str, account: str) -> bool:
+    """Whether a storage endpoint names the account, in its host's name or as its path."""
+    parts = urlsplit(endpoint)
+    return account in ((parts.hostname or "").partition(".")[0], parts.path.strip("/"))
+
+
 def is_local_path(text: str) -> bool:
     return text.startswith("/") and text.isprintable()
 
@@ -156,7 +162,12 @@ def blob_place(url: str) -> BlobPlace | None:
 
     None where it is no such URL, or holds what cannot stand in a command.
     """
-    parts = urlsplit(url)
+    if not url.isprintable():  # urlsplit drops some control characters: the rest would name another blob
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that hold no address, a host that is no name
+        return None
     host, path = parts.hostname or "", [segment for segment in parts.path.split("/") if segment]
     if parts.scheme != "https" or parts.query or parts.fragment or "@" in parts.netloc:
         return None
