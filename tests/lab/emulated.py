@@ -45,7 +45,7 @@ class Client:
         connection = http.client.HTTPSConnection("127.0.0.1", self.up.proxy_port, timeout=20, context=trusted)
         connection.set_tunnel(host, 443)
         try:
-            content = None if body is None else json.dumps(body)
+            content = body if body is None or isinstance(body, bytes) else json.dumps(body)
             connection.request(method, target, content, dict(headers or {}))
             answered = connection.getresponse()
             return Answer(answered.status, {k.lower(): v for k, v in answered.getheaders()}, answered.read())

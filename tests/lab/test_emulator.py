@@ -62,7 +62,8 @@ def test_a_token_of_another_service_or_a_changed_one_opens_nothing(client: Clien
     good = client.token()
     head, claims, signed = good.split(".")
     other = base64.urlsafe_b64encode(b'{"aud":"https://management.lab.invalid","exp":9999999999}').decode().rstrip("=")
-    for token in (client.token("https://storage.azure.com"), f"{head}.{other}.{signed}", f"{head}.{claims}.", "x", ""):
+    changed = (f"{head}.{other}.{signed}", f"{head}.{claims}.", f"{head}.{claims}.\xff", "x", "")
+    for token in (client.token("https://storage.azure.com"), *changed):
         answer = client.ask("GET", target, headers={"Authorization": f"Bearer {token}"})
         assert answer.status == 401
         assert answer.json["error"]["code"] == "InvalidAuthenticationToken"
@@ -118,6 +119,11 @@ def test_keys_differ_by_account_and_are_of_azures_length() -> None:
         "lab.invalid.example.com:443",
         "evil-lab.invalid:443",
         "management.lab.invalid:22",
+        "management.lab.invalid.:443",
+        ".lab.invalid:443",
+        "example.com/.lab.invalid:443",
+        "example.com%00.lab.invalid:443",
+        "user@management.lab.invalid:443",
         "127.0.0.1:443",
         "[::1]:443",
         "",
@@ -300,6 +306,43 @@ def test_a_defect_is_an_answer_and_not_silence(client: Client, monkeypatch: pyte
     monkeypatch.setattr("ghost.lab.arm.gateway.service.answer", broken)
     answer = client.arm("GET", VM)
     assert (answer.status, answer.json["error"]["code"]) == (500, "InternalServerError")
+
+
+def test_an_upload_is_not_simulated_and_says_so(client: Client) -> None:
+    answer = client.blob("PUT", "/captures/mine.txt")
+    assert answer.status == 405
+    assert b"not simulated" in answer.body
+
+
+def test_what_a_client_sends_becomes_no_header_of_the_answer(client: Client) -> None:
+    target = f"{SUBSCRIPTION}{NIC}/effectiveRouteTable?api-version=1%0d%0aX-Other:%20yes"
+    answer = client.ask("POST", target, headers={"Authorization": f"Bearer {client.token()}"})
+    assert answer.status == 202
+    assert answer.headers.get("x-other") is None
+    assert answer.headers["location"].endswith("api-version=1%0D%0AX-Other%3A%20yes")
+
+
+def test_a_body_nested_without_end_is_a_refusal(client: Client) -> None:
+    body = b'{"properties":' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    headers = {"Authorization": f"Bearer {client.token()}"}
+    answer = client.ask("PUT", f"{SUBSCRIPTION}{CAPTURES}/deep?{VERSION}", headers=headers, body=body)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "InvalidRequestContent")
+
+
+@pytest.mark.parametrize("name", ["x%0d%0ay", "-x", "a" * 81, "x."])
+def test_a_capture_has_a_name_that_azure_takes(name: str, client: Client) -> None:
+    answer = client.arm("PUT", f"{CAPTURES}/{name}", capture())
+    assert (answer.status, answer.json["error"]["code"]) == (400, "InvalidResourceName")
+
+
+def test_a_program_that_a_guest_knows_with_other_arguments_is_not_called_missing(client: Client) -> None:
+    asked = {"commandId": "RunShellScript", "script": ["ss -tn", "nosuch -x"]}
+    accepted = client.arm("POST", f"{VM}/runCommand", asked)
+    headers = {"Authorization": f"Bearer {client.token()}"}
+    result = client.ask("GET", accepted.headers["location"].removeprefix(f"https://{ARM}"), headers=headers)
+    (status,) = result.json["value"]
+    assert "ss -tn: not simulated; there is: ss -tln, ss -lnt\n" in status["message"]
+    assert "line 2: nosuch: command not found" in status["message"]
 
 
 def test_services_are_found_where_az_cloud_register_looks(client: Client) -> None:

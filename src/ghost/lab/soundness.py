@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from ipaddress import ip_network
+from typing import Any
 
 from ghost.errors import LabError
+from ghost.lab.tree import to_dict
 from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
 from ghost.net import Network, parse_ports
 
 
 def check(world: World) -> None:
     """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
+    _check_texts(to_dict(world), "world")
     for resource in (*world.resources(), *world.machines, *world.interfaces):
         world.group(resource.resource_group)
     for kind in (
@@ -43,6 +46,19 @@ def check(world: World) -> None:
         if not 0.0 <= fault.loss <= 1.0:
             raise LabError(f"loss from {fault.source} to {fault.destination} is {fault.loss}: give 0 to 1")
     _network(world.local.address.partition("/")[0])
+
+
+def _check_texts(value: Any, place: str) -> None:
+    """A line feed in a name would be a setting of its own in the files that are written for az."""
+    if isinstance(value, str) and not value.isprintable():
+        raise LabError(f"{place} {value!r} holds characters that nobody can see: take them out")
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_texts(name, place)
+            _check_texts(item, f"{place}.{name}")
+    if isinstance(value, list):
+        for item in value:
+            _check_texts(item, place)
 
 
 def _check_services(world: World) -> None:

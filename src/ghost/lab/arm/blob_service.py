@@ -70,16 +70,16 @@ def _answer(lab: LabDirectory, account: StorageAccount, request: Request) -> Res
         if request.method in ("GET", "HEAD") and of_container:
             return Response(200, b"", _container_headers(account, container))
         raise BlobError(405, "UnsupportedHttpVerb", "The resource doesn't support the specified HTTP verb.")
+    if request.method not in ("GET", "HEAD", "DELETE"):
+        raise BlobError(405, "UnsupportedHttpVerb", "An upload is not simulated here: only captures make blobs.")
     stored = _find(lab, account, container, blob)
     if request.method == "HEAD":
         content = stored.content()
         return Response(200, b"", {**_blob_headers(stored, content), "Content-Length": str(len(content))})
     if request.method == "GET":
         return _download(stored, request)
-    if request.method == "DELETE":
-        stored.delete()
-        return Response(202, b"", {"x-ms-delete-type-permanent": "true"}, changed=True)
-    raise BlobError(405, "UnsupportedHttpVerb", "The resource doesn't support the specified HTTP verb.")
+    stored.delete()
+    return Response(202, b"", {"x-ms-delete-type-permanent": "true"}, changed=True)
 
 
 def _find(lab: LabDirectory, account: StorageAccount, container: str, name: str) -> StoredBlob:

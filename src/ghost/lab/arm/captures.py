@@ -5,6 +5,7 @@ https://learn.microsoft.com/rest/api/network-watcher/packet-captures
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from ghost.records import isoformat
 
 KIND = f"{NETWORK}/networkWatchers/packetCaptures"
 _CAPTURE = f"{WATCHER}/packetCaptures/{{capture}}"
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
 _FILTER_FIELDS = ("protocol", "localIPAddress", "localPort", "remoteIPAddress", "remotePort")
 
 
@@ -84,6 +86,8 @@ def delete(call: Call) -> Response:
 @route("PUT", _CAPTURE)
 def create(call: Call) -> Response:
     location = _location(call)
+    if _NAME.fullmatch(call["capture"]) is None:
+        raise bad_request(f"Resource name {call['capture']!r} is invalid.", "InvalidResourceName")
     asked = call.request.json().get("properties")
     if not isinstance(asked, dict):
         raise bad_request("The property 'properties' is required.", "InvalidRequestContent")

@@ -38,7 +38,7 @@ class Request:
         """Raises `ArmError` where the body is no JSON object."""
         try:
             content = json.loads(self.body or b"{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArmError(400, "InvalidRequestContent", f"The request content was invalid: {error}") from error
         if not isinstance(content, dict):
             raise ArmError(400, "InvalidRequestContent", "The request content was invalid: an object is expected")

@@ -68,10 +68,17 @@ def _printed(world: World, vm: Machine, lines: list[str]) -> tuple[str, str]:
             continue
         answer = _COMMANDS.get(" ".join(words))
         if answer is None:
-            err.append(f"line {number}: {words[0] if words else line}: command not found")
+            err.append(f"line {number}: {_unknown(words, line)}")
         else:
             out.append(answer(world, vm))
     return "\n".join(out), "\n".join(err)
+
+
+def _unknown(words: list[str], line: str) -> str:
+    """A program that the guest knows with other arguments must not seem to be missing."""
+    program = words[0] if words else line
+    known = [command for command in _COMMANDS if command.split()[0] == program]
+    return f"{line}: not simulated; there is: {', '.join(known)}" if known else f"{program}: command not found"
 
 
 def _listening(_world: World, vm: Machine) -> str:

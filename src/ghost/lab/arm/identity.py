@@ -67,7 +67,8 @@ class Identity:
         """Whether an `Authorization` header carries a token of this lab, for this service, still in time."""
         scheme, _, token = authorization.partition(" ")
         unsigned, _, signed = token.rpartition(".")
-        if scheme.casefold() != "bearer" or not hmac.compare_digest(signed, self._signature(unsigned)):
+        own = self._signature(unsigned)
+        if scheme.casefold() != "bearer" or not hmac.compare_digest(signed.encode(), own.encode()):
             return False
         claims = json.loads(_decoded(unsigned.partition(".")[2]))
         return bool(claims["aud"] == audience and claims["exp"] > time.time())

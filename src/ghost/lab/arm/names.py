@@ -4,6 +4,8 @@ which alone knows them, a client reaches nothing. https://www.rfc-editor.org/rfc
 
 from __future__ import annotations
 
+import re
+
 DOMAIN = "lab.invalid"
 MANAGEMENT = f"management.{DOMAIN}"
 LOGIN = f"login.{DOMAIN}"
@@ -14,8 +16,12 @@ STORAGE_AUDIENCE = "https://storage.azure.com"
 CERTIFIED = (MANAGEMENT, LOGIN, f"*{BLOB_SUFFIX}", f"*.{DOMAIN}", "127.0.0.1")
 
 
+_HOST = re.compile(rf"(?:[a-z0-9-]+\.)+{re.escape(DOMAIN)}")
+
+
 def within_lab(host: str) -> bool:
-    return host.casefold().endswith(f".{DOMAIN}")
+    """Only a name as DNS writes it: no other spelling, none with a port, a path or a user."""
+    return _HOST.fullmatch(host.lower()) is not None
 
 
 def account_of(host: str) -> str | None:

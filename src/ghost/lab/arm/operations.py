@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from ghost.lab.arm.exchange import ArmError, Response, json_response
 from ghost.lab.arm.routing import IN_SUBSCRIPTION, Call, route
@@ -45,7 +46,7 @@ def _pointers(call: Call, operation: str, location: str, namespace: str, header:
         raise ArmError(400, "RequestTooLarge", "The request is longer than a lab takes.")
     place = "operationResults" if header == "Location" else "operations"
     path = f"/subscriptions/{call.world.subscription.id}/providers/{namespace}/locations/{location}/{place}/{token}"
-    version = call.request.query["api-version"]
+    version = quote(call.request.query["api-version"], safe="")
     return {header: f"{call.request.origin}{path}?api-version={version}", "retry-after-ms": str(RETRY_AFTER_MS)}
 
 
