@@ -80,15 +80,16 @@ def test_a_lab_comes_up_is_found_again_and_goes_down(ghost: Person) -> None:
     assert [path.name for path in (ghost.labs / "blocked-port").iterdir()] == ["azure"]
 
 
-def test_a_shell_runs_what_up_prints_and_every_line_of_it_says_what_it_is(ghost: Person) -> None:
+@pytest.mark.parametrize("said", ['"$(cat)"', "$(cat)"], ids=["quoted", "on one line"])
+def test_a_shell_runs_what_up_prints_and_every_line_of_it_says_what_it_is(said: str, ghost: Person) -> None:
     up = ghost("lab", "up", "wire-loss")
     lines = up.stdout.splitlines()
 
-    assert lines[0].startswith("# SIMULATED Azure")
-    assert all(line.startswith(("# ", "export ", "unset ")) for line in lines)
+    assert lines[0].startswith(": 'SIMULATED Azure")
+    assert all(line.startswith((": ", "export ", "unset ")) for line in lines)
     assert "SIMULATED" in up.stderr
     assert "ghost lab down wire-loss" in up.stderr
-    script = 'AZURE_STORAGE_KEY=k; export AZURE_STORAGE_KEY; eval "$(cat)"; env -0'
+    script = f"AZURE_STORAGE_KEY=k; export AZURE_STORAGE_KEY; eval {said}; env -0"
     done = subprocess.run(
         ["/bin/sh", "-c", script], input=up.stdout, env=ghost.environment, capture_output=True, text=True, check=True
     )
@@ -120,7 +121,7 @@ def test_a_lab_in_the_foreground_ends_with_its_terminal_and_keeps_others_out(gho
     process = subprocess.Popen(words, env=ghost.environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        assert process.stdout.readline().startswith("# SIMULATED")
+        assert process.stdout.readline().startswith(": 'SIMULATED")
         assert "is up already" in ghost("lab", "up", "blocked-port", "--foreground", status=1).stderr
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
@@ -136,7 +137,8 @@ def test_a_lab_whose_process_was_killed_is_not_up_and_can_be_put_up_anew(ghost: 
     os.kill(first["pid"], signal.SIGKILL)
     assert ended(first["pid"])
 
-    assert "no lab 'blocked-port' is up" in ghost("lab", "down", "blocked-port", status=1).stderr
+    assert "no lab 'blocked-port' is up; none is up" in ghost("lab", "down", "blocked-port", status=1).stderr
+    assert [path.name for path in (ghost.labs / "blocked-port").iterdir()] == ["azure"], "its secret does not stay"
     second = json.loads(ghost("lab", "up", "blocked-port", "--json").stdout)
     assert second["pid"] != first["pid"]
     assert second["environment"]["IDENTITY_HEADER"] != first["environment"]["IDENTITY_HEADER"]
@@ -168,7 +170,72 @@ def test_what_is_wrong_is_said_in_one_line(words: list[str], status: int, said: 
     failed = ghost("lab", *words, status=status)
     assert said in failed.stderr
     assert "Traceback" not in failed.stderr
-    assert failed.stdout == ""
+    assert failed.stdout == ("false\n" if words[0] == "up" and status == 1 else ""), "a shell that runs it fails too"
+
+
+def test_several_put_up_at_once_are_one_lab_and_one_process(ghost: Person) -> None:
+    words = [GHOST, "lab", "up", "blocked-port", "--json"]
+    each = [subprocess.Popen(words, env=ghost.environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    seen = [json.loads(process.communicate(timeout=60)[0]) for process in each]
+
+    assert seen[0] == seen[1] == seen[2]
+    assert len(_processes_of(ghost.labs)) == 1
+    ghost("lab", "down", "blocked-port")
+    assert _processes_of(ghost.labs) == []
+
+
+def _processes_of(labs: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().decode(errors="replace").split("\0")
+            if "ghost.lab.arm.daemon" in words and str(labs / "blocked-port") in words:
+                found.append(path.parent.name)
+    return found
+
+
+def test_another_world_is_not_taken_for_the_one_that_is_up_under_its_name(ghost: Person, tmp_path: Path) -> None:
+    from ghost.lab.scenario import SCENARIOS
+
+    own = tmp_path / "blocked-port.toml"
+    own.write_text((SCENARIOS / "wire-loss.toml").read_text())
+    ghost("lab", "up", "blocked-port")
+    assert "another lab is up under the name blocked-port" in ghost("lab", "up", str(own), status=1).stderr
+
+
+def test_a_lab_that_is_up_keeps_its_speed_and_says_so(ghost: Person) -> None:
+    ghost("lab", "up", "blocked-port", "--speed", "5")
+    assert "was up already" not in ghost("lab", "up", "blocked-port", "--speed", "5").stderr
+    assert "5 times as fast" in ghost("lab", "up", "blocked-port").stderr
+
+
+def test_scenarios_are_listed_and_shown_where_nothing_can_be_written(ghost: Person, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ghost.environment["XDG_STATE_HOME"] = str(tmp_path / "file")
+    assert "wire-loss" in ghost("lab", "list").stdout
+    assert "10.20.1.4" in ghost("lab", "show", "blocked-port").stdout
+    assert "name another" in ghost("lab", "up", "blocked-port", status=1).stderr
+
+
+def test_a_relative_state_directory_is_ignored_as_its_specification_says(ghost: Person, tmp_path: Path) -> None:
+    ghost.environment["XDG_STATE_HOME"] = "relative"
+    state = json.loads(ghost("lab", "up", "blocked-port", "--json").stdout)
+    ghost("lab", "down", "blocked-port")
+    assert state["requests"].startswith(str(tmp_path / ".local" / "state" / "ghost" / "labs"))
+
+
+def test_a_scenario_of_somebody_else_writes_no_setting_and_moves_no_cursor(ghost: Person, tmp_path: Path) -> None:
+    from ghost.lab.scenario import SCENARIOS
+
+    text = (SCENARIOS / "blocked-port.toml").read_text()
+    own = tmp_path / "theirs.toml"
+    own.write_text(text.replace('name = "Production"', r'name = "P\n[AzureCloud]"'))
+    assert "characters that nobody can see" in ghost("lab", "up", str(own), status=1).stderr
+    own.write_text(text.replace('symptom = "', r"""symptom = "\u001b[2J\n'; exit 3; '$(exit 3) """, 1))
+    up = ghost("lab", "up", str(own))
+    assert "\x1b" not in up.stdout + up.stderr + ghost("lab", "show", str(own)).stdout
+    ran = subprocess.run(["/bin/sh", "-c", 'eval "$(cat)"; exit 7'], input=up.stdout, text=True, check=False)
+    assert ran.returncode == 7
 
 
 def test_a_state_directory_open_to_others_is_refused(ghost: Person) -> None:

@@ -10,6 +10,8 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
+from ghost.cli.words import plain
+from ghost.errors import GhostError
 from ghost.lab import (
     UNSET_BESIDE_A_LAB,
     RunningEmulator,
@@ -32,7 +34,7 @@ def list_scenarios(*, as_json: bool) -> None:
         return
     print("Simulated networks (SIMULATED: nothing here touches Azure):\n")
     for scenario in scenarios:
-        print(f"  {scenario.name:<16} {scenario.title}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
+        print(f"  {scenario.name:<16} {plain(scenario.title)}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
     for name, state in up.items():
         print(f"  up for your own az since {state.since}: {name}   (end it: ghost lab down {name})")
 
@@ -44,8 +46,8 @@ def show_scenario(name: str, *, as_json: bool) -> None:
         print(json.dumps(_description(scenario, state), indent=2))
         return
     world = scenario.world
-    print(f"{scenario.name} (SIMULATED): {scenario.title}")
-    print(f'symptom: "{scenario.symptom}"\n')
+    print(f"{plain(scenario.name)} (SIMULATED): {plain(scenario.title)}")
+    print(f'symptom: "{plain(scenario.symptom)}"\n')
     for network in world.networks:
         print(f"network {network.name} {', '.join(network.prefixes)}")
         for subnet in network.subnets:
@@ -54,9 +56,9 @@ def show_scenario(name: str, *, as_json: bool) -> None:
                 if (interface.network, interface.subnet) == (network.name, subnet.name):
                     vms = [m.name for m in world.machines if m.interface == interface.name]
                     print(f"    {interface.address:<15} {', '.join(vms) or interface.name}")
-    print(f"\nTry it: ghost investigate --lab {name}")
+    print(f"\nTry it: ghost investigate --lab {plain(shlex.quote(name))}")
     if state is None:
-        print(f'With your own az: eval "$(ghost lab up {name})"')
+        print(f'With your own az: eval "$(ghost lab up {plain(shlex.quote(name))})"')
     else:
         print(f"Up since {state.since}, process {state.pid}; what az asked: {state.requests}")
 
@@ -83,9 +85,25 @@ def _description(scenario: Scenario, state: RunningEmulator | None) -> dict[str,
 
 
 def up(name: str, speed: float, *, foreground: bool, as_json: bool) -> None:
-    scenario = load_scenario(name)
+    """Where it fails, what a shell runs is `false`: `eval "$(ghost lab up X)" && az ...` must not go on to Azure."""
+    try:
+        _up(load_scenario(name), speed, foreground=foreground, as_json=as_json)
+    except GhostError:
+        if not as_json:
+            print("false")
+        raise
+
+
+def _up(scenario: Scenario, speed: float, *, foreground: bool, as_json: bool) -> None:
     if not foreground:
-        _print_environment(put_up(scenario, speed), as_json=as_json)
+        state = put_up(scenario, speed)
+        _print_environment(state, as_json=as_json)
+        if state.speed != speed:
+            print(
+                f"It was up already, since {state.since}, {state.speed:g} times as fast as time outside: "
+                f"end it first for {speed:g}.",
+                file=sys.stderr,
+            )
         return
     told = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -97,19 +115,23 @@ def up(name: str, speed: float, *, foreground: bool, as_json: bool) -> None:
 
 
 def _print_environment(state: RunningEmulator, *, as_json: bool) -> None:
-    """Lines for a shell to run; what a person should see goes to standard error, where `eval` leaves it."""
+    """Statements for a shell to run; what a person should see goes to standard error, where `eval` leaves it.
+
+    Each ends with a semicolon and none is a comment: `eval $(...)` without quotes puts them on one line, and a comment
+    would swallow them all and leave az at the real Azure, with no error.
+    """
     if as_json:
         print(json.dumps({"simulated": True, **asdict(state), "unset": list(UNSET_BESIDE_A_LAB)}, indent=2))
         return
     name = state.scenario
-    print(f"# SIMULATED Azure of the lab {name}: nothing here touches Azure. End it with: ghost lab down {name}")
-    print(f"# The symptom: {' '.join(state.symptom.split())}")
+    print(f": 'SIMULATED Azure of the lab {name}: nothing here touches Azure. End it with: ghost lab down {name}';")
     for variable, value in state.environment.items():
-        print(f"export {variable}={shlex.quote(value)}")
-    print(f"unset {' '.join(UNSET_BESIDE_A_LAB)}")
+        print(f"export {variable}={shlex.quote(value)};")
+    print(f"unset {' '.join(UNSET_BESIDE_A_LAB)};")
     print(
         f'SIMULATED: the lab {name} is up. In a shell that ran  eval "$(ghost lab up {name})"  az answers from it and '
-        f"reaches nothing else.\nThe symptom: {state.symptom}\nEnd it: ghost lab down {name}, and leave that shell.",
+        f"reaches nothing else.\nThe symptom: {plain(state.symptom)}\n"
+        f"End it: ghost lab down {name}, and leave that shell.",
         file=sys.stderr,
     )
 

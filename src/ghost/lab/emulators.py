@@ -6,6 +6,7 @@ https://specifications.freedesktop.org/basedir-spec/latest/
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ghost.errors import LabError
@@ -33,25 +34,59 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def labs_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Raises `LabError` where it belongs to somebody else."""
-    home = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or Path.home()) / ".local" / "state"
-    directory = private_dir(Path(home) / "ghost" / "labs")
+    """Made where it is not there. Raises `LabError` where it belongs to somebody else."""
+    directory = private_dir(_where_labs_are(environment))
     if directory.stat().st_uid != os.getuid() or directory.stat().st_mode & 0o077:
         raise LabError(f"{directory} is open to others: make it yours alone (chmod 700), it will hold a lab's secret")
     return directory
 
 
+def _where_labs_are(environment: Mapping[str, str]) -> Path:
+    """The specification has a relative path ignored: it would be another place in every directory."""
+    given = environment.get("XDG_STATE_HOME", "")
+    home = Path(environment.get("HOME") or Path.home())
+    state = Path(given) if Path(given).is_absolute() else home / ".local" / "state"
+    return state.absolute() / "ghost" / "labs"
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Labs are put up and taken down one after the other: two at once would each clear away what the other wrote."""
+    descriptor = os.open(labs_directory(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def standing() -> dict[str, RunningEmulator]:
-    """The labs that are up, by their scenario."""
+    """The labs that are up, by their scenario. Looking makes no directory."""
+    if not _where_labs_are(os.environ).is_dir():
+        return {}
     found = {path.parent.name: _read(path.parent) for path in sorted(labs_directory().glob(f"*/{STATE}"))}
     return {name: state for name, state in found.items() if state is not None}
 
 
 def put_up(scenario: Scenario, speed: float) -> RunningEmulator:
-    """A lab in a process of its own; the one that is up already, where there is one."""
-    directory = _directory(scenario.name)
-    if (already := _read(directory)) is not None:
+    """A lab in a process of its own; the one that is up already, where there is one.
+
+    Raises `LabError` where one of another world is up under this name: it would be taken for the one asked for.
+    """
+    with _alone():
+        directory = _directory(scenario.name)
+        already = _read(directory)
+        if already is None:
+            return _start(directory, scenario, speed)
+        if LabDirectory.open(directory).world != scenario.world:
+            raise LabError(
+                f"another lab is up under the name {scenario.name}: end it with ghost lab down {scenario.name}, "
+                "or give the scenario's file another name"
+            )
         return already
+
+
+def _start(directory: Path, scenario: Scenario, speed: float) -> RunningEmulator:
     _make(directory, scenario, speed)
     errors = directory / "errors.txt"
     words = [sys.executable, "-I", "-m", PROGRAM, str(directory)]
@@ -75,17 +110,17 @@ def put_up(scenario: Scenario, speed: float) -> RunningEmulator:
 @contextmanager
 def in_foreground(scenario: Scenario, speed: float) -> Iterator[RunningEmulator]:
     """A lab in this process. Raises `LabError` where one of this scenario is up already."""
-    directory = _directory(scenario.name)
-    if is_up(directory):
-        raise LabError(f"the lab {scenario.name} is up already: end it with ghost lab down {scenario.name}")
-    _make(directory, scenario, speed)
-    try:
-        from ghost.lab.arm.daemon import running
+    from ghost.lab.arm.daemon import running
 
-        with running(directory) as state:
-            yield state
-    finally:
-        _clear(directory)
+    with ExitStack() as stack:
+        with _alone():
+            directory = _directory(scenario.name)
+            if is_up(directory):
+                raise LabError(f"the lab {scenario.name} is up already: end it with ghost lab down {scenario.name}")
+            _make(directory, scenario, speed)
+            stack.callback(_clear, directory)
+            state = stack.enter_context(running(directory))
+        yield state
 
 
 def take_down(name: str) -> RunningEmulator:
@@ -94,11 +129,18 @@ def take_down(name: str) -> RunningEmulator:
     The CLI's settings stay: a shell that still has the lab's environment must not find an empty directory there, in
     which az would make settings for the real Azure.
     """
+    with _alone():
+        return _take_down(name)
+
+
+def _take_down(name: str) -> RunningEmulator:
     directory = _directory(name)
     state = _read(directory)
     if state is None:
-        up = ", ".join(standing()) or "none is"
-        raise LabError(f"no lab {name!r} is up; up are: {up}")
+        if (directory / STATE).exists() and not is_up(directory):
+            _clear(directory)  # its process was killed: what it held is not to stay
+        up = ", ".join(standing())
+        raise LabError(f"no lab {name!r} is up; " + (f"up: {up}" if up else "none is up"))
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
     while is_up(directory):
