@@ -74,6 +74,18 @@ PLACES = {
     "wide sign": "password\uff1d@",
     "wide letters": "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44=@",
     "letter of another alphabet": "p\u0430ssword: @",
+    "variable of a process": "HOME=/root\0DB_PASSWORD=@\0TERM=xterm",
+    "words of a process": "mysql\0-uroot\0-p@\0db",
+    "UTF-16": "\0".join("password=@;") + "\0",
+    "three quotes": 'password = """\n@\n"""',
+    "three single quotes": "password = '''@'''",
+    "element below its name": "<AdministratorPassword><Value>@</Value></AdministratorPassword>",
+    "fields with a type": '{"name": "password", "type": "string", "value": "@"}',
+    "list below its name": '"adminPassword":[{"name":"u","value":"@"}]',
+    "default of a template": "password: {{ x | default('@') }}",
+    "reference and more": "password: {{ prefix }}@",
+    "users on one line": "chpasswd: {list: 'root:@'}",
+    "parameter of one letter": "GET /query?u=bob&p=@&db=x",
     "quotation marks of print": "password: \u201c@\u201d",
 }
 
@@ -109,6 +121,26 @@ def test_a_secret_that_a_sentence_tells_goes(text: str, secret: str) -> None:
 
 
 STAYS = [
+    "password: {{ vault_db_password }}",
+    'password: "{{ db_password }}"  # from the vault',
+    "password={{db.password}}",
+    "password = %(DB_PASSWORD)s",
+    "password: #{db_password}",
+    "token: <%= ENV['TOKEN'] %>",
+    "password=@@DB_PASSWORD@@",
+    "password: |",
+    "secrets: 4 configured",
+    "tokens: 3 active, 1 expired",
+    "credentials provider: ManagedIdentityCredential",
+    "password policy: strong",
+    "Authorization: Bearer",
+    "ssh://deploy-user@host1/x",
+    "https://my-organization-name@dev.azure.com/x",
+    "recovery codes: none",
+    "Peer 10.0.0.1, Name router1",
+    "VRRPv2, Advertisement, vrid 1, authtype none, intvl 1s",
+    '{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}',
+    '{"d": 3, "p": "99th percentile of latency", "q": "x"}',
     'FATAL:  password authentication failed for user "postgres"',
     "systemd[1]: Started Dispatch Password Requests to Console.",
     "Public key token: b77a5c561934e089",
@@ -161,6 +193,8 @@ def test_a_plain_spelling_is_its_own() -> None:
 
 
 REPEATED = [
+    *('"kty": "RSA", "d": "', '{"kty": "RSA"', "A=1\0b\0", "\0a", "https://a1b2c3", 'password = """', "password = '''"),
+    *("password: {{ x ", "backup codes: 1a-22b ", 'priority=1 auth="', "PAP, Auth-Req Peer ", "SNMPv2c C=", "u=b&p="),
     *('"name": "password", "value": ', "key=password ", "<td>password</td>", "password,", "password|", "password\t"),
     *("password . . ", "password -> ", "p\\u0061ss", "&quot;", "\uff50", "INSERT INTO t (password) VALUES (", "('x', "),
     *(

@@ -69,6 +69,8 @@ def plain(text: str) -> str:
     """`text` without what a terminal would obey and what nobody can see: a secret may be split by either."""
     if text.isascii() and not _CONTROL.search(text):
         return text
+    if "\0" in text:
+        text = _NUL.sub(_without_nul, text.rstrip("\0"))
     text = _ANSI.sub("", text)
     text = _OVERSTRUCK.sub("", text)
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -180,6 +182,17 @@ _ANSI = re.compile(
     r"|\x1b[PX^_][^\x1b\x9c\n]*+(?:\x1b\\|\x9c)?|\x1b[ -/]*+[0-~]?"
 )
 _OVERSTRUCK = re.compile(r".\x08")
+# A NUL ends a string: before the next variable (`/proc/PID/environ`, `env -0`) it is the end of a line, between the
+# words of a command line (`/proc/PID/cmdline`) a blank. Behind each of several letters it is the other half of UTF-16.
+_NUL = re.compile(r"(?P<wide>(?:[^\0]\0){4,}+)|\0++(?P<variable>(?=[A-Za-z_][\w.%]{0,200}+=))?")
+
+
+def _without_nul(match: re.Match[str]) -> str:
+    if match["wide"] is not None:
+        return match[0].replace("\0", "")
+    return "\n" if match["variable"] is not None else " "
+
+
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"

@@ -20,6 +20,9 @@ POLICY: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "policy" / "redaction.toml").read_text(encoding="utf-8")
 )
 _OPEN = frozenset(POLICY["values"]["open"])
+_COUNTED = re.compile(
+    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{'|'.join(POLICY['values']['counted'])})(?![\w-])){{1,8}}\.?"
+)
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -36,11 +39,24 @@ def looks_random(value: str) -> bool:
     if _DENSE.fullmatch(value) is None:
         return False
     kinds = sum(kind.search(value) is not None for kind in _KINDS)
-    if kinds < 2 or _GUID.fullmatch(value) or value.startswith(("/", "http")) or value.count("/") > len(value) / 12:
+    if kinds < 2 or _GUID.fullmatch(value) or value.startswith(("/", "http")):
+        return False
+    if value.count("/") > len(value) / 12 and not _is_base64(value):
         return False
     if _HEX.fullmatch(value):
         return len(value) >= 20
     return kinds == 3 and _entropy(value) >= 3.2
+
+
+def _is_base64(value: str) -> bool:
+    """Whether what has many slashes is no path: each longer stretch between them has all kinds of characters."""
+    stretches = [stretch for stretch in value.rstrip("=").split("/") if len(stretch) > 4]
+    return len(value) >= 24 and bool(stretches) and all(kind.search(s) for s in stretches for kind in _KINDS)
+
+
+def is_count(value: str) -> bool:
+    """Whether a value tells how many there are: `4 configured`, `3 active, 1 expired`."""
+    return _COUNTED.fullmatch(value.strip().lower()) is not None
 
 
 def is_mixed(value: str) -> bool:
@@ -73,7 +89,7 @@ def _entropy(value: str) -> float:
 
 def is_open(value: str) -> bool:
     """Whether a value says that there is no secret, or that it was taken out already."""
-    value = value.strip().strip("\"'").rstrip(",;")
+    value = value.strip().strip("\"'").rstrip(",;:")
     if _SETTING_BEHIND.match(value):
         return True
     if len(value) > _JUDGED:
@@ -89,9 +105,16 @@ _SETTING_BEHIND = re.compile(
     r"|(?:no|yes|none|true|false)[ \t]+[\w.-]{1,40}=|<[^<>]{1,200}>[ \t]"
 )  # what follows belongs to another name
 _MASKS = frozenset("*xX•")
+# References of templates, of Jinja, Go, ERB, Ruby, Python and of those that mark by `__` or `@`: what stands there
+# later is not in the text, unless a default does.
+REFERENCE = (
+    r"(?:\{\{(?![^{}\n]{0,200}\bdefault\b)[^{}\n]{1,200}\}\}|\{%(?:[^{}%\n]|%(?!\})){1,200}%\}|%\([A-Za-z_][\w.]{0,80}\)s"
+    r"|#\{[A-Za-z_@$][\w.()\[\]]{0,80}\}|<%=[^<>\n]{1,200}%>|@@?[A-Z][A-Z0-9_]{1,80}@@?|__[A-Z][A-Z0-9_]{1,80}__)"
+)
 _NO_VALUE = re.compile(
-    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\{[^{}]*\}\}|\{\$\w+\}?"
-    r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
+    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
+    + REFERENCE
+    + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
     r"|\d{1,5} bytes|\d{1,5}/(?:tcp|udp|sctp)|\d{1,10}(?::\d{1,10}){1,2}"
     r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from ghost.shell.secret_names import Name, name_around, name_cores
-from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_guid, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_count, is_guid, is_mixed, is_open, looks_random
 from ghost.shell.secrets_in_fields import Found, secret_in_field
 from ghost.shell.secrets_in_sentences import secret_told
 from ghost.shell.secrets_in_statements import is_ordinary, is_sentence, operand
-from ghost.shell.value_places import strings_of, value_group, value_of
+from ghost.shell.value_places import is_reference, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
 _BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
@@ -27,7 +27,8 @@ _JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default
 _LOGIN_BEFORE = re.compile(r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}$")
 _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
-_PIN = ("PIN", "pin", "Pin")
+_PIN = ("PIN", "pin", "Pin", "PUK", "puk", "OTP", "otp")
+_BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
 
@@ -67,7 +68,7 @@ def _secret_beside(name: Name) -> Found | None:
     behind = name.text[name.end : name.end + 1]
     if behind not in (_BEHIND_AN_OPTION if name.meaning.is_option else _BEHIND_A_NAME):
         return None
-    if _DONE.match(name.text, name.end) is not None:
+    if _DONE.match(name.text, name.end) is not None or is_reference(name):
         return None
     certain = name.certain
     if name.text.endswith("; COOKIE", 0, name.end) and name.text.startswith(":", name.end):
@@ -96,8 +97,10 @@ def _secret_beside(name: Name) -> Found | None:
         return None
     if value.startswith("/") and name.meaning.may_be_path:
         return None
-    if is_sentence(value) or (value.isdigit() and len(value) <= 3 and name.text.endswith("s", 0, name.end)):
-        return None  # what is said of passwords, and how many there are
+    if is_sentence(value) or value in _BLOCK_MARKS:
+        return None  # what is said of passwords, or the head of a block that is not there
+    if name.text.endswith("s", 0, name.end) and ((value.isdigit() and len(value) <= 3) or is_count(value)):
+        return None  # how many there are
     if name.meaning.is_option and _is_placeholder(value, name):
         return None
     start, end = match.span(group)

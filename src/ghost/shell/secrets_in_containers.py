@@ -1,4 +1,4 @@
-"""Secrets that are known by what they stand in: the data of a Kubernetes Secret, an object called `tokens`.
+"""Secrets that are known by what they stand in: the data of a Kubernetes Secret, an object called `tokens`, a key.
 
 Whatever the entries are called, their values are secrets. Every look is bounded.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect, bisect_left
 
-from ghost.shell.secret_values import MARKER, Counts, is_guid, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_guid, is_mixed, is_open, looks_random
 
 _REACH = 16_384  # how far from its data a manifest says that it is a Secret
 _KIND = re.compile(r"(?m)^[ \t]{0,40}kind:[ \t]+Secret[ \t]*$|\"kind\"\s{0,8}:\s{0,8}\"Secret\"")
@@ -27,6 +27,8 @@ def redact_containers(text: str, counts: Counts) -> str:
     if secrets:
         text = _data_blocks(text, secrets, counts)
         secrets = _Manifests(text)
+    if "kty" in text:
+        text = _keys(text, counts)
     return _OBJECT.sub(lambda match: _object(match, secrets, counts), text)
 
 
@@ -101,3 +103,37 @@ def _object(match: re.Match[str], secrets: _Manifests, counts: Counts) -> str:
 
     start, end = match.start("entries") - match.start(), match.end("entries") - match.start()
     return match[0][:start] + _MEMBER.sub(replace, match["entries"]) + match[0][end:]
+
+
+# JSON Web Keys (RFC 7517): what is private of a key are members of one and two letters (RFC 7518, section 6).
+
+_QUOTE = r"(?:\\{0,3}[\"'])?"
+_MEMBER_OF_KEY = rf"(?<![\w-]){_QUOTE}(?:@){_QUOTE}[ \t]{{0,8}}(?:=>|[:=])\s{{0,8}}{_QUOTE}"
+_KEY_TYPE = re.compile(_MEMBER_OF_KEY.replace("@", "kty") + r"(?:RSA|EC|OKP|oct|AKP)\b")
+_PRIVATE_MEMBER = re.compile(_MEMBER_OF_KEY.replace("@", "d|p|q|dp|dq|qi|k|priv") + r"(?P<value>[A-Za-z0-9_+/-]{16,}+)")
+_KEY_REACH = 8_192
+
+
+def _keys(text: str, counts: Counts) -> str:
+    """`text` without the private members of its keys."""
+    pieces: list[str] = []
+    done = 0
+    for kind in _KEY_TYPE.finditer(text):
+        if kind.start() < done:
+            continue
+        first = max(done, kind.start() - _KEY_REACH)
+        start = max(first, text.rfind("{", first, kind.start()) + 1)
+        end = min(len(text), kind.end() + _KEY_REACH)
+        closing = text.find("}", kind.end(), end)
+        end = closing if closing >= 0 else end
+        pieces += [text[done:start], _without_private_members(text[start:end], counts)]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _without_private_members(members: str, counts: Counts) -> str:
+    def replace(member: re.Match[str]) -> str:
+        counts["private_key"] += 1
+        return member[0][: member.start("value") - member.start()] + PRIVATE_KEY
+
+    return _PRIVATE_MEMBER.sub(replace, members)

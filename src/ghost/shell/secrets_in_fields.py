@@ -21,11 +21,12 @@ _REACH = 240  # between a field with a name and the field with its value
 _FIELDS_BETWEEN = 4
 _NAME_FIELDS = frozenset(POLICY["fields"]["names"])
 _VALUE_FIELDS = frozenset(POLICY["fields"]["values"])
+_ASIDES = frozenset(POLICY["fields"]["asides"])
 _FIELD = re.compile(r"(?<![\w.#-])(?P<name>[\w#-]{1,24}+)(?=\\{0,3}[\"']?[ \t]{0,8}(?::?=>?|:))")
 _PATH_TO_NAME = re.compile(r"\s{0,20}\\{0,3}[\"']?[\w./$@ -]{0,60}")
 _OUTSIDE = re.compile(r"[{}<>;]|\n[ \t]{0,80}-[ ]|\n[ \t]{0,8}\n")  # what ends the record that fields belong to
 _FIELD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-#"
-_OPENS = re.compile(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
+_OPENS = re.compile(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}(?:\[[ \t\n]{0,40})?\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
 
 Telling = Callable[[str], bool]
 """Whether a value shows that it is a secret, beside a name that does not say so for certain."""
@@ -36,7 +37,7 @@ def secret_in_field(name: Name, done: int, is_telling: Telling) -> Found | None:
     found = None
     own = _own_field(name)
     if own is not None:
-        found = _in_next_field(name, is_telling) or _in_field_before(name, own, done, is_telling)
+        found = _in_next_field(name, is_telling, own) or _in_field_before(name, own, done, is_telling)
     if name.is_element:
         found = found or _in_next_field(name, is_telling)
     return found or _below(name, is_telling) or _in_next_cell(name, is_telling)
@@ -63,11 +64,13 @@ def _word_before(text: str, mark: int) -> tuple[int, str]:
     return max(0, mark - 32) + len(before) - len(word), word.lower()
 
 
-def _in_next_field(name: Name, is_telling: Telling) -> Found | None:
+def _in_next_field(name: Name, is_telling: Telling, own: int | None = None) -> Found | None:
     text, limit = name.text, min(len(name.text), name.end + _REACH)
     outside = _OUTSIDE.search(text, name.end, limit)
     for field in _FIELD.finditer(text, name.end, limit if outside is None else outside.start()):
         if (word := field["name"].lower()) in _NAME_FIELDS:
+            if own is not None and word in _ASIDES and not name.text.startswith(field["name"], own):
+                continue
             return None
         if word in _VALUE_FIELDS and (found := _assigned(text, field.end(), is_telling)) is not None:
             return found

@@ -67,10 +67,10 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        ("text>", "key>", "hex>", "value>", "string>", "encrypted>", "clear>"),
+        ("text>", "key>", "hex>", "alue>", "string>", "encrypted>", "clear>"),
         re.compile(  # an element that says how the secret of the element around it is written
             r"<(?:[\w-]{1,30}:)?(?P<name>[\w-]{3,60})>\s{0,80}"
-            r"<(?:[\w-]{1,30}:)?(?:key|ascii-text|plain-text|hexadecimal|hex|value|string|clear|encrypted)>(?P<value>[^<>]{1,400})<"
+            r"<(?:[\w-]{1,30}:)?(?:key|ascii-text|plain-text|hexadecimal|hex|[Vv]alue|string|clear|encrypted)>(?P<value>[^<>]{1,400})<"
         ),
     ),
 )

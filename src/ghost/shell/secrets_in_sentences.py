@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from ghost.shell.secret_names import Name
-from ghost.shell.secret_values import is_guid, is_made_up, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import POLICY, is_guid, is_made_up, is_mixed, is_open, looks_random
 from ghost.shell.secrets_in_statements import Span, is_ordinary
 
+_ASPECTS = frozenset(POLICY["sentence"]["aspects"])
 _WORDS = 8  # so far behind its name a secret is looked for
 _REACH = 120
 _STEP = re.compile(
@@ -40,17 +41,18 @@ def secret_told(name: Name, done: int) -> Span | None:
     if _BESIDE.match(text, position) is not None:
         return None
     limit = min(len(text), position + _REACH)
-    spoken = 0
+    spoken, of_aspect = 0, False
     for _ in range(_WORDS):
         step = _STEP.match(text, position, limit)
         if step is None:
             break
-        if _is_told(text, step, spoken):
+        if _is_told(text, step, spoken) and not (of_aspect and not is_made_up(step["word"])):
             start, end = step.span("word")
             return start, end - (len(step["word"]) - len(step["word"].rstrip(".,;:!?)]>")))
         if step["word"].endswith((".", ";", "!", "?", "|")) or "=" in step["word"]:
             break
         position, spoken = step.end(), spoken + 1
+        of_aspect = step["word"].endswith((":", "=")) and step["word"][:-1].lower() in _ASPECTS
     before = _AS_NAME.search(text, max(done, name.word - _REACH), name.word)
     literal = before is not None and text[before.start("secret") - 1 : before.start("secret")] == "'"
     if (

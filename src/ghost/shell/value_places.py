@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from ghost.shell.secret_names import Name
-from ghost.shell.secret_values import POLICY
+from ghost.shell.secret_values import POLICY, REFERENCE
 
 _PLACES: dict[str, list[str]] = POLICY["places"]
 
@@ -38,7 +38,8 @@ _BREAK = r"(?:\n[ \t]{0,40}(?=[\"\[]))?"
 SEPARATOR = rf"{_CLOSERS}{_SUBSCRIPT}{_TYPE}{_MARK}{_OPENERS}{_BLANK}{_BREAK}"
 
 _QUOTED = (
-    r"\"\"\"(?P<triple>[^\"\n]{1,400})(?:\"\"\"|(?=\n)|$)|[NUubBrEf]?\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
+    r"\"\"\"\s{0,40}(?P<triple>[^\"\s](?:[^\"]|\"(?!\"\")){0,4000}+)(?:\"\"\")?"
+    r"|'''\s{0,40}(?P<tripled>[^'\s](?:[^']|'(?!'')){0,4000}+)(?:''')?|[NUubBrEf]?\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
     r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
     r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
 )
@@ -70,7 +71,8 @@ _NEXT_LINE = re.compile(
     r"[\"']?[ ]?[:=?][ \t]{0,8}\n[ \t]{0,40}(?P<bare>[^\s:=#\"'<>|-][^\s:=]{2,400})[ \t]{0,8}(?=\n|$)"
 )
 _REST_OF_LINE = re.compile(
-    r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\([\"']|\*\*[ ]|!!\w|::)(?P<bare>[^\s\"'\[{\\][^\n]*)" + _CONTINUED
+    r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\([\"']|\*\*[ ]|!!\w|::)(?P<bare>(?:[^\s\"'\[{\\]|\{[{%])[^\n]*)"
+    + _CONTINUED
 )
 _REST_OF_STRING = re.compile(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
 _OPTION_VALUE = re.compile(
@@ -81,7 +83,18 @@ _OPTION_VALUE = re.compile(
 _ELEMENT = re.compile(
     r"[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
 )
-_VALUE_GROUPS = ("triple", "double", "escaped", "single", "list", "items", "block", "bare")
+_VALUE_GROUPS = ("triple", "tripled", "double", "escaped", "single", "list", "items", "block", "bare")
+
+
+_REFERENCE = re.compile(
+    rf"(?:{_CLOSERS}{_BLANK}[:=]{_BLANK}|[ \t]{{1,8}})\\?[\"']?{REFERENCE}"
+    r"\\?[\"']?[ \t]{0,8}(?=[,;&)}\]]|\\n|[ \t]#|\n|$)"
+)
+
+
+def is_reference(name: Name) -> bool:
+    """Whether a template's reference stands in the place of the value, and nothing else."""
+    return _REFERENCE.match(name.text, name.end) is not None
 
 
 def value_of(name: Name, reach: int) -> re.Match[str] | None:
