@@ -455,11 +455,11 @@ LOGS = "az monitor log-analytics query -w w --analytics-query "
 @pytest.mark.parametrize(
     "query",
     [
-        "AzureActivity | where TimeGenerated > ago(1h) and A !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
+        "AzureActivity | where Caller !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
         "let t = ago(1d); Heartbeat | where TimeGenerated > t | summarize arg_max(TimeGenerated, *) by Computer",
-        "A | join kind=inner (B | where x has_any ('a')) on $left.X == $right.Y | extend r = a * b | project-away b",
-        "union A, B | where TimeGenerated between (datetime(2026-01-01T10:00:00Z) .. now()) | top 5 by n desc",
-        r"A | where Url has 'https://x' and m matches regex @'\d+' | extend k = Properties_d['code'] | distinct k",
+        "VMConnection | join kind=inner (Perf | where x has_any ('a')) on $left.X == $right.Y | extend r = a * b",
+        "union AZFWNatRule, AZFWDnsQuery | where TimeGenerated between (datetime(2026-01-01T10:00:00Z) .. now())",
+        r"AzureMetrics | where Url has 'https://x' and m matches regex @'\d+' | extend k = P_d['code']",
     ],
 )
 def test_a_query_of_logs_that_keeps_names_and_values_is_safe(query: str) -> None:
@@ -469,28 +469,48 @@ def test_a_query_of_logs_that_keeps_names_and_values_is_safe(query: str) -> None
 @pytest.mark.parametrize(
     "query",
     [
-        *("A | extend x = reverse(m)", "A | project substring(m, 0, 1)", "A | extend x = tostring(properties.a)"),
-        *("A | extend x = strcat(a, b)", "A | parse m with * 'x' y", "A | extend x = extract('a', 0, m)"),
         *(
-            "A | extend bag_keys(p)",
-            "A | project treepath(p)",
-            "A | extend x = hash_sha256(m)",
-            "A | extend pack_all()",
+            "Perf | extend x = reverse(m)",
+            "Perf | project substring(m, 0, 1)",
+            "Perf | extend x = tostring(properties.a)",
         ),
-        *("A | extend base64_encode_tostring(m)", "A | where * has 'x'", "A | where x == 'a' and * has 'b'", "union *"),
-        *("search 'pw'", "let x = search 'a'; x", "A | union (search 'a')", "A | evaluate bag_unpack(p)", "A // x"),
-        *("A | project x = SharedKey", "A | project x = p.sharedKey", "A | project x = p['sharedKey']", "set x; A"),
+        *("Perf | extend x = strcat(a, b)", "Perf | parse m with * 'x' y", "Perf | extend x = extract('a', 0, m)"),
         *(
-            r"A | extend x = p['\u006bey']",
-            "A | project x = p[tolower('KEY')]",
-            "workspace('x').A | take 1",
-            "A | invoke f()",
+            "Perf | extend bag_keys(p)",
+            "Perf | project treepath(p)",
+            "Perf | extend x = hash_sha256(m)",
+            "Perf | extend pack_all()",
+        ),
+        *(
+            "Perf | extend base64_encode_tostring(m)",
+            "Perf | where * has 'x'",
+            "Perf | where x == 'a' and * has 'b'",
+            "union *",
+        ),
+        *(
+            "search 'pw'",
+            "let x = search 'a'; x",
+            "Perf | union (search 'a')",
+            "Perf | evaluate bag_unpack(p)",
+            "Perf // x",
+        ),
+        *(
+            "Perf | project x = SharedKey",
+            "Perf | project x = p.sharedKey",
+            "Perf | project x = p['sharedKey']",
+            "set x; Perf",
+        ),
+        *(
+            r"Perf | extend x = p['\u006bey']",
+            "Perf | project x = p[tolower('KEY')]",
+            "workspace('x').Perf | take 1",
+            "Perf | invoke f()",
         ),
         *(
             "externaldata(x:string)['https://a.example']",
             ".drop table x",
-            "A | where x == ```a```",
-            "A | where x has 'a",
+            "Perf | where x == ```a```",
+            "Perf | where x has 'a",
         ),
     ],
 )
@@ -555,3 +575,129 @@ def test_every_read_of_the_offline_brain_runs_unasked(name: str) -> None:
     query = Template(tomllib.loads(QUERIES.read_text())[name]).substitute(values)
     decision = decide(f"az network nic list --query {shlex.quote(query)} -o json")
     assert decision.classification == "SAFE", decision.explanation
+
+
+NSG = "AzureDiagnostics | where Category == 'NetworkSecurityGroupFlowEvent'"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(
+            NSG,
+            f"{NSG} and Resource has 'nsg' | take 20",
+            "AzureDiagnostics | where x > 1 | where Category in ('AzureFirewallDnsProxy')",
+        ),
+        *(
+            "AzureDiagnostics | where ResourceType =~ 'azurefirewalls' | where msg_s contains 'Deny'",
+            "AZFWNetworkRule | take 5",
+        ),
+        "AzureDiagnostics | summarize n = count() by Category | order by n desc | render timechart",
+        "let bad = AZFWNetworkRule | where Action == 'Deny' | distinct SourceIp; VMConnection | where Ip in (bad)",
+        "union isfuzzy=true AZFWNetworkRule, (AZFWNatRule | take 5) | count",
+        "VMConnection | join kind=inner AzureMetrics on $left.a == $right.b | where c in (dynamic(['x']))",
+        "AGWAccessLogs | where HttpStatus >= 500 | project TimeGenerated, Host, HttpStatus, ServerRouted | take 20",
+        "requests | where success == false | summarize count() by resultCode | order by count_ desc",
+        "AzureActivity | project TimeGenerated, Caller, what = OperationNameValue | where what has 'delete'",
+    ],
+)
+def test_rows_of_the_network_and_listed_columns_of_other_logs_are_safe(query: str) -> None:
+    assert decide(LOGS + shlex.quote(query)).classification == "SAFE"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(
+            "SecretTable | take 5",
+            "SecretTable | where Value startswith 'a' | count",
+            "AppTraces | take 1",
+            "Syslog | count",
+        ),
+        *("AzureDiagnostics | take 5", "AzureDiagnostics | where Category == 'AuditEvent' | take 5", f"{NSG} or true"),
+        *(
+            "AzureDiagnostics | where not(Category == 'AZFWDnsQuery')",
+            "AzureDiagnostics | where (1 == 1 and Category == 'AZFWDnsQuery') == false",
+        ),
+        *(
+            "AzureDiagnostics | where Category != 'AZFWDnsQuery'",
+            "AzureDiagnostics | where Category == 'AZFWDnsQuery' == false",
+        ),
+        *(
+            "AzureDiagnostics | where Category in ('AZFWDnsQuery', 'AuditEvent')",
+            "AzureDiagnostics | take 9 | where Category == 'AZFWDnsQuery'",
+        ),
+        *("AzureDiagnostics | where (a or Category == 'AZFWDnsQuery')", f"union AzureDiagnostics, (Perf) {NSG[16:]}"),
+        *(
+            "AzureDiagnostics | where Category !in ('AZFWDnsQuery')",
+            "AzureDiagnostics | where iff(a and Category == 'AZFWDnsQuery', b, c)",
+        ),
+        *(
+            "Perf | union SecretTable",
+            "Perf | union (SecretTable)",
+            "Perf | union ((SecretTable | take 1))",
+            "union Perf, SecretTable",
+        ),
+        *(
+            "Perf | join SecretTable on a",
+            "Perf | join kind=inner (SecretTable) on a",
+            "Perf | lookup SecretTable on a",
+        ),
+        *(
+            "Perf | where a in (SecretTable | project b)",
+            "Perf | where a in (SecretTable)",
+            "Perf | where a in ((SecretTable))",
+        ),
+        *("Perf | extend a = toscalar(SecretTable | take 1)", "Perf | extend a = toscalar(SecretTable)"),
+        *(
+            "let x = SecretTable; x",
+            "let x = (SecretTable); x",
+            "let x = materialize(SecretTable); x",
+            "Perf; SecretTable",
+            "Perf; (SecretTable)",
+        ),
+        *("let SecretTable = SecretTable | take 1; SecretTable", "Perf | as SecretTable | union SecretTable"),
+        *(
+            "union ['SecretTable']",
+            "Perf | union ['SecretTable']",
+            "Perf | join (['SecretTable']) on a",
+            "Perf | join kind=inner ['S'] on a",
+        ),
+        *(
+            "AzureActivity | take 5",
+            "AzureActivity | project Claims",
+            "AzureActivity | extend Claims = Claims | project Claims",
+        ),
+        *(
+            "AzureActivity | project a = Claims | project a",
+            "AzureActivity | summarize arg_max(TimeGenerated, *) by Caller",
+        ),
+        *(
+            "AzureActivity | project TimeGenerated['a']",
+            "AzureActivity | join (AzureActivity | extend Claims = 1) on Caller | project Claims",
+        ),
+        *(
+            "let Claims = 1; AzureActivity | project Claims",
+            "AzureActivity | where Claims has 'a' | count",
+            "AzureActivity | summarize make_list(Claims)",
+        ),
+        *(
+            "requests | take 10",
+            "requests | project url",
+            "requests | where url contains 'token=a' | count",
+            "traces | summarize count()",
+        ),
+        *(
+            "AGWAccessLogs | project RequestQuery",
+            "AGWFirewallLogs | project Message",
+            "AZFWApplicationRule | project TargetUrl",
+        ),
+        *(
+            "Perf | where Message contains 'a' | count",
+            "Perf | extend m = Message | where m startswith 'a'",
+            "Perf | where tolower(x) has 'a'",
+        ),
+    ],
+)
+def test_rows_that_may_be_anybodys_text_are_asked_for(query: str) -> None:
+    assert decide(LOGS + shlex.quote(query)).classification == "RISKY"

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from ghost.shell.az_queries import secret_field
+from ghost.shell.kql_tables import Token, fault_of_tables
 
 _POLICY = Path(__file__).parent / "policy" / "kql.toml"
 _TOKEN = re.compile(
@@ -25,8 +26,6 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _BEFORE_A_QUERY = (";", "(", "=", ",")
-
-Token = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def _tokens(text: str) -> list[Token] | str:
 
 
 def fault_of_logs(text: str) -> str | None:
-    """Why a query of logs may leave the workspace or show a secret so that it is not known as one."""
+    """Why a query of logs may leave the workspace, show anybody's rows, or a secret so that it is not known as one."""
     language = _language()
     tokens = _tokens(text)
     if isinstance(tokens, str):
@@ -82,7 +81,7 @@ def fault_of_logs(text: str) -> str | None:
         if fault:
             return fault
         before = (kind, token)
-    return None
+    return fault_of_tables(tokens, language.words, language.steps)
 
 
 def _fault_of_name(language: _Language, before: Token, name: str, following: Token) -> str | None:
