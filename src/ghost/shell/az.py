@@ -298,12 +298,12 @@ class Risks:
 
     def of_reading(self, path: str) -> str | None:
         """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
+        if path in self.projected:
+            return None
         head = path[:200]
         for pattern, why in self.secrets:
             if pattern.match(f"{head} "):
                 return why
-        if path in self.projected:
-            return None
         while head:
             if head in self.beginnings:
                 return self.beginnings[head]
