@@ -73,6 +73,7 @@ PLAYBOOK = [
     (State.APPROVED, e.Denied("no"), State.CANCELLED, None),
     (State.APPROVED, e.CreationFailed("no"), State.FAILED, Purpose.LOOK_FOR_CAPTURE),
     (State.APPROVED, e.CreationFailed("timeout", cut_off=True), State.FAILED, None),
+    (State.APPROVED, e.CreationFailed("taken", taken=True), State.FAILED, None),
     (State.APPROVED, e.Resumed(), State.APPROVED, Purpose.POLL),
     (State.APPROVED, e.PollFailed("gone", absent=True), State.APPROVED, Purpose.CREATE),
     (State.APPROVED, e.PollFailed("network"), State.APPROVED, None),

@@ -288,6 +288,24 @@ def test_a_prompt_nobody_answered_cancels_but_is_no_refusal(desk: MakeDesk) -> N
     assert (response["status"], response["user_denied"]) == ("task_cancelled", False)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"ERROR: (PacketCaptureAlreadyExists) A packet capture named {TASK} already exists.",
+        f"ERROR: (Conflict) Packet capture {TASK} already exists.",
+    ],
+)
+def test_a_capture_that_had_the_name_before_is_not_deleted(desk: MakeDesk, said: str) -> None:
+    theirs = ("packet-capture list", [ran([]), ran([]), ran([{"name": TASK}])])
+    d = desk(("packet-capture create", failed(said)), theirs)
+    response = d.capture()
+    assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
+    assert "left alone" in response["error_detail"]
+    assert not d.shell.matching("delete")
+    assert d.ask("cleanup_task", task_id=TASK)["cleanup_status"] == "skipped"
+    assert not d.shell.matching("delete")
+
+
 def test_a_failed_creation_that_left_nothing_asks_nobody_to_delete(desk: MakeDesk) -> None:
     d = desk(("packet-capture create", failed("ERROR: network watcher is not enabled for region eastus.")))
     response = d.capture()

@@ -65,6 +65,8 @@ class CreationFailed:
     detail: str
     cut_off: bool = False
     """The command was stopped before its end: Azure may still be at work on it."""
+    taken: bool = False
+    """Azure refused because a capture of that name was there before: it need not be this task's."""
 
 
 @dataclass(frozen=True)

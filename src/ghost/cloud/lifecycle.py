@@ -79,6 +79,9 @@ def _located(task: CaptureTask, place: BlobPlace | None) -> CaptureTask:
 def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: datetime) -> Next:
     if event.cut_off:  # what is not there now may be there in a minute: looking would prove nothing
         return end(task, Outcome.FAILED, at, event.detail)
+    if event.taken:  # a colleague's capture of the same machine in the same second has this name: it is not deleted
+        detail = f"{event.detail}. It is left alone: this task did not make it, as far as can be told"
+        return end(task.having(cleanup_plan=()), Outcome.FAILED, at, detail)
     # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
     task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
     return task, commands.look_for_capture(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ghost.cloud import events, preflight
@@ -16,6 +17,8 @@ from ghost.cloud.task import CaptureTask
 
 # What a capture can be asked of, or that is known well enough to say why not.
 _CAPTURED = (VIRTUAL_MACHINE, SCALE_SET_INSTANCE, SCALE_SET, AKS_CLUSTER)
+
+_TAKEN = re.compile(r"PacketCapture\w*AlreadyExists|packet capture\b[^\n]{0,200}\balready exists", re.IGNORECASE)
 
 
 def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
@@ -109,7 +112,8 @@ def _created(reply: Reply) -> Event:
         return events.Denied(reply.denial_reason)
     if not reply.succeeded:
         cut_off = reply.error in ("timeout", "interrupted")
-        return events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off)
+        taken = not cut_off and _TAKEN.search(reply.stderr) is not None
+        return events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, taken)
     # A person may have changed the name or the place of the capture, and Azure may put it elsewhere: later commands
     # must address what exists.
     capture = _capture(reply)
