@@ -60,3 +60,19 @@ def test_reviewing_takes_only_those_that_were_chosen(bench):
     _, intents, _ = offered(bench, ["r", "y", "n", "n", "n"])
     assert intents == ["list_tasks", "cleanup_task"]
     assert bench.ran == []
+
+
+def test_who_approves_the_deletion_of_an_unknown_capture_reads_that_it_may_be_a_colleagues(bench):
+    class Reasons:
+        def __init__(self) -> None:
+            self.of: dict[str, str] = {}
+
+        def execute(self, request):
+            self.of[request["command"]] = request["reasoning"]
+            return {"status": "denied"}
+
+    shell, orchestrator = Reasons(), NoCaptures({"list_tasks": {"orphans": ORPHANS[1:3]}})
+    session = bench.investigation([turn("")]).session
+    choose_and_clean(find_orphans(orchestrator), orchestrator, shell, session, Desk(choices=["c"]))
+    assert "colleague" in shell.of[ORPHANS[1]["command"]]
+    assert "colleague" not in shell.of[ORPHANS[2]["command"]]

@@ -18,6 +18,11 @@ KINDS: Final = {
     "stale_local_file": "old ghost_* files on this machine",
 }
 
+MAY_BE_ANOTHERS: Final = {
+    "untracked_azure": " No record here knows this capture: it may be a colleague's, and still running.",
+}
+"""Said where a deletion is approved."""
+
 
 @dataclass(frozen=True)
 class Orphan:
@@ -53,9 +58,8 @@ def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell
             if orphan.command is None:
                 warnings.append(f"{orphan.name}: its name is not safe to put into a command, delete it by hand.")
                 continue
-            response = shell.execute(
-                {"command": orphan.command, "reasoning": f"Startup cleanup: {len(orphans)} orphaned resources."}
-            )
+            why = f"Startup cleanup: {len(orphans)} orphaned resources.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
+            response = shell.execute({"command": orphan.command, "reasoning": why})
             if response.get("status") != "completed" or response.get("exit_code") != 0:
                 warnings.append(f"{orphan.name} was not deleted.")
     return warnings
