@@ -27,7 +27,7 @@ _JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default
 _LOGIN_BEFORE = re.compile(r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}$")
 _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
-_PIN = ("PIN", "pin", "Pin", "PUK", "puk", "OTP", "otp")
+_PIN = ("PIN", "pin", "Pin", "PUK", "puk")
 _BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
