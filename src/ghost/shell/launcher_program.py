@@ -88,6 +88,7 @@ def main(descriptor: int) -> None:
                 elif number == woken.fileno():
                     with suppress(BlockingIOError):
                         woken.recv(4096)
+                    _reap_strangers({*(c.pid for c in running.values()), *(s.pid for s in spares)})
                 elif number == parent:
                     return
                 elif number in running:
@@ -107,6 +108,13 @@ def main(descriptor: int) -> None:
             command.end()
         for command in running.values():
             command.remove_private_directory()
+
+
+def _reap_strangers(own: set[int]) -> None:
+    """A command that is not confined may make its children this process's (`CLONE_PARENT` of clone(2))."""
+    with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as children:  # noqa: PTH123 - no pathlib here
+        for pid in set(map(int, children.read().split())) - own:
+            os.waitpid(pid, os.WNOHANG)
 
 
 def _descriptor_of(pid: int) -> int | None:
