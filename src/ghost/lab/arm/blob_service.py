@@ -1,6 +1,6 @@
 """Blob storage as its clients speak to it: https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
 
-Who asks was checked before, by `server`. Reads, downloads in ranges, and deletion; only captures make blobs.
+Who asks was checked before, by `gateway`. Reads, downloads in ranges, and deletion; only captures make blobs.
 """
 
 from __future__ import annotations

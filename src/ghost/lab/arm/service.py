@@ -1,6 +1,6 @@
 """`answer`: what Azure Resource Manager says to a request, by the world of a lab and by what happened in it so far.
 
-Who asks was checked before, by `server`; whether that is allowed is checked here, by the world's `forbidden_actions`.
+Who asks was checked before, by `gateway`; whether that is allowed is checked here, by the world's `forbidden_actions`.
 """
 
 from __future__ import annotations
