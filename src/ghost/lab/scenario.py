@@ -94,7 +94,8 @@ class Scenario:
         return Briefing(self.name, self.symptom, self.approvals)
 
     def to_dict(self) -> dict[str, Any]:
-        return to_dict(self)  # type: ignore[no-any-return]
+        content: dict[str, Any] = to_dict(self)
+        return content
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], place: str = "scenario") -> Scenario:

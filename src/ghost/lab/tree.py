@@ -32,7 +32,8 @@ def to_dict(value: Any) -> Any:
 
 def from_dict(kind: type[T], value: Any, place: str) -> T:
     """The `kind` that `value` describes. Raises `LabError`, beginning with `place`, where it describes none."""
-    return _build(kind, value, place)  # type: ignore[no-any-return]
+    built: T = _build(kind, value, place)
+    return built
 
 
 def _build(kind: Any, value: Any, place: str) -> Any:

@@ -214,7 +214,8 @@ class World:
     """Of all randomness in the world; captures taken at once at both ends agree because of it."""
 
     def to_dict(self) -> dict[str, Any]:
-        return to_dict(self)  # type: ignore[no-any-return]
+        content: dict[str, Any] = to_dict(self)
+        return content
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> World:

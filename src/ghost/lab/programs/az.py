@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from ghost.errors import LabError
 from ghost.lab.azure import accounts, machines, reads, storage, watchers
@@ -37,11 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _search(query: object, result: object) -> object:
+def _search(query: Any, result: Any) -> Any:
     from jmespath.exceptions import JMESPathError
 
     try:
-        return query.search(result)  # type: ignore[attr-defined]
+        return query.search(result)
     except JMESPathError as error:
         raise AzError(f"Invalid jmespath query supplied for `--query`: {error}") from error
 
