@@ -27,7 +27,7 @@ from ghost.pcap.layout import (
 from ghost.pcap.model import TcpSection
 from ghost.pcap.samples import Samples
 from ghost.pcap.stream_view import StreamView
-from ghost.pcap.vectors import Array
+from ghost.pcap.vectors import Array, interpreted_vector
 
 _ISSUES = 200
 
@@ -55,9 +55,9 @@ class StreamState:
             sides[:, D_LAST_TIME],
             sides[:, D_PAYLOAD],
         )
-        # Memoryviews hand out plain integers, many times sooner than arrays do, and hold none.
-        views = [memoryview(np.ascontiguousarray(column, np.int64)) for column in columns]  # type: ignore[arg-type]
-        last = memoryview(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # type: ignore[arg-type]
+        # They hand out plain integers, many times sooner than arrays do, and hold none.
+        views = [interpreted_vector(np.ascontiguousarray(column, np.int64)) for column in columns]
+        last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))
 
         def ending(stream: int) -> Ending:
             one, other = (End._make([view[side] for view in views]) for side in (2 * stream, 2 * stream + 1))
