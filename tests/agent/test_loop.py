@@ -95,6 +95,15 @@ def test_an_orchestrated_call_counts_as_denied_only_when_a_person_refused(bench)
     assert first.session.denial_tracker == {"h1": 0}
 
 
+@pytest.mark.parametrize("size", [None, 1_000_000, 7])
+def test_the_size_of_a_capture_reaches_the_orchestrator_which_judges_it(bench, size):
+    asked = {"target": "vm-1", "resource_group": "rg", "storage_account": "sta"}
+    asked |= {} if size is None else {"size_limit_bytes": size}
+    run(bench.investigation([turn("", ("capture_traffic", asked)), turn("", complete())]))
+    (request,) = [r for r in bench.orchestrator.requests if r["intent"] == "capture_traffic"]
+    assert request["parameters"]["size_limit_bytes"] == size
+
+
 def test_a_command_that_runs_clears_the_consecutive_count_not_the_total(bench):
     done = run(
         bench.investigation(

@@ -45,6 +45,8 @@ class CaptureTraffic(_Arguments):
     resource_group: str
     storage_account: str
     duration_seconds: int = Field(60, ge=1, le=300)
+    size_limit_bytes: int | None = None
+    """Checked by the orchestrator, which knows what Azure allows; None is Azure's own limit."""
     investigation_context: str = ""
     storage_auth_mode: Literal["login", "key"] = "login"
     hypothesis_ids: list[str] = Field(default_factory=list)
@@ -168,6 +170,7 @@ class Tools:
                 "resource_group": asked.resource_group,
                 "storage_account": asked.storage_account,
                 "duration_seconds": asked.duration_seconds,
+                "size_limit_bytes": asked.size_limit_bytes,
                 "storage_auth_mode": asked.storage_auth_mode,
             },
         )
