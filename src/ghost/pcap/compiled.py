@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ghost.errors import RecordError
 from ghost.pcap import bins, decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
-from ghost.pcap.vectors import Ints, Kernel, Vector
+from ghost.pcap.vectors import Ints, Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.records import write_text
 
 # Packets from which compiling repays: loading the compiled code takes a tenth of a second, compiling about 20.
@@ -107,6 +107,11 @@ def load() -> tuple[Vector, Kernel]:
         if found is not None:
             return _array, found.__getitem__
     return _array, _dispatchers(directory).__getitem__
+
+
+def loaded() -> tuple[Vector, Kernel]:
+    """What runs kernels soonest: compiled ones where they were loaded before, for loading them may not repay."""
+    return load() if load.cache_info().currsize else (interpreted_vector, interpreted_kernel)
 
 
 def _entries() -> list[Callable[..., Any]]:

@@ -39,7 +39,7 @@ from ghost.pcap.layout import (
     TTL,
 )
 from ghost.pcap.read import Batch, CaptureReader
-from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.vectors import Array, Vector
 
 Ids = NDArray[np.uint64]
 Table = NDArray[Any]
@@ -75,10 +75,7 @@ class Packets:
 
 def two_captures(a: Path, b: Path) -> tuple[Packets, Packets]:
     """Both captures, with the same address ids."""
-    vector: Vector = interpreted_vector
-    kernels: Kernel = interpreted_kernel
-    if compiled.load.cache_info().currsize:  # the analysis found them worth loading
-        vector, kernels = compiled.load()
+    vector, kernels = compiled.loaded()
     decoder = Decoder(vector, kernels)
     left, right = (_table(CaptureReader(path, vector, kernels), decoder, vector) for path in (a, b))
     return Packets(left, decoder), Packets(right, decoder)

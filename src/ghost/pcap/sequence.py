@@ -37,7 +37,7 @@ from ghost.pcap.layout import (
 )
 from ghost.pcap.model import Analysis, Stream
 from ghost.pcap.read import CaptureReader, FileFacts
-from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.vectors import Array
 
 _REACH = 4096
 """Frames looked at before and after a frame of evidence: a busy capture may hold none of the conversation in them."""
@@ -69,11 +69,7 @@ class _Look:
 
     def __init__(self, path: Path, facts: FileFacts) -> None:
         self._path, self._facts = path, facts
-        # Compiled kernels are used where the analysis has loaded them; loading them for this does not repay.
-        self._vector: Vector = interpreted_vector
-        self._kernels: Kernel = interpreted_kernel
-        if compiled.load.cache_info().currsize:
-            self._vector, self._kernels = compiled.load()
+        self._vector, self._kernels = compiled.loaded()
 
     def around(self, finding: Finding, streams: Iterable[Stream]) -> Ladder | None:
         evidence = sorted(set(finding.evidence))
