@@ -146,15 +146,19 @@ def _target_machine(llvm: Any) -> Any:
     )  # fmt: skip
 
 
+_ARRAY = (
+    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
+)  # fmt: skip
+"""Owner, its parent, items, bytes an item, data, shape, strides."""
+
+
 def _callable(function: Function, address: int) -> Function:
     """Numba's convention: where the result goes, where an exception goes, then the arguments; an array is seven."""
     kinds = _kinds(function)
     dtypes = [np.dtype(np.uint8 if kind == "bytes" else np.int64) for kind in kinds]
-    spread = [ctypes.c_int64 if kind == "int" else None for kind in kinds]
     types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for single in spread:
-        types += [single] if single else [ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p,
-                                          *[ctypes.c_int64] * 2]  # fmt: skip
+    for kind in kinds:
+        types += [ctypes.c_int64] if kind == "int" else _ARRAY
     native = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
 
     def call(*arguments: Any) -> int:
