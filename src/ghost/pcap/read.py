@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,11 +127,11 @@ class CaptureReader:
             self.facts.sha256, self.facts.file_bytes = source.sha256(), source.total
 
     @contextmanager
-    def _opened(self) -> Iterator[BinaryIO]:
+    def _opened(self) -> Iterator[FileIO]:
         """The file, until it was read; where that fails, in the words of a user."""
         with self._file as file:
             try:
-                yield cast(BinaryIO, file)
+                yield file
             except OSError as error:
                 raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
 

@@ -8,7 +8,8 @@ import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from io import FileIO
+from typing import Protocol
 
 _BLOCK = 4 << 20
 """Large: after each the thread asks for the interpreter, and may have to wait for it."""
@@ -27,13 +28,13 @@ class Source(Protocol):
 class Plain:
     """Hands on what it reads."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: FileIO) -> None:
         self._raw = raw
         self.total = 0
         """Bytes handed on."""
 
     def readinto(self, buffer: memoryview) -> int:
-        got: int = self._raw.readinto(buffer) or 0  # type: ignore[attr-defined]
+        got = self._raw.readinto(buffer) or 0
         self.total += got
         return got
 
@@ -41,7 +42,7 @@ class Plain:
 class Hashed(Plain):
     """The same. `sha256` is of what was read until now; it costs about half a nanosecond a byte."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: FileIO) -> None:
         super().__init__(raw)
         self._hash = hashlib.sha256()
 
@@ -57,7 +58,7 @@ class Hashed(Plain):
 class ReadAhead:
     """The same, with a thread that reads and hashes while the engine works on what came before."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: FileIO) -> None:
         self._raw = raw
         self._hash = hashlib.sha256()
         self.total = 0
@@ -74,7 +75,7 @@ class ReadAhead:
     def _read(self) -> None:
         while (block := self._free.get()) is not None:
             try:
-                got: int = self._raw.readinto(block) or 0  # type: ignore[attr-defined]
+                got = self._raw.readinto(block) or 0
             except OSError as error:
                 self._full.put(error)
                 return
@@ -115,7 +116,7 @@ class ReadAhead:
 
 
 @contextmanager
-def hashed(raw: BinaryIO, size: int) -> Iterator[Hashed | ReadAhead]:
+def hashed(raw: FileIO, size: int) -> Iterator[Hashed | ReadAhead]:
     """The file's bytes; a thread reads ahead where the file is large enough to repay it."""
     if size < _WORTH_A_THREAD:
         yield Hashed(raw)
