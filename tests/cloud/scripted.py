@@ -62,6 +62,7 @@ MACHINE: dict[str, Any] = {
 }
 ACCOUNT: dict[str, Any] = {
     "id": ACCOUNT_ID,
+    "location": "eastus",
     "endpoint": "https://forensics.blob.core.windows.net/",
     "defaultAction": "Allow",
     "subnets": [],

@@ -30,6 +30,7 @@ from .scripted import (
     VM_ID,
     created,
     group,
+    outbound,
     ran,
     route,
 )
@@ -80,6 +81,25 @@ def test_behind_a_private_endpoint_the_way_of_others_is_no_failure(desk: MakeDes
     assert response["status"] == "task_pending"
     unsure = {row["check"] for row in response["preflight"] if row["passed"] is None}
     assert unsure == {"routes", "gates"}
+
+
+@pytest.mark.parametrize(
+    ("region", "passed"), [("eastus", False), ("westus2", None), ("[AZURE_RESOURCE_4]", None), (None, None)]
+)
+def test_a_rule_for_the_storage_of_one_region_is_judged_by_where_the_account_is(
+    desk: MakeDesk, region: str | None, passed: bool | None
+) -> None:
+    d = desk(account(location=region), gates(group(outbound("no-east", 100, "Deny", "Storage.eastus"))))
+    found = {row["check"]: row for row in d.capture()["preflight"]}
+    assert found["gates"]["passed"] is passed
+    assert "no-east" in found["gates"]["detail"]
+
+
+def test_a_denial_of_storage_where_the_account_is_fails_although_the_machine_is_elsewhere(desk: MakeDesk) -> None:
+    d = desk(account(location="westus2"), gates(group(outbound("no-west", 100, "Deny", "Storage.westus2"))))
+    response = d.capture()
+    assert response["status"] == "task_failed"
+    assert "no-west" in response["error_detail"]
 
 
 def test_without_an_interface_the_way_is_not_checked(desk: MakeDesk) -> None:
@@ -197,6 +217,7 @@ anything = st.recursive(
                         "id",
                         "name",
                         "type",
+                        "location",
                         "addressPrefix",
                         "nextHopType",
                         "exists",
@@ -231,8 +252,13 @@ def test_no_answer_breaks_a_check_or_gets_an_unusable_id_into_the_task(check: Ch
     CaptureTask.model_validate(
         {**task.model_dump(), "storage_account_id": found.learned.storage_account_id}
         | {"network_interface": found.learned.network_interface, "storage_endpoint": found.learned.storage_endpoint}
+        | {"storage_location": found.learned.storage_location}
     )
 
 
-def test_the_default_rules_let_storage_be_reached() -> None:
-    assert len(DEFAULT_RULES) == 3
+def test_the_default_rules_let_storage_be_reached(desk: MakeDesk) -> None:
+    alone = group()
+    assert alone["effectiveSecurityRules"] == DEFAULT_RULES
+    found = {row["check"]: row for row in desk(gates(alone)).capture()["preflight"]}
+    assert found["gates"]["passed"] is True
+    assert "AllowInternetOutBound" in found["gates"]["detail"]

@@ -38,6 +38,7 @@ class Learned:
 
     network_interface: str | None = None
     storage_account_id: str | None = None
+    storage_location: str | None = None
     storage_endpoint: str | None = None
     storage_is_private: bool | None = None
 

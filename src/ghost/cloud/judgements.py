@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ghost.cloud.events import Checked, Learned
-from ghost.cloud.names import is_placeholder, is_resource_id, is_storage_endpoint, one_line, serves_account
+from ghost.cloud.names import (
+    is_location,
+    is_placeholder,
+    is_resource_id,
+    is_storage_endpoint,
+    one_line,
+    serves_account,
+)
 from ghost.cloud.preflight import Check
 from ghost.cloud.shell_reply import Reply, parse_json, text
 from ghost.cloud.task import CaptureTask
@@ -184,6 +191,7 @@ def _account(task: CaptureTask, reply: Reply) -> Checked:
     private = bool(account.get("privateEndpoints"))
     learned = Learned(
         storage_account_id=usable_id(account.get("id")),
+        storage_location=_region(account),
         storage_endpoint=_endpoint(task, account),
         storage_is_private=private,
     )
@@ -205,6 +213,11 @@ def _account(task: CaptureTask, reply: Reply) -> Checked:
             learned,
         )
     return Checked(Check.ACCOUNT, True, "its firewall admits all networks", learned)
+
+
+def _region(account: Mapping[str, Any]) -> str | None:
+    location = text(account.get("location"))
+    return location if location and is_location(location) else None
 
 
 def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
@@ -259,7 +272,7 @@ def _gates(task: CaptureTask, reply: Reply) -> Checked:
         {**row, "effectiveSecurityRules": [_row(rule) for rule in row.get("effectiveSecurityRules") or []]}
         for row in rows
     ]
-    way = by_gates(groups_from_effective_nsg(groups), task.location)
+    way = by_gates(groups_from_effective_nsg(groups), task.storage_location)
     remedy = f"Allow TCP {STORAGE_PORT} out to the service tag Storage there, with a smaller priority number"
     return _by_way(Check.GATES, task, way, remedy)
 

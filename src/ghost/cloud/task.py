@@ -179,6 +179,8 @@ class CaptureTask(_Record):
     azure_operation_id: CaptureName | None = None
     storage_account: StorageAccount = ""
     storage_account_id: ResourceId | None = None
+    storage_location: Location | None = None
+    """The account's region, which need not be the target's."""
     storage_endpoint: Endpoint | None = None
     storage_is_private: bool = False
     """The account has a private endpoint."""

@@ -59,9 +59,8 @@ def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> Way:
     verdict = evaluate_gates(asked, flow, "Outbound", _tags(location))
     if verdict.certain:
         return Way(verdict.allowed, _told(verdict.rule, verdict.group))
-    first = next(rule for gate in verdict.gates for rule in gate.undecided)
-    gate = next(gate for gate in verdict.gates if first in gate.undecided)
-    return Way(None, f"it depends on {_told(first, gate.group)}")
+    rule, group = next((rule, gate.group) for gate in verdict.gates for rule in gate.undecided)
+    return Way(None, f"it depends on {_told(rule, group)}")
 
 
 def _public(prefix: str) -> Network | None:
