@@ -297,6 +297,12 @@ def test_next_hop_names_the_route_table_of_a_users_route(call: Az) -> None:
         ("az network watcher packet-capture show -l eastus -n x", 3, "NetworkWatcher_eastus/x"),
         ("az network watcher packet-capture list -l mars", 1, "network watcher is not enabled for region mars."),
         ("az network watcher test-ip-flow --vm x --direction Inbound --local a --remote b --protocol Tcp", 1, "usage"),
+        (
+            "az network watcher test-ip-flow -g prod-rg --vm web-vm-01 --direction Inbound --local 10.20.1.4:² "
+            "--remote 10.20.2.5:80 --protocol TCP",
+            1,
+            "Value '²' for the property 'localPort' is no port.",
+        ),
     ],
 )
 def test_what_is_wrong_ends_with_the_clis_words_and_exit_code(
@@ -502,6 +508,7 @@ def test_captures_are_listed_by_location(call: Az, at: Time) -> None:
         ("--time-limit 300", "--time-limit x", 1, "invalid literal for int() with base 10: 'x'"),
         ("--time-limit 300", "--time-limit 99999", 1, "'99999' is greater than 18000"),
         ("--time-limit 300", "--filters x", 1, "Failed to parse '--filters' argument"),
+        ("--time-limit 300", "--filters [1]", 1, "Invalid at [0] : dict type value expected, got '1'(<class 'int'>)"),
     ],
 )
 def test_a_capture_that_cannot_be_taken_is_refused(old: str, new: str, status: int, message: str, call: Az) -> None:

@@ -185,6 +185,12 @@ def test_a_request_without_a_version_is_refused(client: Client) -> None:
         ("PUT", f"{CAPTURES}/x", capture(storageLocation={}), 400, "InvalidRequestFormat"),
         ("PUT", f"{CAPTURES}/x", capture(timeLimitInSeconds="20"), 400, "InvalidRequestFormat"),
         ("PUT", f"{CAPTURES}/x", capture(timeLimitInSeconds=0), 400, "InvalidRequestFormat"),
+        ("PUT", f"{CAPTURES}/x", capture(storageLocation="x"), 400, "InvalidRequestContent"),
+        ("PUT", f"{CAPTURES}/x", capture(filters="x"), 400, "InvalidRequestContent"),
+        ("PUT", f"{CAPTURES}/x", capture(filters=["x"]), 400, "InvalidRequestFormat"),
+        ("PUT", f"{CAPTURES}/x", capture(filters=[{"localPort": "²"}]), 400, "InvalidRequestFormat"),
+        ("PUT", f"{CAPTURES}/x", capture(targetType="AzureVMSS", scope="x"), 400, "InvalidRequestContent"),
+        ("PUT", f"{CAPTURES}/x", capture(targetType=1), 400, "InvalidRequestContent"),
         ("POST", f"{CAPTURES}/nope/queryStatus", {}, 404, "ResourceNotFound"),
         ("POST", f"{VM}/runCommand", {"commandId": "RunPowerShellScript"}, 400, "InvalidParameter"),
         (

@@ -174,7 +174,7 @@ def _blob_entry(stored: StoredBlob) -> str:
 
 def _most(request: Request) -> int:
     text = request.query.get("maxresults", "5000")
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise BlobError(400, "OutOfRangeQueryParameterValue", "maxresults must be between 1 and 5000.")
     return int(text)
 

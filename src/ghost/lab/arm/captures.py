@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from ghost.lab.arm import bodies, capture_life, recording
@@ -22,6 +22,7 @@ from ghost.records import isoformat
 KIND = f"{NETWORK}/networkWatchers/packetCaptures"
 _CAPTURE = f"{WATCHER}/packetCaptures/{{capture}}"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,78}[A-Za-z0-9_])?")
+_Given = TypeVar("_Given", dict[str, Any], list[Any], str)
 _FILTER_FIELDS = ("protocol", "localIPAddress", "localPort", "remoteIPAddress", "remotePort")
 
 
@@ -123,8 +124,8 @@ def create(call: Call) -> Response:
 
 def _target(world: World, asked: dict[str, Any], location: str) -> Machine:
     target = str(asked.get("target"))
-    if (asked.get("targetType") or "AzureVM").casefold() == "azurevmss":
-        return _target_instance(world, target, asked.get("scope") or {}, location)
+    if _given(asked, "targetType", str).casefold() == "azurevmss":
+        return _target_instance(world, target, _given(asked, "scope", dict), location)
     for vm in world.single_machines():
         known = (bodies.id_of(world, vm).casefold(), world.location_of(vm.resource_group))
         if known == (target.casefold(), location):
@@ -137,11 +138,12 @@ def _target_instance(world: World, target: str, scope: dict[str, Any], location:
     for item in world.scale_sets:
         known = (bodies.id_of(world, item).casefold(), world.location_of(item.resource_group))
         if known == (target.casefold(), location):
-            numbers = scope.get("include") or [str(number) for number in range(len(item.machines))]
-            left = [number for number in numbers if number not in (scope.get("exclude") or [])]
+            numbers = _given(scope, "include", list) or range(len(item.machines))
+            excluded = [str(number) for number in _given(scope, "exclude", list)]
+            left = [str(number) for number in numbers if str(number) not in excluded]
             if len(left) != 1:
                 raise bad_request("A lab captures on one instance of a scale set at a time.", "NotSimulated")
-            if not left[0].isdigit() or int(left[0]) >= len(item.machines):
+            if not left[0].isdecimal() or int(left[0]) >= len(item.machines):
                 raise invalid_reference(f"{target}/virtualMachines/{left[0]}")
             return world.machine(item.machines[int(left[0])])
     raise invalid_reference(target)
@@ -166,9 +168,19 @@ def _number(asked: dict[str, Any], name: str, least: int, most: int, default: in
     return value
 
 
+def _given(asked: dict[str, Any], name: str, kind: type[_Given]) -> _Given:
+    """What a request may hold; empty where it does not. Raises `ArmError` where it is something else."""
+    value = asked.get(name) or kind()
+    if not isinstance(value, kind):
+        raise bad_request(f"The property '{name}' is not valid.", "InvalidRequestContent")
+    return value
+
+
 def _filters(asked: dict[str, Any]) -> list[list[str]]:
     filters = []
-    for item in asked.get("filters") or []:
+    for item in _given(asked, "filters", list):
+        if not isinstance(item, dict):
+            raise bad_request(f"The packet capture filter {item} is not valid: an object is expected")
         wanted = tuple(str(item.get(name) or "") for name in _FILTER_FIELDS)
         try:
             recording.check((wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]))
@@ -180,7 +192,7 @@ def _filters(asked: dict[str, Any]) -> list[list[str]]:
 
 def _storage(world: World, asked: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
     """Where the capture goes: account, container and blob, by the URL or by Azure's own naming; or a file of the VM."""
-    place = asked.get("storageLocation") or {}
+    place = _given(asked, "storageLocation", dict)
     storage_id, url, file = place.get("storageId"), place.get("storagePath"), place.get("filePath")
     if not storage_id and not file:
         raise bad_request("storageLocation needs a storageId or a filePath.")

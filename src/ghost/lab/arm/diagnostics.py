@@ -143,6 +143,6 @@ def _address(asked: dict[str, Any], name: str) -> str:
 
 def _port(asked: dict[str, Any], name: str) -> int | None:
     text = _text(asked, name)
-    if text != "*" and not text.isdigit():
+    if text != "*" and not text.isdecimal():
         raise bad_request(f"Value '{text}' for the property '{name}' is no port.")
     return None if text == "*" else int(text)

@@ -96,7 +96,7 @@ def _among(value: int, text: str) -> bool:
 
 def _number(text: str) -> int:
     """Of a port or an IPv4 address. Raises `ValueError` where the text is neither."""
-    return int(text) if text.isdigit() else int(ip_address(text.strip()))
+    return int(text) if text.isdecimal() else int(ip_address(text.strip()))
 
 
 def check(wanted: Filter) -> None:

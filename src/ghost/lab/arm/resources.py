@@ -155,7 +155,7 @@ def _instance(call: Call) -> tuple[ScaleSet, Machine]:
     kind = {"namespace": "Microsoft.Compute", "kind": "virtualMachineScaleSets"}
     _, item = find_resource(replace(call, values={**kind, **call.values}))
     number = call["instance"]
-    if not number.isdigit() or int(number) >= len(item.machines):
+    if not number.isdecimal() or int(number) >= len(item.machines):
         message = f"The entity {number} was not found in the scale set {item.name}."
         raise ArmError(404, "InvalidParameter", message)
     return item, call.world.machine(item.machines[int(number)])

@@ -262,6 +262,10 @@ def _filters(text: str | None) -> list[dict[str, Any]]:
         filters = json.loads(text)
         if not isinstance(filters, list):
             raise ValueError(f"list type value expected, got '{text}'")
+        for number, item in enumerate(filters):
+            if not isinstance(item, dict):
+                what = f"dict type value expected, got '{item}'({type(item)})"
+                raise ValueError(f"Invalid at [{number}] : {what}")
     except ValueError as error:
         raise AzError(f"Failed to parse '--filters' argument: {error}") from error
     return [{"protocol": "Any", **item} for item in filters]
