@@ -50,7 +50,7 @@ def marked_packets(batch: Batch) -> Marked:
     start = np.where(icmp | (mark == MARK_ARP), rows[:, TRANSPORT], payload)
     stop = np.minimum(end, payload + rows[:, LENGTH])
     stop = np.where(mark == MARK_ARP, end, np.where(icmp, np.minimum(end, start + _MOST_ICMP), stop))
-    whole = memoryview(batch.buffer)  # type: ignore[arg-type]  # an array is a buffer
+    whole = batch.buffer.data
     return Marked(where, [bytes(whole[a:b]) for a, b in zip(start.tolist(), stop.tolist(), strict=True)])
 
 

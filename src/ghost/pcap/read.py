@@ -178,7 +178,7 @@ class CaptureReader:
         elif self._start:
             self._buffer[:held] = self._buffer[self._start : self._stop].copy()
         self._start, self._stop = 0, held
-        view = memoryview(self._buffer)  # type: ignore[arg-type]
+        view = self._buffer.data
         while self._stop < wanted and not self._ended:
             try:
                 got = self._stream.readinto(view[self._stop :])
@@ -223,7 +223,7 @@ class CaptureReader:
             self._cut_short("The file ends inside its header.")
             return
         order = ">" if big else "<"
-        _, _, _, _, snap, network = struct.unpack_from(f"{order}HHiIII", self._buffer, self._start + 4)  # type: ignore[arg-type]
+        _, _, _, _, snap, network = struct.unpack_from(f"{order}HHiIII", self._buffer.data, self._start + 4)
         # The upper bits of the network field tell the length of the frame check sequence.
         link = network & 0xFFFF
         self.facts.interfaces.append((link, 1_000_000_000 // unit, 0, snap if snap < 0x7FFFFFFF else 0))
@@ -284,7 +284,7 @@ class CaptureReader:
             self._big = mark == b"\x1a\x2b\x3c\x4d"
             self._section_start, self._known = len(self.facts.interfaces), 0
         order = ">" if self._big else "<"
-        kind, size = struct.unpack_from(f"{order}II", self._buffer, start)  # type: ignore[arg-type]
+        kind, size = struct.unpack_from(f"{order}II", self._buffer.data, start)
         if size < 12 or size > LARGEST_RECORD:
             self._damaged()
             return None

@@ -126,7 +126,7 @@ class _Look:
             columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
             inside = np.flatnonzero((columns[:, FRAME] >= first) & (columns[:, FRAME] <= last))
             if wanted is not None:
-                whole = memoryview(batch.buffer)  # type: ignore[arg-type]  # an array is a buffer
+                whole = batch.buffer.data
                 heads = columns[inside][:, (OFFSET, CAPTURED)].tolist()
                 inside = inside[_holding(whole, heads, wanted)]
             rows = np.ascontiguousarray(columns[inside]).reshape(-1)

@@ -29,7 +29,7 @@ Kernel: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def interpreted_vector(array: NDArray[Any]) -> Ints:
-    return memoryview(array)  # type: ignore[arg-type]  # an array is a buffer; typing learns it with Python 3.12
+    return array.data
 
 
 def interpreted_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
