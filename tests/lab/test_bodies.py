@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from ghost.lab.arm import service
 from ghost.lab.arm.exchange import Request
 from ghost.lab.arm.resources import KINDS
 from ghost.lab.arm.service import answer
+from ghost.lab.arm.service_bodies import private_endpoint
 from ghost.lab.directory import LabDirectory
-from tests.lab.test_conformance import PLACES, SUBSCRIPTION, _still_lab
+from ghost.lab.world import World
+from tests.lab.test_conformance import PLACES, SUBSCRIPTION, _scenario, _still_lab
 
 assert service.SERVICES
 SDK = Path(
@@ -175,3 +178,13 @@ def test_every_kind_of_resource_and_every_part_is_among_the_bodies() -> None:
         assert f"{SUBSCRIPTION}/providers/{kind}".casefold() in asked
         for part in known.parts:
             assert any(kind in target and target.endswith(f"/{part}") for target in asked), part
+
+
+def test_a_private_endpoint_leads_to_its_account_however_that_is_written() -> None:
+    world = _scenario().world
+    (endpoint,) = world.private_endpoints
+    shouted = replace(world, private_endpoints=(replace(endpoint, storage_account="PRODFORENSICS01"),))
+
+    assert private_endpoint(World.from_dict(shouted.to_dict()), shouted.private_endpoints[0]) == private_endpoint(
+        world, endpoint
+    )

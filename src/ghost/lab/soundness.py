@@ -74,7 +74,7 @@ def _check_services(world: World) -> None:
             world.interface(address.interface)
     for endpoint in world.private_endpoints:
         world.interface(endpoint.interface)
-        named(world.storage_accounts, endpoint.storage_account, "storage account")
+        world.storage_account(endpoint.storage_account)
     for name in (name for zone in world.private_zones for name in zone.networks):
         world.network(name)
 

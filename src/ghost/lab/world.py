@@ -271,6 +271,9 @@ class World:
     def interface(self, name: str) -> NetworkInterface:
         return named(self.interfaces, name, "network interface")
 
+    def storage_account(self, name: str) -> StorageAccount:
+        return named(self.storage_accounts, name, "storage account")
+
     def machine(self, name: str) -> Machine:
         return named(self.machines, name, "machine")
 

@@ -255,7 +255,7 @@ def _body(world: World, capture: Capture) -> dict[str, Any]:
     own_id = _capture_id(world, capture)
     storage: dict[str, Any] = {}
     if capture["account"] is not None:
-        account = next(a for a in world.storage_accounts if a.name == capture["account"])
+        account = world.storage_account(capture["account"])
         url = f"https://{account.name}.blob.core.windows.net/{capture['container']}/{capture['blob']}"
         storage |= {"storageId": bodies.id_of(world, account), "storagePath": url}
     if capture["file"]:

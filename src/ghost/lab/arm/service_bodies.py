@@ -74,7 +74,7 @@ def load_balancer(world: World, item: LoadBalancer) -> Body:
 
 def private_endpoint(world: World, item: PrivateEndpoint) -> Body:
     nic = world.interface(item.interface)
-    account = next(known for known in world.storage_accounts if known.name == item.storage_account)
+    account = world.storage_account(item.storage_account)
     state = {"status": "Approved", "description": "Auto-Approved", "actionsRequired": "None"}
     connection = {
         "privateLinkServiceId": id_of(world, account),
