@@ -93,6 +93,20 @@ def test_an_instance_that_cannot_be_captured_on_says_so(desk: MakeDesk, view: di
     assert remedy in d.capture(f"{VMSS_ID}/virtualMachines/3")["error_detail"]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        machine(power=["PowerState/deallocated"]),
+        machine(extensions=[]),
+        ("packet-capture list", failed("ERROR: (NetworkWatcherNotEnabled) x")),
+    ],
+)
+def test_the_remedy_for_a_target_of_another_subscription_is_for_that_one(desk: MakeDesk, answer: Any) -> None:
+    other = VM_ID.replace("3f6c1c7e", "00000000")
+    d = desk(("az resource", ran({"id": other, "type": VM, "location": "eastus"})), answer)
+    assert d.capture(other)["error_detail"].endswith(f" --subscription {other.split('/')[2]}")
+
+
 def test_an_instance_whose_id_is_hidden_is_refused(desk: MakeDesk) -> None:
     d = desk(("az resource", ran({**INSTANCE, "id": "[AZURE_RESOURCE_1]"})))
     assert "only its full id tells which one" in d.capture("[AZURE_RESOURCE_1]")["error_detail"]

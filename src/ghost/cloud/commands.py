@@ -124,7 +124,7 @@ def create(task: CaptureTask) -> ShellCommand:
         words += ["--capture-limit", str(task.size_limit_bytes)]
     return ShellCommand(
         Purpose.CREATE,
-        shlex.join([*words, *_subscription(task), "-o", "json"]),
+        shlex.join([*words, *in_subscription(task), "-o", "json"]),
         f"Creating packet capture for investigation: {context(task)}. "
         f"Duration: {task.duration_limit_seconds} seconds. Capture name: {task.capture_name}.",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
@@ -144,10 +144,10 @@ def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
 
 def look_for_capture(task: CaptureTask) -> ShellCommand:
     query = "[].{name:name,provisioningState:provisioningState}"
-    words = [*_PACKET_CAPTURE, "list", "-l", task.location or "", *_subscription(task), "--query", query, "-o", "json"]
+    words = [*_PACKET_CAPTURE, "list", "-l", task.location or "", *in_subscription(task)]
     return ShellCommand(
         Purpose.LOOK_FOR_CAPTURE,
-        shlex.join(words),
+        shlex.join([*words, "--query", query, "-o", "json"]),
         f"Checking whether the failed creation left the capture {task.capture_name} behind. "
         f"Investigation: {context(task)}",
     )
@@ -166,13 +166,13 @@ def poll(task: CaptureTask) -> ShellCommand:
     words = [*_PACKET_CAPTURE, "show-status", "-l", task.location or "", "-n", task.capture_name]
     return ShellCommand(
         Purpose.POLL,
-        shlex.join([*words, *_subscription(task), "-o", "json"]),
+        shlex.join([*words, *in_subscription(task), "-o", "json"]),
         f"Checking whether the capture {task.capture_name} has stopped. Investigation: {context(task)}",
     )
 
 
 def locate_blob(task: CaptureTask) -> ShellCommand:
-    words = [*_PACKET_CAPTURE, "show", "-l", task.location or "", "-n", task.capture_name, *_subscription(task)]
+    words = [*_PACKET_CAPTURE, "show", "-l", task.location or "", "-n", task.capture_name, *in_subscription(task)]
     return ShellCommand(
         Purpose.LOCATE_BLOB,
         shlex.join([*words, "--query", "{name:name,storageLocation:storageLocation}", "-o", "json"]),
@@ -301,7 +301,7 @@ _CLEANUP_REASONS = {
 }
 
 
-def _subscription(task: CaptureTask) -> list[str]:
+def in_subscription(task: CaptureTask) -> list[str]:
     """Where the target was named by its full id, the capture is in that subscription, whichever az works in."""
     return ["--subscription", task.subscription] if task.subscription else []
 

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ghost.cloud.commands import in_subscription
 from ghost.cloud.events import Checked, Learned
 from ghost.cloud.names import (
     is_location,
@@ -66,7 +67,7 @@ def _machine(task: CaptureTask, reply: Reply) -> Checked:
             Check.MACHINE,
             False,
             f"{task.target} is {one_line(power, 40)}, and only a running machine can be captured on. Start it: "
-            f"{_machine_command(task, 'start')}",
+            f"{_start(task)}",
             learned,
         )
     unsure = "its power state is not known" if power is None else None
@@ -110,48 +111,21 @@ def _is_agent(row: Mapping[str, Any]) -> bool:
 
 def _install(task: CaptureTask, view: Mapping[str, Any]) -> str:
     kind = "NetworkWatcherAgentWindows" if str(view.get("os")).lower() == "windows" else "NetworkWatcherAgentLinux"
-    publisher = ["--name", kind, "--publisher", "Microsoft.Azure.NetworkWatcher"]
-    if task.target_type == "vmss":
-        return (
-            shlex.join(
-                [
-                    "az",
-                    "vmss",
-                    "extension",
-                    "set",
-                    "-g",
-                    task.resource_group,
-                    "--vmss-name",
-                    _scale_set(task),
-                    *publisher,
-                ]
-            )
-            + ", then upgrade the instance"
-        )
-    return shlex.join(
-        ["az", "vm", "extension", "set", "-g", task.resource_group, "--vm-name", task.target_name, *publisher]
-    )
+    agent = ["--name", kind, "--publisher", "Microsoft.Azure.NetworkWatcher", *in_subscription(task)]
+    group = ["extension", "set", "-g", task.resource_group]
+    if task.instance is not None:
+        command = shlex.join(["az", "vmss", *group, "--vmss-name", task.instance.scale_set, *agent])
+        return f"{command}, then upgrade the instance"
+    return shlex.join(["az", "vm", *group, "--vm-name", task.target_name, *agent])
 
 
-def _machine_command(task: CaptureTask, verb: str) -> str:
-    if task.target_type == "vmss":
-        words = [
-            "az",
-            "vmss",
-            verb,
-            "-g",
-            task.resource_group,
-            "-n",
-            _scale_set(task),
-            "--instance-ids",
-            task.instance.instance if task.instance else "",
-        ]
-        return shlex.join(words)
-    return shlex.join(["az", "vm", verb, "-g", task.resource_group, "-n", task.target_name])
-
-
-def _scale_set(task: CaptureTask) -> str:
-    return task.instance.scale_set if task.instance else ""
+def _start(task: CaptureTask) -> str:
+    words = ["start", "-g", task.resource_group, "-n"]
+    if task.instance is not None:
+        words = ["vmss", *words, task.instance.scale_set, "--instance-ids", task.instance.instance]
+    else:
+        words = ["vm", *words, task.target_name]
+    return shlex.join(["az", *words, *in_subscription(task)])
 
 
 def _primary_interface(rows: object) -> str | None:
@@ -165,11 +139,13 @@ def _primary_interface(rows: object) -> str | None:
 
 def _captures(task: CaptureTask, reply: Reply) -> Checked:
     if lists_no_watcher(reply):
+        enable = ["az", "network", "watcher", "configure", "-g", "NetworkWatcherRG", "-l", task.location or ""]
+        enable += ["--enabled", "true"]
         return Checked(
             Check.CAPTURES,
             False,
-            f"NetworkWatcherNotEnabled: no network watcher is enabled in region {task.location}. Enable it: az network "
-            f"watcher configure -g NetworkWatcherRG -l {task.location} --enabled true",
+            f"NetworkWatcherNotEnabled: no network watcher is enabled in region {task.location}. Enable it: "
+            + shlex.join([*enable, *in_subscription(task)]),
         )
     names = capture_names(reply)
     if names is None:
