@@ -28,15 +28,15 @@ _kept_alive: list[object] = []
 """Engines own the code they have loaded."""
 
 
-def save(path: Path, kernels: Mapping[Function, Any]) -> bool:
-    """Write the compiled code of these kernels, given numba's dispatchers; False where that cannot be done.
+def save(path: Path, kernels: Mapping[Function, Any]) -> None:
+    """Write the compiled code of these kernels, given numba's dispatchers; nothing where numba does not give it out.
 
     Raises OSError where the file cannot be written.
     """
     try:
         machine_code, symbols = _linked({name_of(function): (function, k) for function, k in kernels.items()})
     except _NOT_KEPT:
-        return False
+        return
     head = {"processor": _processor(), "symbols": symbols}
     content = json.dumps(head).encode() + b"\n" + machine_code
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
@@ -45,7 +45,6 @@ def save(path: Path, kernels: Mapping[Function, Any]) -> bool:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-    return True
 
 
 def sound(path: Path, functions: Sequence[Function]) -> bool:
