@@ -88,7 +88,7 @@ class ChainedLog:
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
     """The records in `path`, oldest first. Raises `ChainError` at the first line that is no JSON object."""
     for number, line in enumerate(read_lines(path), 1):
-        record = _parse(line)
+        record = parse_record(line)
         if record is None:
             raise ChainError(f"{path} line {number} is no JSON object: the file was changed or cut")
         yield record
@@ -99,7 +99,7 @@ def read_valid_records(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
     records: list[dict[str, Any]] = []
     broken: list[int] = []
     for number, line in enumerate(read_lines(path), 1):
-        record = _parse(line)
+        record = parse_record(line)
         if record is None:
             broken.append(number)
         else:
@@ -136,7 +136,7 @@ def verify(path: Path, expected: Head | None) -> Verification:
     count, previous, at_expected = 0, GENESIS, GENESIS
     for line in read_lines(path):
         count += 1
-        record = _parse(line)
+        record = parse_record(line)
         if record is None:
             errors.append(f"line {count} is no JSON object")
         elif record.get("prev") != previous:
@@ -169,7 +169,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
         raise RecordError(f"cannot read {path} ({error.strerror or error}): check the permissions") from error
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def parse_record(line: bytes) -> dict[str, Any] | None:
+    """The record on a line; None where it is no JSON object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
