@@ -49,6 +49,10 @@ def capture_names(reply: Reply) -> list[str] | None:
     return [row["name"] for row in listed if isinstance(row.get("name"), str)]
 
 
+def why_not_listed(reply: Reply) -> str:
+    return "the list was cut" if reply.succeeded else reply.detail
+
+
 def lists_no_watcher(reply: Reply) -> bool:
     return not reply.succeeded and _NO_WATCHER.search(reply.stderr) is not None
 
@@ -149,7 +153,7 @@ def _captures(task: CaptureTask, reply: Reply) -> Checked:
         )
     names = capture_names(reply)
     if names is None:
-        return Checked(Check.CAPTURES, None, "the list was cut" if reply.succeeded else reply.detail)
+        return Checked(Check.CAPTURES, None, why_not_listed(reply))
     if task.capture_name.lower() in map(str.lower, names):
         return Checked(
             Check.CAPTURES,
@@ -234,7 +238,7 @@ def _remedy(task: CaptureTask, reply: Reply) -> str:
 def _routes(task: CaptureTask, reply: Reply) -> Checked:
     rows = _list(reply)
     if rows is None:
-        return Checked(Check.ROUTES, None, "the list was cut" if reply.succeeded else reply.detail)
+        return Checked(Check.ROUTES, None, why_not_listed(reply))
     way = by_routes(routes_from_effective_table([_row(row) for row in rows]))
     remedy = "Let storage go out: a user route for the service tag Storage to Internet, or a service endpoint"
     return _by_way(Check.ROUTES, task, way, remedy)
@@ -243,7 +247,7 @@ def _routes(task: CaptureTask, reply: Reply) -> Checked:
 def _gates(task: CaptureTask, reply: Reply) -> Checked:
     rows = _list(reply)
     if rows is None:
-        return Checked(Check.GATES, None, "the list was cut" if reply.succeeded else reply.detail)
+        return Checked(Check.GATES, None, why_not_listed(reply))
     groups = [
         {**row, "effectiveSecurityRules": [_row(rule) for rule in row.get("effectiveSecurityRules") or []]}
         for row in rows

@@ -14,7 +14,7 @@ from typing import Any
 
 from ghost.cloud import commands
 from ghost.cloud.commands import ShellCommand
-from ghost.cloud.judgements import capture_names
+from ghost.cloud.judgements import capture_names, why_not_listed
 from ghost.cloud.names import is_capture_name, is_location
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStatus, State
@@ -126,7 +126,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
         reply = execute(commands.list_captures_of_prefix(location, prefix))
         names = capture_names(reply)
         if names is None:
-            warnings.append(f"region {location} was not searched for captures left behind: {reply.detail}")
+            warnings.append(f"region {location} was not searched for captures left behind: {why_not_listed(reply)}")
             continue
         captures += [(location, name) for name in names if name.startswith(f"{prefix}_")]
     return AzureScan(tuple(captures), tuple(warnings))
