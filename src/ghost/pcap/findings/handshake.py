@@ -146,11 +146,13 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
     failed = np.flatnonzero(_at_times(seen, threats) | _late(seen))
-    never_answered = _never_answered(seen)
+    if not len(failed):
+        return
+    never_answered, waiting = _never_answered(seen), unanswered(seen)
+    good = seen.served & (c.syn_retransmissions == 0)
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():
             continue
-        good = seen.served & (c.syn_retransmissions == 0)
         served = np.flatnonzero(good & (c.hosts[:, CLIENT] == client) & (seen.service == service))
         out_of_ports = exhausted(seen, client, served, rows) if len(served) else None
         if out_of_ports is not None:
@@ -163,7 +165,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost
         if (often or never_answered[rows].any()) and share >= threshold("syn_unanswered.at_times_pct"):
             others = f"The same port answered {count(len(served), 'other connection')} of this client at once"
-            hung = int(unanswered(seen)[seen.service == service].sum())
+            hung = int(waiting[seen.service == service].sum())
             if hung >= threshold("slow_application.min_answers"):
                 why = f"{others}, but {count(hung, 'request')} there had no answer: the program no longer accepts."
                 advice, blame, confidence = "syn_unanswered_queue", "server_application", "medium"
