@@ -8,6 +8,7 @@ from ghost.records.chain import (
     ChainedLog,
     Head,
     Verification,
+    parse_record,
     read_lines,
     read_records,
     read_valid_records,
@@ -15,7 +16,7 @@ from ghost.records.chain import (
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
 from ghost.records.ids import new_session_id, valid_session_id
-from ghost.records.lock import is_locked, workspace_lock
+from ghost.records.lock import is_held, is_locked, workspace_lock
 
 __all__ = [
     "ChainedLog",
@@ -24,9 +25,11 @@ __all__ = [
     "SystemClock",
     "Verification",
     "elapsed",
+    "is_held",
     "is_locked",
     "isoformat",
     "new_session_id",
+    "parse_record",
     "private_dir",
     "read_json",
     "read_lines",

@@ -11,6 +11,8 @@ from pathlib import Path
 from ghost.errors import WorkspaceError
 from ghost.records.atomic import private_dir
 
+LOCK = "ghost_session.lock"
+
 
 @contextmanager
 def workspace_lock(workspace: Path) -> Iterator[None]:
@@ -19,7 +21,7 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
     Raises `WorkspaceError` at once when another process holds it, naming that process.
     """
     private_dir(workspace)
-    path = workspace / "ghost_session.lock"
+    path = workspace / LOCK
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -45,8 +47,13 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
 
 def is_locked(workspace: Path) -> bool:
     """Whether a process works in this workspace now."""
+    return is_held(workspace / LOCK)
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a process holds a lock on this file now; a file that is not there is held by nobody."""
     try:
-        descriptor = os.open(workspace / "ghost_session.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

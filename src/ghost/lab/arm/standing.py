@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from ghost.records import is_held
 
 LOCK, STATE, SETTINGS = "emulator.lock", "running.json", "azure"
 UNSET_BESIDE_A_LAB = (
@@ -39,14 +39,4 @@ class RunningEmulator:
 
 def is_up(directory: Path) -> bool:
     """Whether a process keeps the emulator of this directory up now."""
-    try:
-        descriptor = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(directory / LOCK)
