@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ghost.shell import redact
 from ghost.shell.redact import plain
 from ghost.shell.secret_names import secret_kind
-from ghost.shell.secret_values import is_open, looks_random
+from ghost.shell.secret_values import POLICY, is_open, looks_random
 from ghost.shell.secrets_by_shape import SHAPES
 from ghost.shell.truncate import _CUT_LINE_NOTE as CUT_NOTE
 from ghost.shell.truncate import ELISION, truncate_text
@@ -157,6 +157,21 @@ def test_names_are_compared_by_their_end_whatever_joins_their_words() -> None:
     assert secret_kind("sessionId") == ("api_key", False)
     assert secret_kind("publicKey") is None
     assert secret_kind("passwordExpiry") is None
+
+
+CERTAIN = [name for names in POLICY["names"]["certain"].values() for name in names]
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_every_name_of_the_table_is_found_by_letters_of_it(name: str) -> None:
+    """Names stand in the table without blanks and marks; in a text they are looked for with those of their letters."""
+    spellings = [name.replace(re.sub("[ _.-]", "", core), core) for core in POLICY["names"]["cores"]]
+    assert any("Kx7qW2zB9mPq" not in redact(f"{spelling}: Kx7qW2zB9mPq")[0] for spelling in {name, *spellings})
+
+
+def test_no_name_stands_twice_and_no_ordinary_word_in_a_spelling_that_is_never_compared() -> None:
+    assert sorted(CERTAIN) == sorted(set(CERTAIN))
+    assert [word for word in POLICY["statement"]["ordinary"] if word != word.lower().rstrip(".,;:")] == []
 
 
 def test_random_is_told_from_chosen() -> None:

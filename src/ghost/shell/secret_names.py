@@ -163,7 +163,7 @@ def secret_kind(name: str) -> tuple[str, bool] | None:
 def _normal(name: str) -> str:
     normal = re.sub(r"[ _.-]", "", name).lower()
     shorter = normal.rstrip("0123456789")
-    if shorter.endswith(_SUFFIXES) and not shorter.endswith(("connectionstring", "communitystring", "keystring")):
+    if shorter.endswith(_SUFFIXES) and not shorter.endswith(_ALL_NAMES):
         for suffix in _SUFFIXES:
             cut = shorter.removesuffix(suffix)
             if cut != shorter and cut.endswith(_ALL_NAMES):
