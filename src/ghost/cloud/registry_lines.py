@@ -8,17 +8,15 @@ someone wants the task. Any other line, the last one always, is read at once.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from ghost.cloud.task import CaptureTask, State
-from ghost.records import read_lines
+from ghost.records import parse_record, read_lines
 
 _WRITTEN = re.compile(
     rb'\{"task_id": "([A-Za-z0-9_.-]{1,80})", "session_id": "([A-Za-z0-9_.-]*)", .*?, "state": "([A-Z_]+)", '
@@ -79,7 +77,7 @@ def _record(
         task_id, session_id, state, revision = (group.decode() for group in written.groups()[:4])
         yield UnreadTask(task_id, session_id, state, int(revision), line)
         return
-    record = _object(line)
+    record = parse_record(line)
     if record is None:
         reading.broken.append(number)
         return
@@ -87,11 +85,3 @@ def _record(
         yield CaptureTask.model_validate(record)
     except ValidationError:
         reading.unusable += 1
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
