@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ghost.shell.secret_values import POLICY
+from ghost.shell.secret_values import POLICY, any_of
 
 _CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
 _LIKELY = {category: tuple(names) for category, names in POLICY["names"]["likely"].items()}
@@ -22,7 +22,7 @@ _ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.valu
 
 _CORE = re.compile(
     r"\[redacted[a-z_]{0,24}\]|"  # passed over whole
-    + "|".join(map(re.escape, sorted(POLICY["names"]["cores"], key=len, reverse=True)))
+    + any_of(POLICY["names"]["cores"])
 )
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48

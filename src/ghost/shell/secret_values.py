@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,16 @@ Counts = Counter[str]
 POLICY: dict[str, Any] = tomllib.loads(
     (Path(__file__).parent / "policy" / "redaction.toml").read_text(encoding="utf-8")
 )
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of literal words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
 _OPEN = frozenset(POLICY["values"]["open"])
 _COUNTED = re.compile(
-    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{'|'.join(POLICY['values']['counted'])})(?![\w-])){{1,8}}\.?"
+    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{any_of(POLICY['values']['counted'])})(?![\w-])){{1,8}}\.?"
 )
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

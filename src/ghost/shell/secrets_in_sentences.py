@@ -24,7 +24,7 @@ _TELLS = re.compile(
     re.IGNORECASE,
 )
 _OF_A_THING = re.compile(
-    r"\b(?:user|role|host|database|account|for|named|called|from|at|on|by|in|of|file|group|named)$", re.IGNORECASE
+    r"\b(?:user|role|host|database|account|for|named|called|from|at|on|by|in|of|file|group)$", re.IGNORECASE
 )
 _AS_NAME = re.compile(
     r"(?<![^\s\"'`(\[])(?P<secret>[^\s\"'`()\[\]]{5,200})[\"'`)\]]?[ ](?:as|is|was|for)[ ]"

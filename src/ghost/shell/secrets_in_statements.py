@@ -8,9 +8,8 @@ written (`7`, `md5`, `encrypted`, `ascii-text`), and one is the secret. The voca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
-from ghost.shell.secret_values import POLICY, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import POLICY, any_of, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
@@ -23,19 +22,15 @@ _INDENTED = ("key", "pass")  # `key X` below what it is the key of
 _QUALIFIERS = 6  # at most so many words between a name and its operand
 
 
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-
-
 _HEADS = frozenset(_VOCABULARY["heads"])
 _HEAD = re.compile(r"(?<![\w.-])[\w-]++")
 _PROSE = frozenset(_VOCABULARY["prose"])
 _SPOKEN = re.compile(r"(?<![\w.'-])[\w'-]++")
 _QUALIFIER = re.compile(
     rf"[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
-    rf"|(?P<form>{_any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
-    rf"|(?:{_any_of(_VOCABULARY['qualifiers'])})"
-    rf"|(?:{_any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?)(?=[ \t])",
+    rf"|(?P<form>{any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
+    rf"|(?:{any_of(_VOCABULARY['qualifiers'])})"
+    rf"|(?:{any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?)(?=[ \t])",
     re.IGNORECASE,
 )
 _OPERAND = re.compile(

@@ -7,17 +7,11 @@ this module makes patterns of it. Every pattern looks no further than a bounded 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ghost.shell.secret_names import Name
-from ghost.shell.secret_values import POLICY, REFERENCE
+from ghost.shell.secret_values import POLICY, REFERENCE, any_of
 
 _PLACES: dict[str, list[str]] = POLICY["places"]
-
-
-def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first."""
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
 _BLANK = r"[ \t]{0,40}"
