@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -209,6 +210,26 @@ def test_settled_tasks_are_not_read_until_they_are_asked_for(tmp_path: Path) -> 
     assert task is not None
     assert (task.state, task.target, task.revision) == (State.DONE, "vm-2", 2)
     assert registry.holds("GHOST_3")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"cleanup_status": CleanupStatus.PARTIAL},
+        {"cleanup_plan": (CleanupStep(command="rm /captures/x.cap"),)},
+    ],
+)
+@pytest.mark.parametrize("followed", [True, False], ids=["read later", "read at once"])
+def test_a_task_that_is_done_and_kept_something_is_not_settled(
+    tmp_path: Path, kept: dict[str, Any], followed: bool
+) -> None:
+    """As tools write it whose partial cleanups end in DONE."""
+    registry, _ = open_registry(tmp_path)
+    registry.save(a_task(state=State.DONE).having(outcome=Outcome.COMPLETED, **kept))
+    if followed:
+        registry.save(a_task("ghost_b", State.DONE))
+    again, _ = open_registry(tmp_path, "s2")
+    assert [task.task_id for task in again.unsettled()] == ["ghost_a"]
 
 
 def test_what_is_read_later_is_what_would_have_been_read_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ghost.cloud.registry_lines import Reading, UnreadTask, read_tasks
-from ghost.cloud.task import CaptureTask, State
+from ghost.cloud.task import CaptureTask
 from ghost.errors import RecordError, UsageError
 from ghost.records import ChainedLog, Head, valid_session_id
 
@@ -54,14 +54,8 @@ class TaskRegistry:
         return self._those(list(self._tasks))
 
     def unsettled(self) -> list[CaptureTask]:
-        """All but those that are DONE: what may still hold a resource."""
-        return self._those(
-            [
-                task_id
-                for task_id, known in self._tasks.items()
-                if not (known.settled if isinstance(known, UnreadTask) else known.state is State.DONE)
-            ]
-        )
+        """All but those that are DONE and kept nothing: what may still hold a resource."""
+        return self._those([task_id for task_id, known in self._tasks.items() if not known.settled])
 
     def of_session(self, session_id: str) -> list[CaptureTask]:
         return self._those([task_id for task_id, known in self._tasks.items() if known.session_id == session_id])

@@ -23,6 +23,8 @@ _WRITTEN = re.compile(
     rb'.*, "revision": ([0-9]{1,9}), "prev": "([0-9a-f]{64})"\}'
 )
 
+_KEPT = (b'"cleanup_status": "partial"', b'"executed": false')
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadTask:
@@ -43,7 +45,8 @@ class UnreadTask:
 
     @property
     def settled(self) -> bool:
-        return self.state == State.DONE
+        """As `CaptureTask.settled`. Within a JSON text the quotes would be escaped."""
+        return self.state == State.DONE and not any(mark in self.line for mark in _KEPT)
 
 
 @dataclass

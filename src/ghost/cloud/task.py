@@ -254,6 +254,11 @@ class CaptureTask(_Record):
     def remaining(self) -> tuple[CleanupStep, ...]:
         return tuple(step for step in self.cleanup_plan if not step.executed)
 
+    @property
+    def settled(self) -> bool:
+        """Nothing of it is left; another tool's record may be DONE after a cleanup that kept something."""
+        return self.state is State.DONE and self.cleanup_status is not CleanupStatus.PARTIAL and not self.remaining
+
     def stamped(self, **moments: datetime) -> CaptureTask:
         return self.having(timestamps=self.timestamps.having(**moments))
 
