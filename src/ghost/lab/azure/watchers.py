@@ -10,6 +10,7 @@ import json
 from argparse import Namespace
 from typing import Any
 
+from ghost.lab.arm.capture_life import LONGEST_SECONDS
 from ghost.lab.azure.client import ArmClient
 from ghost.lab.azure.commands import GROUP, IN_GROUP, command, split_id
 from ghost.lab.azure.errors import AzError, usage
@@ -19,7 +20,6 @@ from ghost.lab.directory import LabDirectory
 WATCHER = "Microsoft.Network/networkWatchers"
 CAPTURE = f"{WATCHER}/packetCaptures"
 VM = "Microsoft.Compute/virtualMachines"
-LONGEST_SECONDS = 18000
 BY_LOCATION = ("--location -l !", "--name -n --packet-capture-name !")
 _STORAGE_USAGE = "usage error: --storage-account NAME_OR_ID [--storage-path PATH] [--file-path PATH] | --file-path PATH"
 
