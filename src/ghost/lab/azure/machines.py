@@ -101,13 +101,12 @@ def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
     statuses = shown.pop("instanceView")["statuses"]
     macs, privates, publics, names = [], [], [], []
     for reference in shown["networkProfile"]["networkInterfaces"]:
-        nic = client.get(client.path(_place(reference["id"])[0], NIC, _place(reference["id"])[1]))["properties"]
+        nic = client.get(reference["id"])["properties"]
         macs.append(nic["macAddress"])
         for configuration in (item["properties"] for item in nic["ipConfigurations"]):
             privates.append(configuration["privateIPAddress"])
             if "publicIPAddress" in configuration:
-                group, public = _place(configuration["publicIPAddress"]["id"])
-                found = client.get(client.path(group, "Microsoft.Network/publicIPAddresses", public))["properties"]
+                found = client.get(configuration["publicIPAddress"]["id"])["properties"]
                 publics.append(found["ipAddress"])
                 names += [found["dnsSettings"]["fqdn"]] if "dnsSettings" in found else []
     power = [status["displayStatus"] for status in statuses if status["code"].startswith("PowerState/")]
