@@ -14,7 +14,7 @@ from hashlib import md5, sha256, sha512
 from pathlib import Path
 
 from ghost.lab.arm.bodies import CREATED, guid
-from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, Blob, content, settle, settled
+from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, Blob, content, place, settle, settled
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import StorageAccount, World
 from ghost.records import private_dir
@@ -74,12 +74,12 @@ class StoredBlob:
     def delete(self) -> None:
         with self.lab.changing() as state:
             settle(state, self.lab.clock.now())
-            state["blobs"] = [other for other in state.get("blobs", []) if _place(other) != self._place]
+            state["blobs"] = [other for other in state.get("blobs", []) if place(other) != self._place]
         self._path.unlink(missing_ok=True)
 
     @property
     def _place(self) -> tuple[str, str, str]:
-        return _place(self.blob)
+        return place(self.blob)
 
     @property
     def _path(self) -> Path:
@@ -102,7 +102,3 @@ def container_etag(account: StorageAccount, container: str) -> str:
 
 def container_created() -> datetime:
     return datetime.fromisoformat(CREATED)
-
-
-def _place(blob: Blob) -> tuple[str, str, str]:
-    return blob["account"], blob["container"], blob["name"]

@@ -100,6 +100,9 @@ def _upload(state: dict[str, Any], capture: Capture) -> None:
         "seconds": (ends(capture) - starts(capture)).total_seconds(),
         **{name: capture[name] for name in ("session_bytes", "packet_bytes", "filters")},
     }
-    place = (blob["account"], blob["container"], blob["name"])
-    others = [b for b in state.get("blobs", []) if (b["account"], b["container"], b["name"]) != place]
-    state["blobs"] = [*others, blob]
+    state["blobs"] = [*(other for other in state.get("blobs", []) if place(other) != place(blob)), blob]
+
+
+def place(blob: Blob) -> tuple[str, str, str]:
+    """Account, container and name: a later blob takes the place of an earlier one."""
+    return blob["account"], blob["container"], blob["name"]
