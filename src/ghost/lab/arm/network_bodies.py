@@ -5,7 +5,7 @@ https://learn.microsoft.com/rest/api/virtualnetwork/, https://learn.microsoft.co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ghost.lab.arm.bodies import Body, etag, guid, id_of, part, part_id, reference, resource
 from ghost.lab.world import (
@@ -91,14 +91,18 @@ def security_group(world: World, group: SecurityGroup) -> Body:
             "securityRules": [security_rule(world, group, rule) for rule in group.rules],
             "defaultSecurityRules": [security_rule(world, group, rule) for rule in default_rules()],
             "networkInterfaces": [reference(world, i) for i in world.interfaces if i.security_group == group.name],
-            "subnets": [
-                {"id": part_id(world, network, "subnets", item.name)}
-                for network in world.networks
-                for item in network.subnets
-                if item.security_group == group.name
-            ],
+            "subnets": _subnets(world, lambda item: item.security_group == group.name),
         },
     )
+
+
+def _subnets(world: World, wanted: Callable[[Subnet], bool]) -> list[Body]:
+    return [
+        {"id": part_id(world, network, "subnets", item.name)}
+        for network in world.networks
+        for item in network.subnets
+        if wanted(item)
+    ]
 
 
 def security_rule(world: World, group: SecurityGroup, rule: SecurityRule) -> Body:
@@ -129,12 +133,7 @@ def route_table(world: World, table: RouteTable) -> Body:
         {
             "disableBgpRoutePropagation": False,
             "routes": [route(world, table, item) for item in table.routes],
-            "subnets": [
-                {"id": part_id(world, network, "subnets", item.name)}
-                for network in world.networks
-                for item in network.subnets
-                if item.route_table == table.name
-            ],
+            "subnets": _subnets(world, lambda item: item.route_table == table.name),
         },
     )
 
