@@ -28,7 +28,7 @@ from ghost.lab.arm.emulator import emulator
 from ghost.lab.azure.commands import COMMANDS
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az as lab_az
-from ghost.lab.running import _write_programs
+from ghost.lab.running import write_programs
 from ghost.lab.services import (
     AddressRecord,
     BalancingRule,
@@ -220,7 +220,7 @@ def standing_still(tmp_path_factory: pytest.TempPathFactory, settings: Path) -> 
     here = tmp_path_factory.mktemp("conformance")
     directory = _still_lab(here / "lab")
     with emulator(directory) as up:
-        program = _write_programs(directory.path / "bin") / "az"
+        program = write_programs(directory) / "az"
         own = {"GHOST_LAB_DIR": str(directory.path)}
         yield Both(real_az.settings(settings, up.environment), own, program, here)
 
@@ -230,7 +230,7 @@ def two_labs(tmp_path: Path, settings: Path) -> Iterator[Both]:
     """The same lab twice: what a command changes in one is to be changed in the other."""
     emulated, own = _still_lab(tmp_path / "emulated"), _still_lab(tmp_path / "own-lab")
     with emulator(emulated) as up:
-        program = _write_programs(own.path / "bin") / "az"
+        program = write_programs(own) / "az"
         yield Both(real_az.settings(settings, up.environment), {"GHOST_LAB_DIR": str(own.path)}, program, tmp_path)
 
 

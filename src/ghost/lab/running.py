@@ -66,18 +66,15 @@ def _running(lab: LabDirectory) -> RunningLab:
     return as_it_runs(lab)
 
 
-def write_programs(lab: LabDirectory) -> None:
-    _write_programs(lab.path / PROGRAMS)
-
-
 def as_it_runs(lab: LabDirectory) -> RunningLab:
     """A lab whose programs were written before."""
     environment = {VARIABLE: str(lab.path)}
     return RunningLab(lab.briefing, lab.path / PROGRAMS, environment, lab.world.local.resolve, lab.clock)
 
 
-def _write_programs(directory: Path) -> Path:
+def write_programs(lab: LabDirectory) -> Path:
     """Only these programs, whatever was there before; nothing is written through a link."""
+    directory = lab.path / PROGRAMS
     private_dir(directory.parent)
     try:
         if directory.is_symlink():
