@@ -82,10 +82,9 @@ def _unknown(words: list[str], line: str) -> str:
 
 
 def _listening(_world: World, vm: Machine) -> str:
-    rows = [f"LISTEN 0      4096   {item.address}:{item.port} 0.0.0.0:*" for item in vm.listeners]
-    return "\n".join(
-        [_LISTENING, *(row for row, item in zip(rows, vm.listeners, strict=True) if item.protocol == "Tcp")]
-    )
+    open_ports = [item for item in vm.listeners if item.protocol == "Tcp"]
+    rows = [f"LISTEN 0      4096   {item.address}:{item.port} 0.0.0.0:*" for item in open_ports]
+    return "\n".join([_LISTENING, *rows])
 
 
 def _open_firewall(_world: World, _vm: Machine) -> str:
