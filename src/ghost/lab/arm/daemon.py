@@ -46,10 +46,11 @@ def _described(lab: LabDirectory, up: Emulator) -> RunningEmulator:
 def _lock(directory: Path) -> Iterator[None]:
     descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LabError(f"the lab in {directory} is up already: end it with ghost lab down") from error
         yield
-    except BlockingIOError as error:
-        raise LabError(f"the lab in {directory} is up already: end it with ghost lab down") from error
     finally:
         os.close(descriptor)
 
