@@ -12,12 +12,11 @@ from typing import Any
 from ghost.lab.arm import bodies, network_bodies, service_bodies
 from ghost.lab.arm.accounts import existing_group
 from ghost.lab.arm.blobs import account_keys
+from ghost.lab.arm.bodies import Body
 from ghost.lab.arm.exchange import ArmError, part_not_found, resource_not_found
 from ghost.lab.arm.routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
 from ghost.lab.world import Machine, ScaleSet, World
 from ghost.net import default_rules
-
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ KINDS: dict[str, Kind] = {
             "virtualmachines": Part(
                 lambda world, item: [world.machine(name) for name in item.machines],
                 bodies.instance,
-                lambda item, vm: bodies.instance_number(item, vm),
+                bodies.instance_number,
             )
         },
     ),
@@ -190,9 +189,10 @@ def parts(call: Call) -> Body:
 def one_part(call: Call) -> Body:
     kind, owner = find_resource(call)
     part = kind.parts.get(call["part"].casefold())
-    for item in part.of(call.world, owner) if part is not None else ():
-        if part is not None and part.name(owner, item).casefold() == call["part_name"].casefold():
-            return part.body(call.world, owner, item)
+    if part is not None:
+        for item in part.of(call.world, owner):
+            if part.name(owner, item).casefold() == call["part_name"].casefold():
+                return part.body(call.world, owner, item)
     raise part_not_found(f"{bodies.id_of(call.world, owner)}/{call['part']}/{call['part_name']}")
 
 
