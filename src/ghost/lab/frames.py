@@ -1,6 +1,6 @@
-"""Frames and capture files as bytes: Ethernet, ARP, IPv4, ICMP, UDP, TCP, DNS and the classic pcap container.
+"""Frames and capture files as bytes: Ethernet, ARP, IPv4, UDP, TCP, DNS and the classic pcap container.
 
-Builds only; it sends nothing and knows nothing of the world. Layouts: RFC 826 (ARP), 791 (IPv4), 792 (ICMP), 768 (UDP),
+Builds only; it sends nothing and knows nothing of the world. Layouts: RFC 826 (ARP), 791 (IPv4), 768 (UDP),
 9293 (TCP), 1035 (DNS), and https://wiki.wireshark.org/Development/LibpcapFileFormat.
 """
 
@@ -15,7 +15,7 @@ FIN, SYN, RST, PSH, ACK = 0x01, 0x02, 0x04, 0x08, 0x10
 
 ETHERTYPE_IPV4 = 0x0800
 ETHERTYPE_ARP = 0x0806
-PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP = 1, 6, 17
+PROTOCOL_TCP, PROTOCOL_UDP = 6, 17
 
 SNAPLEN = 65535
 LINKTYPE_ETHERNET = 1
@@ -68,12 +68,6 @@ def udp(source: str, destination: str, source_port: int, destination_port: int, 
     # RFC 768: a checksum that computes to zero is sent as all ones; zero means "none".
     value = _with_pseudo_header(source, destination, PROTOCOL_UDP, head + b"\0\0" + payload) or 0xFFFF
     return head + struct.pack(">H", value) + payload
-
-
-def icmp_echo(*, reply: bool, identifier: int, sequence: int, payload: bytes) -> bytes:
-    head = struct.pack(">BBHHH", 0 if reply else 8, 0, 0, identifier, sequence)
-    value = checksum(head + payload)
-    return struct.pack(">BBHHH", 0 if reply else 8, 0, value, identifier, sequence) + payload
 
 
 @dataclass(frozen=True)
