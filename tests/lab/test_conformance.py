@@ -278,6 +278,7 @@ ADVICE = {
     "network route-table route delete",
     "network route-table route update",
     "network vnet peering create",
+    "network watcher configure",
     "vm extension set",
     "vm start",
     "vmss extension set",
