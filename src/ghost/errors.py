@@ -9,7 +9,10 @@
     ├── SessionError          a session is unknown or cannot be read
     ├── CaptureError          a file is no capture, or cannot be read
     ├── LabError              a scenario is unknown or its world is not sound
-    └── BrainError            the brain cannot take its next turn
+    ├── BrainError            the brain cannot take its next turn
+    ├── ProviderError         a language model or an embedding model did not answer usably
+    ├── StoreError            long-term memory cannot be opened, read or written
+    └── ScrapeError           a plan to read pages cannot be carried out
 
 The command line prints the message as one line on standard error and exits with `exit_status`.
 """
@@ -57,6 +60,23 @@ class LabError(GhostError):
 
 
 class BrainError(GhostError):
+    pass
+
+
+class ProviderError(GhostError):
+    """`transient`: asking again may help. `retry_after_seconds`: when the provider said how long to wait."""
+
+    def __init__(self, message: str, *, transient: bool = False, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.retry_after_seconds = retry_after_seconds
+
+
+class StoreError(GhostError):
+    pass
+
+
+class ScrapeError(GhostError):
     pass
 
 

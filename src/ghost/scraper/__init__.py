@@ -1,0 +1,1 @@
+"""Reads pages that the allowlist names, as their robots.txt permits."""
