@@ -1,0 +1,62 @@
+"""A text as terms: words, and identifiers of networks (`prod-subnet`, `10.0.1.0/24`, `6379/tcp`) and their parts."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+# Lengths are bounded: a text without a blank is cut, not held as one term.
+_TERM = re.compile(r"[^\W_]{1,64}(?:[-_.:/]{1,3}[^\W_]{1,64}){0,24}")
+_SEGMENTS = re.compile(r"[:/]+")
+_PARTS = re.compile(r"[-_.:/]+")
+IPV4 = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:/\d{1,2})?")
+
+
+@cache
+def words() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    return frozenset(words()["stop"].split())
+
+
+@cache
+def same_words() -> dict[str, str]:
+    """Each word of a group to the group's first."""
+    groups = [group.split() for group in words()["same"]]
+    return {word: group[0] for group in groups for word in group}
+
+
+def terms(text: str) -> list[str]:
+    """In order, folded to lower case; `virtualNetworkPeering` is `virtual-network-peering`."""
+    return _TERM.findall(unicodedata.normalize("NFKC", _CAMEL.sub("-", text)).casefold())
+
+
+def content_terms(text: str) -> list[str]:
+    """Without words that carry no meaning of their own."""
+    stop = stop_words()
+    return [term for term in terms(text) if term not in stop]
+
+
+def inner_terms(term: str) -> list[str]:
+    """What an identifier holds: the segments of a path, the words of a name, the networks of an address."""
+    if address := IPV4.fullmatch(term):
+        octets = address.groups()
+        networks = [".".join(octets[:kept]) + "." for kept in (3, 2, 1)]
+        return [".".join(octets), *networks] if "/" in term else networks
+    inner: dict[str, None] = {}
+    for segment in _SEGMENTS.split(term):
+        inner[segment] = None
+        if IPV4.fullmatch(segment):
+            inner.update(dict.fromkeys(inner_terms(segment)))
+        else:
+            inner.update(dict.fromkeys(_PARTS.split(segment)))
+    inner.pop(term, None)
+    return list(inner)

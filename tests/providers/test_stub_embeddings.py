@@ -1,0 +1,97 @@
+"""Stub embeddings: length 1, the same everywhere, nearer for texts that say nearly the same."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ghost.providers.stub import StubEmbeddings
+from ghost.providers.stub import embeddings as stub_embeddings
+from ghost.providers.stub.terms import inner_terms, terms
+
+SYMPTOM = "web-vm cannot reach db-vm on port 6379, db-nsg denies it"
+
+# (a text, one that says nearly the same, one that does not)
+NEARER = [
+    (SYMPTOM, "db-nsg blocks redis on 6379 from web-vm", "The certificate of the gateway expired on Sunday"),
+    ("the NSG denies inbound", "a network security group rule blocked it: nsg", "packets retransmitted after a loss"),
+    ("prod-subnet", "the subnet of prod", "the network of staging"),
+    ("10.0.1.4 does not answer", "no answer from 10.0.1.9", "no answer from 172.16.3.4"),
+    ("NetworkSecurityGroup", "network security group", "route table"),
+    ("6379/tcp refused", "port 6379 resets", "port 6380 resets"),
+    ("name resolution fails on app-vm", "app-vm gets NXDOMAIN from DNS", "web-vm has a full disk"),
+    ("hub-vnet peering disconnected", "the peering of hub-vnet is down", "spoke route table lost"),
+]
+
+
+def likeness(embeddings: StubEmbeddings, one: str, other: str) -> float:
+    first, second = embeddings.embed([one, other])
+    return sum(a * b for a, b in zip(first, second, strict=True))
+
+
+@settings(max_examples=200)
+@given(text=st.text(), dim=st.sampled_from([8, 128, 384]))
+def test_any_text_gives_dim_finite_numbers_of_length_one_and_the_same_again(text, dim):
+    (vector,) = StubEmbeddings(dim).embed([text])
+    assert len(vector) == dim
+    assert math.isclose(math.hypot(*vector), 1.0, abs_tol=1e-5)
+    assert StubEmbeddings(dim).embed(["before", text, text])[1:] == [vector, vector]
+
+
+@pytest.mark.parametrize("dim", [128, 384])
+@pytest.mark.parametrize(("text", "near", "far"), NEARER)
+def test_a_text_that_says_nearly_the_same_is_nearer(text, near, far, dim):
+    embeddings = StubEmbeddings(dim)
+    assert likeness(embeddings, text, near) > likeness(embeddings, text, far) + 0.1
+
+
+def test_the_vector_of_a_text_does_not_change_between_releases():
+    """Stored vectors would be compared with new ones under the same name."""
+    (vector,) = StubEmbeddings(8).embed(["db-nsg denies 10.0.1.4 port 6379"])
+    assert vector == pytest.approx(FROZEN, abs=1e-5)
+
+
+FROZEN = [-0.385748, -0.363963, -0.629502, -0.319443, -0.271023, 0.212073, 0.315940, 0.046534]
+
+
+def test_the_name_tells_the_space():
+    assert StubEmbeddings(128).name == "stub-128"
+
+
+def test_identifiers_hold_their_parts():
+    assert terms("On prod-subnet (10.0.1.4:6379/tcp)") == ["on", "prod-subnet", "10.0.1.4:6379/tcp"]
+    assert inner_terms("10.0.1.4:6379/tcp") == ["10.0.1.4", "10.0.1.", "10.0.", "10.", "6379", "tcp"]
+    assert inner_terms("10.0.1.0/24") == ["10.0.1.0", "10.0.1.", "10.0.", "10."]
+    assert inner_terms("6379") == []
+    assert terms("networkSecurityGroups/db-nsg") == ["network-security-groups/db-nsg"]
+
+
+def test_texts_without_a_word_differ_where_they_differ():
+    embeddings = StubEmbeddings(128)
+    assert likeness(embeddings, "!!!", "!!!") == pytest.approx(1.0, abs=1e-5)
+    assert likeness(embeddings, "!!!", "???") < 0.9
+
+
+def test_nothing_to_embed_gives_nothing():
+    assert StubEmbeddings(128).embed([]) == []
+
+
+def test_what_is_kept_of_words_is_bounded(monkeypatch):
+    monkeypatch.setattr(stub_embeddings, "CACHE_BYTES", 100 * (4 * 128 + 200))
+    embeddings = StubEmbeddings(128)
+    first = embeddings.embed(["word0 word1"])
+    embeddings.embed([f"word{n}" for n in range(1000)])
+    assert len(embeddings._words) == 100
+    assert embeddings.embed(["word0 word1"]) == first
+
+
+def test_threads_get_the_vectors_that_one_thread_gets():
+    texts = [f"vm-{n} cannot reach 10.0.{n % 7}.{n}" for n in range(400)]
+    alone = StubEmbeddings(128).embed(texts)
+    shared = StubEmbeddings(128)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda text: shared.embed([text])[0], texts)) == alone
