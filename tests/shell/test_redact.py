@@ -20,7 +20,7 @@ from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import POLICY, is_open, looks_random
 from ghost.shell.secrets_by_shape import SHAPES
 from ghost.shell.truncate import _CUT_LINE_NOTE as CUT_NOTE
-from ghost.shell.truncate import ELISION, truncate_text
+from ghost.shell.truncate import ELISION, MAX_LINES, truncate_text
 from ghost.shell.truncate import _cut as truncate_string
 from ghost.shell.truncate import _cut_line as cut_line
 
@@ -255,18 +255,21 @@ def test_of_a_secret_that_truncation_cuts_nothing_is_left_wherever_the_cut_is(ro
 
 
 ONE_OF_EACH_SHAPE = list({row["shape"]: row for row in SECRETS}.values())
+# Lines that name what might be a secret stand where some are shown beside it; those between are left out anyway.
+MORE_THAN_IS_SHOWN = "\n".join(
+    f"14:32:00.{n:06} {'session' if n < 30 or n >= MAX_LINES else 'flow'} {n}" for n in range(MAX_LINES + 30)
+)
 
 
 @pytest.mark.parametrize("row", ONE_OF_EACH_SHAPE, ids=names(ONE_OF_EACH_SHAPE))
 def test_nothing_of_a_secret_is_left_by_redacting_truncating_and_redacting_again(row: dict[str, Any]) -> None:
     text, secret = plain(row["text"]), plain(row["secret"])
-    filler = "\n".join(f"14:32:00.{n:06} session {n}" for n in range(190))
-    others = text.replace(secret, "") + filler
+    others = text.replace(secret, "") + MORE_THAN_IS_SHOWN
     for lines_before in (0, 17, 19):
-        before = "\n".join(filler.splitlines()[:lines_before]) + "\n" * (lines_before > 0)
+        before = "\n".join(MORE_THAN_IS_SHOWN.splitlines()[:lines_before]) + "\n" * (lines_before > 0)
         for whole in (
-            before + text + "\n" + filler + filler,
-            filler + filler + "\n" + text + "\n" + before.rstrip("\n"),
+            before + text + "\n" + MORE_THAN_IS_SHOWN,
+            MORE_THAN_IS_SHOWN + "\n" + text + "\n" + before.rstrip("\n"),
         ):
             shown = redact(truncate_text(redact(whole)[0])[0])[0]
             assert not is_left(secret, shown, others)
