@@ -42,11 +42,12 @@ def test_any_text_gives_dim_finite_numbers_of_length_one_and_the_same_again(text
     assert StubEmbeddings(dim).embed(["before", text, text])[1:] == [vector, vector]
 
 
-@pytest.mark.parametrize("dim", [128, 384])
+# Features that fall together by chance move a likeness by about 1 / sqrt(dim): little is promised in a small space.
+@pytest.mark.parametrize(("dim", "by"), [(128, 0.05), (384, 0.1)])
 @pytest.mark.parametrize(("text", "near", "far"), NEARER)
-def test_a_text_that_says_nearly_the_same_is_nearer(text, near, far, dim):
+def test_a_text_that_says_nearly_the_same_is_nearer(text, near, far, dim, by):
     embeddings = StubEmbeddings(dim)
-    assert likeness(embeddings, text, near) > likeness(embeddings, text, far) + 0.1
+    assert likeness(embeddings, text, near) > likeness(embeddings, text, far) + by
 
 
 def test_the_vector_of_a_text_does_not_change_between_releases():
@@ -55,7 +56,7 @@ def test_the_vector_of_a_text_does_not_change_between_releases():
     assert vector == pytest.approx(FROZEN, abs=1e-5)
 
 
-FROZEN = [-0.385748, -0.363963, -0.629502, -0.319443, -0.271023, 0.212073, 0.315940, 0.046534]
+FROZEN = [-0.631565, 0.032938, -0.232283, -0.007402, -0.587969, -0.281429, 0.150357, -0.313869]
 
 
 def test_the_name_tells_the_space():
@@ -74,6 +75,13 @@ def test_texts_without_a_word_differ_where_they_differ():
     embeddings = StubEmbeddings(128)
     assert likeness(embeddings, "!!!", "!!!") == pytest.approx(1.0, abs=1e-5)
     assert likeness(embeddings, "!!!", "???") < 0.9
+
+
+@pytest.mark.parametrize("dim", [8, 9, 128])
+def test_no_text_without_a_word_cancels_itself_out(dim):
+    """In a small space two places of one feature fell together with opposite signs, and the vector was not a number."""
+    for vector in StubEmbeddings(dim).embed([chr(code) * 3 for code in range(0x2190, 0x2400)]):
+        assert math.isclose(math.hypot(*vector), 1.0, abs_tol=1e-5)
 
 
 def test_nothing_to_embed_gives_nothing():

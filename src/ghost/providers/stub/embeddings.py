@@ -71,14 +71,16 @@ class StubEmbeddings:
 
 
 def hashed(features: list[tuple[str, str, float]], dim: int) -> Vector:
-    """The sum of features (kind, text, weight), each in `PLACES` places of a vector of `dim`."""
+    """The sum of features (kind, text, weight), each in `PLACES` places of a vector of `dim`, one in each quarter: no
+    feature meets itself."""
     vector = np.zeros(dim, dtype=np.float32)
     for kind, text, weight in features:
         digest = sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()
         share = weight / sqrt(PLACES)
         for place in range(PLACES):
             word = int.from_bytes(digest[8 * place : 8 * place + 8], "little")
-            vector[(word >> 1) % dim] += share if word & 1 else -share
+            begin, end = place * dim // PLACES, (place + 1) * dim // PLACES
+            vector[begin + (word >> 1) % (end - begin)] += share if word & 1 else -share
     return vector
 
 
