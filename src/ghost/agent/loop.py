@@ -12,7 +12,7 @@ from ghost.agent.resume import reissue
 from ghost.agent.session import Session, save_session
 from ghost.agent.tools import Orchestrator, Tools
 from ghost.agent.turns import TurnLog
-from ghost.brain import Brain, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.brain import Brain, MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.records import Clock, Head, isoformat
 
 NO_ONE_CAN_ANSWER: Final = "No one can answer questions now. Conclude with what the records show."
@@ -81,8 +81,13 @@ class Investigation:
         finally:
             self.save()
 
-    def begin(self, symptom: str) -> None:
+    def begin(self, symptom: str, hints: str = "") -> None:
+        """`hints`: what memory says of earlier investigations. The brain reads it; no statement can rest on it."""
         self._hear(UserMessage(symptom))
+        if hints:
+            note = MemoryNote(hints)
+            self.turns.memory(note)
+            self.conversation.append(note)
         self.save()
 
     def resume(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ghost.brain import Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
+from ghost.brain import MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
 from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell import redact
 
@@ -42,6 +42,9 @@ class TurnLog:
 
     def resume(self, note: ResumeNote) -> None:
         self._log.append({"kind": "resume", "text": note.text})
+
+    def memory(self, note: MemoryNote) -> None:
+        self._log.append({"kind": "memory", "text": without_secrets(note.text)})
 
     def turn(self, number: int, turn: Turn) -> None:
         calls = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in turn.tool_calls]
@@ -109,13 +112,15 @@ def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[
 
 def _messages(
     records: list[dict[str, Any]], audit: Mapping[str, dict[str, Any]]
-) -> Iterator[UserMessage | ResumeNote | Turn | ToolResult]:
+) -> Iterator[UserMessage | ResumeNote | MemoryNote | Turn | ToolResult]:
     for record in records:
         match record.get("kind"):
             case "user":
                 yield UserMessage(str(record.get("text", "")))
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
+            case "memory":
+                yield MemoryNote(str(record.get("text", "")))
             case "turn":
                 calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
                 yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})))

@@ -5,6 +5,7 @@
 
 from ghost.brain.conversation import (
     Brain,
+    MemoryNote,
     Message,
     ResumeNote,
     ToolCall,
@@ -19,6 +20,7 @@ from ghost.brain.scripted import ScriptedBrain
 
 __all__ = [
     "Brain",
+    "MemoryNote",
     "Message",
     "OfflineBrain",
     "ResumeNote",

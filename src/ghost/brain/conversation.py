@@ -26,6 +26,13 @@ class ResumeNote:
 
 
 @dataclass(frozen=True)
+class MemoryNote:
+    """What earlier investigations came to, as hints: where to look first, and nothing that can be cited."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class ToolCall:
     """`id` is unique in the conversation (`t3.1`: third turn, first call)."""
 
@@ -63,7 +70,7 @@ class ToolResults:
     results: tuple[ToolResult, ...]
 
 
-Message = UserMessage | ResumeNote | Turn | ToolResults
+Message = UserMessage | ResumeNote | MemoryNote | Turn | ToolResults
 
 
 class Brain(Protocol):
