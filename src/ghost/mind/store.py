@@ -37,7 +37,8 @@ class Changes:
     tasks: Sequence[Task] = ()
     queries: Sequence[Query] = ()
     preferences: Mapping[str, Any] = field(default_factory=dict)
-    """JSON values by name: whether a person is there, the self-model, when memory was last consolidated."""
+    """JSON values by name: whether a person is there, the self-model, when memory was last consolidated, and each
+    stimulus that waits. None takes a name away: its row too, for such names come and go by the thousand."""
     forgotten: Sequence[str] = ()
     """Ids of memories that go: content, keywords and vector, from the file as well as from search."""
     dropped_thoughts: Sequence[str] = ()
@@ -76,6 +77,13 @@ class MemoryStore(Protocol):
 
     def set_embeddings(self, vectors: Mapping[str, Sequence[float]]) -> None:
         """Embeddings of this store's space; ids that are gone are passed over."""
+        ...
+
+    def new_ids(self, kind: str, at: float, count: int = 1) -> list[str]:
+        """`kind:<ms>` of the epoch seconds `at`, with `_2`, `_3`, ... where it was given out or is held already.
+
+        No other caller, of any process, gets the same ones.
+        """
         ...
 
     # --- the rest of the mind ---
