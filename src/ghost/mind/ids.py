@@ -1,0 +1,69 @@
+"""Names of what the mind holds: `thought:<ms>`, and `thought:<ms>_2`, `_3`, ... where that millisecond is taken.
+
+A store gives them out (`MemoryStore.new_ids`), so that no two callers of any process get the same one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ghost.errors import StoreError
+
+_KIND = re.compile(r"[a-z]{1,16}")
+_WORDS = 64
+"""Bytes of one line of the register: `kind ms number`, padded."""
+
+
+def id_at(kind: str, at: float, number: int = 1) -> str:
+    """The `number`-th id of its millisecond. `at`: epoch seconds."""
+    if _KIND.fullmatch(kind) is None:
+        raise StoreError(f"{kind!r} cannot begin an id: use up to 16 small letters")
+    base = f"{kind}:{int(at * 1000)}"
+    return base if number == 1 else f"{base}_{number}"
+
+
+class IdRegister:
+    """Which ids were given out last, in a file that every process of this machine locks while it takes one.
+
+    The kernel drops the lock with the process, and keeps what was written when the process is killed. A crash of the
+    machine may lose the file's last lines; the clock has moved on by then, and `taken` is asked about each id too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def take(self, kind: str, at: float, count: int, taken: Callable[[str], bool]) -> list[str]:
+        """`count` ids of the millisecond of `at`. Raises `StoreError` where the file cannot be written."""
+        first = id_at(kind, at)
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                return self._take(descriptor, first, kind, at, count, taken)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot write {self._path} ({error.strerror}): check disk and permissions") from error
+
+    def _take(
+        self, descriptor: int, first: str, kind: str, at: float, count: int, taken: Callable[[str], bool]
+    ) -> list[str]:
+        lines = [line.split() for line in os.pread(descriptor, 64 * _WORDS, 0).decode("ascii", "replace").splitlines()]
+        last = {line[0]: (line[1], int(line[2])) for line in lines if len(line) == 3 and line[2].isdigit()}
+        moment = first.partition(":")[2]
+        before = last.get(kind)
+        number = before[1] if before and before[0] == moment else 0
+        ids: list[str] = []
+        while len(ids) < count:
+            number += 1
+            candidate = id_at(kind, at, number)
+            if not taken(candidate):
+                ids.append(candidate)
+        last[kind] = (moment, number)
+        text = "".join(f"{name} {ms} {n}".ljust(_WORDS - 1) + "\n" for name, (ms, n) in last.items())
+        os.pwrite(descriptor, text.encode("ascii"), 0)
+        return ids

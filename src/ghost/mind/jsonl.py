@@ -1,0 +1,95 @@
+"""Memories as lines of JSON: what `ghost export` writes and `ghost import` reads, for every store.
+
+One memory a line, its keys in the order of `Memory`. Embeddings are float32 and are written with the fewest digits that
+give the same float32 again, so that an export of an import equals the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from ghost.errors import RecordError, StoreError
+from ghost.mind.model import Memory
+from ghost.records import private_dir
+
+
+def line_of(memory: Memory) -> str:
+    """Without the newline. Raises `StoreError` where a value has no form in JSON (`nan`, an object)."""
+    fields: dict[str, Any] = memory.model_dump(mode="python")
+    fields["type"] = memory.type.value
+    fields["embedding"] = None
+    try:
+        text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the memory {memory.id} cannot be written as JSON ({error})") from error
+    numbers = ", ".join(map(_shortest, np.asarray(memory.embedding, dtype=np.float32)))
+    return text.replace('"embedding": null', f'"embedding": [{numbers}]', 1)
+
+
+def _shortest(value: np.float32) -> str:
+    return np.format_float_scientific(value, trim="-") if value != 0 else ("-0.0" if np.signbit(value) else "0.0")
+
+
+def memory_of(line: str) -> Memory:
+    """Raises `ValueError` where the line is no memory."""
+    fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise ValueError("it is no JSON object")
+    fields["embedding"] = tuple(fields.get("embedding", ()))
+    fields["tags"] = tuple(fields.get("tags", ()))
+    return Memory.model_validate(fields)
+
+
+def write_jsonl(path: Path, memories: Iterable[Memory]) -> int:
+    """Writes them all, or leaves `path` as it was. Returns how many. Raises `StoreError`."""
+    count = 0
+    temporary = None
+    try:
+        private_dir(path.parent)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            for count, memory in enumerate(memories, start=1):  # noqa: B007
+                file.write(line_of(memory) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+        temporary = None
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except (OSError, RecordError, UnicodeEncodeError) as error:
+        raise StoreError(f"cannot export to {path} ({error}): check the disk and the permissions") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+    return count
+
+
+def read_jsonl(path: Path) -> Iterator[Memory]:
+    """Raises `StoreError` that names the line."""
+    number = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):  # noqa: B007
+                yield memory_of(line.decode("utf-8"))
+    except OSError as error:
+        raise StoreError(f"cannot import {path} ({error.strerror or error}): name a file of `ghost export`") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(f"{path}, line {number}: {_why(error)}: nothing was imported") from error
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"no memory ({'.'.join(map(str, first['loc'])) or 'fields'}: {first['msg']})"
+    return f"no memory ({error})"

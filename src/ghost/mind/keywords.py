@@ -1,0 +1,109 @@
+"""Search by words: which words of a query are asked for, and who ranks what they find.
+
+A word that thousands of memories hold says little and costs much, for BM25 reads every place where it stands. So the
+rarer words of a query rank first, within a budget of matches; the common ones only fill up what is left, over the
+newest memories that hold them.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from functools import cache
+from importlib.resources import files
+
+from ghost.mind.store import Filter
+
+_TERM = re.compile(r"\w+(?:[-./:_@]\w+)*")
+_MOST_TERMS = 24
+_MOST_LETTERS = 64
+COMMON = 3000
+"""A term in so many memories is common."""
+_BUDGET = 9000
+"""So many matches of rarer terms are ranked for one query."""
+_SAMPLE = 300
+"""So many memories that hold common terms are looked at."""
+_MATCHING = "SELECT memory.id FROM words JOIN memory ON memory.place = words.rowid WHERE words MATCH ?"
+
+
+@cache
+def stop_words() -> frozenset[str]:
+    lines = (files("ghost.mind") / "stop_words.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+def terms_of(query: str) -> list[str]:
+    """The words and identifiers (`prod-subnet`, `10.0.1.4`) of any text, small letters, each once."""
+    found = (match.group().lower()[:_MOST_LETTERS] for match in _TERM.finditer(query))
+    wanted = dict.fromkeys(term for term in found if term not in stop_words())
+    return list(wanted)[:_MOST_TERMS]
+
+
+def conditions(where: Filter) -> tuple[str, list[object]]:
+    """SQL on a table `memory` beside a table `tag`, beginning with ` AND `, and its values."""
+    sql, values = "", list[object]()
+    if where.types:
+        sql += f" AND memory.type IN ({', '.join('?' * len(where.types))})"
+        values += sorted(kind.value for kind in where.types)
+    if where.since is not None:
+        sql += " AND memory.created_at >= ?"
+        values.append(where.since)
+    if where.until is not None:
+        sql += " AND memory.created_at < ?"
+        values.append(where.until)
+    for tag in sorted(where.tags):
+        sql += " AND EXISTS (SELECT 1 FROM tag WHERE tag.tag = ? AND tag.place = memory.place)"
+        values.append(tag)
+    return sql, values
+
+
+def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
+    """Ids, best first, from the tables `memory`, `tag` and `words` of the connection."""
+    if limit <= 0:
+        return []
+    counted = sorted((_matches(connection, term), term) for term in terms_of(query))
+    rare, common, spent = list[str](), list[str](), 0
+    for count, term in counted:
+        if count == 0:
+            continue
+        if count >= COMMON or spent + count > _BUDGET:
+            common.append(term)
+        else:
+            rare.append(term)
+            spent += count
+    found = _ranked(connection, " OR ".join(map(_quoted, rare)), limit, where) if rare else []
+    if len(found) < limit and common:
+        known = set(found)
+        newest = _newest(connection, common, limit + len(known), where)
+        found += [name for name in newest if name not in known]
+    return found[:limit]
+
+
+def _quoted(term: str) -> str:
+    return f'"{term}"'
+
+
+def _matches(connection: sqlite3.Connection, term: str) -> int:
+    """How many memories hold the term; counting stops at `COMMON`."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+    (count,) = connection.execute(sql, (_quoted(term), COMMON)).fetchone()
+    return int(count)
+
+
+def _ranked(connection: sqlite3.Connection, expression: str, limit: int, where: Filter) -> list[str]:
+    sql, values = conditions(where)
+    sql = _MATCHING + sql + " ORDER BY bm25(words), memory.created_at DESC, memory.id LIMIT ?"
+    return [name for (name,) in connection.execute(sql, (expression, *values, limit))]
+
+
+def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where: Filter) -> list[str]:
+    """Those with all of the terms first, then those with the rarest of them; the newest of each first."""
+    sql, values = conditions(where)
+    sql = _MATCHING + sql + " ORDER BY words.rowid DESC LIMIT ?"
+    found: dict[str, None] = {}
+    for expression in dict.fromkeys((" AND ".join(map(_quoted, terms)), _quoted(terms[0]))):
+        rows = connection.execute(sql, (expression, *values, min(limit, _SAMPLE)))
+        found |= dict.fromkeys(name for (name,) in rows)
+        if len(found) >= limit:
+            break
+    return list(found)[:limit]

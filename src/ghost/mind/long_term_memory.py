@@ -1,0 +1,150 @@
+"""Long-term memory as the rest of the mind uses it: writing, hybrid search, forgetting, embedding anew.
+
+Search asks for words and for nearness of meaning, and fuses both lists by reciprocal rank: a memory scores the sum of
+1 / (60 + rank) over the lists that hold it (Cormack, Clarke and Buettcher, SIGIR 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ghost.mind.model import Memory, MemoryType
+from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
+from ghost.providers.base import EmbeddingsProvider
+from ghost.records import Clock
+
+RANK_CONSTANT = 60
+_DEPTH = 50
+"""So many of each list are fused, or three times what is asked for."""
+_EMBED_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Hit:
+    """`keyword_rank` and `vector_rank` count from 1 and are None where that list does not hold the memory."""
+
+    memory: Memory
+    score: float
+    keyword_rank: int | None
+    vector_rank: int | None
+    similarity: float | None
+
+
+class LongTermMemory:
+    def __init__(self, store: MemoryStore, embeddings: EmbeddingsProvider, clock: Clock) -> None:
+        self.store = store
+        self._embeddings = embeddings
+        self._clock = clock
+
+    # --- writing ---
+
+    def new_id(self, kind: str = "mem", at: float | None = None) -> str:
+        """`mem:<ms>` of the epoch seconds `at`, or of now, with a suffix where that one is taken."""
+        return self.store.new_ids(kind, self._clock.now().timestamp() if at is None else at)[0]
+
+    def prepare(self, memory: Memory) -> Memory:
+        """The memory with its embedding, not yet written; as it is where it has one of this space."""
+        return self.prepare_all([memory])[0]
+
+    def prepare_all(self, memories: Sequence[Memory]) -> list[Memory]:
+        """The same for several, with one call of the provider. Raises `ProviderError`."""
+        name = self._embeddings.name
+        bare = [memory for memory in memories if not memory.embedding or memory.embedding_model != name]
+        vectors = self._embeddings.embed([memory.content for memory in bare]) if bare else []
+        made = {
+            memory.id: memory.model_copy(update={"embedding": tuple(vector), "embedding_model": name})
+            for memory, vector in zip(bare, vectors, strict=True)
+        }
+        return [made.get(memory.id, memory) for memory in memories]
+
+    def keep(self, memories: Sequence[Memory]) -> list[Memory]:
+        """Embeds and writes them, in one transaction, and returns them as written. Raises `ProviderError`."""
+        prepared = self.prepare_all(memories)
+        self.store.apply(Changes(memories=prepared))
+        return prepared
+
+    def upsert_memory(self, memory: Memory) -> None:
+        self.keep([memory])
+
+    def forget(self, ids: Sequence[str]) -> int:
+        """Takes them out of the store's files. Returns how many were there."""
+        present = list(self.store.get(ids))
+        self.store.apply(Changes(forgotten=present))
+        return len(present)
+
+    # --- reading ---
+
+    def get_memory(self, name: str) -> Memory | None:
+        return self.store.get([name]).get(name)
+
+    def keyword_search(self, query: str, top_k: int, where: Filter = EVERYTHING) -> list[Memory]:
+        ids = self.store.keyword_ids(query, top_k, where)
+        found = self.store.get(ids)
+        return [found[name] for name in ids if name in found]
+
+    def vector_search(
+        self, vector: Sequence[float], top_k: int, where: Filter = EVERYTHING
+    ) -> list[tuple[Memory, float]]:
+        """With their cosine similarity, most similar first."""
+        nearest = self.store.vector_ids(vector, top_k, where)
+        found = self.store.get([name for name, _ in nearest])
+        return [(found[name], similarity) for name, similarity in nearest if name in found]
+
+    def search(self, query: str, top_k: int = 10, where: Filter = EVERYTHING) -> list[Hit]:
+        """The best by both lists; what it returns counts as accessed. Raises `ProviderError`, `StoreError`."""
+        if top_k <= 0 or not query.strip():
+            return []
+        depth = max(_DEPTH, 3 * top_k)
+        words = self.store.keyword_ids(query, depth, where)
+        nearest = self.store.vector_ids(self._embeddings.embed([query])[0], depth, where)
+        hits = self._fused(words, nearest, top_k)
+        if hits:
+            self.store.touch([hit.memory.id for hit in hits], self._clock.now().timestamp())
+        return hits
+
+    def _fused(self, words: Sequence[str], nearest: Sequence[tuple[str, float]], top_k: int) -> list[Hit]:
+        word_ranks = {name: rank for rank, name in enumerate(words, start=1)}
+        vector_ranks = {name: rank for rank, (name, _) in enumerate(nearest, start=1)}
+        similarities = dict(nearest)
+        scores = {
+            name: sum(1 / (RANK_CONSTANT + ranks[name]) for ranks in (word_ranks, vector_ranks) if name in ranks)
+            for name in (*word_ranks, *vector_ranks)
+        }
+        best = sorted(scores, key=lambda name: (-scores[name], -similarities.get(name, -2.0), name))[:top_k]
+        found = self.store.get(best)
+        return [
+            Hit(found[name], scores[name], word_ranks.get(name), vector_ranks.get(name), similarities.get(name))
+            for name in best
+            if name in found
+        ]
+
+    def counts(self) -> dict[MemoryType, int]:
+        return self.store.counts()
+
+    # --- files ---
+
+    def export_jsonl(self, path: Path) -> int:
+        return self.store.export_jsonl(path)
+
+    def import_jsonl(self, path: Path) -> int:
+        return self.store.import_jsonl(path)
+
+    # --- a change of space ---
+
+    def embed_anew(self, stop: Callable[[], bool] = lambda: False) -> int:
+        """Embeds what has no embedding of this provider's space, oldest first, until `stop()`. Returns how many.
+
+        Search works meanwhile: what is not embedded yet is found by its words. Raises `ProviderError`; what was
+        embedded until then is kept, and the next call goes on from there.
+        """
+        done = 0
+        while not stop():
+            memories = self.store.without_embedding(_EMBED_BATCH)
+            if not memories:
+                break
+            vectors = self._embeddings.embed([memory.content for memory in memories])
+            self.store.set_embeddings(dict(zip((memory.id for memory in memories), vectors, strict=True)))
+            done += len(memories)
+        return done

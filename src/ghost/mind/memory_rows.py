@@ -1,0 +1,248 @@
+"""Memories as rows of the database: written, read, forgotten, and handed to the vector matrix by what changed."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ghost.errors import StoreError
+from ghost.mind.keywords import conditions
+from ghost.mind.model import Memory, MemoryType
+from ghost.mind.sealed import Seal
+from ghost.mind.store import Filter
+from ghost.mind.vectors import TYPE_CODES, Floats
+
+_FIELDS = "memory.id, memory.type, memory.created_at, memory.last_access, memory.importance, memory.space, "
+_FIELDS += "memory.content, memory.tags, memory.metadata"
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows of the vector matrix as the database has them; type 0 where there is no embedding of the space."""
+
+    places: list[int]
+    vectors: Floats
+    types: list[int]
+    created: list[float]
+
+
+def vector_of(numbers: Sequence[float], dim: int | None, of: str) -> Floats:
+    """Raises `StoreError` where the numbers are not finite, or not `dim` many."""
+    vector = np.asarray(numbers, dtype=np.float32)
+    if vector.ndim != 1 or (dim is not None and len(vector) != dim):
+        raise StoreError(f"{of} has {vector.size} numbers, and this memory compares vectors of {dim}")
+    if not np.isfinite(vector).all():
+        raise StoreError(f"{of} has a number that is not finite")
+    return vector
+
+
+class MemoryRows:
+    def __init__(self, seal: Seal, space: str, dim: int) -> None:
+        self._seal = seal
+        self._space = space
+        self.dim = dim
+
+    # --- writing ---
+
+    def put(self, connection: sqlite3.Connection, memories: Sequence[Memory]) -> None:
+        if not memories:
+            return
+        change = _next_change(connection)
+        places = _free_places(connection)
+        for memory in memories:
+            self._put(connection, memory, change, places)
+
+    def _put(self, connection: sqlite3.Connection, memory: Memory, change: int, places: Iterator[int]) -> None:
+        vector = self._checked_vector(memory)
+        old = connection.execute("SELECT place, content, tags FROM memory WHERE id = ?", (memory.id,)).fetchone()
+        place = old[0] if old else next(places)
+        if old:
+            self._take_words(connection, *old)
+        tags = _dumps(list(memory.tags))
+        written = [
+            self._seal.write(f"memory {what} {memory.id}", text.encode())
+            for what, text in (("content", memory.content), ("tags", tags), ("metadata", _dumps(memory.metadata)))
+        ]
+        columns = written if self._seal.is_secret else [text.decode() for text in written]
+        connection.execute(
+            "REPLACE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                place,
+                memory.id,
+                memory.type.value,
+                memory.created_at,
+                memory.last_access,
+                memory.importance,
+                change,
+                memory.embedding_model if memory.embedding else "",
+                *columns,
+            ),
+        )
+        if not old:
+            connection.execute("DELETE FROM hole WHERE place = ?", (place,))
+        if vector is None:
+            connection.execute("DELETE FROM embedding WHERE place = ?", (place,))
+        else:
+            self._put_vector(connection, memory.id, place, vector)
+        if not self._seal.is_secret:
+            connection.execute(
+                "INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)", (place, memory.content, tags)
+            )
+            connection.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", ((tag, place) for tag in memory.tags))
+
+    def _checked_vector(self, memory: Memory) -> Floats | None:
+        if not (math.isfinite(memory.created_at) and math.isfinite(memory.last_access)):
+            raise StoreError(f"the memory {memory.id} has a time that is not finite")
+        if not memory.embedding:
+            return None
+        if not memory.embedding_model:
+            raise StoreError(f"the memory {memory.id} has an embedding and does not name its model")
+        dim = self.dim if memory.embedding_model == self._space else None
+        return vector_of(memory.embedding, dim, f"the embedding of {memory.id}")
+
+    def _put_vector(self, connection: sqlite3.Connection, name: str, place: int, vector: Floats) -> None:
+        sealed = self._seal.write(f"memory vector {name}", vector.astype("<f4").tobytes())
+        connection.execute("REPLACE INTO embedding VALUES (?, ?)", (place, sealed))
+
+    def _take_words(self, connection: sqlite3.Connection, place: int, content: str, tags: str) -> None:
+        if not self._seal.is_secret:
+            connection.execute(
+                "INSERT INTO words (words, rowid, content, tags) VALUES ('delete', ?, ?, ?)", (place, content, tags)
+            )
+            connection.execute("DELETE FROM tag WHERE place = ?", (place,))
+
+    def forget(self, connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+        """Returns how many were there."""
+        if not ids:
+            return 0
+        change, gone = _next_change(connection), 0
+        for name in ids:
+            old = connection.execute("SELECT place, content, tags FROM memory WHERE id = ?", (name,)).fetchone()
+            if old is None:
+                continue
+            self._take_words(connection, *old)
+            connection.execute("DELETE FROM memory WHERE place = ?", old[:1])
+            connection.execute("DELETE FROM embedding WHERE place = ?", old[:1])
+            connection.execute("REPLACE INTO hole VALUES (?, ?)", (old[0], change))
+            gone += 1
+        return gone
+
+    def set_embeddings(self, connection: sqlite3.Connection, vectors: Mapping[str, Sequence[float]]) -> None:
+        change = _next_change(connection)
+        for name, numbers in vectors.items():
+            vector = vector_of(numbers, self.dim, f"the embedding of {name}")
+            row = connection.execute("SELECT place FROM memory WHERE id = ?", (name,)).fetchone()
+            if row is not None:
+                self._put_vector(connection, name, row[0], vector)
+                connection.execute(
+                    "UPDATE memory SET space = ?, change = ? WHERE place = ?", (self._space, change, row[0])
+                )
+
+    # --- reading ---
+
+    def by_id(self, connection: sqlite3.Connection, ids: Iterable[str]) -> Iterator[Memory]:
+        sql = f"SELECT {_FIELDS}, vector FROM memory LEFT JOIN embedding USING (place) WHERE memory.id = ?"  # noqa: S608
+        for name in dict.fromkeys(ids):
+            row = connection.execute(sql, (name,)).fetchone()
+            if row is not None:
+                yield self._memory(row)
+
+    def every(self, connection: sqlite3.Connection, where: Filter, *, with_embeddings: bool) -> Iterator[Memory]:
+        """Oldest first."""
+        vector = "vector" if with_embeddings else "NULL"
+        joined = "LEFT JOIN embedding USING (place) " if with_embeddings else ""
+        sql, values = conditions(where)
+        sql = f"SELECT {_FIELDS}, {vector} FROM memory {joined}WHERE 1{sql} ORDER BY memory.created_at, memory.id"  # noqa: S608
+        yield from map(self._memory, connection.execute(sql, values))
+
+    def without_embedding(self, connection: sqlite3.Connection, limit: int) -> Iterator[Memory]:
+        sql = f"SELECT {_FIELDS}, vector FROM memory LEFT JOIN embedding USING (place) WHERE memory.space != ? "  # noqa: S608
+        sql += "ORDER BY memory.created_at, memory.id LIMIT ?"
+        yield from map(self._memory, connection.execute(sql, (self._space, max(limit, 0))))
+
+    def _memory(self, row: Sequence[Any]) -> Memory:
+        name, kind, created_at, last_access, importance, space, content, tags, metadata, vector = row
+        return Memory(
+            id=name,
+            type=MemoryType(kind),
+            content=self._text(f"memory content {name}", content),
+            tags=tuple(json.loads(self._text(f"memory tags {name}", tags))),
+            embedding=() if vector is None else tuple(self._vector(name, vector).tolist()),
+            embedding_model=space,
+            importance=importance,
+            created_at=created_at,
+            last_access=last_access,
+            metadata=json.loads(self._text(f"memory metadata {name}", metadata)),
+        )
+
+    def _text(self, owner: str, written: str | bytes) -> str:
+        return written if isinstance(written, str) else self._seal.read(owner, written).decode()
+
+    def _vector(self, name: str, written: bytes) -> Floats:
+        return np.frombuffer(self._seal.read(f"memory vector {name}", written), dtype="<f4")
+
+    # --- for the matrix ---
+
+    def changed_since(self, connection: sqlite3.Connection, applied: int, batch: int) -> Iterator[ChangedRows]:
+        gone = connection.execute("SELECT place FROM hole WHERE change > ?", (applied,)).fetchall()
+        if gone:
+            yield self._empty([place for (place,) in gone])
+        rows = connection.execute(
+            "SELECT memory.place, memory.id, memory.type, memory.created_at, "
+            "CASE WHEN memory.space = ? THEN vector END "
+            "FROM memory LEFT JOIN embedding USING (place) WHERE memory.change > ?",
+            (self._space, applied),
+        )
+        while part := list(islice(rows, batch)):
+            yield self._changed(part)
+
+    def _empty(self, places: list[int]) -> ChangedRows:
+        n = len(places)
+        return ChangedRows(places, np.zeros((n, self.dim), dtype=np.float32), [0] * n, [0.0] * n)
+
+    def _changed(self, rows: list[tuple[int, str, str, float, bytes | None]]) -> ChangedRows:
+        vectors: npt.NDArray[np.float32] = np.zeros((len(rows), self.dim), dtype=np.float32)
+        types = [0] * len(rows)
+        for number, (_, name, kind, _, written) in enumerate(rows):
+            if written is not None:
+                vectors[number] = self._vector(name, written)
+                types[number] = TYPE_CODES[MemoryType(kind)]
+        return ChangedRows([row[0] for row in rows], vectors, types, [row[3] for row in rows])
+
+    def vectors_at(self, connection: sqlite3.Connection, places: Sequence[int]) -> list[tuple[str, Floats]]:
+        """Ids and embeddings of the space, in no order; places without one are left out."""
+        found = []
+        sql = "SELECT memory.id, vector FROM memory JOIN embedding USING (place) WHERE place = ? AND space = ?"
+        for place in places:
+            row = connection.execute(sql, (place, self._space)).fetchone()
+            if row is not None:
+                found.append((row[0], self._vector(*row)))
+        return found
+
+
+def _next_change(connection: sqlite3.Connection) -> int:
+    (change,) = connection.execute("UPDATE counter SET changes = changes + 1 RETURNING changes").fetchone()
+    return int(change)
+
+
+def _free_places(connection: sqlite3.Connection) -> Iterator[int]:
+    """Those that were given up, then those after the last."""
+    for (place,) in connection.execute("SELECT place FROM hole ORDER BY place").fetchall():
+        yield place
+    (last,) = connection.execute("SELECT max(place) FROM memory").fetchone()
+    yield from count((last or 0) + 1)
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"metadata or tags cannot be kept as JSON ({error})") from error

@@ -1,0 +1,106 @@
+"""Encryption at rest: what a store writes down, sealed with one key (libsodium's SecretBox: XSalsa20, Poly1305).
+
+Each sealed value carries what it belongs to (`memory content mem:17`), so that values cannot be exchanged in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+from ghost.config import Settings
+from ghost.errors import ConfigurationError, StoreError
+
+_OWNER_BYTES = 16
+
+
+class Seal(Protocol):
+    is_secret: bool
+
+    def write(self, owner: str, content: bytes) -> bytes: ...
+
+    def read(self, owner: str, written: bytes) -> bytes:
+        """Raises `StoreError` where it was not written with this key for this owner."""
+        ...
+
+
+class NoSeal:
+    """What is not encrypted is written as it is."""
+
+    is_secret = False
+
+    def write(self, owner: str, content: bytes) -> bytes:  # noqa: ARG002
+        return content
+
+    def read(self, owner: str, written: bytes) -> bytes:  # noqa: ARG002
+        return written
+
+
+class KeySeal:
+    """`key`: 32 bytes. Needs PyNaCl (the extra `mind`); raises `ConfigurationError` where it is not installed."""
+
+    is_secret = True
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from nacl.exceptions import CryptoError
+            from nacl.secret import SecretBox
+        except ImportError as error:
+            raise ConfigurationError(
+                'a memory key is set and PyNaCl is not installed: pip install "ghost-investigator[mind]"'
+            ) from error
+        self._box = SecretBox(key)
+        self._refusal = CryptoError
+
+    def write(self, owner: str, content: bytes) -> bytes:
+        return bytes(self._box.encrypt(_mark(owner) + content))
+
+    def read(self, owner: str, written: bytes) -> bytes:
+        try:
+            opened = self._box.decrypt(written)
+        except (self._refusal, ValueError, TypeError) as error:
+            raise StoreError(f"cannot decrypt {owner}: the key is another one, or the file is damaged") from error
+        if opened[:_OWNER_BYTES] != _mark(owner):
+            raise StoreError(f"cannot decrypt {owner}: it holds what belongs elsewhere; the file was altered")
+        return opened[_OWNER_BYTES:]
+
+
+def _mark(owner: str) -> bytes:
+    return hashlib.blake2b(owner.encode("utf-8"), digest_size=_OWNER_BYTES).digest()
+
+
+def seal_of(settings: Settings) -> Seal:
+    """By `GHOST_MEMORY_KEY` or `GHOST_MEMORY_KEY_FILE`; without either, none. Raises `ConfigurationError`."""
+    if settings.memory_key is not None and settings.memory_key_file is not None:
+        raise ConfigurationError("both GHOST_MEMORY_KEY and GHOST_MEMORY_KEY_FILE are set: set one of them")
+    if settings.memory_key is not None:
+        return KeySeal(_key(settings.memory_key.get_secret_value(), "GHOST_MEMORY_KEY"))
+    if settings.memory_key_file is not None:
+        return KeySeal(_key(_read_key_file(settings.memory_key_file), str(settings.memory_key_file)))
+    return NoSeal()
+
+
+def _read_key_file(path: Path) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the memory key {path} ({error.strerror})") from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigurationError(f"the memory key {path} is no regular file")
+        if status.st_mode & 0o077:
+            raise ConfigurationError(f"others may read the memory key {path}: chmod 600 {path}")
+        return os.read(descriptor, 1024).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
+
+
+def _key(text: str, where: str) -> bytes:
+    digits = text.strip()
+    if len(digits) != 64 or not set(digits.lower()) <= set("0123456789abcdef"):
+        raise ConfigurationError(f"{where} is no key: 64 hexadecimal digits, for example of `openssl rand -hex 32`")
+    return bytes.fromhex(digits)

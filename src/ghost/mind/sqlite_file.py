@@ -1,0 +1,155 @@
+"""The database file: made private, recognised, and opened the same way every time; its errors in words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ghost.errors import RecordError, StoreError
+from ghost.records import private_dir
+
+APPLICATION = 0x47484F53  # "GHOS", in the file's header
+SCHEMA_VERSION = 1
+
+_TABLES = """
+CREATE TABLE fact (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE counter (changes INTEGER NOT NULL);
+INSERT INTO counter VALUES (0);
+
+CREATE TABLE memory (
+    place INTEGER PRIMARY KEY,      -- row of the vector matrix and of the index of words
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    last_access REAL NOT NULL,
+    importance REAL NOT NULL,
+    change INTEGER NOT NULL,        -- counter.changes when content, tags or embedding last changed
+    space TEXT NOT NULL,            -- of the embedding; empty without one
+    content BLOB NOT NULL,
+    tags BLOB NOT NULL,
+    metadata BLOB NOT NULL
+);
+CREATE INDEX memory_by_age ON memory (created_at, id);
+CREATE INDEX memory_by_change ON memory (change);
+CREATE INDEX memory_by_space ON memory (space, created_at, id);
+CREATE INDEX memory_by_type ON memory (type);
+CREATE TABLE embedding (place INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE hole (place INTEGER PRIMARY KEY, change INTEGER NOT NULL);
+CREATE INDEX hole_by_change ON hole (change);
+
+CREATE TABLE thought (id TEXT PRIMARY KEY, ts REAL NOT NULL, body BLOB NOT NULL);
+CREATE INDEX thought_by_age ON thought (ts);
+CREATE TABLE task (id TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE query (id TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE preference (name TEXT PRIMARY KEY, body BLOB NOT NULL);
+"""
+
+WORDS = """
+CREATE TABLE tag (tag TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (tag, place)) WITHOUT ROWID;
+CREATE INDEX tag_by_place ON tag (place);
+CREATE VIRTUAL TABLE words USING fts5 (
+    content, tags, content = 'memory', content_rowid = 'place', tokenize = 'porter unicode61 remove_diacritics 2'
+);
+"""
+"""Where words are looked for: in the file, or in memory where the file is encrypted."""
+
+
+def make_private(path: Path) -> None:
+    """Makes the file and its directory where they are missing, for their owner only. Raises `StoreError`."""
+    try:
+        private_dir(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except RecordError as error:
+        raise StoreError(str(error)) from error
+    except OSError as error:
+        raise StoreError(f"cannot open the memory {path} ({error.strerror}): check DB_PATH and permissions") from error
+
+
+def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    """A connection that commits durably (WAL, synchronous FULL) and overwrites what it deletes."""
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def lay_out(connection: sqlite3.Connection, path: Path, *, words: bool, busy_seconds: float) -> bool:
+    """Makes the tables in an empty file, or recognises them. Returns whether it made them. Raises `StoreError`."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application != APPLICATION and tables:
+        raise StoreError(f"{path} is a database of another program: name another file with DB_PATH")
+    _use_wal(connection, busy_seconds)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{path} was written by a newer Ghost (schema {version}, this one knows {SCHEMA_VERSION}): "
+                "use that one, or export there and import here into a new file"
+            )
+        made = version == 0
+        if made:
+            for statement in (_TABLES + (WORDS if words else "")).split(";\n"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO fact VALUES ('uid', ?)", (os.urandom(16),))
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return made
+
+
+def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """SQLite does not wait for others while it changes the journal, so this does."""
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process is writing to it: try again when that one is done",
+    sqlite3.SQLITE_LOCKED: "another thread is writing to it: try again when that one is done",
+    sqlite3.SQLITE_FULL: "the disk is full: make room; nothing was changed",
+    sqlite3.SQLITE_READONLY: "it, or its directory, may not be written to: check the permissions",
+    sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, cannot be opened: check the directory and its permissions",
+    sqlite3.SQLITE_PERM: "it may not be opened: check the permissions",
+    sqlite3.SQLITE_IOERR: "reading or writing it failed: check the disk",
+    sqlite3.SQLITE_NOTADB: "it is no database: restore it from a copy, or name another file with DB_PATH",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy, or import an export into a new file",
+}
+
+
+@contextmanager
+def errors_in_words(path: Path, doing: str) -> Iterator[None]:
+    """Turns errors of SQLite, and values that it cannot hold, into `StoreError`. `doing`: `read`, `write`, `open`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) or 0
+        advice = _ADVICE.get(code & 0xFF, str(error))
+        raise StoreError(f"cannot {doing} the memory {path}: {advice}") from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise StoreError(f"cannot {doing} the memory {path}: a value cannot be kept ({error})") from error
