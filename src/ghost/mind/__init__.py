@@ -1,5 +1,6 @@
 """The mind: what Ghost remembers, what it attends to, what it thinks of on its own, and what it asks."""
 
+from ghost.mind.long_term_memory import Hit, LongTermMemory
 from ghost.mind.model import (
     Memory,
     MemoryType,
@@ -11,12 +12,15 @@ from ghost.mind.model import (
     TaskStatus,
     Thought,
 )
+from ghost.mind.opening import open_store
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 
 __all__ = [
     "EVERYTHING",
     "Changes",
     "Filter",
+    "Hit",
+    "LongTermMemory",
     "Memory",
     "MemoryStore",
     "MemoryType",
@@ -27,4 +31,5 @@ __all__ = [
     "Task",
     "TaskStatus",
     "Thought",
+    "open_store",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.mind.sealed import seal_of
-from ghost.mind.sqlite_store import SqliteStore
 from ghost.mind.store import MemoryStore
 
 
@@ -16,6 +15,8 @@ def open_store(settings: Settings, embeddings_name: str, dim: int) -> MemoryStor
     """
     seal = seal_of(settings)
     if settings.database_url is None:
+        from ghost.mind.sqlite_store import SqliteStore  # numpy and sqlite3 are wanted by who opens a store only
+
         return SqliteStore(settings.database, embeddings_name, dim, seal)
     if seal.is_secret:
         raise ConfigurationError(

@@ -102,7 +102,7 @@ def lay_out(connection: sqlite3.Connection, path: Path, *, words: bool, busy_sec
                 f"{path} was written by a newer Ghost (schema {version}, this one knows {SCHEMA_VERSION}): "
                 "use that one, or export there and import here into a new file"
             )
-        made = version == 0
+        made = bool(version == 0)
         if made:
             for statement in (_TABLES + (WORDS if words else "")).split(";\n"):
                 connection.execute(statement)
