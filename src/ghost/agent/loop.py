@@ -81,13 +81,12 @@ class Investigation:
         finally:
             self.save()
 
-    def begin(self, symptom: str, hints: str = "") -> None:
-        """`hints`: what memory says of earlier investigations. The brain reads it; no statement can rest on it."""
+    def begin(self, symptom: str, memory: MemoryNote | None = None) -> None:
+        """`memory`: what earlier investigations came to. The brain reads it; no statement can rest on it."""
         self._hear(UserMessage(symptom))
-        if hints:
-            note = MemoryNote(hints)
-            self.turns.memory(note)
-            self.conversation.append(note)
+        if memory is not None:
+            self.turns.memory(memory)
+            self.conversation.append(memory)
         self.save()
 
     def resume(self) -> None:

@@ -44,7 +44,7 @@ class TurnLog:
         self._log.append({"kind": "resume", "text": note.text})
 
     def memory(self, note: MemoryNote) -> None:
-        self._log.append({"kind": "memory", "text": without_secrets(note.text)})
+        self._log.append({"kind": "memory", "text": without_secrets(note.text), "layers": list(note.layers)})
 
     def turn(self, number: int, turn: Turn) -> None:
         calls = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in turn.tool_calls]
@@ -120,7 +120,7 @@ def _messages(
             case "resume":
                 yield ResumeNote(str(record.get("text", "")))
             case "memory":
-                yield MemoryNote(str(record.get("text", "")))
+                yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))))
             case "turn":
                 calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
                 yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})))

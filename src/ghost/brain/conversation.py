@@ -30,6 +30,8 @@ class MemoryNote:
     """What earlier investigations came to, as hints: where to look first, and nothing that can be cited."""
 
     text: str
+    layers: tuple[str, ...] = ()
+    """The layers of the path that were at fault then, nearest investigation first."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ A stage ends only with its own layer; whatever it finds, the next one follows, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.conclusion import (
     conclude,
@@ -27,7 +29,8 @@ from ghost.brain.offline.tenant import read_tenant
 from ghost.brain.offline.verdict import examine_wire
 
 
-def investigate(text: str) -> Steps[None]:
+def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
+    """`suspected`: layers that memory names, likeliest first. What can be looked at in either order begins with them."""
     symptom = parse_symptom(text)
     case = Case(symptom.text)
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
@@ -58,8 +61,12 @@ def investigate(text: str) -> Steps[None]:
     yield from probe(case, ends.source, ends.destination)
     source, destination = yield from inspect_ends(case, ends.source, ends.destination)
     tags = yield from check_peering(case, source, destination)
-    yield from check_gates(case, symptom, source, destination, tags)
-    yield from check_routes(case, tenant, source, destination)
+    if _routes_first(case, suspected):
+        yield from check_routes(case, tenant, source, destination)
+        yield from check_gates(case, symptom, source, destination, tags)
+    else:
+        yield from check_gates(case, symptom, source, destination, tags)
+        yield from check_routes(case, tenant, source, destination)
     check_name(case, name, source, destination)
     settle_presence(case, source, destination)
     yield from check_service(case, destination)
@@ -70,6 +77,17 @@ def investigate(text: str) -> Steps[None]:
         )
     settle_gates(case)
     yield from conclude(case, symptom)
+
+
+def _routes_first(case: Case, suspected: Sequence[str]) -> bool:
+    """Both are always looked at. Effective rules and routes take Azure seconds each, so the likelier goes first."""
+    likely = [layer for layer in suspected if layer in ("routes", "nsg_outbound", "nsg_inbound")]
+    if likely[:1] == ["routes"]:
+        case.say(
+            "Memory, which is no evidence, names routing in the nearest earlier investigation: I look there first."
+        )
+        return True
+    return False
 
 
 def _valid_port(case: Case, symptom: Symptom) -> Steps[Symptom]:

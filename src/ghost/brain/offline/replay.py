@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.brain.conversation import Message, ResumeNote, ToolCall, ToolResults, Turn, UserMessage
+from ghost.brain.conversation import MemoryNote, Message, ResumeNote, ToolCall, ToolResults, Turn, UserMessage
 from ghost.brain.offline.investigation import investigate
 from ghost.brain.offline.revalidation import Change, Rerun, compare, critical_reads, describe
 from ghost.brain.offline.steps import Call, Question, Step, Steps, key_of
@@ -27,7 +27,7 @@ _RESOLUTIONS = {"confirm", "refute", "contradict"}
 class OfflineBrain:
     name = "offline"
 
-    def __init__(self, investigation: Callable[[str], Steps[None]] = investigate) -> None:
+    def __init__(self, investigation: Callable[[str, Sequence[str]], Steps[None]] = investigate) -> None:
         self._investigation = investigation
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
@@ -49,7 +49,7 @@ class OfflineBrain:
 
     def _advance(self, history: History) -> Step | Question:
         """The first step that is not wholly recorded; of its calls only those without a result."""
-        investigation = self._investigation(history.symptom)
+        investigation = self._investigation(history.symptom, history.suspected)
         answers = iter(history.answers)
         made: Counter[str] = Counter()
         reply: Any = None
@@ -98,6 +98,8 @@ class History:
     """What a conversation says, in the form the replay needs."""
 
     symptom: str
+    suspected: tuple[str, ...]
+    """Layers that memory names. They change the order of the walk, never what it finds."""
     answers: list[str]
     memo: dict[str, list[dict[str, Any]]]
     due: list[Rerun]
@@ -121,7 +123,8 @@ def read_history(conversation: Sequence[Message]) -> History:
     if not symptom.strip():
         raise BrainError("the conversation holds no symptom: begin it with the engineer's description of the failure")
     records = _records(conversation)
-    history = History(symptom, _answers(conversation), {}, [], [], False, [], _open_captures(records))
+    suspected = next((message.layers for message in conversation if isinstance(message, MemoryNote)), ())
+    history = History(symptom, suspected, _answers(conversation), {}, [], [], False, [], _open_captures(records))
     reruns: dict[str, Rerun] = {}
     compared: list[Rerun] = []
     remaining = iter(records)
