@@ -30,7 +30,7 @@ from ghost.brain.offline.verdict import examine_wire
 
 
 def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
-    """`suspected`: layers that memory names, likeliest first. What can be looked at in either order begins with them."""
+    """`suspected`: layers that memory names, likeliest first. Of two that may go in either order, it goes first."""
     symptom = parse_symptom(text)
     case = Case(symptom.text)
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
@@ -83,9 +83,7 @@ def _routes_first(case: Case, suspected: Sequence[str]) -> bool:
     """Both are always looked at. Effective rules and routes take Azure seconds each, so the likelier goes first."""
     likely = [layer for layer in suspected if layer in ("routes", "nsg_outbound", "nsg_inbound")]
     if likely[:1] == ["routes"]:
-        case.say(
-            "Memory, which is no evidence, names routing in the nearest earlier investigation: I look there first."
-        )
+        case.say("Memory, which is no evidence, names routing in the nearest earlier incident: I look there first.")
         return True
     return False
 
