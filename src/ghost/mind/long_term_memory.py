@@ -92,15 +92,18 @@ class LongTermMemory:
         found = self.store.get([name for name, _ in nearest])
         return [(found[name], similarity) for name, similarity in nearest if name in found]
 
-    def search(self, query: str, top_k: int = 10, where: Filter = EVERYTHING) -> list[Hit]:
-        """The best by both lists; what it returns counts as accessed. Raises `ProviderError`, `StoreError`."""
+    def search(
+        self, query: str, top_k: int = 10, where: Filter = EVERYTHING, *, counts_as_access: bool = True
+    ) -> list[Hit]:
+        """The best by both lists; what it returns counts as accessed, unless nobody asked. Raises `ProviderError`,
+        `StoreError`."""
         if top_k <= 0 or not query.strip():
             return []
         depth = max(_DEPTH, 3 * top_k)
         words = self.store.keyword_ids(query, depth, where)
         nearest = self.store.vector_ids(self._embeddings.embed([query])[0], depth, where)
         hits = self._fused(words, nearest, top_k)
-        if hits:
+        if hits and counts_as_access:
             self.store.touch([hit.memory.id for hit in hits], self._clock.now().timestamp())
         return hits
 

@@ -72,6 +72,9 @@ class SqliteStore:
             for query in changes.queries:
                 connection.execute("REPLACE INTO query VALUES (?, ?)", (query.id, self._body("query", query)))
             for name, value in changes.preferences.items():
+                if value is None:
+                    connection.execute("DELETE FROM preference WHERE name = ?", (name,))
+                    continue
                 body = self._seal.write(f"preference {name}", _json(value))
                 connection.execute("REPLACE INTO preference VALUES (?, ?)", (name, body))
             connection.executemany("DELETE FROM thought WHERE id = ?", ((name,) for name in changes.dropped_thoughts))
