@@ -79,3 +79,26 @@ def test_a_safe_command_leads_only_where_its_url_does_whatever_its_other_words_s
 
     assert (pinned.forbidden, pinned.unresolved) == (None, None)
     assert pin(*words).forbidden is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--resolve", "a.example:80:169.254.169.254"),
+        ("--resolve=+a.example:80:10.0.0.4,168.63.129.16",),
+        ("--resolve", "*:80:[fd00:ec2::254]"),
+        ("--connect-to", "::169.254.169.254:80"),
+        ("--connect-to", "a.example:80:[::ffff:a9fe:a9fe]:80"),
+        ("--connect", "::0xA9FEA9FE:"),
+    ],
+)
+def test_an_approved_command_is_not_steered_to_a_metadata_address(words: tuple[str, ...]) -> None:
+    assert pin("-X", "POST", *words, "http://web.internal/").forbidden is not None
+
+
+def test_where_an_option_names_who_is_asked_that_host_is_resolved_and_pinned_at_its_port() -> None:
+    pinned = pin("--connect-to", "::web.internal:8443", "https://a.example/", hosts=("web.internal",))
+
+    assert "web.internal:8443:10.0.2.4,[fd00::4]" in pinned.arguments
+    assert not any(word.startswith("a.example:") for word in pinned.arguments)
+    assert pin("--connect-to", "::evil.example:", "https://a.example/", hosts=("evil.example",)).forbidden is not None

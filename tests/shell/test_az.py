@@ -442,10 +442,18 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
         ("resources | extend name=properties | project name", False),
         ("securityresources | project name", False),
         ("resources | project name | join (resources) on id", False),
+        ("resources | project name, properties.ipConfigurations[0].properties.privateIPAddress", True),
+        ("resources | mv-expand i=properties.ipConfigurations | project tostring(i.properties.privateIPAddress)", True),
+        ("resources | where properties.ipAddress == '20.1.2.3' | project id, sku.name", True),
+        ("resources | extend s = properties.provisioningState | summarize n=count() by s | order by n", True),
+        ("resources | extend a = properties.sku | project a.key", False),
+        ("resources | mv-expand p=properties | project p.adminPassword", False),
+        ("resources | extend tags = name, x = tags | project x", False),
+        ("resources | extend Tags = name | project tags", False),
         ("resources | union securityresources | project name", False),
     ],
 )
-def test_a_graph_query_tells_which_resources_there_are_and_no_property_of_them(query: str, safe: bool) -> None:
+def test_a_graph_query_tells_which_resources_there_are_and_listed_properties_alone(query: str, safe: bool) -> None:
     assert (decide(f"az graph query -q {shlex.quote(query)} -o json").classification == "SAFE") is safe
 
 
@@ -518,9 +526,11 @@ def test_a_query_of_logs_that_drops_names_rewrites_values_or_leaves_the_workspac
     assert decide(LOGS + shlex.quote(query)).classification == "RISKY"
 
 
-def test_a_gateway_is_listed_as_a_table_which_leaves_out_what_is_nested() -> None:
-    for format_, verdict in (("-o table", "SAFE"), ("--output=table", "SAFE"), ("-o json", "RISKY"), ("", "RISKY")):
-        assert decide(f"az network vnet-gateway list -g g {format_}").classification == verdict
+def test_a_gateway_is_shown_whole_where_its_secret_has_its_name_beside_it_or_is_left_out() -> None:
+    for format_ in ("-o table", "--output=table", "-o json", "-o yaml", ""):
+        assert decide(f"az network vnet-gateway list -g g {format_}").classification == "SAFE"
+    for format_ in ("-o tsv", "--output=tsv", "-o none", "--query '[]'"):
+        assert decide(f"az network vnet-gateway list -g g {format_}").classification == "RISKY"
     assert decide("az network vnet-gateway list -g g -o table -o json").classification == "RISKY"
     assert decide("az network vpn-connection list -g g -o table").classification == "RISKY"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ghost.shell.classify import classify, decide
 from ghost.shell.decision import FORBIDDEN, RISKY, SAFE
-from ghost.shell.gate import HitlDecision, pass_gate
+from ghost.shell.gate import RUNS_NOTHING, HitlDecision, pass_gate
 from ghost.shell.parse import MAX_LENGTH
 
 CORPORA = Path(__file__).parent.parent / "corpora"
@@ -510,3 +510,37 @@ def test_the_hashes_of_passwords_are_refused_also_as_a_database(command: str) ->
 @pytest.mark.parametrize("command", ["getent passwd", "getent hosts shadow-1", "ls shadow", "ping -c 1 shadow"])
 def test_a_name_alone_is_no_database_of_secrets(command: str) -> None:
     assert decide(command).classification != FORBIDDEN
+
+
+def test_a_listed_variable_before_a_command_is_set_for_it_and_taken_off() -> None:
+    decision = decide("TZ=UTC LC_ALL=C ss -s")
+
+    assert (decision.classification, decision.arguments) == ("SAFE", ("ss", "-s"))
+    assert decision.variables == (("TZ", "UTC"), ("LC_ALL", "C"))
+    for line in (
+        "LC_ALL=C",
+        "'LC_ALL=C' ss -s",
+        "LC_ALL= ss -s",
+        "TZ=/tmp/x ss -s",
+        "LC_ALL=C LD_PRELOAD=/x ss -s",
+    ):
+        assert decide(line).classification == "RISKY"
+        assert decide(line).problem == "unsupported_syntax"
+
+
+def test_a_line_break_in_quotes_is_refused_unasked_or_the_question_says_that_nothing_runs() -> None:
+    alone = decide("rm 'a\nb'")
+    assert alone.classification == "RISKY"
+    assert alone.refused_unasked
+    assert "with which nothing is run" in alone.explanation
+
+    told: list[str] = []
+
+    def deny(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        told.append(risk)
+        return HitlDecision("deny")
+
+    line = "rm z; touch 'a\nb'"
+    pass_gate(line, decide(line), "why", decide, deny)
+    assert len(told) == 1
+    assert RUNS_NOTHING in told[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -170,6 +171,34 @@ def test_a_packet_filter_reads_the_bytes_of_headers_alone(filter_: str, safe: bo
 )
 def test_a_field_that_holds_payload_is_not_printed(field: str) -> None:
     assert fault_of_field(field) is not None
+
+
+def test_every_statistic_of_the_installed_tshark_is_safe_but_those_that_print_what_packets_hold() -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    told = subprocess.run(["tshark", "-z", "help"], capture_output=True, text=True, check=False)
+    names = [line.strip() for line in (told.stdout + told.stderr).splitlines() if line.startswith("     ")]
+    behind = {"rpc,srt": ",100003,3", "dcerpc,srt": ",12345778-1234-abcd-ef00-0123456789ac,1.0", "scsi,srt": ",0"}
+    behind |= {name: ",standard" for name in names if name.startswith("flow,")} | {"io,stat": ",1"}
+
+    refused = {name for name in names if fault_of_statistic(name + behind.get(name, "")) is not None}
+
+    assert len(names) > 100
+    assert {name for name in refused if not name.startswith("follow,")} == {
+        "credentials",
+        "diameter,avp",
+        "proto,colinfo",
+        "smb,sids",
+    } & set(names)
+
+
+def test_response_times_of_remote_calls_are_safe_and_a_filter_behind_them_is_judged() -> None:
+    assert fault_of_statistic("rpc,rtt,100003,3") is None
+    assert fault_of_statistic("rpc,srt,100003,3,ip.addr==10.0.0.4") is None
+    assert fault_of_statistic("smb,srt") is None
+    assert fault_of_statistic("rpc,srt,100003,3,nfs.fh.hash contains 12") is not None
+    assert fault_of_statistic("dcerpc,srt,not-a-uuid,1.0") is not None
+    assert "prints what packets hold" in str(fault_of_statistic("diameter,avp,272,User-Password"))
 
 
 def test_a_statistic_of_a_payload_field_is_not_safe() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ghost.shell.deadline import call_within
+from ghost.shell.steering import steered_in
 from ghost.shell.urls import Address, is_metadata, lenient_ipv4
 
 Resolver = Callable[[str], Iterable[str]]
@@ -42,12 +43,13 @@ def pin_hosts(arguments: Sequence[str], hosts: Sequence[str], resolver: Resolver
     """Adds a `--resolve HOST:PORT:ADDRESS` for each host of a curl command that is a name.
 
     `hosts` are those that judging a SAFE command found: it has no others. Where there are none, as in a command that a
-    person approved, every word that may lead somewhere counts. Fails closed: a name that does not resolve now is not
-    left to the program, which might be told another answer.
+    person approved, every word that may lead somewhere counts, those of --resolve and --connect-to too. Fails closed: a
+    name that does not resolve now is not left to the program, which might be told another answer.
     """
     words = tuple(arguments)
     pins: list[str] = []
-    ports = sorted({80, 443} | {int(match["port"]) for word in words for match in _URL.finditer(word) if match["port"]})
+    named = [match["port"] for word in words for match in _URL.finditer(word)] + [port for _, port in steered_in(words)]
+    ports = sorted({80, 443} | {int(port) for port in named if port})
     for host in dict.fromkeys(hosts or _hosts_in(words)):
         if (literal := _literal(host)) is not None:
             if is_metadata(literal):
@@ -72,6 +74,7 @@ def _hosts_in(words: Sequence[str]) -> Iterator[str]:
         bare = _BARE_HOST.match(word)
         if bare is not None and _literal(bare["host"]) is not None:
             yield bare["host"]
+    yield from (host for host, _ in steered_in(words[1:]) if _literal(host) is not None)
     for word in words[1:]:
         yield from (match["host"] for match in _URL.finditer(word))
 

@@ -197,7 +197,7 @@ def _fault_of_answer(path: str, risks: Risks, given: Mapping[str, str]) -> Refus
     projected = risks.projected.get(path)
     if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
         return None
-    if projected.in_table and query is None and given.get("--output") == "table":
+    if query is None and given.get("--output", "json") in projected.whole_as:
         return None
     why = f"az {path} only reads, but it {projected.why}. SAFE is a --query of these fields alone: "
     return Refusal("az: whole answer", f"{why}{' '.join(sorted(projected.fields))}.")
@@ -276,8 +276,8 @@ class Projected:
     """Objects that are not taken whole, but fields of theirs."""
     shown: tuple[str, ...]
     """Those that tell most, for the explanation."""
-    in_table: bool
-    """Whether `-o table`, which leaves out nested values, leaves out the secrets too."""
+    whole_as: frozenset[str]
+    """Formats in which the whole answer shows no secret: it is left out, or has a name that redaction is certain of."""
 
     def query(self, path: str) -> str:
         """A query that is SAFE."""
@@ -385,7 +385,7 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
                 fields=frozenset(row["fields"].split()),
                 through=frozenset(row.get("through", "").split()),
                 shown=tuple(row["shown"].split()),
-                in_table=row.get("table", False),
+                whole_as=frozenset(row.get("whole_as", "").split()),
             )
             for row in risky["projected"]
             for path in row["path"].split(", ")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Classification, Decisio
 from ghost.shell.forbidden import credential_behind, forbidden
 from ghost.shell.grammar import Grammar, Refusal
 from ghost.shell.parse import MAX_LENGTH, CommandLine, parse
-from ghost.shell.urls import host_of
 from ghost.shell.user_policy import grammars
 from ghost.shell.values import DEFAULT_ROOTS, Roots, real_path
 
@@ -71,8 +70,37 @@ def _judge(line: CommandLine, roots: Roots) -> Decision:
         why = "A backtick in double quotes is command substitution. Use single quotes if it is text."
         return _cannot_run(words, "pattern: substitution", why)
     if _ASSIGNMENT.match(words[0]):
-        why = f"{words[0][:80]!r} sets a variable for the command behind it, which the shell does not do. Leave it out."
-        return _cannot_run(words, "pattern: environment", why)
+        variables, words = _variables_before(line)
+        if not words or _ASSIGNMENT.match(words[0]):
+            why = f"{(*words, *line.words)[0][:80]!r} sets a variable for the command behind it; leave it out."
+            return _cannot_run(line.words, "pattern: environment", f"{why} Only listed ones may stand there: LC_ALL=C")
+        judged = _judge_words(words, roots)
+        return replace(judged, variables=(*judged.variables, *variables))
+    return _judge_words(words, roots)
+
+
+def _variables_before(line: CommandLine) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """The listed variables before the command, and the words behind them. In quotes a word is no variable."""
+    at = 0
+    variables: list[tuple[str, str]] = []
+    for at, word in enumerate(line.words):
+        name, _, value = word.partition("=")
+        allowed = _allowed_before().get(name)
+        if allowed is None or at in line.quoted or allowed.fullmatch(value) is None:
+            break
+        variables.append((name, value))
+    else:
+        at = len(line.words)
+    return tuple(variables), line.words[at:]
+
+
+@cache
+def _allowed_before() -> Mapping[str, re.Pattern[str]]:
+    table = tomllib.loads((Path(__file__).parent / "policy" / "environment.toml").read_text(encoding="utf-8"))
+    return {name: re.compile(values) for names, values in table["before"].items() for name in names.split()}
+
+
+def _judge_words(words: tuple[str, ...], roots: Roots) -> Decision:
     grammar, words = _grammar_of(words)
     if grammar is not None:
         return _by_grammar(grammar, words, roots)
@@ -136,7 +164,7 @@ def _by_grammar(grammar: Grammar, words: tuple[str, ...], roots: Roots) -> Decis
         f"{grammar.program} {grammar.about}, and every option of this command is known to only read.",
         grammar.program,
         (words[0], *judged.hardening, *words[1:]),
-        hosts=tuple(map(host_of, judged.operands)) if grammar.operands_are_urls else (),
+        hosts=judged.hosts,
         variables=grammar.variables,
         hardening=judged.hardening,
     )

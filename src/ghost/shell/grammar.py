@@ -25,7 +25,8 @@ must match and that must not, and they are checked when it is loaded.
     sentence    the type of all operands together, where the program joins them by blanks: tcpdump's filter
     payload     of a reader of captures: what it must be told so that packets that its filter lets through are shown
                 without their payload: `packet_kinds`
-    operands_are_urls  the operands' hosts must be resolved and judged before the run
+    operands_are_urls  the operands' hosts must be resolved and judged before the run, those too to which --resolve and
+                --connect-to lead in their place: `steering`
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ from typing import Any, NamedTuple
 from ghost.errors import ConfigurationError
 from ghost.shell.packet_kinds import Showings, parse_showings
 from ghost.shell.parse import parse
+from ghost.shell.steering import OPTIONS, fault_of_steering, led_to
+from ghost.shell.urls import host_of
 from ghost.shell.values import Check, Roots, parse_type
 
 PROGRAMS = Path(__file__).parent / "policy" / "programs"
@@ -55,10 +58,10 @@ class Refusal:
 
 
 class Admitted(NamedTuple):
-    """A command that is SAFE: its operands, and the options it is run with besides its own."""
+    """A command that is SAFE: the options it is run with besides its own, and the hosts it leads to (curl)."""
 
-    operands: tuple[str, ...]
     hardening: tuple[str, ...]
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,7 @@ class Grammar:
     def judge(self, words: Sequence[str], roots: Roots) -> Refusal | Admitted:
         """Why these words, the program's name first, are not SAFE; what to run them with when they are."""
         if len(words) == 2 and words[1] in self.alone:
-            return Admitted((), self.harden)
+            return Admitted(self.harden)
         if self.longest_word is not None and len(max(words, key=len)) > self.longest_word:
             return self._refuse("length", f"a word of it has more than {self.longest_word} characters.")
         operands: list[str] = []
@@ -211,12 +214,23 @@ class Grammar:
         return refusal or self._admit(operands, seen)
 
     def _admit(self, operands: Sequence[str], seen: Set[str]) -> Refusal | Admitted:
+        if self.operands_are_urls:
+            return self._admit_urls(operands, seen)
         if self.payload is None:
-            return Admitted(tuple(operands), self.harden)
+            return Admitted(self.harden)
         hardening = self.payload.hardening(" ".join(operands), seen)
         if hardening is None:
             return self._refuse("payload", self.payload.why)
-        return Admitted(tuple(operands), (*self.harden, *hardening))
+        return Admitted((*self.harden, *hardening))
+
+    def _admit_urls(self, urls: Sequence[str], seen: Set[str]) -> Refusal | Admitted:
+        hosts = [host_of(url) for url in urls]
+        for option in OPTIONS:
+            for value in (one.removeprefix(f"{option} ") for one in seen if one.startswith(f"{option} ")):
+                if fault := next(filter(None, (fault_of_steering(url, option, value) for url in urls)), None):
+                    return self._refuse(f"option {option}", f"{fault}.")
+                hosts = list(led_to(option, value))
+        return Admitted(self.harden, tuple(hosts))
 
     def _fault_of_option(self, part: Part, seen: set[str], roots: Roots) -> Refusal | None:
         """`seen` takes the canonical option, and with a value also `-o VALUE`."""

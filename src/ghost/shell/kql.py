@@ -1,4 +1,4 @@
-"""What a query of Kusto may ask: logs by listed steps and functions, the resource graph for columns without properties.
+"""What a query of logs in Kusto may ask: listed steps and functions, of listed tables.
 
 The text is cut into tokens once and the tokens are judged by what stands beside them: `policy/kql.toml`. What the
 tokens do not cover is refused.
@@ -34,20 +34,16 @@ class _Language:
     never: frozenset[str]
     functions: frozenset[str]
     words: frozenset[str]
-    tables: frozenset[str]
-    columns: frozenset[str]
-    conditions: frozenset[str]
 
 
 @cache
 def _language() -> _Language:
     table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
-    words = {key: frozenset(text.split()) for part in ("logs", "graph") for key, text in table[part].items()}
-    return _Language(**words)
+    return _Language(**{key: frozenset(text.split()) for key, text in table["logs"].items()})
 
 
-def _tokens(text: str) -> list[Token] | str:
-    """The tokens; where one is unknown, what stands there."""
+def tokens_of(text: str) -> list[Token] | str:
+    """The tokens of a query; where one is unknown, what stands there."""
     tokens: list[Token] = []
     end = 0
     while match := _TOKEN.match(text, end):
@@ -60,7 +56,7 @@ def _tokens(text: str) -> list[Token] | str:
 def fault_of_logs(text: str) -> str | None:
     """Why a query of logs may leave the workspace, show anybody's rows, or a secret so that it is not known as one."""
     language = _language()
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if isinstance(tokens, str):
         return f"holds {tokens!r}, which the table of Kusto's language does not know"
     if not tokens or tokens[0][0] != "name":
@@ -114,81 +110,3 @@ def _fault_of_sign(
         if not (closed and (following[0] == "text" or following[1].isdigit())):
             return "computes the name of a field; write it out"
     return None
-
-
-def fault_of_graph(text: str) -> str | None:
-    """Why a query of the resource graph may tell more than which resources there are.
-
-    Its form is `table | where ... | project, distinct, count or summarize | take or order`.
-    """
-    language = _language()
-    tokens = _tokens(text)
-    if isinstance(tokens, str) or "\\" in text or "@" in text:
-        return _NO_GRAPH
-    steps = _steps(tokens)
-    if [word.lower() for _, word in steps[0]] not in [[table] for table in language.tables]:
-        return _NO_GRAPH
-    position = 1
-    while position < len(steps) and _is_condition(language, steps[position]):
-        position += 1
-    if position == len(steps) or not _is_shape(language, steps[position]):
-        return _NO_GRAPH
-    rest = steps[position + 1 :]
-    return None if all(_is_end(language, step) for step in rest) else _NO_GRAPH
-
-
-_NO_GRAPH = "is no graph query that projects id, name, type, location or resourceGroup and looks at no properties"
-
-
-def _steps(tokens: Sequence[Token]) -> list[list[Token]]:
-    steps: list[list[Token]] = [[]]
-    for token in tokens:
-        if token == ("sign", "|"):
-            steps.append([])
-        else:
-            steps[-1].append(token)
-    return steps
-
-
-def _is_condition(language: _Language, step: Sequence[Token]) -> bool:
-    return (
-        len(step) > 1
-        and step[0] == ("name", "where")
-        and all(
-            kind == "text"
-            or (kind == "name" and (word.lower() in language.columns or word.lower() in language.conditions))
-            or (kind == "sign" and word in ("=~", "==", "!=", "!~", "(", ")", ","))
-            for kind, word in step[1:]
-        )
-    )
-
-
-def _is_shape(language: _Language, step: Sequence[Token]) -> bool:
-    words = [word.lower() for _, word in step]
-    if words == ["count"]:
-        return True
-    if words[:1] in (["project"], ["distinct"]):
-        return _are_columns(language, words[1:])
-    return words[:4] == ["summarize", "count", "(", ")"] and (
-        len(words) == 4 or (words[4] == "by" and _are_columns(language, words[5:]))
-    )
-
-
-def _are_columns(language: _Language, words: Sequence[str]) -> bool:
-    return (
-        len(words) % 2 == 1
-        and all(word in language.columns for word in words[::2])
-        and all(word == "," for word in words[1::2])
-    )
-
-
-def _is_end(language: _Language, step: Sequence[Token]) -> bool:
-    words = [word.lower() for _, word in step]
-    if len(words) == 2 and words[0] in ("limit", "take"):
-        return words[1].isdigit() and len(words[1]) <= 4
-    return (
-        words[:2] in (["order", "by"], ["sort", "by"])
-        and len(words) in (3, 4)
-        and (words[2] in language.columns or words[2] == "count_")
-        and words[3:] in ([], ["asc"], ["desc"])
-    )

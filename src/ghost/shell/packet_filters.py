@@ -59,6 +59,7 @@ class _Fields:
     numbers: re.Pattern[str]
     codes: re.Pattern[str]
     statistics: re.Pattern[str]
+    withheld: re.Pattern[str]
 
 
 @cache
@@ -66,7 +67,7 @@ def _fields() -> _Fields:
     table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
     printed = dict(table["printed"])
     protocols = printed.pop("protocols")
-    kinds = "|".join(f"(?P<{kind}>{heads})" for kind, heads in table["statistics"].items())
+    kinds = "|".join(f"(?P<{kind}>{''.join(heads.split())})" for kind, heads in table["statistics"].items())
     return _Fields(
         headers=re.compile(
             rf"(?!(?:.*[._])?(?:{table['payload']['parts']})(?:\.|$))(?:{_by_protocol(table['headers']).pattern})",
@@ -79,6 +80,7 @@ def _fields() -> _Fields:
             rf"(?!.*(?:{table['codes']['never']}))(?:.*[._-])?(?:{table['codes']['endings']})", re.ASCII | re.IGNORECASE
         ),
         statistics=re.compile(rf"(?:{kinds})(?:,(?P<rest>.*))?", re.ASCII | re.DOTALL),
+        withheld=re.compile(table["withheld"]["statistics"], re.ASCII),
     )
 
 
@@ -180,7 +182,8 @@ def fault_of_statistic(text: str) -> str | None:
     """Why `tshark -z` with this value is not SAFE: its kind, or the filters behind it."""
     match = _fields().statistics.fullmatch(text)
     if match is None:
-        return "is no statistic of the table"
+        told = _fields().withheld.fullmatch(text) is not None
+        return "prints what packets hold, not how many there are" if told else "is no statistic of the table"
     if not match["rest"]:
         return None
     if match["filter"] is not None:

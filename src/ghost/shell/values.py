@@ -18,7 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
-from ghost.shell.kql import fault_of_graph, fault_of_logs
+from ghost.shell.kql import fault_of_logs
+from ghost.shell.kql_graph import fault_of_graph
 from ghost.shell.packet_filters import (
     fault_of_display_filter,
     fault_of_field,
