@@ -1,6 +1,19 @@
 """Language models and embeddings: the protocols, a deterministic stub that needs nothing, and clients of servers."""
 
 from ghost.providers.base import EmbeddingsProvider, LLMProvider
+from ghost.providers.choice import embeddings, language_model, system_clock
 from ghost.providers.prompt import Item, read_prompt, write_prompt
+from ghost.providers.stub import StubEmbeddings, StubLLM
 
-__all__ = ["EmbeddingsProvider", "Item", "LLMProvider", "read_prompt", "write_prompt"]
+__all__ = [
+    "EmbeddingsProvider",
+    "Item",
+    "LLMProvider",
+    "StubEmbeddings",
+    "StubLLM",
+    "embeddings",
+    "language_model",
+    "read_prompt",
+    "system_clock",
+    "write_prompt",
+]

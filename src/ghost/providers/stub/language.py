@@ -1,0 +1,34 @@
+"""A language model that is none: it answers what the mind asks, from what the prompt holds and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ghost.errors import ProviderError
+from ghost.providers.prompt import read_prompt
+from ghost.providers.stub.consolidating import summary_of
+from ghost.providers.stub.storing import decision_on
+from ghost.providers.stub.thinking import thought_on
+
+
+class StubLLM:
+    """Goes by the first line of `system`: see `docs/providers.md`. The same question has the same answer."""
+
+    name = "stub"
+
+    def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: Any) -> str:
+        """JSON is never cut by `max_tokens`. Other questions than the mind's get the beginning of the prompt back, and
+        raise `ProviderError` where JSON is asked for."""
+        asked = system.split("\n", 1)[0].strip()
+        if asked == "SOC":
+            return thought_on(read_prompt(prompt), max_words=min(60, max(2, max_tokens * 3 // 4)))
+        if asked == "STORE_DECIDER":
+            return json.dumps(decision_on(read_prompt(prompt)), ensure_ascii=False)
+        if asked == "CONSOLIDATE":
+            return json.dumps(summary_of(read_prompt(prompt)), ensure_ascii=False)
+        if kwargs.get("json_schema") is not None:
+            raise ProviderError(
+                f"The stub model has no answer in JSON to {asked[:40]!r}: set PROVIDER_LLM to a real model."
+            )
+        return " ".join(prompt.split()[: max(1, max_tokens * 3 // 4)])
