@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from .ready_ghost import run_ghost
+
 GHOST = Path(sys.executable).parent / "ghost"
 
 
@@ -31,9 +33,7 @@ class Person:
         }
 
     def __call__(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [GHOST, *words], env=self.environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        done = run_ghost(*words, cwd=Path.cwd(), environment=self.environment, seconds=60)
         assert done.returncode == status, done.stderr
         return done
 
