@@ -7,9 +7,11 @@ Search asks for words and for nearness of meaning, and fuses both lists by recip
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ghost.errors import StoreError
 from ghost.mind.model import Memory, MemoryType
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.providers.base import EmbeddingsProvider
@@ -104,7 +106,8 @@ class LongTermMemory:
         nearest = self.store.vector_ids(self._embeddings.embed([query])[0], depth, where)
         hits = self._fused(words, nearest, top_k)
         if hits and counts_as_access:
-            self.store.touch([hit.memory.id for hit in hits], self._clock.now().timestamp())
+            with suppress(StoreError):  # a search does not fail because nobody can write down that it was made
+                self.store.touch([hit.memory.id for hit in hits], self._clock.now().timestamp())
         return hits
 
     def _fused(self, words: Sequence[str], nearest: Sequence[tuple[str, float]], top_k: int) -> list[Hit]:

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
 
@@ -159,9 +159,12 @@ class MemoryRows:
         """Oldest first."""
         vector = "vector" if with_embeddings else "NULL"
         joined = "LEFT JOIN embedding USING (place) " if with_embeddings else ""
-        sql, values = conditions(where)
+        sealed = self._seal.is_secret
+        sql, values = conditions(replace(where, tags=frozenset()) if sealed else where)
         sql = f"SELECT {_FIELDS}, {vector} FROM memory {joined}WHERE 1{sql} ORDER BY memory.created_at, memory.id"  # noqa: S608
-        yield from map(self._memory, connection.execute(sql, values))
+        for memory in map(self._memory, connection.execute(sql, values)):
+            if not sealed or where.tags <= set(memory.tags):
+                yield memory
 
     def without_embedding(self, connection: sqlite3.Connection, limit: int) -> Iterator[Memory]:
         sql = f"SELECT {_FIELDS}, vector FROM memory LEFT JOIN embedding USING (place) WHERE memory.space != ? "  # noqa: S608
@@ -189,12 +192,28 @@ class MemoryRows:
     def _vector(self, name: str, written: bytes) -> Floats:
         return np.frombuffer(self._seal.read(f"memory vector {name}", written), dtype="<f4")
 
-    # --- for the matrix ---
+    # --- for the matrix, and for an index of words in memory ---
+
+    def gone_since(self, connection: sqlite3.Connection, applied: int) -> list[int]:
+        """Places that were given up."""
+        rows = connection.execute("SELECT place FROM hole WHERE change > ?", (applied,)).fetchall()
+        return [place for (place,) in rows]
+
+    def words_since(
+        self, connection: sqlite3.Connection, applied: int
+    ) -> Iterator[tuple[int, str, str, float, str, str]]:
+        """Place, id, type, time, content and tags (JSON) of what changed."""
+        rows = connection.execute(
+            "SELECT place, id, type, created_at, content, tags FROM memory WHERE change > ?", (applied,)
+        )
+        for place, name, kind, created_at, content, tags in rows:
+            text = self._text(f"memory content {name}", content)
+            yield place, name, kind, created_at, text, self._text(f"memory tags {name}", tags)
 
     def changed_since(self, connection: sqlite3.Connection, applied: int, batch: int) -> Iterator[ChangedRows]:
-        gone = connection.execute("SELECT place FROM hole WHERE change > ?", (applied,)).fetchall()
+        gone = self.gone_since(connection, applied)
         if gone:
-            yield self._empty([place for (place,) in gone])
+            yield self._empty(gone)
         rows = connection.execute(
             "SELECT memory.place, memory.id, memory.type, memory.created_at, "
             "CASE WHEN memory.space = ? THEN vector END "

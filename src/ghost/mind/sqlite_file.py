@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ghost.errors import RecordError, StoreError
+from ghost.mind.sealed import Seal
 from ghost.records import private_dir
 
 APPLICATION = 0x47484F53  # "GHOS", in the file's header
@@ -47,6 +48,8 @@ CREATE TABLE task (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE query (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE preference (name TEXT PRIMARY KEY, body BLOB NOT NULL);
 """
+SCRUB_DUE = "scrub due"
+"""The fact that something was forgotten and may still lie in the index of words or in the write-ahead log."""
 
 WORDS = """
 CREATE TABLE tag (tag TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (tag, place)) WITHOUT ROWID;
@@ -87,8 +90,11 @@ def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
     return connection
 
 
-def lay_out(connection: sqlite3.Connection, path: Path, *, words: bool, busy_seconds: float) -> bool:
-    """Makes the tables in an empty file, or recognises them. Returns whether it made them. Raises `StoreError`."""
+def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds: float) -> bytes:
+    """Makes the tables in an empty file, or recognises them and the key. Returns what no other database is called.
+
+    Raises `StoreError` and changes nothing where the file is another program's, a newer Ghost's, or of another key.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if application != APPLICATION and tables:
@@ -102,18 +108,47 @@ def lay_out(connection: sqlite3.Connection, path: Path, *, words: bool, busy_sec
                 f"{path} was written by a newer Ghost (schema {version}, this one knows {SCHEMA_VERSION}): "
                 "use that one, or export there and import here into a new file"
             )
-        made = bool(version == 0)
-        if made:
-            for statement in (_TABLES + (WORDS if words else "")).split(";\n"):
-                connection.execute(statement)
-            connection.execute("INSERT INTO fact VALUES ('uid', ?)", (os.urandom(16),))
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if version == 0:
+            _make_tables(connection, seal)
+        uid = _recognise(connection, path, seal)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return made
+    return uid
+
+
+def _make_tables(connection: sqlite3.Connection, seal: Seal) -> None:
+    for statement in (_TABLES + ("" if seal.is_secret else WORDS)).split(";\n"):
+        connection.execute(statement)
+    uid = os.urandom(16)
+    connection.execute("INSERT INTO fact VALUES ('uid', ?)", (uid,))
+    if seal.is_secret:
+        connection.execute("INSERT INTO fact VALUES ('sealed uid', ?)", (seal.write("database", uid),))
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _recognise(connection: sqlite3.Connection, path: Path, seal: Seal) -> bytes:
+    facts = dict(connection.execute("SELECT name, value FROM fact").fetchall())
+    sealed = facts.get("sealed uid")
+    if sealed is not None and not seal.is_secret:
+        raise StoreError(f"{path} is encrypted: set GHOST_MEMORY_KEY or GHOST_MEMORY_KEY_FILE")
+    if sealed is None and seal.is_secret:
+        raise StoreError(
+            f"{path} is not encrypted and a memory key is set: to encrypt it, `ghost export` without the key, then "
+            "`ghost import` with the key and another DB_PATH"
+        )
+    if sealed is not None and _opened(seal, sealed, path) != facts["uid"]:
+        raise StoreError(f"{path} holds the key's mark of another database: restore it from a copy")
+    return bytes(facts["uid"])
+
+
+def _opened(seal: Seal, sealed: bytes, path: Path) -> bytes:
+    try:
+        return seal.read("database", sealed)
+    except StoreError as error:
+        raise StoreError(f"{path} is encrypted with another key than the one that is set") from error
 
 
 def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:

@@ -15,21 +15,28 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ghost.errors import StoreError
-from ghost.mind import keywords
+from ghost.mind import vectors
 from ghost.mind.ids import IdRegister
 from ghost.mind.jsonl import read_jsonl, write_jsonl
 from ghost.mind.memory_rows import MemoryRows, vector_of
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.sealed import NoSeal, Seal
-from ghost.mind.sqlite_file import connect, errors_in_words, lay_out, make_private
+from ghost.mind.sealed_words import WordsInMemory
+from ghost.mind.sqlite_connections import Connections
+from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private
 from ghost.mind.store import EVERYTHING, Changes, Filter
-from ghost.mind.vectors import TYPE_CODES, VectorMatrix, unit_rows
+from ghost.mind.vector_file import VectorFile
+from ghost.mind.vectors import TYPE_CODES, Floats, Rows, RowsInMemory, rows_of, unit_rows
+from ghost.mind.words import Words, WordsInFile
 
 _BUSY_SECONDS = 15.0
 _IMPORT_BATCH = 500
 _SYNC_BATCH = 2000
+_SCRUB_SECONDS = 1.0
+"""So long forgetting waits for those who still read what was; after that the next write takes it out."""
 _Kept = TypeVar("_Kept", Thought, Task, Query)
 
 
@@ -42,28 +49,43 @@ class SqliteStore:
         self.path = path
         self.space = space
         self._seal = seal or NoSeal()
-        self._busy_seconds = busy_seconds
         self._rows = MemoryRows(self._seal, space, dim)
-        self._idle: list[sqlite3.Connection] = []
-        self._idle_lock = threading.Lock()
-        self._writing = threading.RLock()
         self._ids = IdRegister(path.with_name(path.name + "-ids"))
+        self._lock = threading.Lock()
+        self._touched: dict[str, float] = {}
         make_private(path)
-        with errors_in_words(path, "open"):
-            self._writer = connect(path, busy_seconds)
+        self._connections = Connections(path, busy_seconds)
+        try:
+            with self._connections.writer("open") as connection:
+                uid = lay_out(connection, path, self._seal, busy_seconds)
+                self._matrix = self._open_matrix(connection, uid)
+        except BaseException:
+            self._connections.close()
+            raise
+        self._words: Words = WordsInMemory(self._rows) if self._seal.is_secret else WordsInFile()
+        self._scrub()
+
+    def _open_matrix(self, connection: sqlite3.Connection, uid: bytes) -> Rows:
+        """Beside the database, or in memory where it may not be written in the clear or there is no room."""
+        if not self._seal.is_secret:
             try:
-                lay_out(self._writer, path, words=not self._seal.is_secret, busy_seconds=busy_seconds)
-            except BaseException:
-                self._writer.close()
-                raise
-        self._matrix = VectorMatrix(dim)
+                path = self.path.with_name(self.path.name + "-vectors")
+                matrix = VectorFile(path, uid, self.space, self._rows.dim)
+                (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
+                if matrix.applied > changes:  # the database is an older copy, put back
+                    matrix.start_again()
+                return matrix
+            except OSError:
+                pass
+        return RowsInMemory(self._rows.dim)
 
     # --- writing ---
 
     def apply(self, changes: Changes) -> None:
-        with self._transaction() as connection:
+        with self._writing() as connection:
             self._write_memories(connection, changes.memories)
-            gone = self._rows.forget(connection, changes.forgotten)
+            if self._rows.forget(connection, changes.forgotten):
+                connection.execute("REPLACE INTO fact VALUES (?, '')", (SCRUB_DUE,))
             for thought in changes.thoughts:
                 body = self._body("thought", thought)
                 connection.execute("REPLACE INTO thought VALUES (?, ?, ?)", (thought.id, thought.ts, body))
@@ -78,8 +100,7 @@ class SqliteStore:
                 body = self._seal.write(f"preference {name}", _json(value))
                 connection.execute("REPLACE INTO preference VALUES (?, ?)", (name, body))
             connection.executemany("DELETE FROM thought WHERE id = ?", ((name,) for name in changes.dropped_thoughts))
-        if gone:
-            self._scrub()
+        self._scrub()
 
     def _write_memories(self, connection: sqlite3.Connection, memories: Iterable[Memory]) -> None:
         batch: list[Memory] = []
@@ -94,15 +115,24 @@ class SqliteStore:
         return self._seal.write(f"{kind} {kept.id}", kept.model_dump_json().encode())
 
     def touch(self, ids: Sequence[str], at: float) -> None:
-        with self._transaction() as connection:
-            connection.executemany("UPDATE memory SET last_access = ? WHERE id = ?", ((at, name) for name in ids))
+        """At once, or with the next change where somebody writes: no search waits for a writer or for the disk."""
+        with self._lock:
+            self._touched.update(dict.fromkeys(ids, at))
+        self._connections.note(self._write_touched)
+
+    def _write_touched(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            touched, self._touched = self._touched, {}
+        connection.executemany(
+            "UPDATE memory SET last_access = ? WHERE id = ?", ((at, name) for name, at in touched.items())
+        )
 
     def set_embeddings(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        with self._transaction() as connection:
+        with self._writing() as connection:
             self._rows.set_embeddings(connection, vectors)
 
     def new_ids(self, kind: str, at: float, count: int = 1) -> list[str]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
 
             def taken(name: str) -> bool:
                 sql = "SELECT 1 FROM memory WHERE id = :id UNION ALL SELECT 1 FROM thought WHERE id = :id "
@@ -114,74 +144,77 @@ class SqliteStore:
     # --- memories ---
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             return {memory.id: memory for memory in self._rows.by_id(connection, ids)}
 
     def memories(self, where: Filter = EVERYTHING, *, with_embeddings: bool = True) -> Iterator[Memory]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             yield from self._rows.every(connection, where, with_embeddings=with_embeddings)
 
     def counts(self) -> dict[MemoryType, int]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             rows = dict(connection.execute("SELECT type, count(*) FROM memory GROUP BY type").fetchall())
         return {kind: rows.get(kind.value, 0) for kind in MemoryType}
 
     def keyword_ids(self, query: str, limit: int, where: Filter = EVERYTHING) -> list[str]:
-        with self._reading() as connection:
-            return keywords.search(connection, query, limit, where)
+        with self._connections.reading() as connection:
+            return self._words.search(connection, query, limit, where)
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
         asked = vector_of(vector, self._rows.dim, "the vector that is looked for")
         if limit <= 0 or not asked.any():
             return []
-        with self._reading() as connection:
-            connection.execute("BEGIN")
-            try:
-                self._bring_up_to_date(connection)
-                places = self._matrix.search(
-                    asked,
-                    limit,
-                    [TYPE_CODES[kind] for kind in where.types],
-                    where.since,
-                    where.until,
-                    self._tagged(connection, where.tags) if where.tags else None,
-                )
-                return self._verified(connection, asked, places)
-            finally:
-                connection.execute("COMMIT")
+        with self._connections.snapshot() as connection:
+            matrix = self._bring_up_to_date(connection)
+            places = vectors.nearest(
+                matrix.table(),
+                asked,
+                limit,
+                [TYPE_CODES[kind] for kind in where.types],
+                where.since,
+                where.until,
+                self._tagged(connection, where.tags) if where.tags else None,
+            )
+            return self._verified(connection, asked, places)
 
-    def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
-        """Makes the matrix hold at least what this connection's transaction sees."""
+    def _tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> npt.NDArray[np.int64]:
+        return np.asarray(self._words.tagged(connection, tags), dtype=np.int64)
+
+    def _bring_up_to_date(self, connection: sqlite3.Connection) -> Rows:
+        """The matrix, with at least what this connection's transaction sees."""
         (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
-        if self._matrix.applied >= changes:
-            return
-        with self._matrix.lock:
-            if self._matrix.applied >= changes:
+        if self._matrix.applied < changes:
+            try:
+                self._write_changed_rows(connection, self._matrix, changes)
+            except OSError:  # the disk is full, or the file's system fails: what can be read is searched all the same
+                with self._lock:
+                    if not isinstance(self._matrix, RowsInMemory):
+                        self._matrix.close()
+                        self._matrix = RowsInMemory(self._rows.dim)
+                self._write_changed_rows(connection, self._matrix, changes)
+        return self._matrix
+
+    def _write_changed_rows(self, connection: sqlite3.Connection, matrix: Rows, changes: int) -> None:
+        with matrix.exclusive():
+            if matrix.applied >= changes:
                 return
-            for batch in self._rows.changed_since(connection, self._matrix.applied, _SYNC_BATCH):
-                self._matrix.put(batch.places, batch.vectors, batch.types, batch.created)
-            self._matrix.applied = changes
+            for batch in self._rows.changed_since(connection, matrix.applied, _SYNC_BATCH):
+                numbers = np.asarray(batch.places, dtype=np.int64) - 1
+                matrix.write(numbers, rows_of(self._rows.dim, batch.vectors, batch.types, batch.created))
+            matrix.finish(changes)
 
-    def _tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        first, *others = sorted(tags)
-        sql = "SELECT place FROM tag WHERE tag.tag = ?"
-        sql += "".join(" INTERSECT SELECT place FROM tag WHERE tag.tag = ?" for _ in others)
-        return np.fromiter((place for (place,) in connection.execute(sql, (first, *others))), dtype=np.int64)
-
-    def _verified(
-        self, connection: sqlite3.Connection, asked: np.ndarray[Any, np.dtype[np.float32]], places: list[int]
-    ) -> list[tuple[str, float]]:
+    def _verified(self, connection: sqlite3.Connection, asked: Floats, places: list[int]) -> list[tuple[str, float]]:
         """What the matrix found, with the similarity of what the database holds at those places now."""
         found = self._rows.vectors_at(connection, places)
         if not found:
             return []
-        vectors = unit_rows(np.stack([vector for _, vector in found]))
-        scores = np.clip(vectors @ unit_rows(asked.reshape(1, -1))[0], -1.0, 1.0)
+        units = unit_rows(np.stack([vector for _, vector in found]))
+        scores = np.clip(units @ unit_rows(asked.reshape(1, -1))[0], -1.0, 1.0)
         pairs = [(name, float(score)) for (name, _), score in zip(found, scores, strict=True)]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
     def without_embedding(self, limit: int) -> list[Memory]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             return list(self._rows.without_embedding(connection, limit))
 
     # --- the rest of the mind ---
@@ -201,12 +234,12 @@ class SqliteStore:
         return sorted(wanted, key=lambda query: (query.created_ts, query.id))
 
     def preferences(self) -> dict[str, Any]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             rows = connection.execute("SELECT name, body FROM preference ORDER BY name").fetchall()
         return {name: json.loads(self._seal.read(f"preference {name}", body)) for name, body in rows}
 
     def _bodies(self, sql: str, values: Sequence[object], kind: str, model: type[_Kept]) -> list[_Kept]:
-        with self._reading() as connection:
+        with self._connections.reading() as connection:
             rows = connection.execute(sql, values).fetchall()
         return [model.model_validate_json(self._seal.read(f"{kind} {name}", body)) for name, body in rows]
 
@@ -223,50 +256,44 @@ class SqliteStore:
             for count, memory in enumerate(read_jsonl(path), start=1):  # noqa: B007
                 yield memory
 
-        with self._transaction() as connection:
+        with self._writing() as connection:
             self._write_memories(connection, counted())
         return count
 
     def close(self) -> None:
-        with self._writing, self._idle_lock:
-            for connection in (self._writer, *self._idle):
-                connection.close()
-            self._idle.clear()
+        if self._touched:
+            self._connections.note(self._write_touched)
+        self._connections.close()
+        self._matrix.close()
+        self._words.close()
 
-    # --- connections ---
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._writing, errors_in_words(self.path, "write"):
-            connection = self._writer
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+    # --- within ---
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that no other thread uses meanwhile."""
-        with errors_in_words(self.path, "read"):
-            with self._idle_lock:
-                connection = self._idle.pop() if self._idle else None
-            connection = connection or connect(self.path, self._busy_seconds)
-            try:
-                yield connection
-            finally:
-                with self._idle_lock:
-                    self._idle.append(connection)
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._connections.transaction() as connection:
+            self._write_touched(connection)
+            yield connection
 
     def _scrub(self) -> None:
-        """Takes what was forgotten out of the files: the index's old segments, and the write-ahead log."""
-        with self._writing, errors_in_words(self.path, "write"):
+        """Takes what was forgotten out of the files: the index's old segments, the matrix, the write-ahead log.
+
+        A reader that still sees the past keeps the log from being emptied; then the next write, or opening, does it.
+        """
+        with self._connections.writer() as connection:
+            if connection.execute("SELECT 1 FROM fact WHERE name = ?", (SCRUB_DUE,)).fetchone() is None:
+                return
             if not self._seal.is_secret:
-                self._writer.execute("INSERT INTO words (words) VALUES ('optimize')")
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            self._bring_up_to_date(connection)
+            (busy_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+            connection.execute(f"PRAGMA busy_timeout = {int(_SCRUB_SECONDS * 1000)}")
+            try:
+                (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not is_busy:
+                    connection.execute("DELETE FROM fact WHERE name = ?", (SCRUB_DUE,))
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
 
 
 def _json(value: Any) -> bytes:
