@@ -1,5 +1,10 @@
 """The mind: what Ghost remembers, what it attends to, what it thinks of on its own, and what it asks."""
 
+from ghost.mind.attention import Attention, Component, Score, Weights
+from ghost.mind.engine import Abandoned, CycleResult, Engine
+from ghost.mind.events import Event, Kind
+from ghost.mind.inbox import InboxFull
+from ghost.mind.interrupts import Interrupts, MissingFields
 from ghost.mind.long_term_memory import Hit, LongTermMemory
 from ghost.mind.model import (
     Memory,
@@ -13,23 +18,49 @@ from ghost.mind.model import (
     Thought,
 )
 from ghost.mind.opening import open_store
+from ghost.mind.remembering import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
+from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
+from ghost.mind.stream import StreamOfConsciousness
+from ghost.mind.working_memory import WorkingMemory
 
 __all__ = [
     "EVERYTHING",
+    "INVESTIGATION",
+    "Abandoned",
+    "Attention",
     "Changes",
+    "Component",
+    "CycleResult",
+    "Engine",
+    "Event",
     "Filter",
+    "Finding",
+    "Finished",
+    "Hint",
     "Hit",
+    "InboxFull",
+    "Interrupts",
+    "Kind",
     "LongTermMemory",
     "Memory",
     "MemoryStore",
     "MemoryType",
+    "MissingFields",
     "Query",
     "QueryStatus",
+    "Score",
     "SelfModel",
+    "Step",
     "Stimulus",
+    "StreamOfConsciousness",
     "Task",
+    "TaskSource",
     "TaskStatus",
     "Thought",
+    "Weights",
+    "WorkingMemory",
     "open_store",
+    "recall",
+    "remember",
 ]

@@ -1,0 +1,64 @@
+"""What from outside may enter the mind, and how much of it: text without secrets, of bounded length."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ghost.mind.model import Stimulus
+from ghost.mind.speech import Redact
+
+CONTENT_CHARS = 4000
+METADATA_CHARS = 4000
+_DEPTH = 6
+_CUT = " … [cut]"
+
+
+def admitted(stimulus: Stimulus, redact: Redact) -> Stimulus:
+    """The stimulus as it is kept. Redacted before it is cut: a secret cut in two no longer looks like one."""
+    return stimulus.model_copy(
+        update={
+            "id": redact(stimulus.id)[:200],
+            "source": redact(stimulus.source)[:200],
+            "content": _bounded(redact(stimulus.content)),
+            "metadata": _metadata(stimulus.metadata, redact),
+        }
+    )
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= CONTENT_CHARS else text[: CONTENT_CHARS - len(_CUT)] + _CUT
+
+
+def _metadata(given: dict[str, Any], redact: Redact) -> dict[str, Any]:
+    kept = _without_secrets(given, redact, _DEPTH)
+    try:
+        fits = len(json.dumps(kept, allow_nan=False)) <= METADATA_CHARS
+    except (TypeError, ValueError):
+        fits = False
+    return kept if fits else {"metadata": "left out: too large, or no JSON"}
+
+
+def _without_secrets(value: Any, redact: Redact, depth: int) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if depth == 0:
+        return None if isinstance(value, dict | list) else value
+    if isinstance(value, dict):
+        return {redact(str(name)): _named(str(name), inner, redact, depth) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(inner, redact, depth - 1) for inner in value]
+    return value
+
+
+def _named(name: str, value: Any, redact: Redact, depth: int) -> Any:
+    """A value beside its name: `password` gives away what its value does not."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return _without_secrets(value, redact, depth - 1)
+    line = f"{name}: {value}"
+    return value if not isinstance(value, str) and redact(line) == line else _behind(redact(line), name, value, redact)
+
+
+def _behind(line: str, name: str, value: Any, redact: Redact) -> str:
+    head = f"{name}: "
+    return line[len(head) :] if line.startswith(head) else redact(str(value))

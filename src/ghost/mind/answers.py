@@ -1,0 +1,60 @@
+"""What a person's answer holds, by the fields that the question requires.
+
+Three forms are read: a JSON object; lines `field: value`, where what follows on lines without a field belongs to the
+field before; and, where one field is required, the whole text. Names match whatever their case, `_`, `-` or blanks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+_LINE = re.compile(r"\s*[-*]?\s*(?P<name>[^\W_][\w \-]{0,60}?)\s*[:=]\s*(?P<value>.*)")
+
+
+def fields_of(text: str, required: Sequence[str]) -> dict[str, str]:
+    """Values by the required names that the text holds, none of them blank."""
+    names = {_same(name): name for name in required}
+    given = _from_json(text, names) or _from_lines(text, names)
+    if not given and len(required) == 1 and text.strip() and not _is_object(text):
+        given = {required[0]: text.strip()}
+    return {name: value for name, value in given.items() if value.strip()}
+
+
+def _from_json(text: str, names: dict[str, str]) -> dict[str, str]:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(given, dict):
+        return {}
+    return {
+        names[_same(name)]: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in given.items()
+        if _same(name) in names and value is not None
+    }
+
+
+def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    current: str | None = None
+    for line in text.splitlines():
+        found = _LINE.fullmatch(line)
+        if found and _same(found["name"]) in names:
+            current = names[_same(found["name"])]
+            given[current] = found["value"].strip()
+        elif current is not None:
+            given[current] = f"{given[current]}\n{line.strip()}".strip()
+    return given
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _same(name: str) -> str:
+    return re.sub(r"[\s_-]+", "_", name.strip().casefold())

@@ -1,0 +1,285 @@
+"""What to look at next: the open task with the highest score, exactly, at any moment.
+
+    score = w_u urgency + w_i importance + w_unc uncertainty + w_r recency + w_g goal_fit
+
+Urgency and recency change with time, so an order by score made a moment ago would be wrong now. They change along
+straight lines (`curves.py`): two tasks on the same lines keep their order for as long as both stay on them. There is
+therefore one heap for each pair of lines, ordered by what does not change, and one heap of the moments at which tasks
+move to another line. Who asks moves what is due and compares the heads: O(log n) amortised, and no score is ever stale.
+An entry that a change made invalid stays in its heap until it comes to the head (lazy invalidation), or until such
+entries outnumber the others, when the heaps are made anew.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import NamedTuple
+
+from ghost.config import Settings
+from ghost.mind.curves import RECENCY, URGENCY
+from ghost.mind.model import Task, TaskStatus
+from ghost.records import Clock, elapsed
+
+
+@dataclass(frozen=True)
+class Weights:
+    urgency: float = 0.30
+    importance: float = 0.25
+    uncertainty: float = 0.15
+    recency: float = 0.10
+    goal_fit: float = 0.20
+
+    @classmethod
+    def of(cls, settings: Settings) -> Weights:
+        return cls(
+            settings.attention_urgency,
+            settings.attention_importance,
+            settings.attention_uncertainty,
+            settings.attention_recency,
+            settings.attention_goal_fit,
+        )
+
+
+@dataclass(frozen=True)
+class Component:
+    name: str
+    value: float
+    weight: float
+    why: str
+
+    @property
+    def contribution(self) -> float:
+        return self.weight * self.value
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.2f} x {self.weight:.2f} = {self.contribution:.3f} ({self.why})"
+
+
+@dataclass(frozen=True)
+class Score:
+    """`total` is the sum of the contributions."""
+
+    task_id: str
+    total: float
+    components: tuple[Component, ...]
+
+    def __str__(self) -> str:
+        return f"{self.total:.3f}: " + ", ".join(map(str, self.components))
+
+
+class _Kept(NamedTuple):
+    task: Task
+    goal_fit: float
+    version: int
+
+
+class _Ranked(NamedTuple):
+    """An entry of a heap: the highest key first, the older of equals first."""
+
+    negative_key: float
+    created_ts: float
+    id: str
+    version: int
+
+
+class Attention:
+    """Tasks by id. Done and blocked ones are kept, explained and never offered. Safe to use from threads."""
+
+    def __init__(self, weights: Weights, clock: Clock) -> None:
+        self.weights = weights
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._kept: dict[str, _Kept] = {}
+        self._versions = count(1)
+        self._heaps: dict[tuple[int, int], list[_Ranked]] = {}
+        self._turns: list[tuple[float, str, int]] = []
+        self._entries = 0
+        self._seen_until = self._origin = clock.now().timestamp()
+
+    # --- changes ---
+
+    def add_or_update(self, task: Task, goal_fit: float = 0.5) -> None:
+        """`goal_fit`: from 0 to 1, how well the task serves the long-term goals."""
+        if not 0.0 <= goal_fit <= 1.0:
+            raise ValueError(f"goal_fit is from 0 to 1, not {goal_fit}")
+        with self._lock:
+            self._keep(task, goal_fit)
+            self._drop_invalid_if_many()
+
+    def next_task(self) -> Task | None:
+        """Takes the open task with the highest score: it is `doing` from now on, and not offered again until an update
+        opens it. None where no task is open."""
+        with self._lock:
+            best = self.peek()
+            if best is None:
+                return None
+            taken = best.model_copy(
+                update={"status": TaskStatus.DOING, "last_update_ts": self._clock.now().timestamp()}
+            )
+            self._keep(taken, self._kept[best.id].goal_fit)
+            return taken
+
+    def remove(self, task_id: str) -> bool:
+        with self._lock:
+            return self._kept.pop(task_id, None) is not None
+
+    # --- questions ---
+
+    def peek(self) -> Task | None:
+        """What `next_task` would take. Of equal scores the older task, then the one of the lower id."""
+        with self._lock:
+            head = self._best_head(self._clock.now().timestamp())
+            return self._kept[head.id].task if head else None
+
+    def top_k(self, k: int) -> list[tuple[Task, float]]:
+        """The best `k` open tasks with their scores, best first."""
+        with self._lock:
+            now = self._clock.now().timestamp()
+            taken: list[tuple[tuple[int, int], _Ranked]] = []
+            best: list[tuple[Task, float]] = []
+            while len(best) < k and (head := self._best_head(now)) is not None:
+                place = self._place(self._kept[head.id].task, now)
+                taken.append((place, heapq.heappop(self._heaps[place])))
+                best.append((self._kept[head.id].task, self._total(head.id, now)))
+            for place, head in taken:
+                heapq.heappush(self._heaps[place], head)
+            return best
+
+    def explain(self, task_id: str) -> Score | None:
+        """What the score of a task is made of; None for an unknown id. Done and blocked tasks have one too."""
+        with self._lock:
+            kept = self._kept.get(task_id)
+            now = self._clock.now().timestamp()
+        if kept is None:
+            return None
+        components = tuple(self._components(kept, now))
+        return Score(task_id, math.fsum(part.contribution for part in components), components)
+
+    def tasks(self) -> list[Task]:
+        with self._lock:
+            return [kept.task for kept in self._kept.values()]
+
+    def get(self, task_id: str) -> Task | None:
+        kept = self._kept.get(task_id)
+        return kept.task if kept else None
+
+    def goal_fit(self, task_id: str) -> float:
+        return self._kept[task_id].goal_fit
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    # --- the heaps; the lock is held ---
+
+    def _keep(self, task: Task, goal_fit: float) -> None:
+        kept = _Kept(task, goal_fit, next(self._versions))
+        self._kept[task.id] = kept
+        self._rank(kept, max(self._seen_until, self._clock.now().timestamp()))
+
+    def _rank(self, kept: _Kept, now: float) -> None:
+        """Puts a task among those on the same lines, and notes when it leaves them."""
+        task = kept.task
+        if task.status is not TaskStatus.OPEN:
+            return
+        place = urgency, recency = self._place(task, now)
+        heap = self._heaps.setdefault(place, [])
+        heapq.heappush(heap, _Ranked(-self._key(kept, place), task.created_ts, task.id, kept.version))
+        self._entries += 1
+        turns = [RECENCY.turns(task.last_update_ts, recency)]
+        if task.deadline_ts is not None:
+            turns.append(URGENCY.turns(task.deadline_ts, urgency))
+        if soon := [turn for turn in turns if turn is not None]:
+            heapq.heappush(self._turns, (min(soon), task.id, kept.version))
+
+    def _rank_all(self) -> None:
+        self._heaps.clear()
+        self._turns.clear()
+        self._entries = 0
+        for kept in self._kept.values():
+            self._rank(kept, self._seen_until)
+
+    def _move_on(self, now: float) -> None:
+        """Brings every task to the lines it is on at `now`; all of them where the clock was set back."""
+        if now < self._seen_until:
+            self._seen_until = now
+            self._rank_all()
+            return
+        self._seen_until = now
+        while self._turns and self._turns[0][0] <= now:
+            _, task_id, version = heapq.heappop(self._turns)
+            kept = self._kept.get(task_id)
+            if kept is not None and kept.version == version:
+                moved = kept._replace(version=next(self._versions))
+                self._kept[task_id] = moved
+                self._rank(moved, now)
+        self._drop_invalid_if_many()
+
+    def _drop_invalid_if_many(self) -> None:
+        if self._entries > 2 * len(self._kept) + 64:
+            self._rank_all()
+
+    def _best_head(self, now: float) -> _Ranked | None:
+        self._move_on(now)
+        heads = []
+        for place, heap in self._heaps.items():
+            while heap and self._is_invalid(heap[0]):
+                heapq.heappop(heap)
+                self._entries -= 1
+            if heap:
+                head = heap[0]
+                slope = self._slope(place)
+                score = -head.negative_key + slope * (now - self._origin)
+                heads.append((-score, head.created_ts, head.id, head))
+        return min(heads)[-1] if heads else None
+
+    def _is_invalid(self, entry: _Ranked) -> bool:
+        kept = self._kept.get(entry.id)
+        return kept is None or kept.version != entry.version
+
+    # --- the score ---
+
+    def _place(self, task: Task, now: float) -> tuple[int, int]:
+        urgency = URGENCY.piece(task.deadline_ts, now) if task.deadline_ts is not None else 0
+        return urgency, RECENCY.piece(task.last_update_ts, now)
+
+    def _slope(self, place: tuple[int, int]) -> float:
+        urgency, recency = place
+        return self.weights.urgency * URGENCY.lines[urgency].slope + self.weights.recency * RECENCY.lines[recency].slope
+
+    def _key(self, kept: _Kept, place: tuple[int, int]) -> float:
+        """The score less what grows with the time since `_origin`: unchanged while the task stays on its lines."""
+        task, urgency, recency = kept.task, URGENCY.lines[place[0]], RECENCY.lines[place[1]]
+        due = (task.deadline_ts - self._origin) if task.deadline_ts is not None else 0.0
+        updated = task.last_update_ts - self._origin
+        return (
+            self.weights.urgency * (urgency.level - urgency.slope * due)
+            + self.weights.importance * task.importance
+            + self.weights.uncertainty * task.uncertainty
+            + self.weights.recency * (recency.level - recency.slope * updated)
+            + self.weights.goal_fit * kept.goal_fit
+        )
+
+    def _total(self, task_id: str, now: float) -> float:
+        return math.fsum(part.contribution for part in self._components(self._kept[task_id], now))
+
+    def _components(self, kept: _Kept, now: float) -> Iterator[Component]:
+        task, weights = kept.task, self.weights
+        urgency = URGENCY.at(now - task.deadline_ts) if task.deadline_ts is not None else 0.0
+        yield Component("urgency", urgency, weights.urgency, _deadline_in_words(task.deadline_ts, now))
+        yield Component("importance", task.importance, weights.importance, "how much it matters, as given")
+        yield Component("uncertainty", task.uncertainty, weights.uncertainty, "how much is unknown, as given")
+        age = now - task.last_update_ts
+        yield Component("recency", RECENCY.at(age), weights.recency, f"changed {elapsed(max(age, 0.0))} ago")
+        yield Component("goal_fit", kept.goal_fit, weights.goal_fit, "how well it serves the long-term goals")
+
+
+def _deadline_in_words(deadline_ts: float | None, now: float) -> str:
+    if deadline_ts is None:
+        return "no deadline"
+    left = deadline_ts - now
+    return f"due in {elapsed(left)}" if left > 0 else f"overdue for {elapsed(-left)}"

@@ -1,0 +1,66 @@
+"""Whether a thought becomes a memory: a model's JSON, believed only as far as it validates."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from ghost.mind.model import MemoryType, Tags, Unit
+from ghost.mind.speech import READ_CHARS
+
+MOST_TAGS = 8
+_TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+_FENCE = re.compile(r"^\s*```[a-zA-Z]*\s*|\s*```\s*$")
+
+
+class StoreDecision(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    should_store: Annotated[bool, Field(strict=True)]
+    type: MemoryType
+    importance: Unit
+    tags: Tags = ()
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+    @field_validator("tags", mode="before")
+    @classmethod
+    def usable(cls, given: Any) -> Any:
+        return cleaned_tags(given) if isinstance(given, list) else given
+
+
+def cleaned_tags(given: list[Any]) -> Tags:
+    """The first eight that are tags; the rest is passed over, for a bad tag is no reason to forget a thought."""
+    tags = dict.fromkeys(tag.strip().lower() for tag in given if isinstance(tag, str))
+    return tuple(tag for tag in tags if _TAG.fullmatch(tag))[:MOST_TAGS]
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "should_store": {"type": "boolean"},
+        "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
+        "importance": {"type": "number", "minimum": 0, "maximum": 1},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_TAGS},
+        "reason": {"type": "string"},
+    },
+    "required": ["should_store", "type", "importance", "tags", "reason"],
+}
+
+
+def decision(text: str) -> StoreDecision | None:
+    """None where the text is not the JSON that was asked for."""
+    try:
+        return StoreDecision.model_validate(json_object(text))
+    except (ValidationError, ValueError):
+        return None
+
+
+def json_object(text: str) -> Any:
+    """What a text that is one JSON value holds, with or without a code fence around it. Raises `ValueError`."""
+    try:
+        return json.loads(_FENCE.sub("", text[:READ_CHARS]))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

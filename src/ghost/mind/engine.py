@@ -1,0 +1,356 @@
+"""One cycle of the mind: what came in and what is remembered become a thought, and the thought what follows from it.
+
+A cycle is one transaction: its thought, memory, tasks, question and consumed stimuli are written together, and only
+then seen by anybody. Cycles take turns; while the model is asked, nothing but the turn is held. What a model says is
+kept as text, and nothing in it is carried out: the one thing a thought can cause outside the mind is that pages are
+read whose addresses the allowlist names, while nobody is there to answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ghost.config import Settings
+from ghost.errors import GhostError, ProviderError, ScrapeError, StoreError
+from ghost.mind.admission import admitted
+from ghost.mind.agenda import Agenda
+from ghost.mind.agenda import Draft as AgendaDraft
+from ghost.mind.attention import Attention, Weights
+from ghost.mind.counts import Counts
+from ghost.mind.drafting import MALFORMED, Draft, Drafting
+from ghost.mind.events import Event, Events, Kind, Listener
+from ghost.mind.inbox import Inbox, consumed
+from ghost.mind.interrupts import Interrupts, asked
+from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.model import Memory, Query, SelfModel, Stimulus, Task, Thought
+from ghost.mind.prompts import default_self
+from ghost.mind.reading import PageReader, as_memory, as_stimuli
+from ghost.mind.sources import TaskSource, UnansweredInterrupts
+from ghost.mind.speech import Redact
+from ghost.mind.store import Changes, MemoryStore
+from ghost.mind.thinking import Thinking
+from ghost.mind.working_memory import WorkingMemory
+from ghost.providers import EmbeddingsProvider, LLMProvider
+from ghost.records import Clock
+from ghost.scraper import ScrapePlan, ScrapeResult, plan_from, seeds_in
+
+_log = logging.getLogger(__name__)
+
+STIMULI_IN_A_CYCLE = 16
+"""The oldest that wait; the others wait for the next cycle."""
+MOST_OPEN = 20
+"""Questions open at once; what the mind would ask beyond is only thought."""
+
+
+class Abandoned(GhostError):  # noqa: N818  an outcome, not a fault
+    """Whoever asked for a cycle stopped before it was written; nothing of it is."""
+
+
+@dataclass(frozen=True)
+class CycleResult:
+    """`thought` is None where nothing new was thought; `interrupts` are the questions that this cycle began to ask."""
+
+    thought: Thought | None
+    stored: Memory | None
+    next_task: Task | None
+    interrupts: tuple[Query, ...]
+    stimuli: int = 0
+    """How many were consumed."""
+    seconds: float = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        return self.stimuli == 0 and self.thought is None
+
+
+class Engine:
+    """`redact` takes secrets and control characters out of a text. Safe to use from threads.
+
+    `sources`: who else knows of work that waits. `scraper`: reads pages; without one nothing is read.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        llm: LLMProvider,
+        embeddings: EmbeddingsProvider,
+        clock: Clock,
+        redact: Redact,
+        settings: Settings,
+        sources: Sequence[TaskSource] = (),
+        scraper: PageReader | None = None,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self._redact = redact
+        self._scraper = scraper
+        self._events = Events()
+        self._counts = Counts()
+        self._turn = threading.Lock()
+        self._writing = threading.Lock()
+        self._closed = threading.Event()
+        self.wm = WorkingMemory(
+            settings.wm_max_thoughts, settings.wm_max_chars, settings.wm_max_tokens, settings.wm_half_life_seconds
+        )
+        self.ltm = LongTermMemory(store, embeddings, clock)
+        self.interrupts = Interrupts(
+            store, clock, settings.interrupt_expiry_seconds, redact=redact, announce=self._announce
+        )
+        self.attention = Attention(Weights.of(settings), clock)
+        self._inbox = Inbox(store)
+        preferences = store.preferences()
+        self._user_available = preferences.get("user_available") is not False
+        self.self_model = _self_model(preferences.get("self_model"))
+        self._agenda = Agenda(
+            self.attention,
+            [UnansweredInterrupts(self.interrupts), *sources],
+            embeddings,
+            self.self_model.long_term_goals,
+            redact,
+        )
+        self.wm.restore(store.thoughts(settings.wm_max_thoughts))
+        self._agenda.restore(store.tasks())
+        self._drafting = Drafting(Thinking(llm, redact), self.ltm, self.wm, self.attention, self._counts, clock, redact)
+        self._next_task_id = ""
+
+    # --- what a person, or the server, asks ---
+
+    @property
+    def user_available(self) -> bool:
+        return self._user_available
+
+    def set_user_available(self, available: bool) -> None:
+        """Kept over a restart. Raises `StoreError`."""
+        self.store.apply(Changes(preferences={"user_available": bool(available)}))
+        self._user_available = bool(available)
+
+    def ingest(self, stimuli: Sequence[Stimulus]) -> None:
+        """Keeps them for the next cycle: when this returns, a crash loses none. At most `inbox.MOST_WAITING` wait.
+
+        Raises `InboxFull` and `StoreError`; then none was taken.
+        """
+        taken = [admitted(stimulus, self._redact) for stimulus in stimuli]
+        self._inbox.put(taken)
+        self._counts.add("stimuli_ingested", len(taken))
+        for stimulus in taken:
+            self._tell(Kind.STIMULUS, id=stimulus.id, source=stimulus.source, content=stimulus.content)
+
+    @property
+    def waiting(self) -> int:
+        """Stimuli that no cycle has thought of yet."""
+        return len(self._inbox)
+
+    @property
+    def blocking(self) -> list[Query]:
+        """The open questions that the mind itself asked."""
+        return [query for query in self.interrupts.list_open() if "thought_id" in query.metadata]
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Tells `listener` every event from now on, on a thread of its own; call what is returned to end that."""
+        return self._events.subscribe(listener)
+
+    def observe(self) -> dict[str, float]:
+        """What was done since the start (`counts.NAMES`), and how much is held now."""
+        held = {"stimuli_waiting": len(self._inbox), "thoughts_held": len(self.wm), "tasks_held": len(self.attention)}
+        return self._counts.numbers() | held
+
+    def take_next_task(self) -> Task | None:
+        """The task to work on now; it is `doing` from now on, in the store too. Raises `StoreError`."""
+        with self._writing:
+            best = self.attention.peek()
+            if best is None:
+                return None
+            fit = self.attention.goal_fit(best.id)
+            taken = self.attention.next_task()
+            try:
+                self.store.apply(Changes(tasks=[taken] if taken else []))
+            except StoreError:
+                self.attention.add_or_update(best, fit)
+                raise
+            return taken
+
+    # --- cycles ---
+
+    def cycle(self, stimuli: Sequence[Stimulus] = (), *, abandoned: Callable[[], bool] = lambda: False) -> CycleResult:
+        """Thinks once, of these stimuli and of those that wait, and writes what follows in one transaction.
+
+        Raises `ProviderError` and `StoreError`, and `Abandoned` where `abandoned()` is true before it is written;
+        nothing of the cycle is there then, and what waited still waits.
+        """
+        with self._turn:
+            started = self.clock.monotonic()
+            try:
+                draft = self._draft([admitted(stimulus, self._redact) for stimulus in stimuli])
+                result = self._write(draft, abandoned)
+            except (ProviderError, StoreError) as error:
+                self._failed(error)
+                raise
+            result = replace(result, stimuli=len(draft.stimuli), seconds=self.clock.monotonic() - started)
+            self._counts.add("cycles")
+            self._counts.cycle_took(result.seconds)
+        for query in result.interrupts:
+            self._escalate(query, abandoned)
+        return result
+
+    def tend(self) -> None:
+        """What a cycle does besides thinking: closes questions whose time is over, and asks the sources."""
+        named = self._agenda.ask(self._now())
+        with self._writing, self.interrupts.lock:
+            now = self._now()
+            expired = self.interrupts.overdue(now)
+            agenda = self._agenda.draft(named, now)
+            if expired or agenda.tasks:
+                self.store.apply(Changes(queries=expired, tasks=agenda.tasks))
+            self._took(agenda, expired)
+
+    def scrape(self, plan: ScrapePlan, *, stop: Callable[[], bool] = lambda: False) -> ScrapeResult:
+        """Reads pages, and keeps each as a semantic memory. Raises `ScrapeError`, `ProviderError`, `StoreError`."""
+        if self._scraper is None:
+            raise ScrapeError("no reader of pages is set up: start Ghost with the extra `mind`")
+        try:
+            result = self._scraper.execute(plan, stop=lambda: stop() or self._closed.is_set())
+            memories = [as_memory(page, plan.question, self.ltm, self._redact) for page in result.documents]
+            memories = self.ltm.prepare_all(memories)
+            if memories:
+                self.store.apply(Changes(memories=memories))
+        except GhostError as error:
+            self._counts.add("scrape_failures")
+            self._tell(Kind.ERROR, where="scrape", message=self._redact(str(error)))
+            raise
+        self._counts.add("scrapes")
+        self._counts.add("scrape_documents", len(memories))
+        self._counts.add("scrape_refusals", len(result.refusals))
+        pages = [{"id": memory.id, "url": memory.metadata["url"]} for memory in memories]
+        refusals = [{"url": each.url, "reason": each.reason} for each in result.refusals]
+        self._tell(Kind.SCRAPE, question=self._redact(plan.question), documents=pages, refusals=refusals)
+        return result
+
+    def close(self) -> None:
+        """Ends reading of pages and the events' threads; a cycle under way writes nothing any more. The store is its
+        owner's to close."""
+        self._closed.set()
+        self._events.close()
+
+    # --- the steps of a cycle, in order ---
+
+    def _draft(self, given: Sequence[Stimulus]) -> Draft:
+        room = max(STIMULI_IN_A_CYCLE - len(given), 0)
+        return self._drafting.draft(
+            self.self_model, [*given, *self._inbox.waiting()[:room]], self._agenda.ask(self._now())
+        )
+
+    def _write(self, draft: Draft, abandoned: Callable[[], bool]) -> CycleResult:
+        """All or nothing; what is in memory follows what is written."""
+        with self._writing, self.interrupts.lock:
+            now = self._now()
+            agenda = self._agenda.draft(draft.named, now)
+            expired = self.interrupts.overdue(now)
+            query = self._query(draft)
+            changes = Changes(
+                thoughts=[draft.thought] if draft.thought else [],
+                memories=[draft.stored] if draft.stored else [],
+                tasks=agenda.tasks,
+                queries=[*expired, *([query] if query else [])],
+                preferences=consumed(draft.stimuli),
+                dropped_thoughts=[old.id for old in self.wm.pushed_out_by(draft.thought)] if draft.thought else [],
+            )
+            if abandoned() or self._closed.is_set():
+                raise Abandoned("the cycle was abandoned: nothing of it is written")
+            if draft.thought or draft.stimuli or changes.tasks or changes.queries:
+                self.store.apply(changes)
+            self._thought(draft)
+            if query is not None:
+                self._announce(asked(query))
+            self._took(agenda, expired)
+        return CycleResult(draft.thought, draft.stored, self.attention.peek(), (query,) if query else ())
+
+    def _query(self, draft: Draft) -> Query | None:
+        """The interrupt that a question becomes: not where it is open already, was answered, or too many are open."""
+        if draft.thought is None or draft.said is None or draft.said.tag != "question":
+            return None
+        question = draft.said.content.removeprefix("#question").strip()
+        if len(self.interrupts.list_open()) >= MOST_OPEN or self.interrupts.answered_before(question) is not None:
+            return None
+        query, is_new = self.interrupts.drafted(
+            question, draft.rationale, draft.said.required_fields, thought_id=draft.thought.id
+        )
+        return query if is_new else None
+
+    def _thought(self, draft: Draft) -> None:
+        """It is written: from here on nothing fails, and everybody may see it."""
+        self._drafting.written(draft)
+        self._inbox.forget(stimulus.id for stimulus in draft.stimuli)
+        self._counts.add("stimuli_consumed", len(draft.stimuli))
+        if draft.dropped:
+            self._counts.add("stimuli_dropped", len(draft.stimuli))
+            ids = [stimulus.id for stimulus in draft.stimuli]
+            self._tell(Kind.ERROR, where="thought", message="no thought came of these stimuli; dropped", ids=ids)
+        if draft.repeats:
+            self._counts.add("thoughts_repeated")
+        if draft.thought is not None:
+            self.wm.add(draft.thought)
+            self._counts.add("thoughts")
+            self._tell(Kind.THOUGHT, **draft.thought.model_dump(mode="json"))
+            self._kept(draft, draft.thought)
+
+    def _kept(self, draft: Draft, thought: Thought) -> None:
+        self._counts.add("memories_stored" if draft.stored else "memories_refused")
+        if draft.stored is not None:
+            memory = draft.stored.model_dump(mode="json", include={"id", "type", "content", "tags", "importance"})
+            self._tell(Kind.STORED, **memory, thought_id=thought.id, reason=draft.reason)
+        elif draft.reason == MALFORMED:
+            self._tell(Kind.ERROR, where="store decision", message=MALFORMED, thought_id=thought.id)
+
+    def _took(self, agenda: AgendaDraft, expired: Sequence[Query]) -> None:
+        self._counts.add("interrupts_expired", len(expired))
+        self._agenda.take(agenda)
+        for failure in agenda.named.failures:
+            self._counts.add("source_failures")
+            self._tell(Kind.ERROR, where="task source", message=self._redact(failure))
+        best = self.attention.peek()
+        if best is not None and best.id != self._next_task_id:
+            self._tell(Kind.TASK, id=best.id, title=best.title)
+        self._next_task_id = best.id if best else ""
+
+    def _escalate(self, query: Query, stop: Callable[[], bool]) -> None:
+        """Nobody is there to answer: reads the pages that the question names and the allowlist permits, and lets the
+        next cycle know of them."""
+        seeds = seeds_in(query.question, self.settings) if self._scraper and not self._user_available else []
+        if not seeds or stop():
+            return
+        try:
+            result = self.scrape(plan_from(self.settings, query.question, seeds), stop=stop)
+            if result.documents:
+                self.ingest(as_stimuli(result.documents, query))
+        except GhostError as error:
+            _log.warning("the pages of %s were not read: %s", query.id, error)
+
+    # --- telling ---
+
+    def _failed(self, error: ProviderError | StoreError) -> None:
+        self._counts.add("cycle_failures")
+        self._counts.add("provider_errors" if isinstance(error, ProviderError) else "store_errors")
+        self._tell(Kind.ERROR, where="cycle", message=self._redact(str(error)))
+
+    def _announce(self, event: Event) -> None:
+        counted = {Kind.INTERRUPT: "interrupts_created", Kind.ANSWER: "interrupts_answered"}.get(event.kind)
+        if counted:
+            self._counts.add(counted)
+        self._events.publish(event)
+
+    def _tell(self, kind: Kind, **data: object) -> None:
+        self._events.publish(Event(kind, self._now(), data))
+
+    def _now(self) -> float:
+        return self.clock.now().timestamp()
+
+
+def _self_model(kept: object) -> SelfModel:
+    try:
+        return SelfModel.model_validate(kept) if kept is not None else default_self()
+    except ValueError:
+        return default_self()

@@ -1,0 +1,182 @@
+"""Questions to a person: kept until they are answered or expire, never asked twice while one is open.
+
+Nothing is held in memory: what is open is what the store says, so a question survives a restart and may be answered
+through another process. An answer and the stimulus that brings it to the next cycle are one transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ghost.errors import UsageError
+from ghost.mind.answers import fields_of
+from ghost.mind.events import Event, Kind
+from ghost.mind.inbox import kept
+from ghost.mind.model import Query, QueryStatus, Stimulus
+from ghost.mind.questions import is_same_question
+from ghost.mind.speech import Redact
+from ghost.mind.store import Changes, MemoryStore
+from ghost.records import Clock
+
+LONGEST_QUESTION = 2000
+LONGEST_ANSWER = 8000
+
+
+class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
+    """An answer does not hold what the question requires; `fields` are the names that it lacks."""
+
+    def __init__(self, query: Query, fields: Sequence[str]) -> None:
+        self.fields = tuple(fields)
+        wanted = ", ".join(query.required_fields)
+        super().__init__(
+            f"the answer to {query.id} lacks {', '.join(fields)}: write one line 'field: value' for each of {wanted}, "
+            "or a JSON object"
+        )
+
+
+class Interrupts:
+    """`announce` is told of each answer, after it was written. Safe to use from threads."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        clock: Clock,
+        expiry_seconds: float,
+        *,
+        redact: Redact = str,
+        announce: Callable[[Event], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._expiry_seconds = expiry_seconds
+        self._redact = redact
+        self._announce = announce
+        self.lock = threading.RLock()
+        """Held from reading what is open until a change of it is written."""
+
+    def create(self, question: str, rationale: str = "", required_fields: Sequence[str] = ()) -> str:
+        """The id of the question: a new one, or the open one that asks the same. Raises `UsageError`, `StoreError`."""
+        with self.lock:
+            query, is_new = self.drafted(question, rationale, required_fields)
+            if is_new:
+                self._store.apply(Changes(queries=[query]))
+        if is_new:
+            self._announce(asked(query))
+        return query.id
+
+    def drafted(
+        self, question: str, rationale: str = "", required_fields: Sequence[str] = (), **metadata: Any
+    ) -> tuple[Query, bool]:
+        """The open query that asks the same, or a new one that is not written yet, and whether it is new."""
+        text = self._redact(question).strip()
+        fields = tuple(dict.fromkeys(name.strip() for name in required_fields))
+        if not text or not all(fields):
+            raise UsageError("a question and its required fields need words: send the question, and names or none")
+        text = text[:LONGEST_QUESTION]
+        for query in self.list_open():
+            if is_same_question(query.question, text):
+                return query, False
+        now = self._now()
+        query = Query(
+            id=self._store.new_ids("q", now, 1)[0],
+            question=text,
+            rationale=self._redact(rationale)[:LONGEST_QUESTION],
+            required_fields=fields,
+            created_ts=now,
+            expires_ts=now + self._expiry_seconds,
+            metadata=metadata,
+        )
+        return query, True
+
+    def list_open(self) -> list[Query]:
+        """Those that wait for an answer now, oldest first; one whose time is over is not among them."""
+        now = self._now()
+        waiting = [query for query in self._store.queries(open_only=True) if query.expires_ts > now]
+        return sorted(waiting, key=lambda query: (query.created_ts, query.id))
+
+    def get(self, query_id: str) -> Query | None:
+        return next((query for query in self._store.queries() if query.id == query_id), None)
+
+    def answered_before(self, question: str) -> Query | None:
+        """The newest answer to the same question that is not older than a question may become."""
+        since = self._now() - self._expiry_seconds
+        found = [
+            query
+            for query in self._store.queries()
+            if query.status is QueryStatus.ANSWERED
+            and (query.answered_ts or 0.0) >= since
+            and is_same_question(query.question, question)
+        ]
+        return max(found, key=lambda query: query.answered_ts or 0.0, default=None)
+
+    def answer(self, query_id: str, text: str) -> bool:
+        """Whether the question was open and is answered now; the answer reaches the next cycle as a stimulus.
+
+        Raises `MissingFields` where required fields are not in it, `UsageError` where it is empty or too long, and
+        `StoreError`. The question stays open then.
+        """
+        if len(text) > LONGEST_ANSWER:
+            raise UsageError(f"the answer has {len(text)} characters and may have {LONGEST_ANSWER}: shorten it")
+        with self.lock:
+            query = next((query for query in self.list_open() if query.id == query_id), None)
+            if query is None:
+                return False
+            fields = self._checked(query, text)
+            now = self._now()
+            answer = self._redact(text).strip()
+            answered = query.model_copy(
+                update={
+                    "status": QueryStatus.ANSWERED,
+                    "answer": answer,
+                    "answered_ts": now,
+                    "metadata": query.metadata | ({"fields": fields} if fields else {}),
+                }
+            )
+            self._store.apply(Changes(queries=[answered], preferences=kept([as_stimulus(answered)])))
+        self._announce(Event(Kind.ANSWER, now, {"id": query.id, "question": query.question, "answer": answer}))
+        return True
+
+    def expire(self, now: float | None = None) -> list[Query]:
+        """Closes the open questions whose time is over, and returns them."""
+        with self.lock:
+            over = self.overdue(self._now() if now is None else now)
+            if over:
+                self._store.apply(Changes(queries=over))
+            return over
+
+    def overdue(self, now: float) -> list[Query]:
+        """The same as they would be written, while the caller holds `lock`."""
+        return [
+            query.model_copy(update={"status": QueryStatus.EXPIRED})
+            for query in self._store.queries(open_only=True)
+            if query.expires_ts <= now
+        ]
+
+    def _checked(self, query: Query, text: str) -> dict[str, str]:
+        if not text.strip():
+            raise UsageError(f"the answer to {query.id} is empty: write what is asked, or let the question expire")
+        given = fields_of(text, query.required_fields)
+        if missing := [name for name in query.required_fields if name not in given]:
+            raise MissingFields(query, missing)
+        return {name: self._redact(value) for name, value in given.items()}
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+
+def as_stimulus(query: Query) -> Stimulus:
+    """What an answered query tells the next cycle."""
+    return Stimulus(
+        id=f"answer:{query.id}",
+        source="answer",
+        content=f"Asked: {query.question} Answered: {query.answer}",
+        metadata={"query_id": query.id},
+        ts=query.answered_ts or query.created_ts,
+    )
+
+
+def asked(query: Query) -> Event:
+    data = {"id": query.id, "question": query.question, "required_fields": list(query.required_fields)}
+    return Event(Kind.INTERRUPT, query.created_ts, data)

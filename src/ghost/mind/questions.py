@@ -1,0 +1,59 @@
+"""When two questions are the same one: the same names in the same order, and the same words that carry meaning.
+
+`Which port does web-vm use?` and `Please tell me the port that web-vm uses` are one question; asked of `db-vm`, or of
+the traffic the other way, it is another. Deliberately strict: a question too many costs a person a glance, one too few
+costs the answer.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+_TERM = re.compile(r"[^\W_]+(?:['’._:/-]+[^\W_]+)*")
+_TAG = re.compile(r"^\s*#\w+\s*")
+_NEEDED = re.compile(r"\s*\bNeeded:[^?]*$", re.IGNORECASE)
+_DIRECTION = frozenset({"from", "to", "between", "through", "behind", "before", "after", "without", "not"})
+_FILLER = frozenset((Path(__file__).parent / "filler_words.txt").read_text(encoding="utf-8").split())
+
+Essence = tuple[tuple[str, ...], frozenset[str]]
+
+
+def essence(question: str) -> Essence:
+    """Its identifiers in order, and its other words without filler and endings, each with the direction before it."""
+    text = unicodedata.normalize("NFKC", _NEEDED.sub("", _TAG.sub("", question))).casefold()
+    identifiers: list[str] = []
+    words: set[str] = set()
+    direction = ""
+    for term in _TERM.findall(text):
+        if term in _DIRECTION:
+            direction = f"{term} "
+        elif is_identifier(term):
+            identifiers.append(direction + term)
+            direction = ""
+        elif term not in _FILLER:
+            words.add(direction + stem(term))
+            direction = ""
+    return tuple(identifiers), frozenset(words)
+
+
+def is_same_question(one: str, other: str) -> bool:
+    first, second = essence(one), essence(other)
+    if not any(first) or not any(second):  # no word in it: the texts themselves
+        return " ".join(one.casefold().split()) == " ".join(other.casefold().split())
+    return first == second
+
+
+def is_identifier(term: str) -> bool:
+    """Whether a term names something: it has a digit, or parts joined by `-`, `.`, `:`, `/` or `_`."""
+    return any(character.isdigit() or character in "-.:/_" for character in term)
+
+
+def stem(word: str) -> str:
+    """Enough for one question asked twice: `ports` is `port`, `uses` is `use`."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
