@@ -5,6 +5,8 @@ It starts no program and reads no capture: everything goes through the shell and
 
 from ghost.agent.evidence import Evidence, tag_of
 from ghost.agent.loop import Console, Investigation
+from ghost.agent.open_work import OpenInvestigations, PendingCleanups
+from ghost.agent.remembered import finished
 from ghost.agent.report import write_report
 from ghost.agent.resume import reissue
 from ghost.agent.session import AZURE, Session, SessionPaths, Workspace, load_session, save_session
@@ -21,7 +23,9 @@ __all__ = [
     "Console",
     "Evidence",
     "Investigation",
+    "OpenInvestigations",
     "Orphan",
+    "PendingCleanups",
     "Session",
     "SessionPaths",
     "Tools",
@@ -29,6 +33,7 @@ __all__ = [
     "Workspace",
     "choose_and_clean",
     "find_orphans",
+    "finished",
     "load_session",
     "read_conversation",
     "reissue",
