@@ -70,6 +70,16 @@ class Settings(BaseSettings):
     scraper_max_runtime_seconds: float = Field(default=30.0, validation_alias="SCRAPER_MAX_RUNTIME_SECONDS", gt=0)
     scraper_http_timeout_seconds: float = Field(default=15.0, validation_alias="SCRAPER_HTTP_TIMEOUT", gt=0)
     scraper_doc_max_chars: int = Field(default=4000, validation_alias="SCRAPER_DOC_MAX_CHARS", ge=100)
+    scraper_max_bytes: int = Field(
+        default=2_097_152, validation_alias="GHOST_SCRAPER_MAX_BYTES", ge=1024, le=67_108_864
+    )
+    """Of one page, after its content coding was undone."""
+    scraper_interval_seconds: float = Field(default=1.0, validation_alias="GHOST_SCRAPER_INTERVAL", ge=0, le=3600)
+    """The least time between two requests to one host; its robots.txt may ask for more."""
+    scraper_contact: str | None = Field(
+        default=None, validation_alias="GHOST_SCRAPER_CONTACT", max_length=200, pattern=r"^[!-'*-~]+$"
+    )
+    """A web or mail address for those whose pages are read; sent in User-Agent."""
 
     log_dir: Path = Field(default=Path("logs"), validation_alias="LOG_DIR")
     """Below the workspace, unless it is absolute."""

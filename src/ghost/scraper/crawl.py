@@ -1,0 +1,340 @@
+"""One run: a queue of addresses, a page at a time, until nothing is left or a limit is reached."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ghost.config import Settings
+from ghost.errors import ScrapeError
+from ghost.records import Clock
+from ghost.scraper.allowlist import Allowlist, Reach
+from ghost.scraper.connection import Fetcher
+from ghost.scraper.decoding import text_of
+from ghost.scraper.exchange import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, media_type, redirect_target
+from ghost.scraper.known_pages import KnownPage, KnownPages, validators
+from ghost.scraper.pacing import Pace, retry_after_seconds
+from ghost.scraper.pages import Page, cut_at_word, header_wishes, read_html, read_text
+from ghost.scraper.plan import Document, Ended, Refusal, ScrapePlan, ScrapeResult
+from ghost.scraper.robots import RobotsGate
+from ghost.scraper.urls import Url, UrlRefused, join, parse
+
+MAX_REDIRECTS = 5
+READ_TYPES = frozenset({"text/html", "text/plain"})
+BACK_OFF_SECONDS = 30.0
+"""After a 429 that does not say how long to wait."""
+_MAX_QUEUE = 5000
+_SLICE_SECONDS = 0.1
+_SHOWN_URL_CHARS = 200
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Progress:
+    kind: str
+    """`asking`, `waiting`, `read`, `not_modified` or `refused`."""
+    url: str
+    detail: str
+    pages_read: int
+    queued: int
+
+
+@dataclass(frozen=True)
+class _Visit:
+    url: Url
+    domain: str
+    """The host of the seed it was reached from."""
+    again: bool = False
+    """Whether it was asked for before and the host asked to wait."""
+
+
+@dataclass
+class Crawl:
+    plan: ScrapePlan
+    settings: Settings
+    gate: RobotsGate
+    narrower: Allowlist | None
+    fetcher: Fetcher
+    pace: Pace
+    pages: KnownPages
+    agent: str
+    stop: Stop
+    progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._clock: Clock = self.fetcher.clock
+        self._began = self._clock.monotonic()
+        self._deadline = self._began + self.settings.scraper_max_runtime_seconds
+        self._queue: deque[_Visit] = deque()
+        self._seen: set[Url] = set()
+        self._finished: set[Url] = set()
+        self._documents: list[Document] = []
+        self._refusals: list[Refusal] = []
+        self._not_modified: list[str] = []
+        self._passed_over: set[str] = set()
+        self._pages_read = 0
+
+    def run(self) -> ScrapeResult:
+        ended, why = Ended.DONE, "every address was visited"
+        try:
+            self._take_in_seeds()
+            while self._queue:
+                if self._pages_read >= self.plan.max_pages:
+                    ended, why = Ended.PAGE_LIMIT, f"{self.plan.max_pages} pages were asked for"
+                    break
+                self._visit(self._next())
+        except StoppedError:
+            ended, why = Ended.STOPPED, "it was stopped"
+        except OutOfTimeError as error:
+            ended, why = Ended.TIME_LIMIT, str(error)
+        if self._queue:
+            why += f"; {len(self._queue)} known addresses were not visited"
+        return ScrapeResult(
+            documents=tuple(self._documents),
+            refusals=tuple(self._refusals),
+            not_modified=tuple(self._not_modified),
+            pages_read=self._pages_read,
+            links_passed_over=len(self._passed_over),
+            ended=ended,
+            why_ended=why,
+            seconds=round(self._clock.monotonic() - self._began, 3),
+        )
+
+    def _take_in_seeds(self) -> None:
+        for seed in self.plan.seeds:
+            try:
+                url = parse(seed)
+            except UrlRefused as error:
+                self._refuse(seed[:_SHOWN_URL_CHARS], str(error))
+                continue
+            if self.gate.reach(url, self.narrower) is Reach.NOWHERE:
+                self._refuse(url, "the allowlist does not name it")
+            elif url not in self._seen:
+                self._seen.add(url)
+                self._queue.append(_Visit(url, url.host))
+
+    def _next(self) -> _Visit:
+        """The first in the queue whose host may be asked now, else the one whose host is free soonest."""
+        waits: dict[str, float] = {}
+        for visit in self._queue:
+            if visit.url.host not in waits:
+                waits[visit.url.host] = self.pace.seconds_until_free(visit.url.host)
+                if waits[visit.url.host] == 0.0:
+                    break
+        soonest = min(waits, key=waits.__getitem__)
+        visit = next(visit for visit in self._queue if visit.url.host == soonest)
+        left = self._left()
+        if waits[soonest] >= left:
+            raise OutOfTimeError(f"{soonest} may be asked again in {waits[soonest]:.1f} s, and {left:.1f} s are left")
+        self._queue.remove(visit)
+        return visit
+
+    def _visit(self, visit: _Visit) -> None:
+        if visit.url in self._finished:
+            return  # a redirect led there in the meantime
+        try:
+            self._follow(visit)
+        except (StoppedError, OutOfTimeError):
+            raise
+        except ScrapeError as error:
+            self._refuse(visit.url, str(error))
+
+    def _follow(self, visit: _Visit) -> None:
+        """Asks for the page, and for those it redirects to, each checked like the first."""
+        url, asked = visit.url, False
+        chain: list[Url] = []
+        for _ in range(MAX_REDIRECTS + 1):
+            chain.append(url)
+            verdict = self.gate.allowed(url, narrower=self.narrower, within=self._left(), stop=self.stop)
+            if not verdict.allowed:
+                raise ScrapeError(_through(chain, verdict.reason))
+            if not self._wait_for_turn(url, verdict.delay_seconds, final=not asked):
+                raise ScrapeError(_through(chain, f"{url.host} is not to be asked again in the time that is left"))
+            if not asked and not visit.again:
+                self._pages_read += 1
+            asked = True
+            known = self.pages.get(url)
+            response = self._get(url, verdict.reach, chain, known)
+            if response.status not in REDIRECTS:
+                self._seen.update(chain)
+                if response.status in {429, 503}:
+                    self._hold(visit, url, response)
+                else:
+                    self._finished.update(chain)
+                    self._take(visit, url, response, known)
+                return
+            target = redirect_target(url, response)
+            if target in chain:
+                raise ScrapeError(_through(chain, f"redirects in a circle, to {_shown(target)}"))
+            if target in self._finished:
+                return  # that page was read
+            if self.settings.scraper_same_domain_only and not same_domain(visit.domain, target.host):
+                raise ScrapeError(_through(chain, f"redirects to another domain, {target.authority}"))
+            url = target
+        raise ScrapeError(f"redirects more than {MAX_REDIRECTS} times")
+
+    def _get(self, url: Url, reach: Reach, chain: list[Url], known: KnownPage | None) -> Response:
+        self._report("asking", url, "")
+        within = min(self.settings.scraper_http_timeout_seconds, self._left())
+        try:
+            return self.fetcher.get(
+                url,
+                reach,
+                within=within,
+                stop=self.stop,
+                limit=self.settings.scraper_max_bytes,
+                types=READ_TYPES,
+                headers={} if known is None else known.conditions(),
+            )
+        except StoppedError:
+            raise
+        except OutOfTimeError as error:
+            self._left()  # ends the run where its time is over, not only the page's
+            raise ScrapeError(_through(chain, f"{error} ({within:.1f} s)")) from error
+        except ScrapeError as error:
+            raise ScrapeError(_through(chain, str(error))) from error
+
+    def _take(self, visit: _Visit, url: Url, response: Response, known: KnownPage | None) -> None:
+        """What an answer brings that is neither a redirect nor a request to wait."""
+        if response.status == 304 and known is not None:
+            self._not_modified.append(str(visit.url))
+            self._report("not_modified", url, "")
+            self._take_in_links(visit, known.links)
+        elif response.status != 200:
+            self._refuse(visit.url, f"answered {response.status}")
+        elif (content_type := media_type(response)) not in READ_TYPES:
+            self._refuse(visit.url, f"is {content_type or 'of no stated type'}, not HTML or plain text")
+        else:
+            self._read(visit, url, response, content_type)
+
+    def _read(self, visit: _Visit, url: Url, response: Response, content_type: str) -> None:
+        html = content_type == "text/html"
+        declared = _CHARSET.search(response.header("content-type") or "")
+        characters = text_of(response.body, declared[1] if declared else None, html=html)
+        try:
+            page = read_html(characters, self.agent) if html else read_text(characters)
+        except Exception as error:  # noqa: BLE001 - a stranger's page must not end the run, whatever it breaks
+            self._refuse(visit.url, f"cannot be read: {type(error).__name__}")
+            return
+        asked_for = header_wishes(response.headers.get("x-robots-tag", ()), self.agent)
+        links = links_of(page, url) if page.follow and asked_for.follow else ()
+        self._take_in_links(visit, links)
+        if not (page.index and asked_for.index):
+            self._refuse(visit.url, "asks not to be indexed (noindex)")
+            return
+        if not page.text:
+            self._refuse(visit.url, "holds no text")
+            return
+        etag, last_modified = validators(response)
+        self.pages.keep(KnownPage(etag, last_modified, url, links))
+        text, truncated = cut_at_word(page.text, self.settings.scraper_doc_max_chars)
+        self._documents.append(
+            Document(
+                url=str(visit.url),
+                final_url=str(url),
+                title=page.title,
+                text=text,
+                truncated=truncated,
+                content_type=content_type,
+                fetched_at=self._clock.now().timestamp(),
+                etag=etag,
+                last_modified=last_modified,
+                sha256=hashlib.sha256(response.body).hexdigest(),
+                links=links,
+            )
+        )
+        self._report("read", url, page.title)
+
+    def _hold(self, visit: _Visit, url: Url, response: Response) -> None:
+        """The host asked to be left alone: the page is tried once more, if the wait ends in time."""
+        wait = retry_after_seconds(response.header("retry-after"), self._clock.now())
+        if wait is None and response.status == 503:
+            self._refuse(visit.url, "answered 503")
+            return
+        wait = BACK_OFF_SECONDS if wait is None else wait
+        self.pace.hold(url.host, wait)
+        if visit.again or wait >= self._left():
+            self._refuse(visit.url, f"answered {response.status} and asks to wait {wait:.0f} s")
+            return
+        self._queue.append(_Visit(visit.url, visit.domain, again=True))
+
+    def _take_in_links(self, visit: _Visit, links: Iterable[str]) -> None:
+        for link in links:
+            url = parse(link)
+            if url in self._seen:
+                continue
+            one_domain = self.settings.scraper_same_domain_only
+            if self.gate.reach(url, self.narrower) is Reach.NOWHERE or (
+                one_domain and not same_domain(visit.domain, url.host)
+            ):
+                self._passed_over.add(link)
+            elif len(self._queue) < _MAX_QUEUE:
+                self._seen.add(url)
+                self._queue.append(_Visit(url, visit.domain if one_domain else url.host))
+
+    def _wait_for_turn(self, url: Url, delay_seconds: float, *, final: bool) -> bool:
+        """Whether the host may be asked now. With `final`, waiting in vain is the end of the run."""
+        interval = max(self.settings.scraper_interval_seconds, delay_seconds)
+        told = False
+        while (wait := self.pace.take_turn(url.host, interval)) > 0:
+            left = self._left()
+            if wait >= left and not final:
+                return False
+            if wait >= left:
+                raise OutOfTimeError(f"{url.host} may be asked again in {wait:.1f} s, and {left:.1f} s are left")
+            if not told:
+                self._report("waiting", url, f"{wait:.1f} s")
+                told = True
+            self._clock.sleep(min(wait, _SLICE_SECONDS))
+        return True
+
+    def _left(self) -> float:
+        """Seconds of the run. Raises `StoppedError`, `OutOfTimeError`."""
+        if self.stop():
+            raise StoppedError("it was stopped")
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0:
+            raise OutOfTimeError(f"{self.settings.scraper_max_runtime_seconds:g} s are over")
+        return left
+
+    def _refuse(self, url: Url | str, reason: str) -> None:
+        self._refusals.append(Refusal(url=str(url), reason=reason))
+        self._report("refused", url, reason)
+
+    def _report(self, kind: str, url: Url | str, detail: str) -> None:
+        if self.progress is not None:
+            self.progress(Progress(kind, str(url), detail, self._pages_read, len(self._queue)))
+
+
+def same_domain(seed_host: str, host: str) -> bool:
+    """The seed's host, with or without `www.`, and the hosts below it."""
+    domain = seed_host.removeprefix("www.")
+    return host in {seed_host, domain} or host.endswith(f".{domain}")
+
+
+def links_of(page: Page, url: Url) -> tuple[str, ...]:
+    """The page's links as normalised addresses, each once; those that are no address of a page are left out."""
+    base = url
+    if page.base is not None:
+        try:
+            base = join(url, page.base)
+        except UrlRefused:
+            base = url
+    found: dict[str, None] = {}
+    for link in page.links:
+        try:
+            found[str(join(base, link))] = None
+        except UrlRefused:
+            continue
+    return tuple(found)
+
+
+def _through(chain: list[Url], reason: str) -> str:
+    return reason if len(chain) == 1 else f"{reason} (redirected to {_shown(chain[-1])})"
+
+
+def _shown(url: Url) -> str:
+    return str(url)[:_SHOWN_URL_CHARS]

@@ -1,0 +1,67 @@
+"""When a host may be asked again: at most one request at a time of its interval, none before its Retry-After."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from ghost.records import Clock
+
+MAX_HOLD_SECONDS = 86_400.0
+_MAX_HOSTS = 4096
+
+
+class Pace:
+    """Safe to use from threads: two runs share the turns of one host."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._free_at: OrderedDict[str, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def seconds_until_free(self, host: str) -> float:
+        with self._lock:
+            return max(0.0, self._free_at.get(host, 0.0) - self._clock.monotonic())
+
+    def take_turn(self, host: str, interval_seconds: float) -> float:
+        """0 where the turn was taken; else the seconds to wait before trying again."""
+        with self._lock:
+            now = self._clock.monotonic()
+            wait = self._free_at.get(host, now) - now
+            if wait > 0:
+                return wait
+            self._set(host, now + interval_seconds)
+            return 0.0
+
+    def hold(self, host: str, seconds: float) -> None:
+        """Nobody asks this host for so long."""
+        with self._lock:
+            until = self._clock.monotonic() + min(max(seconds, 0.0), MAX_HOLD_SECONDS)
+            self._set(host, max(until, self._free_at.get(host, until)))
+
+    def _set(self, host: str, free_at: float) -> None:
+        self._free_at[host] = free_at
+        self._free_at.move_to_end(host)
+        if len(self._free_at) > _MAX_HOSTS:
+            now = self._clock.monotonic()
+            past = [known for known, at in self._free_at.items() if at <= now]
+            for known in past or [next(iter(self._free_at))]:
+                del self._free_at[known]
+
+
+def retry_after_seconds(value: str | None, now: datetime) -> float | None:
+    """RFC 9110, section 10.2.3: seconds, or a date. None where it is neither."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:10]), MAX_HOLD_SECONDS)
+    try:
+        moment = parsedate_to_datetime(value[:64])
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(max((moment - now).total_seconds(), 0.0), MAX_HOLD_SECONDS)

@@ -1,0 +1,210 @@
+"""Addresses of pages: read strictly, written in one way (RFC 3986, section 6.2; RFC 5891).
+
+An address is taken apart once. What is checked, looked up, connected to and asked for are the parts of one `Url`, so no
+second parser can read it otherwise. Spellings that parsers disagree on are refused, not guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from urllib.parse import urljoin
+
+from ghost.errors import ScrapeError
+
+MAX_LENGTH = 2048
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_SPACE = " \t\n\r\f"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
+_ESCAPE_OR_CHARACTER = re.compile(r"%([0-9A-Fa-f]{2})|(.)", re.DOTALL)
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PATH = _UNRESERVED | frozenset("!$&'()*+,;=:@/")
+_QUERY = _PATH | {"?"}
+
+
+class UrlRefused(ScrapeError):  # noqa: N818 - what callers say: a URL is refused
+    """The address is not one that a page may be read from, however the allowlist reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    scheme: str
+    host: str
+    """A name in lower case and ASCII, or an address as `ipaddress` writes it, without brackets."""
+    port: int
+    path: str
+    query: str | None = None
+
+    @property
+    def authority(self) -> str:
+        """As in the Host header: the port only where it is not the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def target(self) -> str:
+        return self.path if self.query is None else f"{self.path}?{self.query}"
+
+    @property
+    def address(self) -> IPv4Address | IPv6Address | None:
+        """The address that the host spells out, if it is not a name."""
+        return address_of(self.host)
+
+    def __str__(self) -> str:
+        return self.origin + self.target
+
+
+def parse(text: str) -> Url:
+    """Raises `UrlRefused`: not http or https, user info, no plain name or address, control characters."""
+    text = text.strip(_SPACE)
+    if len(text) > MAX_LENGTH:
+        raise UrlRefused(f"the address is longer than {MAX_LENGTH} characters")
+    if _CONTROL.search(text):
+        raise UrlRefused("the address holds a control character")
+    if "\\" in text:
+        raise UrlRefused("the address holds a backslash, which readers take differently")
+    start = _START.match(text)
+    if start is None:
+        raise UrlRefused("the address does not begin with http:// or https://")
+    scheme = start[1].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise UrlRefused(f"only http and https are read, not {scheme}")
+    if "@" in start[2]:
+        raise UrlRefused("the address holds user info before its host")
+    host_text, port = split_port(start[2])
+    rest = text[start.end() :].partition("#")[0]
+    path, mark, query = rest.partition("?")
+    url = Url(
+        scheme=scheme,
+        host=parse_host(host_text),
+        port=DEFAULT_PORTS[scheme] if port is None else port,
+        path=_without_dot_segments(_escaped(path, _PATH)) or "/",
+        query=_escaped(query, _QUERY) if mark else None,
+    )
+    if len(str(url)) > MAX_LENGTH:
+        raise UrlRefused(f"the address is longer than {MAX_LENGTH} characters")
+    return url
+
+
+def normalise(text: str) -> str:
+    """The one way to write this address: `HTTP://Example.COM:80/a/../b#c` is `http://example.com/b`."""
+    return str(parse(text))
+
+
+def join(base: Url, reference: str) -> Url:
+    """What a reference in the page `base` (a link, a redirect's `Location`) points to. Raises `UrlRefused`."""
+    reference = reference.strip(_SPACE)
+    if len(reference) > MAX_LENGTH or _CONTROL.search(reference) or "\\" in reference:
+        return parse(reference if len(reference) > MAX_LENGTH else f"{base.origin}/{reference}")
+    try:
+        return parse(urljoin(str(base), reference))
+    except ValueError as error:
+        raise UrlRefused(f"the address cannot be read: {error}") from None
+
+
+def split_port(authority: str) -> tuple[str, int | None]:
+    """`host`, `host:port`, `[::1]:port`; an empty port is none. Raises `UrlRefused`."""
+    host, mark, port = authority, "", ""
+    bracket = authority.rfind("]")
+    colon = authority.rfind(":")
+    if colon > bracket:
+        host, mark, port = authority[:colon], ":", authority[colon + 1 :]
+    if not mark or not port:
+        return host, None
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        raise UrlRefused("the port is not a number from 1 to 65535")
+    return host, int(port)
+
+
+def parse_host(text: str) -> str:
+    """A name or an address in its one spelling. Raises `UrlRefused`.
+
+    `127.1`, `0x7f.0.0.1`, `017700000001`, `2130706433` are addresses to some readers and names to others; a name that
+    becomes an address once its characters are mapped (`１２７.0.0.1`, `127。0。0。1`) is one in disguise.
+    """
+    if text.startswith("["):
+        return _ipv6(text)
+    if "%" in text:
+        raise UrlRefused("the host is percent-encoded")
+    if _IPV4.fullmatch(text):
+        try:
+            return str(IPv4Address(text))
+        except AddressValueError:
+            raise UrlRefused("the host is no IPv4 address") from None
+    name = _ascii_name(text)
+    name = name.removesuffix(".")
+    labels = name.split(".")
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        raise UrlRefused("the host is not a name that a page can have")
+    if _NUMBER.fullmatch(labels[-1]):
+        raise UrlRefused("the host is an unusual spelling of an IPv4 address")
+    return name
+
+
+def address_of(host: str) -> IPv4Address | IPv6Address | None:
+    if ":" in host:
+        return IPv6Address(host)
+    return IPv4Address(host) if _IPV4.fullmatch(host) else None
+
+
+def _ipv6(text: str) -> str:
+    if not text.endswith("]"):
+        raise UrlRefused("the host's bracket is not closed")
+    if "%" in text:
+        raise UrlRefused("the host names a zone of this machine")
+    try:
+        return str(IPv6Address(text[1:-1]))
+    except AddressValueError:
+        raise UrlRefused("the host is no IPv6 address") from None
+
+
+def _ascii_name(text: str) -> str:
+    if text.isascii() and "xn--" not in text.lower():
+        return text.lower()
+    if len(text) > 253:  # longer names exist in no zone, and mapping them takes long
+        raise UrlRefused("the host is not a name that a page can have")
+    import idna
+
+    try:
+        return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        raise UrlRefused("the host is not an internationalised name (RFC 5891)") from None
+
+
+def _escaped(text: str, kept: frozenset[str]) -> str:
+    """Unreserved characters plain, escapes in capitals, everything else that may not stand there escaped as UTF-8."""
+
+    def one_way(match: re.Match[str]) -> str:
+        escape, character = match[1], match[2]
+        if escape is None:
+            return character if character in kept else "".join(f"%{octet:02X}" for octet in character.encode())
+        plain = chr(int(escape, 16))
+        return plain if plain in _UNRESERVED else f"%{escape.upper()}"
+
+    return _ESCAPE_OR_CHARACTER.sub(one_way, text)
+
+
+def _without_dot_segments(path: str) -> str:
+    """RFC 3986, section 5.2.4, for a path that begins with a slash or is empty."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for position, segment in enumerate(segments):
+        last = position == len(segments) - 1
+        if segment in {".", ".."}:
+            if segment == ".." and kept:
+                kept.pop()
+            if last:
+                kept.append("")
+        else:
+            kept.append(segment)
+    return "".join(f"/{segment}" for segment in kept)
