@@ -1,7 +1,7 @@
 """Memories as lines of JSON: what `ghost export` writes and `ghost import` reads, for every store.
 
-One memory a line, its keys in the order of `Memory`. Embeddings are float32 and are written with the fewest digits that
-give the same float32 again, so that an export of an import equals the file.
+One memory a line, its keys in the order of `Memory`. Embeddings are float32 and are written with the digits that give
+the same float32 again, so that an export of an import equals the file.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
 from ghost.errors import RecordError, StoreError
@@ -30,12 +29,12 @@ def line_of(memory: Memory) -> str:
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
         raise StoreError(f"the memory {memory.id} cannot be written as JSON ({error})") from error
-    numbers = ", ".join(map(_shortest, np.asarray(memory.embedding, dtype=np.float32)))
-    return text.replace('"embedding": null', f'"embedding": [{numbers}]', 1)
+    return text.replace('"embedding": null', f'"embedding": [{_numbers(memory.embedding)}]', 1)
 
 
-def _shortest(value: np.float32) -> str:
-    return np.format_float_scientific(value, trim="-") if value != 0 else ("-0.0" if np.signbit(value) else "0.0")
+def _numbers(embedding: Sequence[float]) -> str:
+    """Nine digits tell every float32 from the next."""
+    return ", ".join(["%.9g"] * len(embedding)) % tuple(embedding)
 
 
 def memory_of(line: str) -> Memory:

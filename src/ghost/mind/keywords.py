@@ -107,10 +107,3 @@ def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where:
         if len(found) >= limit:
             break
     return list(found)[:limit]
-
-
-def tagged(connection: sqlite3.Connection, tags: frozenset[str]) -> list[int]:
-    """The places of the memories with all of the tags, from the table `tag` of the connection."""
-    one = "SELECT place FROM tag WHERE tag.tag = ?"
-    sql = " INTERSECT ".join([one] * len(tags))
-    return [place for (place,) in connection.execute(sql, sorted(tags))] if tags else []

@@ -32,6 +32,7 @@ class ChangedRows:
     vectors: Floats
     types: list[int]
     created: list[float]
+    tags: list[Sequence[str]]
 
 
 def vector_of(numbers: Sequence[float], dim: int | None, of: str) -> Floats:
@@ -41,7 +42,7 @@ def vector_of(numbers: Sequence[float], dim: int | None, of: str) -> Floats:
         raise StoreError(f"{of} has {vector.size} numbers, and this memory compares vectors of {dim}")
     if not np.isfinite(vector).all():
         raise StoreError(f"{of} has a number that is not finite")
-    return vector
+    return vector + np.float32(0.0)  # no -0.0, which no number in JSON stands for
 
 
 class MemoryRows:
@@ -177,7 +178,7 @@ class MemoryRows:
             id=name,
             type=MemoryType(kind),
             content=self._text(f"memory content {name}", content),
-            tags=tuple(json.loads(self._text(f"memory tags {name}", tags))),
+            tags=tuple(self._tags(name, tags)),
             embedding=() if vector is None else tuple(self._vector(name, vector).tolist()),
             embedding_model=space,
             importance=importance,
@@ -188,6 +189,10 @@ class MemoryRows:
 
     def _text(self, owner: str, written: str | bytes) -> str:
         return written if isinstance(written, str) else self._seal.read(owner, written).decode()
+
+    def _tags(self, name: str, written: str | bytes) -> list[str]:
+        tags: list[str] = json.loads(self._text(f"memory tags {name}", written))
+        return tags
 
     def _vector(self, name: str, written: bytes) -> Floats:
         return np.frombuffer(self._seal.read(f"memory vector {name}", written), dtype="<f4")
@@ -215,7 +220,7 @@ class MemoryRows:
         if gone:
             yield self._empty(gone)
         rows = connection.execute(
-            "SELECT memory.place, memory.id, memory.type, memory.created_at, "
+            "SELECT memory.place, memory.id, memory.type, memory.created_at, memory.tags, "
             "CASE WHEN memory.space = ? THEN vector END "
             "FROM memory LEFT JOIN embedding USING (place) WHERE memory.change > ?",
             (self._space, applied),
@@ -225,26 +230,33 @@ class MemoryRows:
 
     def _empty(self, places: list[int]) -> ChangedRows:
         n = len(places)
-        return ChangedRows(places, np.zeros((n, self.dim), dtype=np.float32), [0] * n, [0.0] * n)
+        return ChangedRows(places, np.zeros((n, self.dim), dtype=np.float32), [0] * n, [0.0] * n, [()] * n)
 
-    def _changed(self, rows: list[tuple[int, str, str, float, bytes | None]]) -> ChangedRows:
+    def _changed(self, rows: list[tuple[int, str, str, float, str | bytes, bytes | None]]) -> ChangedRows:
         vectors: npt.NDArray[np.float32] = np.zeros((len(rows), self.dim), dtype=np.float32)
         types = [0] * len(rows)
-        for number, (_, name, kind, _, written) in enumerate(rows):
+        tags: list[Sequence[str]] = [()] * len(rows)
+        for number, (_, name, kind, _, its_tags, written) in enumerate(rows):
             if written is not None:
                 vectors[number] = self._vector(name, written)
                 types[number] = TYPE_CODES[MemoryType(kind)]
-        return ChangedRows([row[0] for row in rows], vectors, types, [row[3] for row in rows])
+                tags[number] = self._tags(name, its_tags)
+        return ChangedRows([row[0] for row in rows], vectors, types, [row[3] for row in rows], tags)
 
-    def vectors_at(self, connection: sqlite3.Connection, places: Sequence[int]) -> list[tuple[str, Floats]]:
-        """Ids and embeddings of the space, in no order; places without one are left out."""
-        found = []
-        sql = "SELECT memory.id, vector FROM memory JOIN embedding USING (place) WHERE place = ? AND space = ?"
-        for place in places:
-            row = connection.execute(sql, (place, self._space)).fetchone()
-            if row is not None:
-                found.append((row[0], self._vector(*row)))
-        return found
+    def vector_at(self, connection: sqlite3.Connection, place: int, where: Filter) -> tuple[str, Floats] | None:
+        """The id and embedding of what is at a place now; None where it has none of the space, or `where` forbids."""
+        sql = "SELECT memory.id, type, created_at, tags, vector FROM memory JOIN embedding USING (place) "
+        row = connection.execute(sql + "WHERE place = ? AND space = ?", (place, self._space)).fetchone()
+        if row is None:
+            return None
+        name, kind, created_at, tags, vector = row
+        is_meant = (
+            (not where.types or kind in where.types)
+            and (where.since is None or created_at >= where.since)
+            and (where.until is None or created_at < where.until)
+            and (not where.tags or where.tags <= set(self._tags(name, tags)))
+        )
+        return (name, self._vector(name, vector)) if is_meant else None
 
 
 def _next_change(connection: sqlite3.Connection) -> int:

@@ -37,11 +37,6 @@ class WordsInMemory:
             self._bring_up_to_date(connection)
             return keywords.search(self._index, query, limit, where)
 
-    def tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> list[int]:
-        with self._lock:
-            self._bring_up_to_date(connection)
-            return keywords.tagged(self._index, tags)
-
     def close(self) -> None:
         with self._lock:
             self._index.close()

@@ -11,11 +11,11 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ghost.errors import StoreError
 from ghost.mind import vectors
@@ -29,7 +29,7 @@ from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private
 from ghost.mind.store import EVERYTHING, Changes, Filter
 from ghost.mind.vector_file import VectorFile
-from ghost.mind.vectors import TYPE_CODES, Floats, Rows, RowsInMemory, rows_of, unit_rows
+from ghost.mind.vectors import Floats, Rows, RowsInMemory, rows_of, unit_rows
 from ghost.mind.words import Words, WordsInFile
 
 _BUSY_SECONDS = 15.0
@@ -166,19 +166,11 @@ class SqliteStore:
             return []
         with self._connections.snapshot() as connection:
             matrix = self._bring_up_to_date(connection)
-            places = vectors.nearest(
-                matrix.table(),
-                asked,
-                limit,
-                [TYPE_CODES[kind] for kind in where.types],
-                where.since,
-                where.until,
-                self._tagged(connection, where.tags) if where.tags else None,
+            found = (
+                self._rows.vector_at(connection, place, where)
+                for place in vectors.nearest(matrix.table(), asked, where)
             )
-            return self._verified(connection, asked, places)
-
-    def _tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> npt.NDArray[np.int64]:
-        return np.asarray(self._words.tagged(connection, tags), dtype=np.int64)
+            return _with_similarity(asked, list(islice((one for one in found if one is not None), limit)))
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> Rows:
         """The matrix, with at least what this connection's transaction sees."""
@@ -200,18 +192,8 @@ class SqliteStore:
                 return
             for batch in self._rows.changed_since(connection, matrix.applied, _SYNC_BATCH):
                 numbers = np.asarray(batch.places, dtype=np.int64) - 1
-                matrix.write(numbers, rows_of(self._rows.dim, batch.vectors, batch.types, batch.created))
+                matrix.write(numbers, rows_of(self._rows.dim, batch.vectors, batch.types, batch.created, batch.tags))
             matrix.finish(changes)
-
-    def _verified(self, connection: sqlite3.Connection, asked: Floats, places: list[int]) -> list[tuple[str, float]]:
-        """What the matrix found, with the similarity of what the database holds at those places now."""
-        found = self._rows.vectors_at(connection, places)
-        if not found:
-            return []
-        units = unit_rows(np.stack([vector for _, vector in found]))
-        scores = np.clip(units @ unit_rows(asked.reshape(1, -1))[0], -1.0, 1.0)
-        pairs = [(name, float(score)) for (name, _), score in zip(found, scores, strict=True)]
-        return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
     def without_embedding(self, limit: int) -> list[Memory]:
         with self._connections.reading() as connection:
@@ -294,6 +276,16 @@ class SqliteStore:
                     connection.execute("DELETE FROM fact WHERE name = ?", (SCRUB_DUE,))
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
+
+
+def _with_similarity(asked: Floats, found: list[tuple[str, Floats]]) -> list[tuple[str, float]]:
+    """By what the database holds, most similar first; of equal ones the lower id first."""
+    if not found:
+        return []
+    units = unit_rows(np.stack([vector for _, vector in found]))
+    scores = np.clip(np.vecdot(units, unit_rows(asked.reshape(1, -1))[0]), -1.0, 1.0)
+    pairs = [(name, float(score)) for (name, _), score in zip(found, scores, strict=True)]
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _json(value: Any) -> bytes:

@@ -36,7 +36,7 @@ class VectorFile:
         self._path = path
         self._type = row_type(dim)
         owner = hashlib.blake2b(uid + _boot_id() + f"{space}\0{dim}".encode(), digest_size=32).digest()
-        self._mark = b"GHOSTV01" + owner
+        self._mark = b"GHOSTV02" + owner
         self._thread_lock = threading.Lock()
         self._descriptor = self._open()
         self._view: tuple[mmap.mmap, Table] = self._map()

@@ -8,35 +8,49 @@ do and nothing wrong. It is searched without a lock: who searches checks what wa
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ghost.mind.model import MemoryType
+from ghost.mind.store import EVERYTHING, Filter
 
 Floats = npt.NDArray[np.float32]
 Table = npt.NDArray[np.void]
 TYPE_CODES = {kind: number for number, kind in enumerate(MemoryType, start=1)}
 """What rows call the types; 0 is a row without an embedding of this space."""
 _FIRST_ROWS = 1024
-_SPARE = 16
-"""Rows without an embedding score 0; so many of them may be among the best before all are looked through."""
+_FIRST = 128
+"""So many of the best are put in order at first, and eight times as many whenever those were not enough."""
 
 
 def row_type(dim: int) -> np.dtype[np.void]:
-    """One row of the matrix, little-endian: when the memory was created, its type's code, its unit vector."""
+    """One row, little-endian: when the memory was created, the marks of its tags, its type's code, its unit vector."""
     return np.dtype(
         {
-            "names": ["created", "type", "vector"],
-            "formats": ["<f8", "u1", ("<f4", (dim,))],
-            "offsets": [0, 8, 16],
-            "itemsize": 16 + 4 * dim,
+            "names": ["created", "marks", "type", "vector"],
+            "formats": ["<f8", ("<u8", (2,)), "u1", ("<f4", (dim,))],
+            "offsets": [0, 8, 24, 32],
+            "itemsize": 32 + 4 * dim,
         }
     )
+
+
+def marks_of(tags: Iterable[str]) -> tuple[int, int]:
+    """Three of 128 bits for each tag (a Bloom filter): a row without all of these bits does not have all of the tags.
+
+    About one row in a hundred has them by chance; who searches checks that.
+    """
+    bits = 0
+    for tag in tags:
+        for number in hashlib.blake2b(tag.encode("utf-8", "surrogatepass"), digest_size=3).digest():
+            bits |= 1 << (number & 127)
+    return bits & (2**64 - 1), bits >> 64
 
 
 class Rows(Protocol):
@@ -102,52 +116,50 @@ def grown_to(needed: int, before: int) -> int:
     return max(needed, before * 5 // 4, _FIRST_ROWS)
 
 
-def rows_of(dim: int, vectors: Floats, types: Sequence[int], created: Sequence[float]) -> Table:
+def rows_of(
+    dim: int, vectors: Floats, types: Sequence[int], created: Sequence[float], tags: Sequence[Iterable[str]]
+) -> Table:
     rows = np.zeros(len(vectors), dtype=row_type(dim))
     rows["vector"] = unit_rows(vectors)
     rows["type"] = types
     rows["created"] = created
+    rows["marks"] = np.array([marks_of(of) for of in tags], dtype=np.uint64).reshape(-1, 2)
     return rows
 
 
-def nearest(
-    table: Table,
-    vector: Floats,
-    limit: int,
-    types: Sequence[int] = (),
-    since: float | None = None,
-    until: float | None = None,
-    places: npt.NDArray[np.int64] | None = None,
-) -> list[int]:
-    """The places (row number + 1) most similar to `vector`, best first, of those that the other arguments leave."""
-    if len(table) == 0:
-        return []
-    query = unit_rows(vector.reshape(1, -1))[0]
-    if not types and since is None and until is None and places is None:
-        return _nearest_of_all(table, query, limit)
-    chosen = np.arange(len(table)) if places is None else np.unique(places[places <= len(table)]) - 1
-    kinds = table["type"][chosen]
-    allowed = kinds != 0 if not types else np.isin(kinds, types)
-    if since is not None or until is not None:
-        created = table["created"][chosen]
-        allowed &= created >= (-np.inf if since is None else since)
-        if until is not None:
-            allowed &= created < until
-    return _nearest_of(table, chosen[allowed], query, limit)
+def nearest(table: Table, vector: Floats, where: Filter) -> Iterator[int]:
+    """The places (row number + 1) of all that `where` leaves, the most similar to `vector` first; some by chance only.
+
+    `np.vecdot` reads the matrix at the speed of the memory with one thread; several would wait for each other on a
+    machine that has other things to do.
+    """
+    scores = np.vecdot(table["vector"], unit_rows(vector.reshape(1, -1))[0]) if len(table) else np.zeros(0, np.float32)
+    if where == EVERYTHING:
+        chosen = np.arange(len(table))
+    else:
+        chosen = np.flatnonzero(_allowed(table, where))
+        scores = scores[chosen]
+    wanted = _FIRST
+    while len(chosen):
+        best = _best(scores, wanted)
+        yield from (int(number) + 1 for number in chosen[best] if table["type"][number])
+        left = np.ones(len(chosen), dtype=np.bool_)
+        left[best] = False
+        chosen, scores, wanted = chosen[left], scores[left], wanted * 8
 
 
-def _nearest_of_all(table: Table, query: Floats, limit: int) -> list[int]:
-    best = _best(table["vector"] @ query, limit + _SPARE)
-    usable = best[table["type"][best] != 0]
-    if len(usable) < min(limit, len(table)) and len(best) < len(table):
-        return _nearest_of(table, np.flatnonzero(table["type"] != 0), query, limit)
-    return _places(usable[:limit])
-
-
-def _nearest_of(table: Table, chosen: npt.NDArray[np.int64], query: Floats, limit: int) -> list[int]:
-    few = len(chosen) * 4 < len(table)
-    scores = table["vector"][chosen] @ query if few else (table["vector"] @ query)[chosen]
-    return _places(chosen[_best(scores, limit)])
+def _allowed(table: Table, where: Filter) -> npt.NDArray[np.bool_]:
+    allowed: npt.NDArray[np.bool_] = table["type"] != 0
+    if where.types:
+        allowed &= np.isin(table["type"], [TYPE_CODES[kind] for kind in where.types])
+    if where.since is not None:
+        allowed &= table["created"] >= where.since
+    if where.until is not None:
+        allowed &= table["created"] < where.until
+    for marks, bits in zip(table["marks"].T, marks_of(where.tags), strict=True):
+        if bits:
+            allowed &= (marks & np.uint64(bits)) == np.uint64(bits)
+    return allowed
 
 
 def _best(scores: Floats, limit: int) -> npt.NDArray[np.int64]:
@@ -156,10 +168,6 @@ def _best(scores: Floats, limit: int) -> npt.NDArray[np.int64]:
     if limit < len(scores):
         best = np.argpartition(scores, -limit)[-limit:]
     return best[np.argsort(-scores[best], kind="stable")]
-
-
-def _places(numbers: npt.NDArray[Any]) -> list[int]:
-    return [int(number) + 1 for number in numbers]
 
 
 def unit_rows(vectors: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Which memories hold words and tags, from the index in the database's own file."""
+"""Which memories hold words, from the index in the database's own file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,12 @@ class Words(Protocol):
         """Ids, best first. `connection`: reads the store's file."""
         ...
 
-    def tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> list[int]:
-        """The places of the memories with all of the tags."""
-        ...
-
     def close(self) -> None: ...
 
 
 class WordsInFile:
     def search(self, connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
         return keywords.search(connection, query, limit, where)
-
-    def tagged(self, connection: sqlite3.Connection, tags: frozenset[str]) -> list[int]:
-        return keywords.tagged(connection, tags)
 
     def close(self) -> None:
         pass
