@@ -1,1 +1,45 @@
-"""The HTTP API of the mind, its events and its dashboard."""
+"""The mind over HTTP: its API, its dashboard, and `serve`, which runs both on a workspace.
+
+It needs the extra `mind`. Nothing of that extra is imported before one of these is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ghost.config import Settings
+from ghost.errors import ConfigurationError
+from ghost.server.waking import opened_engine
+
+NEEDED: Final = (
+    "fastapi",
+    "uvicorn",
+    "httptools",
+    "httpx2",
+    "prometheus_client",
+    "protego",
+    "structlog",
+    "trafilatura",
+)
+
+
+def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = None) -> int:
+    """Serves the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` gets lines for a person.
+
+    Raises `ConfigurationError` where the extra is missing or the address cannot be listened on, `StoreError` where
+    memory cannot be opened.
+    """
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"ghost serve needs {', '.join(missing)}: install the extra with pip install 'ghost-investigator[mind]'"
+        )
+    from ghost.server.serving import serve as run
+
+    return run(settings, root, say)
+
+
+__all__ = ["opened_engine", "serve"]

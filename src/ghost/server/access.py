@@ -1,0 +1,131 @@
+"""Who may ask: the Host a request names, the page it comes from, and the token it carries.
+
+Pure decisions, no I/O. A page on the web can make a browser send requests to this machine, under its own name
+(DNS rebinding) or from its own origin; both are refused before any endpoint sees them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+OPEN_PATHS = ("/healthz", "/ui")
+"""Answered without a token. The dashboard's files hold nothing of this machine; its login field must be reachable."""
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Headers = Sequence[tuple[bytes, bytes]]
+_AUTHORITY = re.compile(
+    r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    status: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Access:
+    """Names are those of the bind; `token` is None on loopback where none is set."""
+
+    host: str
+    token: str | None = None
+    names: frozenset[str] = field(default=frozenset())
+
+    @classmethod
+    def of(cls, host: str, token: str | None) -> Access:
+        names = {*LOOPBACK_NAMES, _bare(host)}
+        if not is_loopback(host):
+            names.add(socket.gethostname().lower())
+        return cls(host, token, frozenset(names))
+
+    def refusal(
+        self, method: str, path: str, headers: Headers, server: tuple[str, int | None] | None, scheme: str
+    ) -> Refusal | None:
+        """Why this request is not answered; None where it is. `server` is the address it arrived at."""
+        authority = _only(headers, b"host")
+        if authority is None or not self._names_us(authority, server, scheme):
+            return Refusal(
+                421,
+                "The Host header names another server. Ask for localhost, or where Ghost listens, with the port.",
+            )
+        foreign = _foreign(method, headers, scheme, authority)
+        if foreign is not None:
+            return foreign
+        if self.token is not None and not _is_open(path) and not self._carries_token(headers):
+            return Refusal(401, "This server wants its token: Authorization: Bearer <GHOST_API_TOKEN>.")
+        return None
+
+    def _names_us(self, authority: str, server: tuple[str, int | None] | None, scheme: str) -> bool:
+        match = _AUTHORITY.fullmatch(authority)
+        if match is None:
+            return False
+        name = (match["v6"] or match["name"]).lower()
+        if name not in self.names and not (server is not None and _same_address(name, server[0])):
+            return False
+        port = int(match["port"]) if match["port"] else {"http": 80, "https": 443}[scheme]
+        return server is None or server[1] is None or port == server[1]
+
+    def _carries_token(self, headers: Headers) -> bool:
+        given = _only(headers, b"authorization") or ""
+        scheme, _, credentials = given.partition(" ")
+        # digests are of one length: the time of the comparison tells nothing of the token, not even how long it is
+        wanted = (self.token or "").encode()
+        right = hmac.compare_digest(_digest(credentials.strip().encode("latin-1")), _digest(wanted))
+        return right and scheme.lower() == "bearer" and bool(self.token)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a bind to `host` is reached from this machine only. A name other than localhost is not taken for it."""
+    try:
+        return ipaddress.ip_address(_bare(host)).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _foreign(method: str, headers: Headers, scheme: str, authority: str) -> Refusal | None:
+    """A page of another origin sent this. Programs other than browsers send neither of the two headers."""
+    origins = [value for name, value in headers if name == b"origin"]
+    if origins and [f"{scheme}://{authority}".lower()] != [value.decode("latin-1").lower() for value in origins]:
+        return Refusal(
+            403, "A page of another origin asked. Only Ghost's own dashboard may, from the address it is shown at."
+        )
+    site = _only(headers, b"sec-fetch-site")
+    if site in (None, "same-origin", "none"):
+        return None
+    if method in SAFE_METHODS and _only(headers, b"sec-fetch-mode") == "navigate":
+        return None  # a link somebody followed: the page that holds it learns nothing
+    return Refusal(403, "A page of another site asked. Open Ghost's dashboard itself.")
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith("/ui/")
+
+
+def _only(headers: Headers, wanted: bytes) -> str | None:
+    """The one value of a header; None where it is missing, or stands there more than once."""
+    values = [value for name, value in headers if name == wanted]
+    return values[0].decode("latin-1") if len(values) == 1 else None
+
+
+def _bare(host: str) -> str:
+    return host.lower().removeprefix("[").removesuffix("]")
+
+
+def _same_address(name: str, address: str) -> bool:
+    """A literal address cannot be rebound: one at which the connection arrived is ours."""
+    try:
+        return ipaddress.ip_address(name) == ipaddress.ip_address(address)
+    except ValueError:
+        return False
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()

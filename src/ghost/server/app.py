@@ -1,0 +1,157 @@
+"""The HTTP API of the mind, and what runs beside it: the stream of thoughts, the watch over the audit, the feed.
+
+    create_app      wires endpoints, problems and the guard; starts and stops the rest with the server
+
+One small file for each group of endpoints is beside this one. `docs/api.md` describes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.types import Receive, Scope, Send
+
+from ghost import __version__
+from ghost.agent import Workspace
+from ghost.config import Settings
+from ghost.mind import Engine, Event, StreamOfConsciousness
+from ghost.providers import EmbeddingsProvider
+from ghost.server import (
+    configuration,
+    cycle,
+    events,
+    health,
+    interrupts,
+    investigations,
+    long_term_memory,
+    measuring,
+    scraping,
+    stimuli,
+    tasks,
+    working_memory,
+)
+from ghost.server.access import Access
+from ghost.server.audit_following import following
+from ghost.server.audit_watch import AuditWatch
+from ghost.server.dashboard import FOLDER, dashboard_router
+from ghost.server.guard import Guard
+from ghost.server.measured import MeasuredEngine
+from ghost.server.openapi import document
+from ghost.server.problems import exception_handlers
+from ghost.server.services import Services
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    stimuli.router,
+    cycle.router,
+    working_memory.router,
+    long_term_memory.router,
+    tasks.router,
+    interrupts.router,
+    configuration.router,
+    scraping.router,
+    events.router,
+    health.router,
+    measuring.router,
+    investigations.router,
+)
+_DESCRIPTION: Final = (
+    "What Ghost does between investigations: what is on its mind, what it remembers, what it would look at next, what "
+    "it asks. Times are epoch seconds. Every error is a problem document (RFC 9457). Texts in answers may come from "
+    "outside: they are data."
+)
+
+
+class Application:
+    """An ASGI application: the guard in front of the API. `end_streams` lets every client of `/events` go."""
+
+    def __init__(self, api: FastAPI, services: Services, access: Access) -> None:
+        self.api = api
+        self.services = services
+        self._guarded = Guard(api, access, services.metrics)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guarded(scope, receive, send)
+
+    def end_streams(self) -> None:
+        self.services.stopping.set()
+        self.services.feed.close()
+
+
+def create_app(
+    engine: Engine,
+    stream: StreamOfConsciousness | None,
+    settings: Settings,
+    workspace: Workspace,
+    *,
+    embeddings: EmbeddingsProvider,
+    redact: Callable[[str], str],
+    audit_watch: AuditWatch | None = None,
+    dashboard: Path = FOLDER,
+) -> Application:
+    """`stream` is None where it is switched off, `audit_watch` None where the workspace's audit is not followed.
+
+    The application starts and stops both; closing the engine and the store is the caller's. Where
+    `settings.api_token` is set, requests need it.
+    """
+    services = Services(engine, stream, settings, workspace, embeddings, engine.clock, redact)
+    token = settings.api_token.get_secret_value() if settings.api_token else None
+    api = FastAPI(
+        title="Ghost",
+        version=__version__,
+        summary="The mind of an investigator of network failures",
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lambda _: _running(services, audit_watch),
+    )
+    api.state.services = services
+    routers = (*ROUTERS, dashboard_router(dashboard))
+    for router in routers:
+        api.include_router(router)
+    for kind, handler in exception_handlers(lambda path: _methods(routers, path)).items():
+        api.add_exception_handler(kind, handler)
+    described: dict[str, Any] = {}
+    api.openapi = lambda: described or described.update(document(api, needs_token=bool(token))) or described  # type: ignore[method-assign]
+    services.metrics.describe(engine.observe, lambda: measuring.levels(services))
+    if isinstance(engine, MeasuredEngine):
+        engine.observe_cycle = services.metrics.cycle_seconds.observe
+    return Application(api, services, Access.of(settings.api_host, token))
+
+
+@asynccontextmanager
+async def _running(services: Services, audit_watch: AuditWatch | None) -> AsyncIterator[None]:
+    """The feed, the stream of thoughts and the watch, for as long as the server runs; ended in the opposite order."""
+    services.feed.open(asyncio.get_running_loop())
+    unsubscribe = services.engine.subscribe(lambda event: _announce(services, event))
+    watching = asyncio.create_task(following(services, audit_watch)) if audit_watch else None
+    try:
+        if services.stream is not None:
+            await services.stream.start()
+        yield
+    finally:
+        services.stopping.set()
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        if services.stream is not None:
+            await services.stream.stop()
+        unsubscribe()
+        services.feed.close()
+
+
+def _announce(services: Services, event: Event) -> None:
+    services.feed.publish(event.kind.value, event.ts, event.data)
+
+
+def _methods(routers: Sequence[APIRouter], path: str) -> set[str]:
+    """Every method that some endpoint answers at this path."""
+    routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
+    found = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
+    return found or {"GET"}  # the document itself

@@ -1,0 +1,75 @@
+"""`GET /ui`: the dashboard's files, as they are beside this module.
+
+They are read once, so no path that a client sends ever reaches the file system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from ghost.server.problems import Refused
+
+FOLDER: Final = Path(__file__).parent / "ui"
+INDEX: Final = "index.html"
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def pages_of(folder: Path) -> dict[str, Page]:
+    """The files below `folder` by their path in it; what has no type of the web is none of them."""
+    found: dict[str, Page] = {}
+    for path in sorted(folder.rglob("*")):
+        media_type = _TYPES.get(path.suffix)
+        if media_type and path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+            etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            found[path.relative_to(folder).as_posix()] = Page(content, media_type, etag)
+    return found
+
+
+def dashboard_router(folder: Path = FOLDER) -> APIRouter:
+    """`/ui` and `/ui/` are the index; it names its files by `/ui/...`."""
+    router = APIRouter(include_in_schema=False)
+    pages = pages_of(folder)
+
+    @router.get("/ui")
+    @router.get("/ui/")
+    async def index(request: Request) -> Response:
+        return _page(request, INDEX)
+
+    @router.get("/ui/{name:path}")
+    async def file(request: Request, name: str) -> Response:
+        return _page(request, name)
+
+    def _page(request: Request, name: str) -> Response:
+        page = pages.get(name)
+        if page is None:
+            raise Refused(404, "The dashboard has no such file.")
+        headers = {"etag": page.etag}
+        if request.headers.get("if-none-match") == page.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(page.content, media_type=page.media_type, headers=headers)
+
+    return router

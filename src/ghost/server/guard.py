@@ -1,0 +1,160 @@
+"""What every request passes before an endpoint sees it, and every response on its way out. Plain ASGI.
+
+In order: who asks (`access`), how much of it there is (`limits`), of what type its body is. Each request gets an id
+that its response, its problem and its lines in the log carry. An exception that nobody foresaw ends here, as a problem.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Final
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ghost.server.access import SAFE_METHODS, Access, Headers
+from ghost.server.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES
+from ghost.server.logs import logger
+from ghost.server.metrics import Metrics
+from ghost.server.problems import Refused, internal_problem, problem_response
+
+_log = logger("ghost.server")
+
+_NOTHING: Final = b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_DASHBOARD: Final = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    b"require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_ALWAYS: Final = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_OF_API: Final = [*_ALWAYS, (b"content-security-policy", _NOTHING), (b"cache-control", b"no-store")]
+_OF_DASHBOARD: Final = [*_ALWAYS, (b"content-security-policy", _DASHBOARD), (b"cache-control", b"no-cache")]
+
+Refusal = tuple[int, str]
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics) -> None:
+        self._app = app
+        self._access = access
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = secrets.token_hex(8)
+        scope["ghost.request_id"] = request_id
+        out = _Outgoing(send, request_id, scope["path"])
+        started = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                refusal = self._refusal(scope)
+                if refusal is None:
+                    await self._app(scope, _Limited(receive), out)
+                else:
+                    await _refuse(refusal, request_id, scope, receive, out)
+            except Exception as defect:  # noqa: BLE001 - the boundary: nothing of it reaches the client
+                _log.error("request failed", method=scope["method"], path=scope["path"], exc_info=defect)
+                if out.status is None:
+                    await internal_problem(request_id)(scope, receive, out)
+            finally:
+                seconds = time.perf_counter() - started
+                self._metrics.answered(scope, out.status or 0, seconds)
+                if scope["method"] not in SAFE_METHODS or (out.status or 500) >= 400:
+                    _log.info(
+                        "request",
+                        method=scope["method"],
+                        path=scope["path"],
+                        status=out.status,
+                        seconds=round(seconds, 4),
+                    )
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        headers: Headers = scope["headers"]
+        method: str = scope["method"]
+        refusal = self._access.refusal(method, scope["path"], headers, scope.get("server"), scope["scheme"])
+        if refusal is not None:
+            return refusal.status, refusal.detail
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL_BYTES:
+            return 414, f"The address is longer than {MAX_URL_BYTES} bytes. Send long text in a JSON body."
+        if len(headers) > MAX_HEADERS or sum(len(name) + len(value) for name, value in headers) > MAX_HEADER_BYTES:
+            return 431, f"The headers are more than {MAX_HEADERS}, or longer than {MAX_HEADER_BYTES} bytes."
+        return _of_body(method, headers)
+
+
+def _of_body(method: str, headers: Headers) -> Refusal | None:
+    length, content_type, encoding, chunked = b"0", None, None, False
+    for name, value in headers:
+        if name == b"content-length":
+            length = value
+        elif name == b"content-type":
+            content_type = value
+        elif name == b"content-encoding":
+            encoding = value
+        elif name == b"transfer-encoding":
+            chunked = True
+    if not chunked and length == b"0":
+        return None
+    if not length.isdigit() or int(length[:20]) > MAX_BODY_BYTES:
+        return 413, f"The body is longer than {MAX_BODY_BYTES} bytes."
+    if method in SAFE_METHODS:
+        return None
+    media_type = (content_type or b"").split(b";")[0].strip().lower()
+    if media_type != b"application/json" or encoding not in (None, b"identity"):
+        return 415, "A body is JSON: Content-Type: application/json, without Content-Encoding."
+    return None
+
+
+async def _refuse(refusal: Refusal, request_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+    status, detail = refusal
+    headers = {"Connection": "close"} if status in (413, 414, 431) else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    await problem_response(status, detail, request_id, headers=headers)(scope, receive, send)
+
+
+class _Outgoing:
+    """Adds the headers of every response, and remembers the status."""
+
+    def __init__(self, send: Send, request_id: str, path: str) -> None:
+        self._send = send
+        self._own = [
+            *(_OF_DASHBOARD if path == "/ui" or path.startswith("/ui/") else _OF_API),
+            (b"x-request-id", request_id.encode("ascii")),
+        ]
+        self.status: int | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), *self._own]}
+        await self._send(message)
+
+
+class _Limited:
+    """A body without a length is counted while it arrives."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > MAX_BODY_BYTES:
+                raise Refused(413, f"The body is longer than {MAX_BODY_BYTES} bytes.", headers={"Connection": "close"})
+        return message

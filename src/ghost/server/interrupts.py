@@ -1,0 +1,85 @@
+"""`GET /interrupts` and answers: what the mind asks a person."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from ghost.mind import MissingFields, QueryStatus
+from ghost.mind import Query as Question
+from ghost.server.limits import ANSWER_CHARACTERS, ID_CHARACTERS
+from ghost.server.openapi import errors
+from ghost.server.problems import Refused
+from ghost.server.services import Services, services
+
+router = APIRouter(tags=["interrupts"])
+
+
+class OpenQuestion(BaseModel):
+    id: str = Field(examples=["q:1732264000000"])
+    question: str
+    rationale: str
+    required_fields: tuple[str, ...] = Field(description="What an answer has to name.")
+    status: QueryStatus
+    created_ts: float = Field(description="Epoch seconds.")
+    expires_ts: float = Field(description="Epoch seconds; then it is no longer asked.")
+
+
+class OpenQuestions(BaseModel):
+    interrupts: list[OpenQuestion] = Field(description="The oldest first.")
+    count: int
+
+
+class Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=ANSWER_CHARACTERS, pattern=r"\S", examples=["It is 10.2.0.0/16"])
+
+
+class Answered(BaseModel):
+    id: str
+    status: QueryStatus = Field(description="`answered`: the answer is a stimulus of the next cycle.")
+
+
+@router.get("/interrupts", summary="Open questions", responses=errors(503))
+def list_open(request: Request) -> OpenQuestions:
+    found = services(request).engine.interrupts.list_open()
+    shown = [OpenQuestion(**{name: getattr(query, name) for name in OpenQuestion.model_fields}) for query in found]
+    return OpenQuestions(interrupts=shown, count=len(shown))
+
+
+@router.post("/interrupts/answer", summary="Answer a question", responses=errors(404, 409, 503))
+def answer(
+    request: Request,
+    qid: Annotated[str, Query(min_length=1, max_length=ID_CHARACTERS, description="Its id.", examples=["q:123"])],
+    text: Annotated[str, Query(min_length=1, max_length=ANSWER_CHARACTERS, pattern=r"\S", description="The answer.")],
+) -> Answered:
+    """The answer reaches the next cycle. A long one, or one that no proxy should log, goes in a body: see below."""
+    return _answer(services(request), qid, text)
+
+
+@router.post(
+    "/interrupts/{qid}/answer", summary="Answer a question, in a body", responses=errors(404, 409, 413, 415, 503)
+)
+def answer_in_body(
+    request: Request, qid: Annotated[str, Path(min_length=1, max_length=ID_CHARACTERS)], body: Answer
+) -> Answered:
+    return _answer(services(request), qid, body.text)
+
+
+def _answer(to: Services, qid: str, text: str) -> Answered:
+    try:
+        taken = to.engine.interrupts.answer(qid, text)
+    except MissingFields as lacking:
+        raise Refused(
+            422, str(lacking), kind="urn:ghost:problem:missing-fields", extension={"missing": list(lacking.fields)}
+        ) from lacking
+    if taken:
+        return Answered(id=qid, status=QueryStatus.ANSWERED)
+    query: Question | None = to.engine.interrupts.get(qid)
+    if query is None:
+        raise Refused(404, f"There is no question {qid!r}. GET /interrupts lists those that are open.")
+    was = "answered" if query.status is QueryStatus.ANSWERED else "expired"
+    raise Refused(409, f"The question {qid!r} is {was} already.")

@@ -1,0 +1,166 @@
+"""JSON lines to `LOG_DIR/ghost.log`: one object a line, rotated by size, readable by their owner only.
+
+The loop hands a line over and goes on; a thread redacts it with the shell's patterns and writes it. Where lines come
+faster than they are written the newest are dropped, and how many is in the next one that is written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import os
+import queue
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, Final, cast
+
+import structlog
+from structlog.tracebacks import ExceptionDictTransformer
+
+from ghost.records import isoformat, private_dir
+from ghost.shell import redact
+
+LOG_FILE: Final = "ghost.log"
+MAX_BYTES: Final = 10_000_000
+KEPT_FILES: Final = 5
+WAITING_LINES: Final = 10_000
+MAX_TEXT: Final = 8_000
+"""Characters of one value: a page or a reply does not belong in the log."""
+MAX_ITEMS: Final = 100
+MAX_DEPTH: Final = 6
+NAMED: Final = ("ghost", "uvicorn.error", "asyncio")
+
+_traceback = ExceptionDictTransformer(show_locals=False, max_frames=20)  # locals hold what nobody redacted
+
+
+def logger(name: str) -> structlog.stdlib.BoundLogger:
+    """A structured logger: `log.info("cycle ended", seconds=0.02)`. What is bound to the context rides along."""
+    bound = structlog.wrap_logger(
+        logging.getLogger(name),
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.ExceptionRenderer(_traceback),
+            _as_record,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    return cast("structlog.stdlib.BoundLogger", bound)
+
+
+def _as_record(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+    """The fields of an event ride on a record of the standard library."""
+    message = str(event.pop("event", ""))
+    return (message,), {"extra": {"fields": dict(event)}}
+
+
+@contextmanager
+def logging_to(directory: Path) -> Iterator[Path]:
+    """Logs of Ghost and of its server go to `directory/ghost.log` while this lasts.
+
+    Raises `RecordError` where the directory cannot be made, `OSError` where the file cannot be opened.
+    """
+    path = private_dir(directory) / LOG_FILE
+    writer = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+    writer.setFormatter(_JsonLine())
+    lines: queue.Queue[Any] = queue.Queue(WAITING_LINES)
+    handing_over = _HandingOver(lines)
+    listener = logging.handlers.QueueListener(lines, writer)
+    loggers = [logging.getLogger(name) for name in NAMED]
+    before = [(each.handlers[:], each.level, each.propagate) for each in loggers]
+    for each in loggers:
+        each.handlers, each.propagate = [handing_over], False
+        each.setLevel(logging.INFO)
+    listener.start()
+    try:
+        yield path
+    finally:
+        for each, (handlers, level, propagate) in zip(loggers, before, strict=True):
+            each.handlers, each.propagate = handlers, propagate
+            each.setLevel(level)
+        listener.stop()
+        writer.close()
+
+
+class _HandingOver(logging.handlers.QueueHandler):
+    """Puts a record in the queue; never waits, and renders nothing."""
+
+    _dropped = 0
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exception = _traceback(record.exc_info)
+        record.msg, record.args, record.exc_info = record.getMessage(), None, None
+        return record
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        record.dropped = self._dropped
+        try:
+            self.queue.put_nowait(record)
+            self._dropped = 0
+        except queue.Full:
+            self._dropped += 1
+
+
+class _JsonLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "timestamp": isoformat(datetime.fromtimestamp(record.created, UTC)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if hasattr(record, "exception"):
+            line["exception"] = record.exception
+        if dropped := getattr(record, "dropped", 0):
+            line["dropped_before"] = dropped
+        return redacted_line(line)
+
+
+def redacted_line(fields: dict[str, Any]) -> str:
+    """One line of JSON without secrets.
+
+    Each text is redacted as it is, then the line as a whole: a field's name may be what makes its value a secret.
+    """
+    clean = _clean(fields, MAX_DEPTH)
+    line = json.dumps(clean, ensure_ascii=False)
+    redacted = redact(line)[0]
+    if redacted == line:
+        return line
+    try:
+        whole = json.loads(redacted)
+    except ValueError:  # a secret ran over the end of its text
+        whole = None
+    if isinstance(whole, dict) and "\n" not in redacted:
+        return redacted
+    kept = {name: clean[name] for name in ("timestamp", "level", "logger") if name in clean}
+    return json.dumps({**kept, "event": "a line that held a secret was left out"})
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if depth > 0 and isinstance(value, dict):
+        return {_text(str(key)): _clean(inner, depth - 1) for key, inner in list(value.items())[:MAX_ITEMS]}
+    if depth > 0 and isinstance(value, list | tuple):
+        return [_clean(inner, depth - 1) for inner in value[:MAX_ITEMS]]
+    return _text(str(value))
+
+
+def _text(text: str) -> str:
+    """Redacted before it is cut: half a token no longer looks like one."""
+    redacted = redact(text[: 4 * MAX_TEXT].encode("utf-8", "replace").decode("utf-8"))[0]
+    return redacted if len(redacted) <= MAX_TEXT else f"{redacted[:MAX_TEXT]}…"
+
+
+class _PrivateFile(logging.handlers.RotatingFileHandler):
+    """A log that only its owner reads, and that is never written through a link."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", newline="")

@@ -1,0 +1,43 @@
+"""`GET /metrics`: the work in numbers, as Prometheus reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+from ghost.server.metrics import Levels
+from ghost.server.openapi import errors
+from ghost.server.services import Services, services
+
+router = APIRouter(tags=["health"])
+
+
+@router.get(
+    "/metrics",
+    summary="Prometheus metrics",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Text format of Prometheus.",
+            "content": {"text/plain": {"schema": {"type": "string"}, "example": "ghost_cycles_total 42.0\n"}},
+        },
+        **errors(503),
+    },
+)
+def metrics(request: Request) -> Response:
+    return Response(services(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def levels(to: Services) -> Levels:
+    """What is so now. Raises `StoreError`."""
+    return Levels(
+        memories={kind.value: count for kind, count in to.engine.ltm.counts().items()},
+        open_interrupts=len(to.engine.interrupts.list_open()),
+        investigations=Counter(row.state.value for row in to.sessions.rows()),
+        event_clients=to.feed.clients,
+        user_available=to.engine.user_available,
+        stream_running=to.stream is not None and to.stream.running,
+    )

@@ -1,0 +1,140 @@
+"""The investigations of a workspace as the API shows them. Reads, through the agent's face, and changes nothing.
+
+A session file is read again only when it changed: the list is asked for every few seconds. A file that cannot be read
+is listed as damaged, never an error of the whole list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, Field
+
+from ghost.agent import Session, SessionPaths, Workspace, load_session
+from ghost.errors import GhostError
+from ghost.records import is_locked, valid_session_id
+
+
+class InvestigationState(StrEnum):
+    RUNNING = "running"
+    FINISHED = "finished"
+    RESUMABLE = "resumable"
+    DAMAGED = "damaged"
+
+
+class InvestigationRow(BaseModel):
+    session_id: str = Field(examples=["ghost_20250115_143200"])
+    state: InvestigationState = Field(description="`resumable`: it has no report yet, and no process works on it.")
+    created_at: str | None = Field(description="ISO 8601; null where the session file is damaged or missing.")
+    brain: str | None = Field(description="`offline`, or a model's name.")
+    network: str | None = Field(description="`Azure`, or the name of a simulated network.")
+    turns: int
+    hypotheses: int
+    confidence: str | None = Field(description="Of its conclusion, where it has one.")
+    summary: str | None = Field(description="The root cause in words, where it has one.")
+    has_report: bool
+
+
+class Sessions:
+    """Safe to use from threads."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._lock = threading.Lock()
+        self._known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]] = {}
+
+    def rows(self) -> list[InvestigationRow]:
+        """The newest first, by id: an id begins with its time."""
+        running = is_locked(self.workspace.root)
+        with self._lock:
+            found: dict[str, InvestigationRow] = {}
+            known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]] = {}
+            for path in self._files():
+                row = self._row(path, known)
+                if row is not None and row.session_id not in found:
+                    found[row.session_id] = self._now(row, running=running and path == self.workspace.session_file)
+            self._known = known
+        for session_id in self.workspace.recorded_ids():
+            if session_id not in found:
+                found[session_id] = _damaged(session_id)
+        return sorted(found.values(), key=lambda row: row.session_id, reverse=True)
+
+    def find(self, session_id: str) -> tuple[Session | None, SessionPaths] | None:
+        """The session, None where its file is damaged, and its paths. None for an id that no investigation has."""
+        if not valid_session_id(session_id):
+            return None
+        paths = SessionPaths(self.workspace.audit_dir, session_id)
+        try:
+            session, _ = load_session(self.workspace.find(session_id))
+        except GhostError:
+            return (None, paths) if paths.turns.is_file() else None
+        return session, paths
+
+    def row(self, session_id: str) -> InvestigationRow | None:
+        return next((row for row in self.rows() if row.session_id == session_id), None)
+
+    def _files(self) -> Iterator[Path]:
+        yield self.workspace.session_file
+        yield from sorted(self.workspace.audit_dir.glob("ghost_session_*.json"))
+
+    def _row(
+        self, path: Path, known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]]
+    ) -> InvestigationRow | None:
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        version = (status.st_mtime_ns, status.st_size, status.st_ino)
+        before = self._known.get(path)
+        if before is None or before[0] != version:
+            try:
+                session, _ = load_session(path)
+            except GhostError:
+                return None  # listed as damaged by its turns, where it has any
+            before = (version, _of(session))
+        known[path] = before
+        return before[1]
+
+    def _now(self, row: InvestigationRow, *, running: bool) -> InvestigationRow:
+        has_report = SessionPaths(self.workspace.audit_dir, row.session_id).report_json.is_file()
+        state = InvestigationState.RUNNING if running else row.state
+        return row.model_copy(update={"has_report": has_report, "state": state})
+
+
+def _of(session: Session) -> InvestigationRow:
+    completion = session.completion or {}
+    finished = session.rca_report_path is not None
+    return InvestigationRow(
+        session_id=session.session_id,
+        state=InvestigationState.FINISHED if finished else InvestigationState.RESUMABLE,
+        created_at=session.created_at,
+        brain=session.model,
+        network=session.network,
+        turns=session.turn_count,
+        hypotheses=len(session.hypothesis_log),
+        confidence=_text(completion.get("confidence")),
+        summary=_text(completion.get("root_cause_summary")),
+        has_report=False,
+    )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _damaged(session_id: str) -> InvestigationRow:
+    return InvestigationRow(
+        session_id=session_id,
+        state=InvestigationState.DAMAGED,
+        created_at=None,
+        brain=None,
+        network=None,
+        turns=0,
+        hypotheses=0,
+        confidence=None,
+        summary=None,
+        has_report=False,
+    )
