@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +38,22 @@ ghost lab show blocked-port
 eval "$(ghost lab up blocked-port)"     (your own az on a simulated Azure)
 
 ghost lab down blocked-port
+
+ghost serve                            (the mind: dashboard at http://localhost:8000/ui)
+
+ghost search "redis port 6379 denied"
+
+ghost interrupts
+
+ghost answer q:1732264000000 "port: 6379"
+
+ghost tasks
+
+ghost ingest "the firewall change at 14:00 is done"
+
+ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg
+
+ghost export memories.jsonl
 """
 
 app = typer.Typer(
@@ -65,6 +83,16 @@ PrivateOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
+
+
+class MemoryKind(StrEnum):
+    """The types of memories, as words of the command line."""
+
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
 SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
 
 
@@ -232,3 +260,142 @@ def lab_down(
     from ghost.cli.lab import down
 
     down(scenario, as_json=json_)
+
+
+# --- the mind ---
+
+
+@app.command(epilog="Example: ghost serve --workspace prod")
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port (default: GHOST_API_PORT or 8000).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Keep the mind awake, with its API and its dashboard, until Ctrl-C."""
+    from ghost.cli.mind import serve
+
+    raise typer.Exit(serve(workspace, host=host, port=port))
+
+
+@app.command(epilog="Example: ghost run --cycles 3")
+def run(
+    cycles: Annotated[int | None, typer.Option("--cycles", min=1, help="Think so often, then end.")] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Keep the mind awake without a server, and print what it thinks, until Ctrl-C."""
+    from ghost.cli.mind import run
+
+    raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
+
+
+@app.command(epilog='Example: ghost ingest "the firewall change at 14:00 is done"')
+def ingest(
+    text: Annotated[str, typer.Argument(help="What the mind should take note of.")],
+    source: Annotated[str, typer.Option("--source", help="Who says so.")] = "cli",
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Tell the mind something; its next cycle thinks of it."""
+    from ghost.cli.mind import ingest
+
+    ingest(text, workspace, source=source, as_json=json_)
+
+
+@app.command(epilog='Example: ghost search "redis 6379 denied" --tag nsg_inbound')
+def search(
+    query: Annotated[str, typer.Argument(help="Words, names, addresses, or a symptom.")],
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many, best first.")] = 5,
+    type_: Annotated[
+        list[MemoryKind] | None, typer.Option("--type", help="Only of this type; may be repeated.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: with all.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", help="Created at or after this (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", help="Created before this (UTC).")] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Search what Ghost remembers: by words and by nearness of meaning."""
+    from ghost.cli.mind import search
+    from ghost.mind import MemoryType
+
+    types = [MemoryType(kind.value) for kind in type_ or []]
+    search(query, workspace, count=count, types=types, tags=tag or [], since=since, until=until, as_json=json_)
+
+
+@app.command(epilog="Example: ghost interrupts --json")
+def interrupts(
+    all_: Annotated[bool, typer.Option("--all", help="Answered and expired ones, too.")] = False,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """List the questions that the mind asks, and how to answer them."""
+    from ghost.cli.mind import interrupts
+
+    interrupts(workspace, all_=all_, as_json=json_)
+
+
+@app.command(epilog='Example: ghost answer q:1732264000000 "port: 6379"')
+def answer(
+    question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
+    text: Annotated[str, typer.Argument(help="The answer; a line `field: value` for each field it requires.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Answer a question of the mind; its next cycle goes on with it."""
+    from ghost.cli.mind import answer
+
+    answer(question, text, workspace)
+
+
+@app.command(epilog="Example: ghost export memories.jsonl")
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write all memories to a file that `ghost import` reads."""
+    from ghost.cli.mind import export
+
+    export(file, workspace)
+
+
+@app.command("import", epilog="Example: ghost import memories.jsonl --workspace prod")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Read memories from a file; one of the same id is replaced. All of them or none."""
+    from ghost.cli.mind import import_
+
+    import_(file, workspace)
+
+
+@app.command(epilog='Example: ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg')
+def scrape(
+    question: Annotated[str, typer.Argument(help="Why the pages are read. It does not leave this machine.")],
+    seed: Annotated[list[str], typer.Option("--seed", help="Where to begin; may be repeated.")],
+    pages: Annotated[
+        int | None, typer.Option("--pages", min=1, max=1000, help="At most so many (default: SCRAPER_MAX_PAGES).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Read pages that ALLOWLIST_DOMAINS and their robots.txt permit, and remember their text."""
+    from ghost.cli.mind import scrape
+
+    raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
+
+
+@app.command(epilog="Example: ghost tasks --count 3")
+def tasks(
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="How many, best first.")] = 10,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """List what waits to be looked at, the most pressing first."""
+    from ghost.cli.mind import tasks
+
+    tasks(workspace, count=count, as_json=json_)

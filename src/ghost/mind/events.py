@@ -18,6 +18,7 @@ _log = logging.getLogger(__name__)
 
 WAITING_EVENTS = 1000
 """For one listener; then the oldest go."""
+LAST_WORDS_SECONDS = 0.5
 
 
 class Kind(StrEnum):
@@ -82,7 +83,8 @@ class _Subscription:
         self._events: deque[Event] = deque(maxlen=WAITING_EVENTS)
         self._changed = threading.Condition()
         self._closed = False
-        threading.Thread(target=self._deliver, name="mind-events", daemon=True).start()
+        self._thread = threading.Thread(target=self._deliver, name="mind-events", daemon=True)
+        self._thread.start()
 
     def put(self, event: Event) -> None:
         with self._changed:
@@ -90,16 +92,19 @@ class _Subscription:
             self._changed.notify()
 
     def close(self) -> None:
+        """What was published before is still told, unless the listener takes too long for it."""
         with self._changed:
             self._closed = True
             self._changed.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join(LAST_WORDS_SECONDS)
 
     def _deliver(self) -> None:
         while True:
             with self._changed:
                 while not self._events and not self._closed:
                     self._changed.wait()
-                if self._closed:
+                if not self._events:
                     return
                 event = self._events.popleft()
             try:
