@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +74,18 @@ def write_jsonl(path: Path, memories: Iterable[Memory]) -> int:
     return count
 
 
-def read_jsonl(path: Path) -> Iterator[Memory]:
-    """Raises `StoreError` that names the line."""
+def read_jsonl(path: Path, check: Callable[[Memory], object]) -> Iterator[Memory]:
+    """Raises `StoreError` that names the line where it is no memory, or `check` raises `StoreError` for it."""
     number = 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):  # noqa: B007
-                yield memory_of(line.decode("utf-8"))
+                memory = memory_of(line.decode("utf-8"))
+                check(memory)
+                yield memory
     except OSError as error:
         raise StoreError(f"cannot import {path} ({error.strerror or error}): name a file of `ghost export`") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError, StoreError) as error:
         raise StoreError(f"{path}, line {number}: {_why(error)}: nothing was imported") from error
 
 
@@ -91,4 +93,4 @@ def _why(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"no memory ({'.'.join(map(str, first['loc'])) or 'fields'}: {first['msg']})"
-    return f"no memory ({error})"
+    return str(error) if isinstance(error, StoreError) else f"no memory ({error})"

@@ -62,7 +62,7 @@ class MemoryRows:
             self._put(connection, memory, change, places)
 
     def _put(self, connection: sqlite3.Connection, memory: Memory, change: int, places: Iterator[int]) -> None:
-        vector = self._checked_vector(memory)
+        vector = self.checked(memory)
         old = connection.execute("SELECT place, content, tags FROM memory WHERE id = ?", (memory.id,)).fetchone()
         place = old[0] if old else next(places)
         if old:
@@ -99,7 +99,12 @@ class MemoryRows:
             )
             connection.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", ((tag, place) for tag in memory.tags))
 
-    def _checked_vector(self, memory: Memory) -> Floats | None:
+    def checked(self, memory: Memory) -> Floats | None:
+        """Its embedding. Raises `StoreError` where the memory cannot be kept."""
+        try:
+            "".join((memory.id, memory.content, *memory.tags, _dumps(memory.metadata))).encode()
+        except UnicodeEncodeError as error:
+            raise StoreError(f"the memory {memory.id!a} has text that is no Unicode ({error})") from error
         if not (math.isfinite(memory.created_at) and math.isfinite(memory.last_access)):
             raise StoreError(f"the memory {memory.id} has a time that is not finite")
         if not memory.embedding:

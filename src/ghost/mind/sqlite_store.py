@@ -235,7 +235,7 @@ class SqliteStore:
 
         def counted() -> Iterator[Memory]:
             nonlocal count
-            for count, memory in enumerate(read_jsonl(path), start=1):  # noqa: B007
+            for count, memory in enumerate(read_jsonl(path, self._rows.checked), start=1):  # noqa: B007
                 yield memory
 
         with self._writing() as connection:

@@ -1,0 +1,5 @@
+"""The promises of stores are assertions too, though their module is no test of its own."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.mind.store_promises")
