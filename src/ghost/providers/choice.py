@@ -3,35 +3,149 @@ nothing until then."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+from pydantic import SecretStr
+
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
+from ghost.providers.address import server_url
 from ghost.providers.base import EmbeddingsProvider, LLMProvider
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.records import Clock, SystemClock
 
 KNOWN = ("stub", "gemini", "openai", "ollama")
 
+DEFAULT_URLS = {
+    "gemini": "https://generativelanguage.googleapis.com",
+    "openai": "https://api.openai.com/v1",
+    "ollama": "http://127.0.0.1:11434",
+}
 
-def language_model(settings: Settings) -> LLMProvider:
+T = TypeVar("T")
+
+
+def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvider:
     """`PROVIDER_LLM`. Asks no server. Raises `ConfigurationError`."""
-    if settings.provider_llm == "stub":
+    chosen = settings.provider_llm
+    if chosen == "stub":
         return StubLLM()
-    raise _unknown("PROVIDER_LLM", settings.provider_llm)
+    _check_known("PROVIDER_LLM", chosen)
+    return _with_extra(chosen, lambda: _language_client(settings, clock or SystemClock()))
 
 
-def embeddings(settings: Settings) -> EmbeddingsProvider:
+def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
     """`PROVIDER_EMBED`, with vectors of `VECTOR_DIM` numbers. Asks no server. Raises `ConfigurationError`."""
-    if settings.provider_embed == "stub":
+    chosen = settings.provider_embed
+    if chosen == "stub":
         return StubEmbeddings(settings.vector_dim)
-    raise _unknown("PROVIDER_EMBED", settings.provider_embed)
+    _check_known("PROVIDER_EMBED", chosen)
+    return _with_extra(chosen, lambda: _embedding_client(settings, clock or SystemClock()))
 
 
 def system_clock(settings: Settings) -> Clock:
     """`PROVIDER_CLOCK`. Raises `ConfigurationError`."""
     if settings.provider_clock != "system":
-        raise ConfigurationError(f"PROVIDER_CLOCK is {settings.provider_clock!r}: the one clock there is is `system`.")
+        raise ConfigurationError(
+            f"PROVIDER_CLOCK is {settings.provider_clock[:40]!r}: set it to `system`, the only one."
+        )
     return SystemClock()
 
 
-def _unknown(variable: str, value: str) -> ConfigurationError:
-    return ConfigurationError(f"{variable} is {value[:40]!r}: set it to one of {', '.join(KNOWN)}.")
+def _language_client(settings: Settings, clock: Clock) -> LLMProvider:
+    from ghost.providers.exchange import Access
+
+    use = _Use("LLM", settings.provider_llm, settings.llm_url, settings.llm_model, settings.llm_key, settings)
+    access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())
+    if settings.provider_llm == "gemini":
+        from ghost.providers.gemini import DEFAULT_MODEL, GeminiModel
+
+        return GeminiModel(access, use.model(DEFAULT_MODEL))
+    if settings.provider_llm == "openai":
+        from ghost.providers.openai import OpenAIModel
+
+        return OpenAIModel(access, use.model())
+    from ghost.providers.ollama import OllamaModel
+
+    return OllamaModel(access, use.model())
+
+
+def _embedding_client(settings: Settings, clock: Clock) -> EmbeddingsProvider:
+    from ghost.providers.exchange import Access
+
+    use = _Use("EMBED", settings.provider_embed, settings.embed_url, settings.embed_model, settings.embed_key, settings)
+    access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())
+    if settings.provider_embed == "gemini":
+        from ghost.providers.gemini import DEFAULT_EMBEDDING_MODEL, GeminiEmbeddings
+
+        return GeminiEmbeddings(access, use.model(DEFAULT_EMBEDDING_MODEL), settings.vector_dim)
+    if settings.provider_embed == "openai":
+        from ghost.providers.openai import OpenAIEmbeddings
+
+        return OpenAIEmbeddings(access, use.model(), settings.vector_dim)
+    from ghost.providers.ollama import OllamaEmbeddings
+
+    return OllamaEmbeddings(access, use.model(), settings.vector_dim)
+
+
+class _Use:
+    """What the settings say for one of the two uses of a provider."""
+
+    def __init__(
+        self,
+        use: Literal["LLM", "EMBED"],
+        provider: str,
+        url: str | None,
+        model: str | None,
+        key: SecretStr | None,
+        settings: Settings,
+    ) -> None:
+        self.url_variable = f"GHOST_{use}_URL"
+        self.key_variable = "GEMINI_API_KEY" if provider == "gemini" else f"GHOST_{use}_KEY"
+        self.seconds = settings.provider_timeout_seconds
+        self._model_variable = f"GHOST_{use}_MODEL"
+        self._chosen_by = f"PROVIDER_{use}={provider}"
+        self._provider = provider
+        self._url = url
+        self._model = model
+        self._key = settings.gemini_api_key if provider == "gemini" else key
+
+    def url(self) -> str:
+        url = server_url(self.url_variable, self._url or DEFAULT_URLS[self._provider])
+        bare = url.count("/") == 2
+        return url + "/v1" if self._provider == "openai" and bare else url
+
+    def key(self) -> str:
+        key = self._key.get_secret_value().strip() if self._key is not None else ""
+        needed = self._provider == "gemini" or (self._provider == "openai" and self._url is None)
+        if needed and not key:
+            raise ConfigurationError(f"{self._chosen_by} needs a key: set {self.key_variable}.")
+        return key
+
+    def model(self, default: str | None = None) -> str:
+        model = self._model or default
+        if model is None:
+            raise ConfigurationError(f"{self._chosen_by} needs a model's name: set {self._model_variable}.")
+        return model
+
+
+def _with_extra(provider: str, build: Callable[[], T]) -> T:
+    """`build()`; says how to install the extra where a library is missing."""
+    extra = "gemini" if provider == "gemini" else "mind"
+    try:
+        return build()
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"The provider {provider!r} needs {error.name}: pip install 'ghost-investigator[{extra}]'."
+        ) from None
+
+
+def _check_known(variable: str, value: str) -> None:
+    if value not in KNOWN:
+        raise ConfigurationError(f"{variable} is {value[:40]!r}: set it to one of {', '.join(KNOWN)}.")
+
+
+def _random() -> random.Random:
+    return random.Random()  # noqa: S311 -- spreads retries, keeps nothing secret

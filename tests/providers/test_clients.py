@@ -1,0 +1,257 @@
+"""What each client sends, and what it makes of answers that only its server gives."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ghost.errors import ConfigurationError, ProviderError
+from tests.providers.dialects import ALL, DIM, GEMINI, OLLAMA, OPENAI, access
+from tests.providers.servers import KEY, ModelServerScript, WaitingClock, answer
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
+def one_request(dialect, reply, **kwargs):
+    with ModelServerScript([answer(200, dialect.text(reply))]) as server:
+        assert dialect.model(server.url).generate("SOC\nThink.", "## Task\n(none)", 50, **kwargs) == reply
+    (request,) = server.requests
+    return request
+
+
+def test_openai_is_asked_for_a_chat_completion():
+    request = one_request(OPENAI, "#insight ok.")
+    assert request.path == "/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.json == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "SOC\nThink."},
+            {"role": "user", "content": "## Task\n(none)"},
+        ],
+        "max_tokens": 50,
+    }
+
+
+def test_openai_is_asked_for_json_of_a_schema():
+    sent = one_request(OPENAI, '{"a": 1}', json_schema=SCHEMA).json
+    assert sent["response_format"]["type"] == "json_schema"
+    assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
+
+
+def test_ollama_is_asked_for_a_chat_without_a_stream():
+    request = one_request(OLLAMA, '{"a": 1}', json_schema=SCHEMA)
+    assert request.path == "/api/chat"
+    assert request.json["stream"] is False
+    assert request.json["options"] == {"num_predict": 50}
+    assert request.json["format"] == SCHEMA
+
+
+def test_gemini_is_asked_through_the_sdk():
+    request = one_request(GEMINI, '{"a": 1}', json_schema=SCHEMA)
+    assert request.path.endswith("/models/gemini-2.0-flash:generateContent")  # behind the version that the SDK speaks
+    assert request.headers["x-goog-api-key"] == KEY
+    assert request.json["systemInstruction"]["parts"] == [{"text": "SOC\nThink."}]
+    assert request.json["contents"][0]["parts"] == [{"text": "## Task\n(none)"}]
+    config = request.json["generationConfig"]
+    assert config["maxOutputTokens"] == 50
+    assert config["responseMimeType"] == "application/json"
+    assert config["responseJsonSchema"] == SCHEMA
+
+
+def test_variables_of_the_sdk_do_not_lead_gemini_elsewhere(monkeypatch):
+    monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:9")
+    request = one_request(GEMINI, "ok")
+    assert request.headers["x-goog-api-key"] == KEY
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for dialect in ALL:
+        one_request(dialect, "ok")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path", "texts_of", "most"),
+    [
+        (OPENAI, "/embeddings", lambda body: body["input"], 64),
+        (OLLAMA, "/api/embed", lambda body: body["input"], 64),
+        (
+            GEMINI,
+            "/models/gemini-embedding-001:batchEmbedContents",
+            lambda body: [row["content"]["parts"][0]["text"] for row in body["requests"]],
+            100,
+        ),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_texts_are_embedded_in_batches_and_come_back_in_order(dialect, path, texts_of, most):
+    texts = [f"note {n}" for n in range(150)] + [""]
+    sizes = [most] * (len(texts) // most) + [len(texts) % most]
+    begins = [sum(sizes[:n]) for n in range(len(sizes))]
+    steps = [
+        answer(200, dialect.vectors([[1.0, float(begin + n), 0.0] for n in range(size)]))
+        for begin, size in zip(begins, sizes, strict=True)
+    ]
+    with ModelServerScript(steps) as server:
+        vectors = dialect.embeddings(server.url).embed(texts)
+    assert [len(texts_of(request.json)) for request in server.requests] == sizes
+    assert [text for request in server.requests for text in texts_of(request.json)] == [*texts[:-1], " "]
+    assert all(request.path.endswith(path) for request in server.requests)
+    assert [round(second / first) for first, second, _ in vectors] == list(range(len(texts)))
+
+
+def test_nothing_to_embed_asks_nobody():
+    for dialect in ALL:
+        assert dialect.embeddings("http://127.0.0.1:9").embed([]) == []
+
+
+def test_gemini_is_asked_for_vectors_of_the_wanted_size():
+    with ModelServerScript([answer(200, GEMINI.vectors([[1.0, 0.0, 0.0]]))]) as server:
+        GEMINI.embeddings(server.url).embed(["one"])
+    assert server.requests[0].json["requests"][0]["outputDimensionality"] == DIM
+
+
+def test_names_tell_the_model_and_the_space():
+    assert [dialect.model("http://127.0.0.1:9").name for dialect in ALL] == [
+        "openai/m",
+        "ollama/m",
+        "gemini/gemini-2.0-flash",
+    ]
+    assert [dialect.embeddings("http://127.0.0.1:9").name for dialect in ALL] == [
+        "openai/e/3",
+        "ollama/e/3",
+        "gemini/gemini-embedding-001/3",
+    ]
+
+
+def test_openai_vectors_are_put_in_order_by_their_index():
+    rows = [{"index": 1, "embedding": [0, 1, 0]}, {"index": 0, "embedding": [1, 0, 0]}]
+    with ModelServerScript([answer(200, {"data": rows})]) as server:
+        assert OPENAI.embeddings(server.url).embed(["a", "b"]) == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("indices", [(0, 0), (1, 2), (-1, 0), ("0", "1"), (True, False), (None, 1)])
+def test_openai_vectors_with_other_indices_are_refused(indices):
+    rows = [{"index": index, "embedding": [1, 0, 0]} for index in indices]
+    with ModelServerScript([answer(200, {"data": rows})]) as server, pytest.raises(ProviderError, match="vectors"):
+        OPENAI.embeddings(server.url).embed(["a", "b"])
+
+
+def test_a_model_that_knows_the_limit_by_its_new_name_is_asked_with_it_from_then_on():
+    unknown = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
+    with ModelServerScript([answer(400, unknown), answer(200, OPENAI.text("ok"))]) as server:
+        model = OPENAI.model(server.url)
+        assert [model.generate("SOC", "", 50) for _ in range(2)] == ["ok", "ok"]
+    assert [sorted(set(request.json) & {"max_tokens", "max_completion_tokens"}) for request in server.requests] == [
+        ["max_tokens"],
+        ["max_completion_tokens"],
+        ["max_completion_tokens"],
+    ]
+
+
+def test_a_server_that_knows_neither_name_is_not_asked_for_ever():
+    unknown = {"error": {"message": "no max_completion_tokens here"}}
+    with ModelServerScript([answer(400, unknown)]) as server, pytest.raises(ProviderError, match="400"):
+        OPENAI.model(server.url).generate("SOC", "", 50)
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"},
+        {"message": {"content": "half an ans"}, "finish_reason": "content_filter"},
+    ],
+)
+def test_an_answer_that_openai_refuses_is_final(choice):
+    with ModelServerScript([answer(200, {"choices": [choice]})]) as server, pytest.raises(ProviderError) as caught:
+        OPENAI.model(server.url).generate("SOC", "", 50)
+    assert not caught.value.transient
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, "blocked the question .SAFETY"),
+        ({"candidates": [{"finishReason": "SAFETY"}]}, "blocked its answer .SAFETY"),
+        ({"candidates": [{"finishReason": "RECITATION", "content": {"parts": [{"text": "x"}]}}]}, "RECITATION"),
+        ({"candidates": [{"finishReason": "MAX_TOKENS", "content": {"parts": []}}]}, "used all its tokens"),
+    ],
+)
+def test_an_answer_that_gemini_withholds_is_final(body, reason):
+    with ModelServerScript([answer(200, body)]) as server, pytest.raises(ProviderError, match=reason) as caught:
+        GEMINI.model(server.url).generate("SOC", "", 50)
+    assert not caught.value.transient
+    assert len(server.requests) == 1
+
+
+def test_thoughts_of_gemini_are_no_part_of_its_answer():
+    parts = [{"text": "hm", "thought": True}, {"text": "#plan "}, {"text": "Look."}]
+    body = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    with ModelServerScript([answer(200, body)]) as server:
+        assert GEMINI.model(server.url).generate("SOC", "", 50) == "#plan Look."
+
+
+def test_gemini_is_not_asked_to_continue_without_end():
+    body = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "CONTINUATION"}]}
+    with ModelServerScript([answer(200, {**body, "continuationToken": "YQ=="})]) as server:
+        assert GEMINI.model(server.url).generate("SOC", "", 50) == "a"
+    assert len(server.requests) == 1
+
+
+def test_the_delay_in_an_error_of_gemini_is_kept_to():
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7.5s"}
+    exhausted = {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": [info]}}
+    clock = WaitingClock()
+    with ModelServerScript([answer(429, exhausted), answer(200, GEMINI.text("ok"))]) as server:
+        assert GEMINI.model(server.url, clock).generate("SOC", "", 50) == "ok"
+    assert clock.slept == [7.5]
+
+
+def test_a_key_that_gemini_calls_invalid_is_named():
+    invalid = {
+        "error": {"code": 400, "message": f"API key {KEY} not valid", "details": [{"reason": "API_KEY_INVALID"}]}
+    }
+    with (
+        ModelServerScript([answer(400, invalid)]) as server,
+        pytest.raises(ProviderError, match="GHOST_LLM_KEY") as caught,
+    ):
+        GEMINI.model(server.url).generate("SOC", "", 50)
+    assert KEY not in str(caught.value)
+
+
+def test_ollama_tells_that_a_model_is_missing():
+    with (
+        ModelServerScript([answer(404, {"error": "model 'm' not found"})]) as server,
+        pytest.raises(ProviderError, match=r"model 'm' not found.*model's name"),
+    ):
+        OLLAMA.model(server.url).generate("SOC", "", 50)
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nbreak", "clé", "\x00"])
+def test_a_key_that_no_header_can_carry_is_refused_unseen(key):
+    with pytest.raises(ConfigurationError, match="GHOST_LLM_KEY") as caught:
+        access("http://127.0.0.1:9", WaitingClock(), key=key)
+    assert key not in str(caught.value)
+
+
+def test_the_key_is_not_in_what_a_debugger_prints():
+    assert KEY not in repr(access("http://127.0.0.1:9", WaitingClock()))
+
+
+@pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
+def test_threads_share_a_client(dialect):
+    before = threading.active_count()
+    with ModelServerScript([answer(200, dialect.text("ok"))]) as server:
+        model = dialect.model(server.url)
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: model.generate("SOC", "", 50), range(32)))
+    assert answers == ["ok"] * 32
+    assert threading.active_count() == before
