@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from ghost.mind import MemoryStore
+from ghost.errors import StoreError
+from ghost.mind import Changes, Filter, MemoryStore, MemoryType
 from ghost.mind.sealed import KeySeal, NoSeal, Seal
 from ghost.mind.sqlite_store import SqliteStore
-from tests.mind.store_promises import DIM, SPACE, Open, StorePromises
+from tests.mind.store_promises import DIM, SPACE, Open, StorePromises, memory, names, unit
 
 KEY = bytes(range(32))
 
@@ -42,3 +53,280 @@ class TestInTheClear(StorePromises):
 
 class TestSealed(TestInTheClear):
     seal = KeySeal(KEY)
+
+
+def _store(path: Path, seal: Seal | None = None, **options: Any) -> SqliteStore:
+    return SqliteStore(path, SPACE, DIM, seal, **options)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "ghost.sqlite3"
+
+
+def _files(path: Path) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in path.parent.iterdir()}
+
+
+@pytest.mark.parametrize("seal", [NoSeal(), KeySeal(KEY)], ids=["clear", "sealed"])
+def test_every_file_is_its_owners_alone(path: Path, seal: Seal) -> None:
+    path.parent.mkdir(mode=0o700)
+    path.touch(mode=0o644)
+    store = _store(path, seal)
+    store.apply(Changes(memories=[memory("m", embedding=unit(1))]))
+    store.new_ids("mem", 1.0)
+    store.vector_ids(unit(1), 1)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    store.close()
+    assert len(modes) >= 4
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_missing_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    _store(tmp_path / "a" / "b" / "ghost.sqlite3").close()
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")] == [0o700, 0o700]
+
+
+def test_every_write_waits_for_the_disk(path: Path) -> None:
+    store = _store(path)
+    with store._connections.writer() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but long enough to be looked at " * 20, b"SQLite format 3\0x"]
+)
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="no database"):
+        _store(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) -> None:
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        _store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    _store(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match=r"newer Ghost \(schema 99"):
+        _store(path)
+
+
+def test_a_damaged_file_is_a_store_error(path: Path) -> None:
+    store = _store(path)
+    store.apply(Changes(memories=[memory(f"m{n}", "word " * 50) for n in range(300)]))
+    store.close()
+    content = bytearray(path.read_bytes())
+    for page in range(2, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 200] = b"\xff" * 200
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="damaged"):
+        list(_store(path).memories())
+
+
+def test_a_place_where_no_file_can_be_made_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError):
+        _store(tmp_path / "file" / "ghost.sqlite3")
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(StoreError):
+        _store(tmp_path / "directory")
+
+
+def test_a_directory_that_may_not_be_written_to_is_a_store_error() -> None:
+    """As another user than root, whom no permission stops."""
+    with tempfile.TemporaryDirectory() as made:
+        closed = Path(made)
+        closed.chmod(0o555)
+        _check_refusal_in(closed)
+
+
+def _check_refusal_in(closed: Path) -> None:
+    found = _as_nobody(
+        f"""
+        from ghost.mind.sqlite_store import SqliteStore
+        from ghost.errors import StoreError
+        try:
+            SqliteStore(Path({str(closed / "ghost.sqlite3")!r}), "s", 8)
+        except StoreError as error:
+            print("refused:", error)
+        """
+    )
+    assert "refused: cannot open the memory" in found
+    assert "Permission denied" in found
+
+
+def _as_nobody(program: str) -> str:
+    """What the program prints; it drops root's rights once everything is imported."""
+    head = "import os, ghost.mind.sqlite_store, ghost.mind.sealed\nfrom pathlib import Path\n"
+    head += "if os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+    source = head + textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_a_locked_database_is_waited_for_and_then_said_to_be_in_use(path: Path) -> None:
+    store = _store(path, busy_seconds=0.3)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="another process is writing"):
+        store.apply(Changes(memories=[memory("m")]))
+    assert time.monotonic() - began >= 0.25
+    store.touch(["m"], 1.0)  # waits for nobody
+    assert store.counts()[MemoryType.SEMANTIC] == 0
+    timer = threading.Timer(0.1, other.execute, ["ROLLBACK"])
+    timer.start()
+    store.apply(Changes(memories=[memory("m")]))
+    timer.join()
+    other.close()
+    store.close()
+
+
+def test_what_was_looked_at_while_somebody_wrote_is_noted_with_the_next_change(path: Path) -> None:
+    store = _store(path)
+    store.apply(Changes(memories=[memory("m")]))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.touch(["m"], 99.0)
+    other.execute("ROLLBACK")
+    other.close()
+    store.apply(Changes(preferences={"a": 1}))
+    assert store.get(["m"])["m"].last_access == 99.0
+    store.close()
+
+
+def test_a_full_disk_is_a_store_error_and_nothing_is_lost(path: Path) -> None:
+    store = _store(path)
+    store.apply(Changes(memories=[memory("m")]))
+    with store._connections.writer() as connection:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(StoreError, match="disk is full"):
+        store.apply(Changes(memories=[memory(f"n{n}", "x" * 4000) for n in range(50)]))
+    assert names(store.memories()) == ["m"]
+    with store._connections.writer() as connection:
+        connection.execute("PRAGMA max_page_count = 1000000")
+    store.apply(Changes(memories=[memory("n")]))
+    assert names(store.memories()) == ["m", "n"]
+    store.close()
+
+
+def test_where_no_file_may_grow_writing_fails_in_words_and_search_goes_on(path: Path) -> None:
+    """A real limit of the system (`RLIMIT_FSIZE`) in place of a full disk: the matrix moves into memory."""
+    program = f"""
+        import resource
+        from pathlib import Path
+        from ghost.errors import StoreError
+        from ghost.mind import Changes
+        from ghost.mind.sqlite_store import SqliteStore
+        from tests.mind.store_promises import memory, unit
+        path = Path({str(path)!r})
+        store = SqliteStore(path, {SPACE!r}, {DIM})
+        store.apply(Changes(memories=[memory(f"m{{n}}", embedding=unit(1, n)) for n in range(5)]))
+        print(len(store.vector_ids(unit(1), 9999)), type(store._matrix).__name__)
+        store.apply(Changes(memories=[memory(f"n{{n}}", embedding=unit(1, n)) for n in range(2000)]))
+        room = path.with_name(path.name + "-vectors").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        print(len(store.vector_ids(unit(1), 9999)), type(store._matrix).__name__)
+        try:
+            store.apply(Changes(memories=[memory("big", "x" * 1000000)]))
+        except StoreError as error:
+            print("refused:", error)
+        print(len(store.get(["m0", "n1999", "big"])), len(store.vector_ids(unit(1), 9999)))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60000, room))
+        path.with_name(path.name + "-vectors").unlink()
+        other = SqliteStore(path, {SPACE!r}, {DIM})
+        print(len(other.vector_ids(unit(1), 9999)), type(other._matrix).__name__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    first, second, refused, third, fourth = done.stdout.splitlines()
+    assert (first, second) == ("5 VectorFile", "2005 RowsInMemory")
+    assert refused.startswith("refused: cannot write the memory")
+    assert (third, fourth) == ("2 2005", "2005 RowsInMemory")
+
+
+def test_what_is_forgotten_is_in_none_of_the_files(path: Path) -> None:
+    secret = "xylophonequartz"
+    vectors = [unit(0.3, 0.5, n) for n in range(1, 4)]
+    store = _store(path)
+    filler = [memory(f"f{n}", f"filler number {n}", embedding=unit(1, n)) for n in range(200)]
+    store.apply(Changes(memories=filler))
+    for n, vector in enumerate(vectors):  # changed twice: each older text has to go as well
+        store.apply(
+            Changes(memories=[memory("s", f"{secret}{n} of Adelheid", tags=(f"{secret}tag",), embedding=vector)])
+        )
+        store.apply(Changes(memories=filler[n * 20 : n * 20 + 20]))
+    store.apply(Changes(memories=[memory("t", "Adelheid", metadata={"quoted": secret}, embedding=vectors[0])]))
+    store.vector_ids(unit(1), 5)
+    wanted = [secret.encode(), b"adelheid", b"Adelheid", *(np.array(v, dtype="<f4").tobytes() for v in vectors)]
+    assert any(secret.encode() in content for content in _files(path).values())
+    assert any(wanted[-1] in content for name, content in _files(path).items() if name.endswith("-vectors"))
+    store.apply(Changes(forgotten=["s", "t"]))
+    assert [(name, word) for name, content in _files(path).items() for word in wanted if word in content] == []
+    store.close()
+    assert [(name, word) for name, content in _files(path).items() for word in wanted if word in content] == []
+
+
+def test_what_a_reader_still_sees_goes_with_the_next_write(path: Path) -> None:
+    store = _store(path)
+    store.apply(Changes(memories=[memory("a", "xylophonequartz"), memory("b")]))
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM memory").fetchone()
+    store.apply(Changes(forgotten=["a"]))
+    assert names(store.memories()) == ["b"]
+    assert any(b"xylophonequartz" in content for content in _files(path).values())
+    reader.execute("COMMIT")
+    reader.close()
+    store.apply(Changes(preferences={"a": 1}))
+    assert not any(b"xylophonequartz" in content for content in _files(path).values())
+    store.close()
+
+
+def test_common_words_are_found_through_the_rarer_ones_and_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ghost.mind.keywords.COMMON", 20)
+    store = _store(path)
+    store.apply(
+        Changes(
+            memories=[
+                *(memory(f"m{n}", "timeout gateway west", created_at=float(n)) for n in range(60)),
+                *(memory(f"o{n}", "timeout", created_at=float(n), tags=("one",) * (n == 3)) for n in range(30)),
+                memory("rare", "firmware timeout", created_at=99.0),
+            ]
+        )
+    )
+    found = store.keyword_ids("timeout firmware", 50)
+    assert found[0] == "rare"
+    assert len(found) == len(set(found)) == 50
+    both = store.keyword_ids("timeout gateway", 50)
+    assert {name[0] for name in both} == {"m"}
+    assert store.keyword_ids("timeout", 5, Filter(tags=frozenset({"one"}))) == ["o3"]
+    assert sorted(store.keyword_ids("gateway timeout", 9, Filter(until=3.0, types=frozenset(MemoryType)))) == sorted(
+        ["m0", "m1", "m2", "o0", "o1", "o2"]
+    )
+    store.close()

@@ -7,6 +7,7 @@ newest memories that hold them.
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from functools import cache
@@ -21,8 +22,8 @@ COMMON = 3000
 """A term in so many memories is common."""
 _BUDGET = 9000
 """So many matches of rarer terms are ranked for one query."""
-_SAMPLE = 300
-"""So many memories that hold common terms are looked at."""
+_FEW = 400
+"""So many memories, or fewer, are asked one by one whether they hold common terms."""
 _MATCHING = "SELECT memory.id FROM words JOIN memory ON memory.place = words.rowid WHERE words MATCH ?"
 
 
@@ -97,13 +98,31 @@ def _ranked(connection: sqlite3.Connection, expression: str, limit: int, where: 
 
 
 def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where: Filter) -> list[str]:
-    """Those with all of the terms first, then those with the rarest of them; the newest of each first."""
+    """Those with all of the terms first, then those with any of them; the newest of each first."""
     sql, values = conditions(where)
+    few = _few_places(connection, where)
+    if few is not None:
+        sql += " AND words.rowid IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps(few))
     sql = _MATCHING + sql + " ORDER BY words.rowid DESC LIMIT ?"
     found: dict[str, None] = {}
-    for expression in dict.fromkeys((" AND ".join(map(_quoted, terms)), _quoted(terms[0]))):
-        rows = connection.execute(sql, (expression, *values, min(limit, _SAMPLE)))
+    for join in (" AND ", " OR ") if len(terms) > 1 else (" OR ",):
+        rows = connection.execute(sql, (join.join(map(_quoted, terms)), *values, limit))
         found |= dict.fromkeys(name for (name,) in rows)
         if len(found) >= limit:
             break
     return list(found)[:limit]
+
+
+def _few_places(connection: sqlite3.Connection, where: Filter) -> list[int] | None:
+    """The places that one part of the filter leaves, where they are few: then they are asked one by one."""
+    parts: list[tuple[str, list[object]]] = [("tag WHERE tag.tag = ?", [tag]) for tag in sorted(where.tags)]
+    for part in (Filter(since=where.since, until=where.until), Filter(types=where.types)):
+        sql, values = conditions(part)
+        if sql:
+            parts.append((f"memory WHERE 1{sql}", values))
+    for source, values in parts:
+        rows = connection.execute(f"SELECT place FROM {source} LIMIT ?", (*values, _FEW + 1)).fetchall()  # noqa: S608
+        if len(rows) <= _FEW:
+            return [place for (place,) in rows]
+    return None
