@@ -17,6 +17,8 @@ import pytest
 
 from .ready_ghost import run_ghost
 
+pytestmark = pytest.mark.slow
+
 GHOST = Path(sys.executable).parent / "ghost"
 
 
@@ -179,8 +181,9 @@ def test_several_put_up_at_once_are_one_lab_and_one_process(ghost: Person) -> No
     seen = [json.loads(process.communicate(timeout=60)[0]) for process in each]
 
     assert seen[0] == seen[1] == seen[2]
-    assert len(_processes_of(ghost.labs)) == 1
+    (process,) = _processes_of(ghost.labs)
     ghost("lab", "down", "blocked-port")
+    assert ended(int(process))
     assert _processes_of(ghost.labs) == []
 
 

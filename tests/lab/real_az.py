@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import re
@@ -11,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.starter import Starter
 
 CHECKOUT = Path(__file__).parents[2]
 SECONDS = 120
@@ -50,7 +54,7 @@ def run(
     """`environment` is all that the program has, beside a PATH of the system's directories."""
     done = subprocess.run(
         [program, *words],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", **environment},
+        env=_whole(environment, cwd),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -59,6 +63,25 @@ def run(
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def run_ready(program: Path, words: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Ran:
+    """The same for many commands with the settings of one directory: only the first of a kind takes time to import."""
+    starter = _starter(program.with_name("python"), environment["AZURE_CONFIG_DIR"])
+    done = starter.run(words, cwd, _whole(environment, cwd), "", SECONDS)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@functools.cache
+def _starter(python: Path, config: str) -> Starter:
+    """Az asks for the directory of its settings while it is imported."""
+    starter = Starter("tests.lab.ready_az", python, {"AZURE_CONFIG_DIR": config, "LANG": "C.UTF-8"})
+    atexit.register(starter.close)
+    return starter
+
+
+def _whole(environment: Mapping[str, str], cwd: Path) -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", **environment}
 
 
 def settings(home: Path, environment: Mapping[str, str]) -> dict[str, str]:

@@ -205,7 +205,7 @@ class Both:
             (self.here / name).mkdir(exist_ok=True)
         assert REAL is not None
         return (
-            real_az.run(REAL, words, self.real, self.here / "real"),
+            real_az.run_ready(REAL, words, self.real, self.here / "real"),
             real_az.run(self.program, words, self.own, self.here / "own"),
         )
 
@@ -237,12 +237,14 @@ def two_labs(tmp_path: Path, settings: Path) -> Iterator[Both]:
 # --- both agree ---
 
 
+@pytest.mark.slow
 @needs_az
 @pytest.mark.parametrize("command", READS)
 def test_a_read_says_the_same(command: str, standing_still: Both) -> None:
     _agree(command, *standing_still.run(command))
 
 
+@pytest.mark.slow
 @needs_az
 @pytest.mark.parametrize("commands", WRITES, ids=lambda commands: commands[0][:110])
 def test_a_change_says_the_same_and_changes_the_same(commands: tuple[str, ...], two_labs: Both) -> None:
