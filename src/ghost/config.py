@@ -54,15 +54,18 @@ class Settings(BaseSettings):
     vector_dim: int = Field(default=128, validation_alias="VECTOR_DIM", ge=8, le=4096)
 
     provider_llm: str = Field(default="stub", validation_alias="PROVIDER_LLM")
+    """`stub`, `gemini`, `openai` or `ollama`; the same for `provider_embed`."""
     provider_embed: str = Field(default="stub", validation_alias="PROVIDER_EMBED")
     provider_clock: str = Field(default="system", validation_alias="PROVIDER_CLOCK")
     llm_url: str | None = Field(default=None, validation_alias="GHOST_LLM_URL")
+    """Where the model's server is, if not at the provider's own address. Without TLS for this machine only."""
     llm_model: str | None = Field(default=None, validation_alias="GHOST_LLM_MODEL")
     llm_key: SecretStr | None = Field(default=None, validation_alias="GHOST_LLM_KEY")
     embed_url: str | None = Field(default=None, validation_alias="GHOST_EMBED_URL")
     embed_model: str | None = Field(default=None, validation_alias="GHOST_EMBED_MODEL")
     embed_key: SecretStr | None = Field(default=None, validation_alias="GHOST_EMBED_KEY")
     provider_timeout_seconds: float = Field(default=60.0, validation_alias="GHOST_PROVIDER_TIMEOUT", gt=0, le=600)
+    """For one call of a model, attempts and waits together."""
 
     allowlist_domains: str = Field(default="example.com,localhost", validation_alias="ALLOWLIST_DOMAINS")
     scraper_same_domain_only: bool = Field(default=True, validation_alias="SCRAPER_SAME_DOMAIN_ONLY")

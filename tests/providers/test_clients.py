@@ -76,6 +76,30 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch):
         one_request(dialect, "ok")
 
 
+@pytest.fixture
+def no_proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
+def test_another_machine_is_asked_through_the_proxy_of_the_environment(dialect, variable, no_proxies, monkeypatch):
+    with ModelServerScript([answer(200, dialect.text("ok"))]) as proxy:
+        monkeypatch.setenv(variable, proxy.url.removeprefix("http://"))
+        assert dialect.model("http://models.invalid/v1").generate("SOC", "", 50) == "ok"
+    assert proxy.requests[0].path.startswith("http://models.invalid/v1/")
+
+
+def test_a_proxy_that_cannot_be_spoken_to_is_not_gone_past(no_proxies, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "socks5://user:hunter2@127.0.0.1:9")
+    for dialect in ALL:
+        with pytest.raises(ConfigurationError, match="proxy") as caught:
+            dialect.model("http://models.invalid/v1")
+        assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("dialect", "path", "texts_of", "most"),
     [

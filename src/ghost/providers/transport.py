@@ -7,7 +7,6 @@ its own, and no other can meet its end. Needs `httpx2`; import this room late.
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
+from ghost.errors import ConfigurationError
 from ghost.providers.address import is_loopback
 
 MAX_ANSWER_BYTES = 16 * 2**20
@@ -109,7 +109,7 @@ class _End:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection = socket.socket(fileno=os.dup(opened.fileno()))
+            self._connection = opened.dup()
             over = self.reached
         if over:
             self._shut_down()
@@ -141,7 +141,14 @@ def _check_headers(response: httpx2.Response) -> None:
 
 
 def _proxy_for(url: httpx2.URL) -> str | None:
-    """The proxy that the environment names for this address; none for this machine."""
-    if is_loopback(url.host) or proxy_bypass(url.host):
+    """The proxy that the environment names for this address; none for this machine. Never past a proxy that is set."""
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if not proxy or is_loopback(url.host) or proxy_bypass(url.host):
         return None
-    return getproxies().get(url.scheme)
+    address = proxy if "://" in proxy else f"http://{proxy}"
+    if not address.startswith(("http://", "https://")):
+        raise ConfigurationError(
+            f"The proxy that the environment names for {url.host} is none of http or https: set another, or NO_PROXY."
+        )
+    return address

@@ -26,6 +26,7 @@ _PORT = re.compile(
 _SAID_CAUSE = re.compile(
     r"\b(?:root cause|cause|caused by|due to|because(?: of)?)\b(?: (?:is|was))?:? +([^.;\n]{8,160})", re.IGNORECASE
 )
+_PIECES = re.compile(r"[:/]+")
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)+")
 _CLOCK_OR_DATE = re.compile(r"\d{2,4}[-:]\d{2}(?:[-:]\d{2})?")
 
@@ -127,12 +128,12 @@ def _end_words() -> dict[str, frozenset[str]]:
     return {end: frozenset(listed.split()) for end, listed in words()["ends"].items()}
 
 
-def _resources(term: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def _resources(term: str) -> tuple[str, ...]:
     """The addresses and the names in a term; `10.0.1.4:6379` and `networkInterfaces/web-nic` hold one each."""
     if _is_address(term):
-        return [term]
-    pieces = re.split(r"[:/]+", term)
-    return [piece for piece in pieces if _is_address(piece) or _is_name(piece)]
+        return (term,)
+    return tuple(piece for piece in _PIECES.split(term) if _is_address(piece) or _is_name(piece))
 
 
 def _is_address(text: str) -> bool:
