@@ -47,9 +47,9 @@ from ghost.server.problems import exception_handlers
 from ghost.server.services import Services
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
+    working_memory.router,  # asked for most often: routes are tried in this order
     stimuli.router,
     cycle.router,
-    working_memory.router,
     long_term_memory.router,
     tasks.router,
     interrupts.router,

@@ -25,8 +25,8 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feed: Feed, follower: Follower) -> None:
-        super().__init__()
+    def __init__(self, feed: Feed, follower: Follower, status_code: int = 200) -> None:
+        super().__init__(status_code=status_code)
         del self.headers["content-length"]
         self._feed = feed
         self._follower = follower
@@ -43,7 +43,7 @@ class EventStream(Response):
             await asyncio.gather(gone, sending, return_exceptions=True)
 
     async def _send_all(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         content: bytes | None = _BEGIN
         while content is not None:
             body = {"type": "http.response.body", "body": content or _HEARTBEAT, "more_body": True}

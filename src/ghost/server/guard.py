@@ -10,12 +10,11 @@ import secrets
 import time
 from typing import Final
 
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ghost.server.access import SAFE_METHODS, Access, Headers
 from ghost.server.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES
-from ghost.server.logs import logger
+from ghost.server.logs import logger, request_id
 from ghost.server.metrics import Metrics
 from ghost.server.problems import Refused, internal_problem, problem_response
 
@@ -55,32 +54,28 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = secrets.token_hex(8)
-        scope["ghost.request_id"] = request_id
-        out = _Outgoing(send, request_id, scope["path"])
+        name = secrets.token_hex(8)
+        request_id.set(name)  # a request has a task, and so a context, of its own
+        scope["ghost.request_id"] = name
+        out = _Outgoing(send, name, scope["path"])
         started = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            try:
-                refusal = self._refusal(scope)
-                if refusal is None:
-                    await self._app(scope, _Limited(receive), out)
-                else:
-                    await _refuse(refusal, request_id, scope, receive, out)
-            except Exception as defect:  # noqa: BLE001 - the boundary: nothing of it reaches the client
-                _log.error("request failed", method=scope["method"], path=scope["path"], exc_info=defect)
-                if out.status is None:
-                    await internal_problem(request_id)(scope, receive, out)
-            finally:
-                seconds = time.perf_counter() - started
-                self._metrics.answered(scope, out.status or 0, seconds)
-                if scope["method"] not in SAFE_METHODS or (out.status or 500) >= 400:
-                    _log.info(
-                        "request",
-                        method=scope["method"],
-                        path=scope["path"],
-                        status=out.status,
-                        seconds=round(seconds, 4),
-                    )
+        try:
+            refusal = self._refusal(scope)
+            if refusal is None:
+                await self._app(scope, _Limited(receive), out)
+            else:
+                await _refuse(refusal, name, scope, receive, out)
+        except Exception as defect:  # noqa: BLE001 - the boundary: nothing of it reaches the client
+            _log.error("request failed", method=scope["method"], path=scope["path"], exc_info=defect)
+            if out.status is None:
+                await internal_problem(name)(scope, receive, out)
+        finally:
+            self._note(scope, out.status, time.perf_counter() - started)
+
+    def _note(self, scope: Scope, status: int | None, seconds: float) -> None:
+        self._metrics.answered(scope, status or 0, seconds)
+        if scope["method"] not in SAFE_METHODS or (status or 500) >= 400:
+            _log.info("request", method=scope["method"], path=scope["path"], status=status, seconds=round(seconds, 4))
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         headers: Headers = scope["headers"]
@@ -118,22 +113,22 @@ def _of_body(method: str, headers: Headers) -> Refusal | None:
     return None
 
 
-async def _refuse(refusal: Refusal, request_id: str, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(refusal: Refusal, name: str, scope: Scope, receive: Receive, send: Send) -> None:
     status, detail = refusal
     headers = {"Connection": "close"} if status in (413, 414, 431) else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    await problem_response(status, detail, request_id, headers=headers)(scope, receive, send)
+    await problem_response(status, detail, name, headers=headers)(scope, receive, send)
 
 
 class _Outgoing:
     """Adds the headers of every response, and remembers the status."""
 
-    def __init__(self, send: Send, request_id: str, path: str) -> None:
+    def __init__(self, send: Send, name: str, path: str) -> None:
         self._send = send
         self._own = [
             *(_OF_DASHBOARD if path == "/ui" or path.startswith("/ui/") else _OF_API),
-            (b"x-request-id", request_id.encode("ascii")),
+            (b"x-request-id", name.encode("ascii")),
         ]
         self.status: int | None = None
 

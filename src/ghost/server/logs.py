@@ -13,6 +13,7 @@ import os
 import queue
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
@@ -34,21 +35,30 @@ MAX_ITEMS: Final = 100
 MAX_DEPTH: Final = 6
 NAMED: Final = ("ghost", "uvicorn.error", "asyncio")
 
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""Of the request that is being answered; every line of the log that is written meanwhile carries it."""
+
 _traceback = ExceptionDictTransformer(show_locals=False, max_frames=20)  # locals hold what nobody redacted
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A structured logger: `log.info("cycle ended", seconds=0.02)`. What is bound to the context rides along."""
+    """A structured logger: `log.info("cycle ended", seconds=0.02)`. The request that is being answered is in it."""
     bound = structlog.wrap_logger(
         logging.getLogger(name),
         processors=[
-            structlog.contextvars.merge_contextvars,
+            _with_request,
             structlog.processors.ExceptionRenderer(_traceback),
             _as_record,
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
     )
     return cast("structlog.stdlib.BoundLogger", bound)
+
+
+def _with_request(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if (current := request_id.get()) is not None:
+        event["request_id"] = current
+    return event
 
 
 def _as_record(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:

@@ -8,11 +8,15 @@ from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
+from ghost.errors import GhostError
+from ghost.server.logs import logger
 from ghost.server.metrics import Levels
 from ghost.server.openapi import errors
 from ghost.server.services import Services, services
 
 router = APIRouter(tags=["health"])
+
+_log = logger("ghost.server")
 
 
 @router.get(
@@ -32,10 +36,17 @@ def metrics(request: Request) -> Response:
 
 
 def levels(to: Services) -> Levels:
-    """What is so now. Raises `StoreError`."""
+    """What is so now. Of a store that cannot be read it is only said that it is so."""
+    memories: dict[str, int] | None = None
+    open_interrupts: int | None = None
+    try:
+        memories = {kind.value: count for kind, count in to.engine.ltm.counts().items()}
+        open_interrupts = len(to.engine.interrupts.list_open())
+    except GhostError as error:
+        _log.error("the store cannot be read", exc_info=error)
     return Levels(
-        memories={kind.value: count for kind, count in to.engine.ltm.counts().items()},
-        open_interrupts=len(to.engine.interrupts.list_open()),
+        memories=memories,
+        open_interrupts=open_interrupts,
         investigations=Counter(row.state.value for row in to.sessions.rows()),
         event_clients=to.feed.clients,
         user_available=to.engine.user_available,

@@ -68,8 +68,9 @@ _HELD: Final = (
 class Levels:
     """What is so at this moment: read when somebody asks, never kept."""
 
-    memories: Mapping[str, int]
-    open_interrupts: int
+    memories: Mapping[str, int] | None
+    """By type; None where the store cannot be read."""
+    open_interrupts: int | None
     investigations: Mapping[str, int]
     event_clients: int
     user_available: bool
@@ -136,9 +137,13 @@ class _Now(Collector):
 
     @staticmethod
     def _of_levels(now: Levels) -> Iterable[Metric]:
-        yield _by("ghost_memories", "Memories, by type.", "type", now.memories)
+        readable = now.memories is not None
+        yield GaugeMetricFamily("ghost_store_readable", "1 while the store can be read.", int(readable))
+        if now.memories is not None:
+            yield _by("ghost_memories", "Memories, by type.", "type", now.memories)
         yield _by("ghost_investigations", "Investigations of the workspace, by state.", "state", now.investigations)
-        yield GaugeMetricFamily("ghost_open_interrupts", "Questions that wait for an answer.", now.open_interrupts)
+        if now.open_interrupts is not None:
+            yield GaugeMetricFamily("ghost_open_interrupts", "Questions that wait for an answer.", now.open_interrupts)
         yield GaugeMetricFamily("ghost_event_clients", "Clients that follow /events.", now.event_clients)
         yield GaugeMetricFamily("ghost_user_available", "1 while a person is there to answer.", int(now.user_available))
         yield GaugeMetricFamily("ghost_stream_running", "1 while the stream of thoughts runs.", int(now.stream_running))

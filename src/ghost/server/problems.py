@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ghost.errors import GhostError, ProviderError, ScrapeError, StoreError, UsageError
+from ghost.errors import GhostError, ProviderError, RecordError, ScrapeError, StoreError, UsageError
 from ghost.mind import Abandoned, InboxFull
 from ghost.server.logs import logger
 
@@ -105,6 +105,7 @@ _OF_GHOST: Final[Sequence[tuple[type[GhostError], int, str]]] = (
     (StoreError, 503, "Memory cannot be read or written now. The log says why, under the request id."),
     (ProviderError, 502, "The language or embedding model did not answer usably. The log says why."),
     (ScrapeError, 502, "The pages could not be read. The log says why, under the request id."),
+    (RecordError, 500, "A file of the workspace cannot be read. The log says which, under the request id."),
     (UsageError, 422, "The request cannot be carried out as it stands. The log says why."),
 )
 _INTERNAL: Final = "Something failed that should not. The log says what, under the request id."

@@ -1,0 +1,187 @@
+"""What an investigation left behind, as the API shows it; and that nothing else of the machine is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from ghost.agent import Session, SessionPaths, save_session
+from ghost.records import workspace_lock
+from tests.server.conftest import append, command_record, problem, write_session
+
+SID = "ghost_20250115_143200"
+HYPOTHESIS = {
+    "id": "H1",
+    "description": "An NSG rule denies port 443",
+    "refuted_by": "No deny rule matches",
+    "state": "CONFIRMED",
+    "created_at": "2025-01-15T14:32:05.000Z",
+    "audit_ids": [f"{SID}_001"],
+}
+
+
+@pytest.fixture
+def finished(root: Path) -> SessionPaths:
+    paths = SessionPaths(root / "audit", SID)
+    append(
+        paths.shell_audit,
+        command_record(SID, 1),
+        command_record(SID, 2, command="ping -c 1 10.0.0.4", environment="local", exit_code=1, status="completed"),
+        command_record(SID, 3, status="denied", action="user_denied", denial_reason="not now", exit_code=None),
+    )
+    append(paths.tasks, {"task_id": "cap_vm_1", "state": "WAITING"}, {"task_id": "cap_vm_1", "state": "DONE"})
+    paths.report.write_text("# Root cause\n\n<script>alert(1)</script> ä\n", encoding="utf-8")
+    paths.report_json.write_text(json.dumps({"session_id": SID, "summary": {"text": "rule 100"}}), encoding="utf-8")
+    write_session(
+        root,
+        SID,
+        turn_count=7,
+        hypothesis_log=[HYPOTHESIS],
+        rca_report_path="/etc/passwd",
+        completion={"confidence": "high", "root_cause_summary": "rule 100 denies 443"},
+    )
+    return paths
+
+
+def test_no_workspace_is_no_investigation(client: TestClient) -> None:
+    assert client.get("/investigations").json() == {"investigations": [], "count": 0}
+
+
+def test_investigations_are_listed_newest_first_with_their_states(
+    client: TestClient, root: Path, finished: SessionPaths
+) -> None:
+    write_session(root, "ghost_20250116_090000", network="blocked-port (simulated)")
+    append(root / "audit" / "ghost_turns_ghost_20250101_000000.jsonl", {"turn": 1})
+    rows = client.get("/investigations").json()["investigations"]
+    assert [(row["session_id"], row["state"]) for row in rows] == [
+        ("ghost_20250116_090000", "resumable"),
+        (SID, "finished"),
+        ("ghost_20250101_000000", "damaged"),
+    ]
+    assert rows[1]["summary"] == "rule 100 denies 443"
+    assert (rows[1]["turns"], rows[1]["hypotheses"], rows[1]["has_report"]) == (7, 1, True)
+    page = client.get("/investigations?limit=1&offset=1").json()
+    assert [row["session_id"] for row in page["investigations"]] == [SID]
+    assert page["count"] == 3
+
+
+def test_the_current_session_runs_while_its_workspace_is_held(client: TestClient, root: Path) -> None:
+    session = Session(session_id=SID, created_at="2025-01-15T14:32:00.000Z", model="offline", audit_dir="audit")
+    with workspace_lock(root):
+        save_session(root / "ghost_session.json", session)
+        assert client.get("/investigations").json()["investigations"][0]["state"] == "running"
+    assert client.get("/investigations").json()["investigations"][0]["state"] == "resumable"
+    session.rca_report_path = "ghost_rca.md"
+    save_session(root / "ghost_session.json", session)  # a changed file is read again
+    assert client.get("/investigations").json()["investigations"][0]["state"] == "finished"
+
+
+def test_one_investigation_shows_hypotheses_evidence_and_captures(client: TestClient, finished: SessionPaths) -> None:
+    shown = client.get(f"/investigations/{SID}").json()
+    assert shown["hypotheses"][0]["state"] == "CONFIRMED"
+    assert shown["hypotheses"][0]["refuted_by"] == "No deny rule matches"
+    assert [(row["audit_id"], row["context"], row["tier"], row["status"]) for row in shown["evidence"]] == [
+        (f"{SID}_001", "[CLOUD]", 2, "completed"),
+        (f"{SID}_002", "[LOCAL]", 3, "completed"),
+        (f"{SID}_003", "[CLOUD]", 2, "denied"),
+    ]
+    assert shown["evidence"][2]["denial_reason"] == "not now"
+    assert shown["captures"] == [
+        {"task_id": "cap_vm_1", "state": "DONE", "target": None, "outcome": None, "cleanup_status": None}
+    ]
+    page = client.get(f"/investigations/{SID}?limit=1&offset=1").json()
+    assert [row["audit_id"] for row in page["evidence"]] == [f"{SID}_002"]
+    assert page["evidence_count"] == 3
+
+
+def test_a_damaged_record_is_shown_as_far_as_it_goes(client: TestClient, finished: SessionPaths) -> None:
+    append(
+        finished.shell_audit,
+        {"audit_id": f"{SID}_004", "command": ["no"], "exit_code": "x", "duration_seconds": True, "timestamp": 7},
+    )
+    with finished.shell_audit.open("a") as file:
+        file.write('{"half')
+    shown = client.get(f"/investigations/{SID}").json()
+    assert shown["evidence"][3]["command"] == ""
+    assert shown["unreadable_lines"] == [5]
+
+
+def test_the_report_comes_in_both_forms(client: TestClient, finished: SessionPaths) -> None:
+    report = client.get(f"/investigations/{SID}/report")
+    assert report.json()["summary"]["text"] == "rule 100"
+    markdown = client.get(f"/investigations/{SID}/report?format=markdown")
+    assert markdown.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert markdown.text == "# Root cause\n\n<script>alert(1)</script> ä\n"
+    problem(client.get(f"/investigations/{SID}/report?format=pdf"), 422)
+
+
+def test_what_has_no_report_says_so(client: TestClient, root: Path) -> None:
+    write_session(root, SID)
+    problem(client.get(f"/investigations/{SID}/report"), 404)
+    problem(client.get(f"/investigations/{SID}/report?format=markdown"), 404)
+
+
+def test_a_damaged_session_still_shows_its_evidence(client: TestClient, root: Path) -> None:
+    append(SessionPaths(root / "audit", SID).turns, {"turn": 1})
+    append(SessionPaths(root / "audit", SID).shell_audit, command_record(SID, 1))
+    (root / "audit" / f"ghost_session_{SID}.json").write_text("{")
+    shown = client.get(f"/investigations/{SID}").json()
+    assert shown["investigation"]["state"] == "damaged"
+    assert shown["evidence_count"] == 1
+    assert shown["hypotheses"] == []
+
+
+@pytest.mark.parametrize(
+    "session_id",
+    [
+        "..",
+        "%2e%2e",
+        "..%2f..%2fetc%2fpasswd",
+        "a..b",
+        ".hidden",
+        "-x",
+        "a b",
+        "a%00",
+        "ghost_20990101_000000",
+        "x" * 101,
+    ],
+)
+def test_an_id_leads_nowhere_else(client: TestClient, finished: SessionPaths, session_id: str) -> None:
+    for path in (f"/investigations/{session_id}", f"/investigations/{session_id}/report?format=markdown"):
+        answer = client.get(path)
+        assert answer.status_code in (404, 422)
+        problem(answer, answer.status_code)
+
+
+def test_a_link_in_the_audit_is_not_followed(client: TestClient, root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text("not yours")
+    write_session(root, SID)
+    paths = SessionPaths(root / "audit", SID)
+    paths.report.symlink_to(elsewhere)
+    paths.report_json.symlink_to(elsewhere)
+    paths.shell_audit.symlink_to(elsewhere)
+    for path in (
+        f"/investigations/{SID}/report?format=markdown",
+        f"/investigations/{SID}/report",
+        f"/investigations/{SID}",
+    ):
+        answer = client.get(path)
+        assert answer.status_code in (404, 500)
+        problem(answer, answer.status_code)
+        assert "not yours" not in answer.text
+
+
+def test_nothing_of_the_workspace_is_changed_by_looking(client: TestClient, root: Path, finished: SessionPaths) -> None:
+    def state() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in (root / "audit").iterdir()}
+
+    before = state()
+    for path in ("/investigations", f"/investigations/{SID}", f"/investigations/{SID}/report", "/metrics"):
+        assert client.get(path).status_code == 200
+    assert state() == before
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        problem(client.request(method, f"/investigations/{SID}"), 405)
