@@ -14,6 +14,11 @@ _DEPTH = 6
 _CUT = " … [cut]"
 
 
+def encodable(redact: Redact) -> Redact:
+    """The same, of text that has a form in UTF-8: half a surrogate pair, which JSON may carry, is replaced."""
+    return lambda text: redact(text.encode("utf-8", "replace").decode("utf-8"))
+
+
 def admitted(stimulus: Stimulus, redact: Redact) -> Stimulus:
     """The stimulus as it is kept. Redacted before it is cut: a secret cut in two no longer looks like one."""
     return stimulus.model_copy(

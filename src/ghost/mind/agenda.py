@@ -90,7 +90,7 @@ class Agenda:
             asked.add(name)
             for task in found:
                 raw[task.id] = task
-                admitted[task.id] = self._admitted(task, name)
+                admitted[task.id] = self._admitted(task, name, now)
         new = [
             task for task in admitted.values() if task.id not in self._fits or self._raw.get(task.id) != raw[task.id]
         ]
@@ -124,7 +124,7 @@ class Agenda:
 
     # --- steps ---
 
-    def _admitted(self, task: Task, source: str) -> Task:
+    def _admitted(self, task: Task, source: str, now: float) -> Task:
         """The task as it is kept: without secrets, and marked with its source."""
         if self._raw.get(task.id) == task and (before := self._attention.get(task.id)) is not None:
             return before
@@ -135,6 +135,8 @@ class Agenda:
                 "goal": self._redact(task.goal),
                 "context": self._redact(task.context),
                 "deadline_ts": deadline if deadline is not None and math.isfinite(deadline) else None,
+                "created_ts": task.created_ts if math.isfinite(task.created_ts) else now,
+                "last_update_ts": task.last_update_ts if math.isfinite(task.last_update_ts) else now,
                 "metadata": {**task.metadata, "source": source},
             }
         )

@@ -104,9 +104,11 @@ class Attention:
     # --- changes ---
 
     def add_or_update(self, task: Task, goal_fit: float = 0.5) -> None:
-        """`goal_fit`: from 0 to 1, how well the task serves the long-term goals."""
+        """`goal_fit`: from 0 to 1, how well the task serves the long-term goals. An endless deadline is none."""
         if not 0.0 <= goal_fit <= 1.0:
             raise ValueError(f"goal_fit is from 0 to 1, not {goal_fit}")
+        if task.deadline_ts is not None and not math.isfinite(task.deadline_ts):
+            task = task.model_copy(update={"deadline_ts": None})
         with self._lock:
             self._keep(task, goal_fit)
             self._drop_invalid_if_many()

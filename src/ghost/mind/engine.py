@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 
 from ghost.config import Settings
 from ghost.errors import GhostError, ProviderError, ScrapeError, StoreError
-from ghost.mind.admission import admitted
+from ghost.mind.admission import admitted, encodable
 from ghost.mind.agenda import Agenda
 from ghost.mind.agenda import Draft as AgendaDraft
 from ghost.mind.attention import Attention, Weights
+from ghost.mind.consolidation import Consolidation, Report
 from ghost.mind.counts import Counts
 from ghost.mind.drafting import MALFORMED, Draft, Drafting
 from ghost.mind.events import Event, Events, Kind, Listener
@@ -28,7 +29,7 @@ from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model import Memory, Query, SelfModel, Stimulus, Task, Thought
 from ghost.mind.prompts import default_self
 from ghost.mind.reading import PageReader, as_memory, as_stimuli
-from ghost.mind.sources import TaskSource, UnansweredInterrupts
+from ghost.mind.sources import DueConsolidation, TaskSource, UnansweredInterrupts
 from ghost.mind.speech import Redact
 from ghost.mind.store import Changes, MemoryStore
 from ghost.mind.thinking import Thinking
@@ -86,7 +87,7 @@ class Engine:
         self.store = store
         self.settings = settings
         self.clock = clock
-        self._redact = redact
+        self._redact = redact = encodable(redact)
         self._scraper = scraper
         self._events = Events()
         self._counts = Counts()
@@ -101,13 +102,14 @@ class Engine:
             store, clock, settings.interrupt_expiry_seconds, redact=redact, announce=self._announce
         )
         self.attention = Attention(Weights.of(settings), clock)
+        self.consolidation = Consolidation(self.ltm, llm, clock, redact)
         self._inbox = Inbox(store)
         preferences = store.preferences()
         self._user_available = preferences.get("user_available") is not False
         self.self_model = _self_model(preferences.get("self_model"))
         self._agenda = Agenda(
             self.attention,
-            [UnansweredInterrupts(self.interrupts), *sources],
+            [UnansweredInterrupts(self.interrupts), DueConsolidation(self.consolidation.due_since), *sources],
             embeddings,
             self.self_model.long_term_goals,
             redact,
@@ -228,6 +230,18 @@ class Engine:
         refusals = [{"url": each.url, "reason": each.reason} for each in result.refusals]
         self._tell(Kind.SCRAPE, question=self._redact(plan.question), documents=pages, refusals=refusals)
         return result
+
+    def consolidate(self, *, stop: Callable[[], bool] = lambda: False) -> Report:
+        """Puts a bounded part of memory in order. Raises `ProviderError` and `StoreError`."""
+        try:
+            report = self.consolidation.run(lambda: stop() or self._closed.is_set())
+        except GhostError as error:
+            self._tell(Kind.ERROR, where="consolidation", message=self._redact(str(error)))
+            raise
+        self._counts.add("consolidations")
+        self._counts.add("summaries_made", report.summaries)
+        self._counts.add("memories_merged", report.merged)
+        return report
 
     def close(self) -> None:
         """Ends reading of pages and the events' threads; a cycle under way writes nothing any more. The store is its

@@ -15,7 +15,7 @@ _TERM = re.compile(r"[^\W_]+(?:['’._:/-]+[^\W_]+)*")
 _TAG = re.compile(r"^\s*#\w+\s*")
 _NEEDED = re.compile(r"\s*\bNeeded:[^?]*$", re.IGNORECASE)
 _DIRECTION = frozenset({"from", "to", "between", "through", "behind", "before", "after", "without", "not"})
-_FILLER = frozenset((Path(__file__).parent / "filler_words.txt").read_text(encoding="utf-8").split())
+FILLER = frozenset((Path(__file__).parent / "filler_words.txt").read_text(encoding="utf-8").split())
 
 Essence = tuple[tuple[str, ...], frozenset[str]]
 
@@ -32,7 +32,7 @@ def essence(question: str) -> Essence:
         elif is_identifier(term):
             identifiers.append(direction + term)
             direction = ""
-        elif term not in _FILLER:
+        elif term not in FILLER:
             words.add(direction + stem(term))
             direction = ""
     return tuple(identifiers), frozenset(words)

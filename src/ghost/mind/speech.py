@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 Redact = Callable[[str], str]
 """A text without its secrets, control characters and what nobody can see."""
@@ -37,7 +38,7 @@ class Spoken:
 
 def spoken(text: str, redact: Redact) -> Spoken | None:
     """None where the text holds no word."""
-    whole = " ".join(redact(text[:READ_CHARS]).split())
+    whole = " ".join("".join(filter(str.isprintable, " ".join(redact(text[:READ_CHARS]).split()))).split())
     tag, sentence = _first_tagged(whole)
     sentence = _unwrapped(sentence)
     fields: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ def spoken(text: str, redact: Redact) -> Spoken | None:
 def _first_tagged(text: str) -> tuple[str, str]:
     """The first tag with words behind it, and the words up to the next tag."""
     tags = list(_TAG.finditer(text))
-    for found, following in zip(tags, [*tags[1:], None], strict=True):
+    for found, following in zip_longest(tags, tags[1:]):
         sentence = text[found.end() : following.start() if following else len(text)]
         if _WORD.search(sentence):
             return found[1].lower(), sentence

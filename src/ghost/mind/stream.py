@@ -140,7 +140,10 @@ class StreamOfConsciousness:
             self.paused = bool(self._engine.blocking)
             return False
         self._cadence.begins(time())
-        return self._engine.cycle(abandoned=stopping.is_set).is_idle
+        is_idle = self._engine.cycle(abandoned=stopping.is_set).is_idle
+        if is_idle and self._engine.consolidation.due_since(self._clock.now().timestamp()) is not None:
+            self._engine.consolidate(stop=stopping.is_set)
+        return is_idle
 
 
 async def _on_a_thread(work: Callable[[], _Result]) -> _Result:

@@ -1,0 +1,245 @@
+"""Puts long-term memory in order, a bounded part at a time: merges what is told twice, sums up what recurs, lets fade.
+
+Works through memories oldest first from where the last run ended, and begins anew after a week. Every step is a
+transaction of its own, and a step that was done changes nothing when it is done again. Originals stay, with half their
+importance, below the summary that was made of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ghost.mind.episodes import Episode, episode
+from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.merging import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
+from ghost.mind.model import Memory, MemoryType
+from ghost.mind.speech import Redact
+from ghost.mind.store import Changes, Filter
+from ghost.mind.summaries import SUMMARY, summarised
+from ghost.providers import LLMProvider
+from ghost.records import Clock
+
+MOST_IN_A_RUN = 200
+"""Memories looked at."""
+MOST_FADED = 1000
+NEIGHBOURS = 32
+RELATED = 0.3
+"""Cosine similarity from which on two episodes with one cause are worth one summary."""
+MOST_COMPARED = 8
+"""Sources of a summary that a new episode is compared with."""
+MOST_SOURCES = 200
+DUE_EPISODES = 20
+"""New ones since the last run, from which on another is due; a day after it, one is enough."""
+SWEEP_SECONDS = 7 * DAY
+_ASKED_EVERY_SECONDS = 30.0
+_PREFERENCE = "consolidation"
+EPISODES = Filter(types=frozenset({MemoryType.EPISODIC}))
+
+
+@dataclass
+class Report:
+    """What a run did; `complete` where it came to the end of memory."""
+
+    looked_at: int = 0
+    merged: int = 0
+    summaries: int = 0
+    """Made, or extended by an episode."""
+    faded: int = 0
+    complete: bool = True
+
+    @property
+    def changed(self) -> int:
+        return self.merged + self.summaries + self.faded
+
+
+class Consolidation:
+    def __init__(self, ltm: LongTermMemory, llm: LLMProvider, clock: Clock, redact: Redact) -> None:
+        self._ltm = ltm
+        self._store = ltm.store
+        self._llm = llm
+        self._clock = clock
+        self._redact = redact
+        self._running = threading.Lock()
+        self._began = clock.now().timestamp()
+        self._answered: tuple[float, float | None] | None = None
+
+    # --- when ---
+
+    def due_since(self, now: float) -> float | None:
+        """Since when a run is due, None while none is. Asks the store at most every 30 seconds."""
+        if self._answered is None or not 0 <= now - self._answered[0] < _ASKED_EVERY_SECONDS:
+            before = self._answered[1] if self._answered else None
+            due = self._due(now)
+            self._answered = (now, min(before, due) if before is not None and due is not None else due)
+        return self._answered[1]
+
+    def _due(self, now: float) -> float | None:
+        state = self._state()
+        if not state["complete"]:
+            return float(state["at"])
+        episodes = self._store.counts()[MemoryType.EPISODIC]
+        new = episodes - state["episodes"]
+        if new >= DUE_EPISODES:
+            return now
+        since = (state["at"] or self._began) + DAY
+        return since if episodes and now >= since else None
+
+    # --- what ---
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> Report:
+        """One bounded part. Raises `ProviderError` and `StoreError`; what was done until then is done."""
+        with self._running:
+            now = self._clock.now().timestamp()
+            state = self._state()
+            if state["complete"] and now - state["swept_at"] >= SWEEP_SECONDS:
+                state |= {"cursor": [0.0, ""], "swept_at": now}
+            report = Report()
+            try:
+                for memory in self._ahead(state["cursor"]):
+                    if stop() or report.looked_at >= MOST_IN_A_RUN:
+                        report.complete = False
+                        break
+                    self._settle(memory.id, now, report)
+                    report.looked_at += 1
+                    state["cursor"] = [memory.created_at, memory.id]
+                if report.complete:
+                    self._fade(now, report, stop)
+            except BaseException:
+                report.complete = False
+                raise
+            finally:
+                self._remember(state, now, report)
+            return report
+
+    def _ahead(self, cursor: Sequence[Any]) -> Iterator[Memory]:
+        after, last = float(cursor[0]), str(cursor[1])
+        found = self._store.memories(Filter(since=after), with_embeddings=False)
+        new = (memory for memory in found if (memory.created_at, memory.id) > (after, last))
+        yield from list(islice(new, MOST_IN_A_RUN + 1))
+
+    def _settle(self, memory_id: str, now: float, report: Report) -> None:
+        """One memory: merged with what tells the same, else summed up with what has the same cause."""
+        memory = self._store.get([memory_id]).get(memory_id)
+        if memory is None or not memory.embedding or memory.metadata.get("kind") == SUMMARY:
+            return
+        near = self._neighbours(memory)
+        twins = [other for other, similarity in near if similarity >= NEAR and may_merge(memory, other)]
+        if twins:
+            memory = self._merge([memory, *twins])
+            report.merged += len(twins)
+            near = [(other, similarity) for other, similarity in near if other.id not in {twin.id for twin in twins}]
+        if memory.type is MemoryType.EPISODIC and "summary" not in memory.metadata:
+            report.summaries += self._sum_up(episode(memory), near, now)
+
+    def _neighbours(self, memory: Memory) -> list[tuple[Memory, float]]:
+        near = self._ltm.vector_search(memory.embedding, NEIGHBOURS, Filter(types=frozenset({memory.type})))
+        return [(other, similarity) for other, similarity in near if other.id != memory.id]
+
+    # --- merging ---
+
+    def _merge(self, memories: Sequence[Memory]) -> Memory:
+        kept, gone = merged(memories)
+        kept = kept.model_copy(update={"metadata": kept.metadata | _summary_of(memories)})
+        rewritten = [
+            _with_source(summary, gone, kept.id)
+            for summary in self._store.get([str(value) for value in _summary_of(memories).values()]).values()
+        ]
+        self._store.apply(Changes(memories=[kept, *rewritten], forgotten=gone))
+        return kept
+
+    # --- summing up ---
+
+    def _sum_up(self, new: Episode, near: Sequence[tuple[Memory, float]], now: float) -> int:
+        alike = [
+            found for other, similarity in near if similarity >= RELATED and _belongs(new, found := episode(other))
+        ]
+        for summary_id in dict.fromkeys(str(each.memory.metadata["summary"]) for each in alike if _is_summed(each)):
+            if self._extend(summary_id, new, now):
+                return 1
+        cluster = [new]
+        for each in alike:
+            if not _is_summed(each) and all(_belongs(each, member) for member in cluster[1:]):
+                cluster.append(each)
+        if len(cluster) < 2:
+            return 0
+        self._write(cluster, cluster, self._store.new_ids("mem", now)[0], None, now)
+        return 1
+
+    def _extend(self, summary_id: str, new: Episode, now: float) -> bool:
+        """Adds an episode to a summary, where it has the cause of all that the summary was made of."""
+        summary = self._store.get([summary_id]).get(summary_id)
+        if summary is None:
+            return False
+        ids = [str(source) for source in summary.metadata.get("sources", [])]
+        sources = [episode(memory) for memory in self._store.get(ids[-MOST_SOURCES:]).values()]
+        if not sources or len(sources) >= MOST_SOURCES:
+            return False
+        if not all(_belongs(new, source) for source in sources[:MOST_COMPARED]):
+            return False
+        self._write([*sources, new], [new], summary_id, summary, now)
+        return True
+
+    def _write(
+        self, episodes: Sequence[Episode], new: Sequence[Episode], summary_id: str, before: Memory | None, now: float
+    ) -> None:
+        summary = self._ltm.prepare(summarised(episodes, summary_id, before, now, self._llm, self._redact))
+        originals = [
+            each.memory.model_copy(
+                update={
+                    "importance": each.memory.importance / 2,
+                    "metadata": {**each.memory.metadata, "summary": summary_id},
+                }
+            )
+            for each in new
+        ]
+        self._store.apply(Changes(memories=[summary, *originals]))
+
+    # --- fading ---
+
+    def _fade(self, now: float, report: Report, stop: Callable[[], bool]) -> None:
+        old = self._store.memories(Filter(until=now - UNASKED_SECONDS), with_embeddings=False)
+        ids = [memory.id for memory in islice((each for each in old if faded(each, now)), MOST_FADED)]
+        for start in range(0, len(ids), MOST_IN_A_RUN):
+            if stop():
+                report.complete = False
+                return
+            found = self._store.get(ids[start : start + MOST_IN_A_RUN]).values()
+            changed = [less for memory in found if (less := faded(memory, now)) is not None]
+            self._store.apply(Changes(memories=changed))
+            report.faded += len(changed)
+        report.complete = report.complete and len(ids) < MOST_FADED
+
+    # --- where it stands ---
+
+    def _state(self) -> dict[str, Any]:
+        kept = self._store.preferences().get(_PREFERENCE)
+        state = {"at": 0.0, "swept_at": 0.0, "episodes": 0, "cursor": [0.0, ""], "complete": True}
+        return state | kept if isinstance(kept, dict) else state
+
+    def _remember(self, state: dict[str, Any], now: float, report: Report) -> None:
+        episodes = self._store.counts()[MemoryType.EPISODIC]
+        kept = {**state, "at": now, "episodes": episodes, "complete": report.complete}
+        self._store.apply(Changes(preferences={_PREFERENCE: kept}))
+        self._answered = None
+
+
+def _belongs(one: Episode, other: Episode) -> bool:
+    return bool(one.resources & other.resources) and one.has_same_cause(other)
+
+
+def _is_summed(each: Episode) -> bool:
+    return "summary" in each.memory.metadata
+
+
+def _summary_of(memories: Sequence[Memory]) -> dict[str, str]:
+    found = [memory.metadata["summary"] for memory in memories if isinstance(memory.metadata.get("summary"), str)]
+    return {"summary": found[0]} if found else {}
+
+
+def _with_source(summary: Memory, gone: Sequence[str], kept: str) -> Memory:
+    sources = [kept if source in gone else source for source in summary.metadata.get("sources", [])]
+    return summary.model_copy(update={"metadata": {**summary.metadata, "sources": list(dict.fromkeys(sources))}})

@@ -1,0 +1,200 @@
+"""What an episode was about, read from its words: its cause, the resources it names, and whether another had the same.
+
+Nothing is understood here, only compared, and in doubt two causes are different: a summary of what does not belong
+together would mislead at three in the morning, a summary too few costs a second look. Which words tell causes apart
+is in `mechanisms.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ghost.mind.model import Memory
+from ghost.mind.questions import FILLER, is_identifier, stem
+
+ALIKE_WORDS = 0.5
+"""Shared words of all words of two causes that name no resource in common, from which on they may be the same."""
+
+_TERM = re.compile(r"[^\W_]+(?:[._:/-]+[^\W_]+)*")
+_STATED = re.compile(r"(?:^|\n|\.\s)\s*(?:root )?cause:\s*(?P<cause>[^\n]+)", re.IGNORECASE)
+_SAID = re.compile(
+    r"\b(?:caused by|because of|because|due to|root cause (?:is|was)|(?:fault|cause) (?:is|was)(?: at [^:\n]+:)?)\s+"
+    r"(?P<cause>[^.;\n]{4,300})",
+    re.IGNORECASE,
+)
+_CONFIDENCE = re.compile(r"\s*\(confidence[^)]*\)\s*$", re.IGNORECASE)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[t_:/-]\d{2}(?::\d{2}){0,2}z?)?|\d{1,2}:\d{2}(?::\d{2})?")
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?(?::\d+)?|[0-9a-f]*:[0-9a-f:]+(?:/\d+)?")
+_OF_THE_MIND = re.compile(r"(?:mem|doc|q|thought|stim|task|session|page):.+|sh_.+|.*/tcp|.*/udp", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A text as what is compared of it."""
+
+    identifiers: tuple[str, ...]
+    """Names in order, as they were first written but for case."""
+    addresses: frozenset[str]
+    numbers: frozenset[str]
+    """Bare ones: ports, counts, codes."""
+    words: frozenset[str]
+    """The others, without filler and endings."""
+    mechanisms: frozenset[str]
+    axes: tuple[frozenset[str], ...]
+
+    def contradicts(self, other: Wording) -> bool:
+        """Whether both say something that cannot be said of one cause."""
+        return any(one and two and not one & two for one, two in zip(self.axes, other.axes, strict=True))
+
+
+@dataclass(frozen=True)
+class Episode:
+    memory: Memory
+    cause: str
+    """Empty where none is told."""
+    about_cause: Wording
+    resources: frozenset[str]
+    """Names and addresses anywhere in it."""
+
+    def has_same_cause(self, other: Episode) -> bool:
+        one, two = self.about_cause, other.about_cause
+        if not self.cause or not other.cause or one.mechanisms != two.mechanisms or one.contradicts(two):
+            return False
+        if one.numbers != two.numbers or _differ_in_kind(one.identifiers, two.identifiers):
+            return False
+        if one.mechanisms and (_at_fault(one.identifiers) & _at_fault(two.identifiers)):
+            return True
+        return _shared(one.words, two.words) >= ALIKE_WORDS
+
+
+def episode(memory: Memory) -> Episode:
+    cause = cause_of(memory)
+    named = memory.metadata.get("resources")
+    whole = wording(memory.content)
+    listed = {name.casefold() for name in named if isinstance(name, str)} if isinstance(named, list) else set()
+    return Episode(memory, cause, wording(cause), frozenset(whole.identifiers) | whole.addresses | listed)
+
+
+def cause_of(memory: Memory) -> str:
+    """As its metadata says under `cause`, else as its text does: `Cause: ...`, `because of ...`, `due to ...`."""
+    told = memory.metadata.get("cause")
+    if not isinstance(told, str) or not told.strip():
+        found = _STATED.search(memory.content) or _SAID.search(memory.content)
+        told = found["cause"] if found else ""
+    return _CONFIDENCE.sub("", " ".join(told.split())).rstrip(" .")
+
+
+def wording(text: str) -> Wording:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    identifiers: dict[str, None] = {}
+    addresses, numbers, words = set(), set(), set()
+    for term in _TERM.findall(folded):
+        if _MOMENT.fullmatch(term) or _OF_THE_MIND.fullmatch(term):
+            continue
+        if _ADDRESS.fullmatch(term):
+            addresses.add(term)
+        elif term.isdigit():
+            numbers.add(term)
+        elif is_identifier(term):
+            identifiers[term] = None
+        elif term not in FILLER:
+            words.add(stem(term))
+    mechanisms, axes = _vocabulary()
+    return Wording(
+        tuple(identifiers),
+        frozenset(addresses),
+        frozenset(numbers),
+        frozenset(words),
+        frozenset(name for name, pattern in mechanisms.items() if pattern.search(folded)),
+        tuple(frozenset(name for name, pattern in axis.items() if pattern.search(folded)) for axis in axes),
+    )
+
+
+def is_told_twice(one: Memory, other: Memory, alike: float = 0.8) -> bool:
+    """Whether two texts say one thing: the same names in the same order, the same numbers, times and mechanisms, and
+    nearly the same words."""
+    first, second = wording(one.content), wording(other.content)
+    return (
+        first.identifiers == second.identifiers
+        and first.addresses == second.addresses
+        and first.numbers == second.numbers
+        and first.mechanisms == second.mechanisms
+        and first.axes == second.axes
+        and _moments(one.content) == _moments(other.content)
+        and _shared(first.words, second.words) >= alike
+        and (cause_of(one) == cause_of(other) or episode(one).has_same_cause(episode(other)))
+    )
+
+
+def shared_cause(episodes: Sequence[Episode]) -> str:
+    """The shortest telling of the cause that all have, with `…` for each name and address that not all of them tell."""
+    told = min((each.cause for each in episodes), key=len)
+    common = set.intersection(
+        *({*each.about_cause.identifiers, *each.about_cause.addresses, *each.about_cause.numbers} for each in episodes)
+    )
+
+    def kept(match: re.Match[str]) -> str:
+        term = match[0].casefold()
+        names = is_identifier(term) and _MOMENT.fullmatch(term) is None
+        return match[0] if not names or term in common else "…"
+
+    return _TERM.sub(kept, told)
+
+
+# --- steps ---
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "mechanisms.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _vocabulary() -> tuple[dict[str, re.Pattern[str]], list[dict[str, re.Pattern[str]]]]:
+    table = _table()
+    axes = [{name: re.compile(pattern) for name, pattern in axis.items()} for axis in table["axes"].values()]
+    return {name: re.compile(pattern) for name, pattern in table["mechanisms"].items()}, axes
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    return {part: kind for kind, parts in _table()["kinds"].items() for part in parts.split()}
+
+
+def _kind(identifier: str) -> str:
+    """What a name is of, by its last telling part; empty where no part tells."""
+    parts = re.split(r"[._:/-]+|(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])", identifier)
+    kinds = [_kinds()[part] for part in parts if part in _kinds()]
+    return next((kind for kind in reversed(kinds) if kind != "end"), kinds[-1] if kinds else "")
+
+
+def _at_fault(identifiers: Sequence[str]) -> set[str]:
+    return {name for name in identifiers if _kind(name) != "end"}
+
+
+def _differ_in_kind(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether both name something of one kind at fault, and not the same."""
+    first, second = _by_kind(one), _by_kind(other)
+    return any(not first[kind] & second[kind] for kind in first.keys() & second.keys())
+
+
+def _by_kind(identifiers: Sequence[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for name in _at_fault(identifiers):
+        found.setdefault(_kind(name), set()).add(name)
+    return found
+
+
+def _moments(text: str) -> list[str]:
+    return _MOMENT.findall(text.casefold())
+
+
+def _shared(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one | other else 1.0
