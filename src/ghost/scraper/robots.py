@@ -29,6 +29,7 @@ KEPT_SECONDS = 86_400.0
 FAILURE_KEPT_SECONDS = 600.0
 MAX_REDIRECTS = 5
 _MAX_SITES = 512
+_MAX_CHARS = 4 * 1024 * 1024  # of all files together; parsed, one takes some twenty times its size
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class _Site:
     reason: str
     rules: Protego | None = None
     kept_seconds: float = KEPT_SECONDS
+    chars: int = 0
 
 
 class RobotsGate:
@@ -115,11 +117,16 @@ class RobotsGate:
             return site
         site = self._ask(url, narrower, within, stop)
         with self._lock:
-            self._sites[key] = (self._fetcher.clock.monotonic() + site.kept_seconds, site)
-            self._sites.move_to_end(key)
-            while len(self._sites) > _MAX_SITES:
-                self._sites.popitem(last=False)
+            self._keep(key, site)
         return site
+
+    def _keep(self, key: tuple[str, tuple[str, ...]], site: _Site) -> None:
+        self._sites[key] = (self._fetcher.clock.monotonic() + site.kept_seconds, site)
+        self._sites.move_to_end(key)
+        chars = sum(kept.chars for _, kept in self._sites.values())
+        while len(self._sites) > 1 and (len(self._sites) > _MAX_SITES or chars > _MAX_CHARS):
+            _, (_, oldest) = self._sites.popitem(last=False)
+            chars -= oldest.chars
 
     def _ask(self, url: Url, narrower: Allowlist | None, within: float | None, stop: Stop) -> _Site:
         patience = min(within, self._timeout_seconds) if within is not None else self._timeout_seconds
@@ -163,4 +170,5 @@ class RobotsGate:
             body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
             if not body:
                 return _Site(False, f"robots.txt of {at.authority} is one endless line")
-        return _Site(True, f"robots.txt of {at.authority}", Protego.parse(for_agent(body, self._agent)))
+        text = for_agent(body, self._agent)
+        return _Site(True, f"robots.txt of {at.authority}", Protego.parse(text), chars=len(text))

@@ -12,7 +12,6 @@ protego matches paths as the RFC says. Where it reads groups otherwise, the text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_BYTES = 1024 * 1024
@@ -38,7 +37,8 @@ _TO_ENCODE = re.compile(rb"[^\x21-\x7e]")
 class _Group:
     agents: set[str] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
-    has_rules: bool = False
+    closed: bool = False
+    """Whether the next line that names an agent begins another group."""
 
 
 def for_agent(text: bytes, agent: str) -> str:
@@ -53,20 +53,30 @@ def for_agent(text: bytes, agent: str) -> str:
     return "\n".join(lines)
 
 
-def _groups(text: bytes) -> Iterator[_Group]:
-    group = _Group()
+def _groups(text: bytes) -> list[_Group]:
+    """Groups of rules, and groups of what is no rule of the RFC.
+
+    A delay must not come between two agents of one group of rules (section 2.2.4), but is meant for the agents right
+    above it: both readings are taken.
+    """
+    rules, pace = _Group(), _Group()
+    groups = [rules, pace]
     for line in _LINE_END.split(text):
         field_name, value = _read_line(line)
         if field_name == "user-agent":
-            if group.has_rules:
-                yield group
-                group = _Group()
-            group.agents.add(_agent_name(value))
-        elif field_name is not None and group.agents:  # what stands before the first agent concerns nobody
-            group.has_rules = group.has_rules or field_name in {"allow", "disallow"}
-            encoded = _TO_ENCODE.sub(lambda match: b"%%%02X" % match[0][0], value)
-            group.lines.append(f"{field_name}: {encoded.decode('ascii')}")
-    yield group
+            if rules.closed:
+                groups.append(rules := _Group())
+            if pace.closed:
+                groups.append(pace := _Group())
+            rules.agents.add(_agent_name(value))
+            pace.agents.add(_agent_name(value))
+        elif field_name in {"allow", "disallow"} and rules.agents:  # before the first agent it concerns nobody
+            rules.lines.append(f"{field_name}: {_encoded(value)}")
+            rules.closed = pace.closed = True
+        elif field_name is not None and pace.agents:
+            pace.lines.append(f"{field_name}: {' '.join(_encoded(word) for word in value.split())}")
+            pace.closed = True
+    return groups
 
 
 def _read_line(line: bytes) -> tuple[str | None, bytes]:
@@ -86,3 +96,7 @@ def _agent_name(value: bytes) -> str:
         return "*"
     match = _NAME.match(value)
     return match[0].decode("ascii").lower() if match else ""
+
+
+def _encoded(value: bytes) -> str:
+    return _TO_ENCODE.sub(lambda match: b"%%%02X" % match[0][0], value).decode("ascii")

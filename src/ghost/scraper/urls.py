@@ -19,6 +19,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _SPACE = " \t\n\r\f"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
@@ -106,6 +107,10 @@ def join(base: Url, reference: str) -> Url:
     reference = reference.strip(_SPACE)
     if len(reference) > MAX_LENGTH or _CONTROL.search(reference) or "\\" in reference:
         return parse(reference if len(reference) > MAX_LENGTH else f"{base.origin}/{reference}")
+    if _SCHEME.match(reference):
+        return parse(reference)  # `http:/a` and `http:///a` are another host to some readers, a path to others
+    if reference.startswith("///"):
+        raise UrlRefused("the address names no host")
     try:
         return parse(urljoin(str(base), reference))
     except ValueError as error:
