@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.config import Settings
@@ -200,6 +200,7 @@ def test_addresses_that_are_refused_unseen(value):
     assert "hunter2" not in str(caught.value)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_address_is_taken_or_refused(value):
     with suppress(ConfigurationError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.providers import Item, read_prompt, write_prompt
@@ -10,12 +10,14 @@ from ghost.providers import Item, read_prompt, write_prompt
 NAMES = st.sampled_from(["Stimuli", "Recent thoughts", "Memories", "Task", "Thought"])
 
 
+@settings(deadline=None)
 @given(st.dictionaries(NAMES, st.lists(st.builds(Item, st.text(), st.text()), max_size=4)))
 def test_as_many_sections_and_items_are_read_as_were_written(sections):
     read = read_prompt(write_prompt(sections))
     assert {name: len(items) for name, items in read.items()} == {name: len(items) for name, items in sections.items()}
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_the_text_of_an_item_is_read_back_with_its_white_space_folded(text):
     assert read_prompt(write_prompt({"Stimuli": [Item("s:1", text)]})) == {"Stimuli": [("s:1", " ".join(text.split()))]}
@@ -29,6 +31,7 @@ def test_text_from_outside_begins_no_section_and_no_item():
     assert read["Task"] == []
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_read_without_an_error(text):
     read_prompt(text)

@@ -33,7 +33,7 @@ def likeness(embeddings: StubEmbeddings, one: str, other: str) -> float:
     return sum(a * b for a, b in zip(first, second, strict=True))
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(text=st.text(), dim=st.sampled_from([8, 128, 384]))
 def test_any_text_gives_dim_finite_numbers_of_length_one_and_the_same_again(text, dim):
     (vector,) = StubEmbeddings(dim).embed([text])

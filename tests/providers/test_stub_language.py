@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -65,6 +65,7 @@ def ask(name: str, max_tokens: int = 400, **sections: list[str]) -> str:
     return StubLLM().generate(f"{name}\nAnswer as told.", prompt, max_tokens)
 
 
+@settings(deadline=None)
 @given(prompt=PROMPT, max_tokens=st.integers(1, 500))
 def test_any_prompt_gives_a_thought_of_at_most_60_words_on_one_line(prompt, max_tokens):
     thought = StubLLM().generate("SOC", prompt, max_tokens)
@@ -73,6 +74,7 @@ def test_any_prompt_gives_a_thought_of_at_most_60_words_on_one_line(prompt, max_
     assert thought == StubLLM().generate("SOC\nYou are an engineer.", prompt, max_tokens)
 
 
+@settings(deadline=None)
 @given(prompt=PROMPT)
 def test_any_prompt_gives_a_decision_of_the_promised_shape(prompt):
     decision = Decision.model_validate_json(StubLLM().generate("STORE_DECIDER", prompt, 200))
@@ -80,6 +82,7 @@ def test_any_prompt_gives_a_decision_of_the_promised_shape(prompt):
 
 
 @pytest.mark.slow
+@settings(deadline=None)
 @given(prompt=PROMPT, sections=SECTIONS)
 def test_any_prompt_gives_a_summary_of_the_promised_shape(prompt, sections):
     Summary.model_validate_json(StubLLM().generate("CONSOLIDATE", prompt, 200))
