@@ -224,8 +224,9 @@ def test_thoughts_of_gemini_are_no_part_of_its_answer():
 
 
 def test_gemini_is_not_asked_to_continue_without_end():
-    body = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "CONTINUATION"}]}
-    with ModelServerScript([answer(200, {**body, "continuationToken": "YQ=="})]) as server:
+    candidate = {"content": {"parts": [{"text": "a"}]}, "finishReason": "CONTINUATION", "continuationToken": "YQ=="}
+    steps = [*[answer(200, {"candidates": [candidate]})] * 3, answer(200, GEMINI.text("end"))]
+    with ModelServerScript(steps) as server:
         assert GEMINI.model(server.url).generate("SOC", "", 50) == "a"
     assert len(server.requests) == 1
 
