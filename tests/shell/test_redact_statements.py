@@ -92,3 +92,12 @@ def test_the_data_of_a_secret_goes_whatever_it_is_called_and_of_no_other_manifes
     assert "x=y" not in text
     assert text.endswith(settings_map)
     assert "  name: db\n" in text
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "<189>1: r1: logged command:", "sw1(config)#", "sw1(config)# ", "Jan 1 10:00 r1 "]
+)
+@pytest.mark.parametrize("server", ["radius-server", "tacacs-server"])
+def test_the_key_of_a_server_goes_also_where_it_is_a_word_and_a_log_stands_before_it(prefix: str, server: str) -> None:
+    for statement in (f"{server} host 10.0.0.1 key Summer2", f"{server} key Summer2", f"{server} key sommer"):
+        assert redact(f"{prefix}{statement}\nend")[0] == f"{prefix}{statement.rpartition(' ')[0]} [REDACTED]\nend"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ghost.shell.letter_pairs import held
 from ghost.shell.secret_values import POLICY, any_of
 
 _CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
@@ -20,13 +21,13 @@ _NEVER = tuple(POLICY["names"]["never"]["names"])
 _SUFFIXES = tuple(POLICY["names"]["suffixes"])
 _ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.values() for name in names)
 
-_CORE = re.compile(
-    r"\[redacted[a-z_]{0,24}\]|"  # passed over whole
-    + any_of(POLICY["names"]["cores"])
-)
+_CORES = tuple(POLICY["names"]["cores"])
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
-_REST_OF_NAME = re.compile(r"[\w.-]{0,40}+(?: (?i:string|phrase|hash|\d{1,2})(?=[ \t]{0,40}[:=]))?")
+_REST_OF_NAME = re.compile(
+    r"[\w.-]{0,40}+(?: (?:(?i:string|phrase|hash|\d{1,2}|(?<=pass )word)(?=[\"']?[ \t]{0,40}[:=])"
+    r"|(?i:(?<=pass )(?:phrase|word))(?= for )))?"
+)
 _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
 _OPTION_NAME = re.compile(r"--|-[A-Z]?[a-z]{3}")
 _VARIABLE = re.compile(r"[A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){0,8}")
@@ -101,7 +102,15 @@ class Name:
 
 def name_cores(text: str) -> Iterator[re.Match[str]]:
     """Where letters stand that every name of a secret has, from left to right."""
-    return (core for core in _CORE.finditer(lowered(text)) if core[0][0] != "[")
+    small = lowered(text)
+    cores = held(small, _CORES)
+    return (core for core in _any_core(cores).finditer(small) if core[0][0] != "[") if cores else iter(())
+
+
+@lru_cache(maxsize=256)
+def _any_core(cores: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern of these, which a text holds: of all there are it would take many times as long."""
+    return re.compile(rf"\[redacted[a-z_]{{0,24}}\]|{any_of(cores)}")  # what is redacted is passed over whole
 
 
 def name_around(text: str, core: re.Match[str], done: int) -> Name | None:

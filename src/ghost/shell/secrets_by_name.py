@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 
+from ghost.shell.said_by_tools import is_said_by_tool
 from ghost.shell.secret_names import Name, name_around, name_cores
 from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_count, is_guid, is_mixed, is_open, looks_random
+from ghost.shell.secrets_at_prompts import typed_at_prompt
 from ghost.shell.secrets_in_fields import Found, secret_in_field
 from ghost.shell.secrets_in_sentences import secret_told
 from ghost.shell.secrets_in_statements import is_ordinary, is_sentence, operand
@@ -51,10 +53,12 @@ def redact_named_values(text: str, counts: Counts) -> str:
 
 def _secret_of(name: Name, done: int) -> Found | None:
     """Where the secret is that a name names, and what replaces it; None where there is none."""
+    if name.certain and (typed := typed_at_prompt(name)) is not None:
+        return *typed, MARKER
     beside = _secret_beside(name)
     if beside is not None or name.meaning.is_keyword:
         return beside
-    found = secret_in_field(name, done, lambda value: name.certain or _is_telling(name, value))
+    found = secret_in_field(name, done, lambda value: name.certain or _is_telling(name, value, in_field=True))
     if (
         found is None
         and (name.certain or name.meaning.category == "bearer_token")
@@ -71,8 +75,8 @@ def _secret_beside(name: Name) -> Found | None:
     if _DONE.match(name.text, name.end) is not None or is_reference(name):
         return None
     certain = name.certain
-    if name.text.endswith("; COOKIE", 0, name.end) and name.text.startswith(":", name.end):
-        return None  # of DNS (RFC 7873), as dig shows it
+    if is_said_by_tool(name):
+        return None
     word = name.word
     if (span := operand(name.text, word, name.end, certain=certain, weak=name.meaning.is_weak)) is not None:
         return *span, MARKER
@@ -118,8 +122,13 @@ def _secret_beside(name: Name) -> Found | None:
     return start, end, f'"{marker}"' if in_quotes else marker
 
 
-def _is_telling(name: Name, value: str) -> bool:
-    """Whether a value beside a name that is not always a secret's shows that it is one here."""
+def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
+    """Whether a value beside a name that is not always a secret's shows that it is one here.
+
+    `in_field`: the name stands in a field of its own, as a variable of an environment does: `"name": "REDIS_PASS"`.
+    """
+    if in_field and name.meaning.is_variable and name.text.endswith(_SECRET_VARIABLES, name.start, name.end):
+        return _may_be_chosen(value) and not is_guid(value) and not value.startswith("file:")
     if looks_random(value) or (name.meaning.category == "bearer_token" and is_guid(value)):
         return True
     if name.meaning.category == "password" and name.text[name.start : name.end].endswith(("pass", "Pass", "PASS")):

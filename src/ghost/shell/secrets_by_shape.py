@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
+from ghost.shell.letter_pairs import sieve
 from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, is_open
 
 
@@ -119,6 +119,8 @@ class Shape:
     pattern: re.Pattern[str]
     anchors: tuple[str, ...]
     ignore_case: bool
+    probe: re.Pattern[str] | None
+    """Found wherever the pattern is, and sooner: it begins with a letter, where the pattern begins with any of many."""
     marker: str
     unless: re.Pattern[str] | None
     must: tuple[str, ...]
@@ -127,28 +129,14 @@ class Shape:
 
 def _shapes(text: str, counts: Counts) -> str:
     lowered = text.lower()
-    may_hold = {False: _sieve(text), True: _sieve(lowered)}
+    may_hold = {False: sieve(text), True: sieve(lowered)}
     for shape in SHAPES:
         searched = lowered if shape.ignore_case else text
-        if any(anchor in searched for anchor in shape.anchors if may_hold[shape.ignore_case](anchor)):
+        if not any(anchor in searched for anchor in shape.anchors if may_hold[shape.ignore_case](anchor)):
+            continue
+        if shape.probe is None or shape.probe.search(text) is not None:
             text = shape.pattern.sub(_replacement(shape, counts), text)
     return text
-
-
-def _sieve(text: str) -> Callable[[str], bool]:
-    """Tells at once of most strings that a long text does not hold them: a pair of their characters is not in it."""
-    if len(text) < _LONG:
-        return lambda _: True
-    import numpy as np  # only here: a short text must not wait for it
-
-    raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
-    seen = np.zeros(1 << 16, bool)
-    seen[(raw[:-1].astype(np.uint16) << 8) | raw[1:]] = True
-    pairs = seen.tobytes()
-    return lambda anchor: all(pairs[a << 8 | b] for a, b in pairwise(anchor.encode()))
-
-
-_LONG = 32_768
 
 
 def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]:
@@ -185,6 +173,7 @@ def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
             pattern=re.compile(row["pattern"], re.IGNORECASE if ignore_case else 0),
             anchors=tuple(row["anchors"]),
             ignore_case=ignore_case,
+            probe=re.compile(row["probe"]) if "probe" in row else None,
             marker=row.get("marker", MARKER),
             unless=re.compile(row["unless"]) if "unless" in row else None,
             must=tuple(row["must"]),

@@ -85,9 +85,7 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     if _is_prose(around):
         return span if (certain and is_mixed(value)) or ("/" not in value and looks_random(value)) else None
     head = next((word for word in _HEAD.finditer(before) if word[0] in _HEADS), None)
-    if head is not None and (
-        certain or (name in _INDENTED and (is_mixed(value) or not before[: head.start()].strip()))
-    ):
+    if head is not None and (certain or (name in _INDENTED and (is_mixed(value) or _begins_statement(before, head)))):
         return span
     first = _ALL_BUT_FIRST.fullmatch(before) is not None
     last = _TAIL.match(text, span[1]) is not None
@@ -96,6 +94,13 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         short = first and text[start].islower() and _ONE_MORE.match(text, span[1]) is not None
         return span if quoted or is_mixed(value) or alone or short else None
     return span if first and last and indented and not quoted and name in _INDENTED else None
+
+
+def _begins_statement(before: str, head: re.Match[str]) -> bool:
+    """Whether the word begins a statement: it is first on its line, behind a log's prefix or a prompt, or a word
+    of no prose (`radius-server`)."""
+    prefix = before[: head.start()].strip()
+    return not prefix or prefix.endswith((":", "#", ">")) or head[0].endswith("-server")
 
 
 def is_ordinary(value: str) -> bool:

@@ -1,0 +1,27 @@
+"""What stands beside a secret's name since a tool is called so, or counts with it: `passwd: no changes`, `cookie=0x2b`.
+
+Cookies of DNS (RFC 7873) and IKE (RFC 2408, 2.5.3) are sent in clear with every packet; those of Open vSwitch and of
+sockets are numbers of at most 64 bits, which no session is kept by.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ghost.shell.secret_names import Name
+
+_COOKIE = re.compile(r"(?i:cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
+_OF_A_PROTOCOL = re.compile(r"(?i:\b(?:dns|edns|client|server|initiator|responder|socket|syn)[ _-]|; |\bopt: ?)$")
+
+_THING = r"(?:[A-Za-z][a-z'-]*|'[^'\n]{1,60}'|/[\w./-]{1,80})"
+_TOLD = r"(?:no|not|changed|unchanged|updated|unlocking|locking|cannot|error|manipulation|permission|denied|does)"
+_MESSAGE = re.compile(rf"(?:ch|g)?passwd: (?=[^\n]{{0,160}}\b{_TOLD}\b){_THING}(?:[ ,]+{_THING}){{1,20}}[.!]?(?=\n|$)")
+
+
+def is_said_by_tool(name: Name) -> bool:
+    """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
+    cookie = _COOKIE.match(name.text, name.word)
+    if cookie is not None:
+        before = name.text[max(0, name.word - 16) : name.word]
+        return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(before) is not None
+    return _MESSAGE.match(name.text, name.start) is not None and name.starts_line
