@@ -26,6 +26,8 @@ import pytest
 from ghost.lab import Scenario, load_scenario
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
+pytestmark = pytest.mark.slow
+
 GHOST = Path(sys.executable).with_name("ghost")
 SEEDS = [int(seed) for seed in os.environ.get("GHOST_TEST_SEEDS", "1").split(",")]
 
@@ -106,7 +108,6 @@ VARIATIONS: dict[str, tuple[str, Callable[[Scenario], Scenario]]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", VARIATIONS)
 def test_with_every_name_address_and_port_changed_the_cause_is_right(tmp_path, name, seed):
@@ -202,7 +203,6 @@ def killed_after(seen: str, directory: Path) -> str:
     return re.search(r"Session: (ghost_\w+)", screen).group(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
     ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 1/20", "--findings"],
@@ -229,7 +229,6 @@ def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tm
     assert not state.get("captures")
 
 
-@pytest.mark.slow
 def test_records_that_were_changed_are_not_gone_on_with_unseen(tmp_path):
     session = killed_after("az network nic show ", tmp_path)
     audit = tmp_path / "audit" / f"shell_audit_{session}.jsonl"
@@ -240,7 +239,6 @@ def test_records_that_were_changed_are_not_gone_on_with_unseen(tmp_path):
     assert audit.read_bytes() == b"".join(lines[:2])
 
 
-@pytest.mark.slow
 def test_a_lab_session_never_goes_on_in_a_real_network(tmp_path):
     session = killed_after("Hypothesis H2", tmp_path)
     shutil.rmtree(tmp_path / "lab")
@@ -306,7 +304,6 @@ def read_until(terminal: int, words: str, seconds: float = 60.0) -> str:
     return screen
 
 
-@pytest.mark.slow
 def test_a_terminal_closed_at_an_approval_loses_nothing(tmp_path):
     pid, terminal = on_a_terminal(tmp_path, "investigate", "--lab", "wire-loss")
     screen = read_until(terminal, "Your choice")
@@ -325,7 +322,6 @@ def test_a_terminal_closed_at_an_approval_loses_nothing(tmp_path):
     assert len(finished.report["captures"]) == 1
 
 
-@pytest.mark.slow
 def test_on_a_terminal_a_denial_with_its_reason_reaches_the_report(tmp_path):
     pid, terminal = on_a_terminal(tmp_path, "investigate", "--lab", "wire-loss")
     screen = read_until(terminal, "Your choice")

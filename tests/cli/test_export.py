@@ -19,6 +19,7 @@ SESSION = "ghost_20260101_120000"
 def workspace(tmp_path, monkeypatch):
     """A workspace with an investigation of the lab, finished."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GHOST_LAB_SPEED", "500")
     assert main(["investigate", "--lab", "blocked-port", "--workspace", "w", "--json", "--brain", "offline"]) in (0, 1)
     return tmp_path / "w"
 
@@ -27,6 +28,7 @@ def session_of(workspace: Path) -> str:
     return json.loads((workspace / "ghost_session.json").read_text())["session_id"]
 
 
+@pytest.mark.slow
 def test_an_export_holds_every_record_and_their_hashes(workspace, capsys):
     session = session_of(workspace)
     capsys.readouterr()

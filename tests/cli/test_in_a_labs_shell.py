@@ -15,6 +15,8 @@ from ghost.lab import lab_behind_az, load_scenario
 from ghost.lab.arm.profile import write_profile
 from tests.cli.test_lab import GHOST, Person
 
+pytestmark = pytest.mark.slow
+
 WORLD = load_scenario("blocked-port").world
 
 
@@ -66,7 +68,6 @@ def test_a_lab_that_is_down_is_not_mistaken_for_a_network(person: InLab) -> None
     assert refused.stdout == ""
 
 
-@pytest.mark.slow
 def test_an_investigation_says_that_it_is_simulated_and_stays_so(person: InLab, tmp_path: Path) -> None:
     person.environment["PATH"] = "/usr/bin:/bin"
     done = subprocess.run(

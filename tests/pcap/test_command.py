@@ -163,6 +163,7 @@ def test_captures_of_the_same_name_do_not_overwrite_each_other(shared_captures: 
     assert sorted(each["capture_summary"]["total_packets"] for each in semantic) == [125, 136]
 
 
+@pytest.mark.slow
 def test_every_shared_capture_is_read_judged_and_summed_up_within_the_limits(
     shared_captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +177,7 @@ def test_every_shared_capture_is_read_judged_and_summed_up_within_the_limits(
         assert estimated_tokens(capsys.readouterr().out) <= FINDINGS_TOKENS, capture.name
 
 
+@pytest.mark.slow
 def test_the_counts_of_every_shared_capture_are_those_of_tshark(
     shared_captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +348,7 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Path) -> None:
     slow = tmp_path / "slow.pcap"

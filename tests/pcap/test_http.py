@@ -206,6 +206,7 @@ def assert_agrees(path: Path) -> int:
     return found.requests
 
 
+@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_requests_and_answers_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
     paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]

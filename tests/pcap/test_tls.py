@@ -271,6 +271,7 @@ def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: byte
             assert found is None or version_name(found.version)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     st.lists(
@@ -354,6 +355,7 @@ def test_hellos_names_and_alerts_agree_with_tshark_on_made_captures(tmp_path: Pa
     assert assert_agrees(path) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_hellos_names_and_alerts_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
     paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]

@@ -270,6 +270,7 @@ def test_a_dashed_placeholder_tells_what_it_lies_in_and_is_refused_where_it_was_
     assert anonymizer.unknown("ping ip-[INTERNAL_IP_9_DASHED]") == "[INTERNAL_IP_9]"
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_number_of_addresses_and_no_faster() -> None:
     def seconds(count: int) -> float:
         text = "\n".join(

@@ -41,6 +41,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TEXTS)
 def test_of_a_long_output_the_same_is_shown_as_where_all_of_it_were_redacted(kind: str) -> None:
     text = TEXTS[kind]

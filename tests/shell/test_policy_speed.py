@@ -225,6 +225,7 @@ HEADS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", sorted(set(HEADS)))
 def test_no_line_of_16000_characters_takes_long(head: str) -> None:
     decide(f"{head}a", CAPTURES)

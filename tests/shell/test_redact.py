@@ -81,6 +81,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(JSON_VALUES, st.sampled_from([None, 2]))
 def test_any_json_stays_json(value: Any, indent: int | None) -> None:
@@ -99,6 +100,7 @@ def test_the_corpus_is_wide() -> None:
     assert len({row["context"] for row in SECRETS}) >= 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SECRETS[::4], ids=names(SECRETS[::4]))
 def test_a_secret_among_many_ordinary_lines_goes(row: dict[str, Any]) -> None:
     noise = "\n".join(f"14:32:00.{n:06} IP 10.0.1.4.43210 > 10.0.2.4.6379: Flags [.], seq {n}" for n in range(200))
@@ -261,6 +263,7 @@ MORE_THAN_IS_SHOWN = "\n".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ONE_OF_EACH_SHAPE, ids=names(ONE_OF_EACH_SHAPE))
 def test_nothing_of_a_secret_is_left_by_redacting_truncating_and_redacting_again(row: dict[str, Any]) -> None:
     text, secret = plain(row["text"]), plain(row["secret"])
@@ -344,6 +347,7 @@ def test_any_text_is_redacted_without_fail_and_once_for_all(text: str) -> None:
     assert metadata["redactions_applied"] is (metadata["redaction_count"] > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", REPEATED)
 def test_time_grows_with_length_and_no_faster(unit: str) -> None:
     def seconds(size: int) -> float:

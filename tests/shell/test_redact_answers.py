@@ -158,6 +158,7 @@ def test_whatever_is_printed_nothing_fails_and_json_stays_json(text: str, form: 
     assert len(bare) < 3 or is_open_value(bare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ['"a": ', "a  ", "- ", "\t", "{", "a: b ", "--  ", "x"])
 def test_answers_take_a_bounded_time(unit: str) -> None:
     for form in ("tsv", "json", "table", "yaml"):

@@ -209,6 +209,7 @@ REPEATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", REPEATED)
 def test_time_grows_with_length_and_no_faster(unit: str) -> None:
     def seconds(size: int) -> float:

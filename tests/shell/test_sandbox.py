@@ -112,6 +112,7 @@ def test_the_private_directory_is_writable_and_goes_with_the_command(place: Path
     assert not directory.exists()
 
 
+@pytest.mark.slow
 @needs_landlock
 def test_a_private_directory_of_any_depth_is_removed_and_the_output_kept(place: Path) -> None:
     """3,000 directories in each other ended the shell's own call with a RecursionError."""
@@ -446,6 +447,7 @@ def test_when_ghost_is_killed_its_commands_end(place: Path, mode: str) -> None:
     assert not private or _comes_true(lambda: not Path(private).exists())
 
 
+@pytest.mark.slow
 def test_a_killed_launcher_is_replaced(place: Path) -> None:
     assert go(place, ["true"]).exit_code == 0
     for task in Path("/proc/self/task").iterdir():

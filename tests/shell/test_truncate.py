@@ -120,6 +120,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     value=st.lists(JSON, max_size=4) | st.dictionaries(st.text(max_size=40), JSON, max_size=8),
