@@ -1,7 +1,7 @@
 """From a file to rows: pcap and pcapng records, a buffer at a time. Reads only; decodes nothing inside a packet.
 
 Formats: the pcap and pcapng drafts of the IETF opsawg (draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng). The file is
-read with `readinto` into one buffer that is used again, with the unfinished record carried to its start.
+read into buffers that are used again, with the unfinished record carried to the start of the next.
 """
 
 from __future__ import annotations
@@ -76,6 +76,10 @@ class Batch:
     rows: Array
     count: int
 
+    def packets(self) -> Array:
+        """A row a packet."""
+        return self.rows[: self.count * PACKET].reshape(-1, PACKET)
+
 
 class CaptureReader:
     """Reads one capture once. `batches()` yields rows; `facts` is complete when it ends."""
@@ -95,6 +99,8 @@ class CaptureReader:
         self._between_entries = min(_ENTRY_FRAMES, batch_packets)
         self._out = np.zeros(2, np.int64)
         self._start = self._stop = 0
+        self._lent = False
+        """The buffer belongs to the thread that reads ahead, as soon as it is asked for more."""
         self._ended = False
         self._frame = 1
         self._section_start = 0  # first interface of the current section
@@ -171,8 +177,9 @@ class CaptureReader:
         if self._stop - self._start >= wanted:
             return True
         held = self._stop - self._start
-        if wanted > len(self._buffer):
-            grown = np.zeros(max(wanted, 2 * len(self._buffer)), np.uint8)
+        if self._lent or wanted > len(self._buffer):
+            grown = np.zeros(max(wanted, len(self._buffer) if self._lent else 2 * len(self._buffer)), np.uint8)
+            self._lent = False
             grown[:held] = self._buffer[self._start : self._stop]
             self._buffer = grown
         elif self._start:
@@ -197,6 +204,12 @@ class CaptureReader:
     def _fill_up(self) -> bool:
         """Read on after an unfinished record; False at the end of the file."""
         held = self._stop - self._start
+        if isinstance(self._stream, ReadAhead):
+            following = self._stream.following(self._buffer[self._start : self._stop])
+            if following is not None:
+                self._buffer, self._start, self._stop = following
+                self._lent = True
+                return True
         self._fill(max(len(self._buffer), held + 1) if held < len(self._buffer) else 2 * len(self._buffer))
         return self._stop - self._start > held
 

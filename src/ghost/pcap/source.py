@@ -11,9 +11,14 @@ from contextlib import contextmanager
 from io import FileIO
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 _BLOCK = 4 << 20
 """Large: after each the thread asks for the interpreter, and may have to wait for it."""
-_BLOCKS = 3
+_BLOCKS = 4
+_CARRIED = 256 << 10
+"""Before each block there is room for the record that the block before it ends inside."""
 _WORTH_A_THREAD = 16 << 20
 _SWOLLEN, _SWELLING = 128 << 20, 250
 """Bytes, and times the compressed size, beyond which a compressed file is made to exhaust its reader."""
@@ -55,53 +60,82 @@ class Hashed(Plain):
         return self._hash.hexdigest()
 
 
+Octets = NDArray[np.uint8]
+
+
 class ReadAhead:
-    """The same, with a thread that reads and hashes while the engine works on what came before."""
+    """The same, with a thread that reads and hashes while the engine works on what came before.
+
+    `readinto` copies, as others do; `following` hands over a whole block without copying it.
+    """
 
     def __init__(self, raw: FileIO) -> None:
         self._raw = raw
         self._hash = hashlib.sha256()
         self.total = 0
-        self._free: queue.SimpleQueue[bytearray | None] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[tuple[bytearray, int] | OSError] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Octets | None] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[tuple[Octets, int] | OSError] = queue.SimpleQueue()
         for _ in range(_BLOCKS):
-            self._free.put(bytearray(_BLOCK))
-        self._block = bytearray()
-        self._at = self._size = 0
+            self._free.put(np.empty(_CARRIED + _BLOCK, np.uint8))
+        self._block: Octets | None = None
+        self._at = self._stop = 0
+        """What is left of the block."""
         self._ended = False
         self._thread = threading.Thread(target=self._read, name="read-ahead", daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         while (block := self._free.get()) is not None:
+            octets = block.data[_CARRIED:]
             try:
-                got = self._raw.readinto(block) or 0
+                got = self._raw.readinto(octets) or 0
             except OSError as error:
                 self._full.put(error)
                 return
-            self._hash.update(memoryview(block)[:got])
+            self._hash.update(octets[:got])
             self._full.put((block, got))
             if not got:
                 return
 
     def readinto(self, buffer: memoryview) -> int:
-        if self._at == self._size and not self._ended:
+        if self._at == self._stop:
             self._next()
-        size = min(len(buffer), self._size - self._at)
-        buffer[:size] = memoryview(self._block)[self._at : self._at + size]
+        size = min(len(buffer), self._stop - self._at)
+        if size:
+            assert self._block is not None
+            buffer[:size] = self._block.data[self._at : self._at + size]
         self._at += size
         self.total += size
         return size
 
-    def _next(self) -> None:
-        if self._block:
-            self._free.put(self._block)
+    def following(self, carried: Octets) -> tuple[Octets, int, int] | None:
+        """The next block with what was carried over before it, and where both begin and end; it is the caller's until
+        the next call. None where the block before is not used up, or nothing follows, or too much is carried."""
+        if self._at != self._stop or len(carried) > _CARRIED:
+            return None
+        start = _CARRIED - len(carried)
+        self._next(carried)
+        if self._at == self._stop:
+            return None
+        assert self._block is not None
+        self.total += self._stop - self._at
+        self._at = self._stop
+        return self._block, start, self._stop
+
+    def _next(self, carried: Octets | None = None) -> None:
+        """Go on to the next block. What is carried may lie in the block before, which then is read into."""
+        if self._ended:
+            return
         found = self._full.get()
         self._ended = isinstance(found, OSError) or not found[1]
         if isinstance(found, OSError):
             raise found
-        self._block, self._size = found
-        self._at = 0
+        block, got = found
+        if carried is not None:
+            block[_CARRIED - len(carried) : _CARRIED] = carried
+        if self._block is not None:
+            self._free.put(self._block)
+        self._block, self._at, self._stop = block, _CARRIED, _CARRIED + got
 
     def stop(self) -> None:
         """Let the thread end, wherever it is in the file."""
