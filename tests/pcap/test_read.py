@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import hashlib
 import struct
+import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ghost.errors import CaptureError
+from ghost.pcap import passes, source
 from ghost.pcap.analysis import Progress, analyse
 from ghost.pcap.read import CaptureReader, FileFacts
 from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
@@ -204,3 +206,69 @@ def test_buffer_and_batch_sizes_never_change_the_result(
     assert pieces.tcp is not None
     assert whole.tcp.totals == pieces.tcp.totals
     assert list(whole.tcp.streams) == list(pieces.tcp.streams)
+
+
+def _small_blocks(patch: pytest.MonkeyPatch, block: int, carried: int) -> None:
+    """Every file is read ahead, in blocks of a few packets."""
+    for name, value in (("_WORTH_A_THREAD", 0), ("_BLOCK", block), ("_CARRIED", carried)):
+        patch.setattr(source, name, value)
+
+
+def _other_blocks(order: str = "<") -> bytes:
+    """A section between packets, with an interface and names longer than what is carried from block to block."""
+    section = block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1), order)
+    return section + block(1, struct.pack(f"{order}HHI", 1, 0, 0), order) + block(4, bytes(2000), order)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    size=st.integers(64, 5000),
+    carried=st.sampled_from([0, 16, 100, 2000]),
+    lengths=st.lists(st.integers(0, 3000), min_size=1, max_size=30),
+    kind=st.sampled_from(["pcap", "pcapng", "sections", "gzip", "cut"]),
+)
+def test_blocks_read_ahead_say_what_one_buffer_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, carried: int, lengths: list[int], kind: str
+) -> None:
+    frames = [ethernet(ip(CLIENT, SERVER, 17, udp(1000 + n % 3, 2000, bytes(length)))) for n, length in
+              enumerate(lengths)]  # fmt: skip
+    if kind in ("pcapng", "sections"):
+        part = pcapng([(0, (START + n * MS) // 1000, frame) for n, frame in enumerate(frames)], [(1, b"")])
+        content = part + _other_blocks() + part if kind == "sections" else part
+    else:
+        content = pcap([(START + n * MS, frame) for n, frame in enumerate(frames)])
+    content = {"gzip": gzip.compress(content), "cut": content[:-7]}.get(kind, content)
+    path = write(tmp_path, content)
+    whole = analyse(path)
+    assert whole.summary.sha256 == hashlib.sha256(content).hexdigest()
+    with monkeypatch.context() as patch:
+        _small_blocks(patch, size, carried)
+        ahead = analyse(path)
+    assert (ahead.summary, ahead.udp, ahead.series) == (whole.summary, whole.udp, whole.series)
+    assert ahead.file is not None
+    assert whole.file is not None
+    assert (ahead.file.notes, ahead.file.interfaces) == (whole.file.notes, whole.file.interfaces)
+
+
+def test_a_thread_that_reads_ahead_ends_where_nobody_reads_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, pcap([(START + n * MS, FRAME) for n in range(2000)]))
+    _small_blocks(monkeypatch, 512, 100)
+    batches = CaptureReader(path, interpreted_vector, interpreted_kernel).batches()
+    next(batches)
+    batches.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "read-ahead"]
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_however_few_packets_go_through_the_kernels_at_once_they_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    talk, _ = transfer(5, segments=80, upstream=0.05, downstream=0.05, ack_loss=0.05)
+    path = talk.save(tmp_path / "lossy.pcap")
+    whole = analyse(path)
+    monkeypatch.setattr(passes, "_AT_ONCE", at_once)
+    few = analyse(path)
+    assert (few.summary, few.series) == (whole.summary, whole.series)
+    assert few.tcp is not None
+    assert whole.tcp is not None
+    assert list(few.tcp.streams) == list(whole.tcp.streams)

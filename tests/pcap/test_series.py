@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
+from ghost.pcap.bins import ID_BITS
 from ghost.pcap.layout import (
     DESTINATION,
     E_LOST_SEGMENT,
@@ -22,7 +23,7 @@ from ghost.pcap.layout import (
     TIME,
     WIRE,
 )
-from ghost.pcap.series import BINS, TICK_NS, Series, SeriesCollector, SeriesState
+from ghost.pcap.series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
 from ghost.pcap.vectors import Array, interpreted_kernel, interpreted_vector
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
@@ -183,3 +184,17 @@ def test_the_reply_of_a_handshake_is_a_round_trip(tmp_path: Path) -> None:
     series = analyse(path).series
     assert series is not None
     assert [round(trip.median) for trip in series.round_trips if trip] == [pytest.approx(20, rel=0.15)] * 2
+
+
+_numbers = st.one_of(st.integers(0, 5), st.integers(0, (1 << ID_BITS) - 1))
+
+
+@given(st.lists(st.tuples(_numbers, _numbers, st.one_of(st.integers(0, 9), st.integers(0, 2**40))), min_size=1))
+def test_pairs_lie_together_in_the_order_of_time_however_large_their_numbers(
+    found: list[tuple[int, int, int]],
+) -> None:
+    pairs = np.array([source << ID_BITS | destination for source, destination, _ in found], np.int64)
+    places = np.array([place for *_, place in found], np.int64)
+    order = _order(pairs, places)
+    ordered = list(zip(pairs[order].tolist(), places[order].tolist(), strict=True))
+    assert ordered == sorted(zip(pairs.tolist(), places.tolist(), strict=True))

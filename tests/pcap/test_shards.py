@@ -19,10 +19,9 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.cluster import narrowed, widened
 from ghost.pcap.findings import find
 from ghost.pcap.layout import PACKET
-from ghost.pcap.marked import Parsers
+from ghost.pcap.marked import Marked, Parsers
 from ghost.pcap.model import Analysis
 from ghost.pcap.semantic import dump, semantic
-from ghost.pcap.vectors import Array
 
 from .wire import ACK, PSH, SYN, Talk, ethernet, ip, pcap, transfer, udp
 
@@ -118,10 +117,10 @@ def test_what_fails_in_a_parser_is_raised_and_leaves_no_thread(
 ) -> None:
     path, calls, take = mixed(tmp_path / "mixed.pcap", 5), itertools.count(1), Parsers.take
 
-    def fail(self: Parsers, rows: Array, messages: list[bytes]) -> None:
+    def fail(self: Parsers, marked: Marked) -> None:
         if next(calls) == failing:
             raise KeyError("lost?")
-        take(self, rows, messages)
+        take(self, marked)
 
     monkeypatch.setattr(Parsers, "take", fail)
     with pytest.raises(KeyError, match=re.escape("lost?")):

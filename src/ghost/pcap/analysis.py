@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,16 +13,16 @@ from ghost.pcap import compiled
 from ghost.pcap.applications import Applications
 from ghost.pcap.arp import ArpTracker
 from ghost.pcap.decode import Decoder
+from ghost.pcap.garbage import uncollected
 from ghost.pcap.icmp import IcmpTracker
-from ghost.pcap.layout import CAPTURED, PACKET
-from ghost.pcap.marked import Parsers, marked_packets
+from ghost.pcap.marked import Marked, Parsers
 from ghost.pcap.model import Analysis
 from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
 from ghost.pcap.shards import Alone, Dealt, Follower, Followers, Shard
 from ghost.pcap.tally import Tally
 from ghost.pcap.threads import Behind, prompt_switching
 from ghost.pcap.udp import udp_section
-from ghost.pcap.vectors import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.vectors import Kernel, Vector, interpreted_kernel, interpreted_vector
 
 _LARGE_PACKET = 1500
 """Bytes. A file that would be worth kernels were all its packets so large is worth them before its first batch."""
@@ -54,23 +53,11 @@ def analyse(
     `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, whether here or
     on the Dask cluster at the address `dask`, and buffer and batch sizes never change the result.
     """
-    with _shards(jobs, dask) as shards, _no_garbage(), prompt_switching():
+    with _shards(jobs, dask) as shards, uncollected(), prompt_switching():
         vector, kernels = interpreted_vector, interpreted_kernel
         reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
         with _Engine(vector, kernels, shards) as engine:
             return _analyse(path, reader, engine, progress, compile_kernels)
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Hold the collector of cycles: the engine makes none, and looking for them takes a third of its time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @contextmanager
@@ -97,15 +84,13 @@ def _analyse(
     if compile_kernels:
         _compile(reader, engine, progress, file_bytes)
     using_compiled, decided = bool(compile_kernels), compile_kernels is not None
-    wire = 0
     for batch in reader.batches():
         engine.take(batch)
-        wire += int(batch.rows[: batch.count * PACKET].reshape(-1, PACKET)[:, CAPTURED].sum()) + 16 * batch.count
         if progress is not None:
-            progress(Progress("reading", engine.packets, min(wire, file_bytes), file_bytes))
+            progress(Progress("reading", engine.packets, min(engine.bytes_read, file_bytes), file_bytes))
         if not decided:
             decided = True
-            estimate = engine.packets * file_bytes / max(wire, 1) * (4 if reader.facts.compressed else 1)
+            estimate = engine.packets * file_bytes / max(engine.bytes_read, 1) * (4 if reader.facts.compressed else 1)
             if compiled.worth_it(estimate - engine.packets):
                 _compile(reader, engine, progress, file_bytes)
                 using_compiled = True
@@ -136,16 +121,16 @@ class _Engine:
     """Everything that a batch passes through. Once kernels are compiled, parsers run beside them in a thread."""
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
-        self._vector = vector
         self._decoder = Decoder(vector, kernels)
-        self._tally = Tally(vector, kernels)
+        self._tally = Tally()
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
-        self._behind: Behind[Array, list[bytes]] | None = None
+        self._behind: Behind[Marked] | None = None
         self._flows: Followers
-        if len(shards) == 1:
-            self._flows = Alone(shards[0], self._parse)
+        heads, first = (self._decoder, self._tally), shards[0]
+        if len(shards) == 1 and isinstance(first, Shard):
+            self._flows = Alone(vector, kernels, heads, first, self._parse)
         else:
-            self._flows = Dealt(vector, kernels, shards, self._parse)
+            self._flows = Dealt(vector, kernels, heads, shards, self._parse)
 
     def __enter__(self) -> Self:
         return self
@@ -160,22 +145,22 @@ class _Engine:
     def packets(self) -> int:
         return self._tally.packets
 
+    @property
+    def bytes_read(self) -> int:
+        """Of the file's records, as pcap has them."""
+        return self._tally.captured + 16 * self._tally.packets
+
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
-        self._vector = vector
         self._decoder.use(vector, kernels)
-        self._tally.use(vector, kernels)
         self._flows.use(vector, kernels)
         self._behind = Behind(self._parsers.take)
 
     def take(self, batch: Batch) -> None:
-        rows = self._vector(batch.rows)
-        self._decoder.decode(self._vector(batch.buffer), rows, batch.count)
-        self._tally.count(rows, batch.count)
-        self._flows.follow(batch.rows[: batch.count * PACKET].reshape(-1, PACKET), marked_packets(batch))
+        self._flows.follow(batch)
 
-    def _parse(self, rows: Array, messages: list[bytes]) -> None:
-        (self._behind or self._parsers.take)(rows, messages)
+    def _parse(self, marked: Marked) -> None:
+        (self._behind or self._parsers.take)(marked)
 
     def analysis(self, path: Path, facts: FileFacts) -> Analysis:
         found = self._flows.found()

@@ -15,41 +15,20 @@ from ghost.pcap.dns import DnsTracker
 from ghost.pcap.endings import Endings
 from ghost.pcap.http import HttpTracker
 from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    DESTINATION,
-    DESTINATION_PORT,
-    FRAME,
-    LENGTH,
-    MARK,
     MARK_DHCP,
-    MARK_DHCP6,
     MARK_DNS,
-    MARK_DNS_TCP,
     MARK_HTTP,
-    MARK_LLMNR,
-    MARK_MDNS,
     MARK_NTP,
     MARK_QUIC,
     MARK_TLS,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-    STREAM_NUMBER,
-    TIME,
 )
 from ghost.pcap.ntp import NtpTracker
 from ghost.pcap.quic import QuicTracker
 from ghost.pcap.tls import TlsTracker
-from ghost.pcap.vectors import Array
-
-READ_TOGETHER = ((MARK_DNS, MARK_DNS_TCP, MARK_MDNS, MARK_LLMNR), (MARK_DHCP, MARK_DHCP6))
-"""Marks whose packets go to one reader, in their order; the first stands for all."""
-_COLUMNS = (MARK, SOURCE, SOURCE_PORT, DESTINATION, DESTINATION_PORT, SEQUENCE, ACKNOWLEDGED, LENGTH, FRAME, TIME,
-            STREAM_NUMBER)  # fmt: skip
 
 
 class Packets(NamedTuple):
-    """Marked packets by column: plain integers, which the interpreter handles soonest."""
+    """Marked packets by column, in the order of `marks`: plain integers, which the interpreter handles soonest."""
 
     marks: list[int]
     sources: list[int]
@@ -66,12 +45,6 @@ class Packets(NamedTuple):
     """Endpoints: address id << 16 | port."""
     receivers: list[int]
     messages: list[bytes]
-
-    @classmethod
-    def of(cls, rows: Array, messages: list[bytes]) -> Packets:
-        senders = rows[:, SOURCE] << 16 | rows[:, SOURCE_PORT]
-        receivers = rows[:, DESTINATION] << 16 | rows[:, DESTINATION_PORT]
-        return cls._make([*rows[:, _COLUMNS].T.tolist(), senders.tolist(), receivers.tolist(), messages])
 
     def part(self, begin: int, end: int) -> Packets:
         return Packets._make(column[begin:end] for column in self)

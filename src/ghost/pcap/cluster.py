@@ -59,9 +59,8 @@ class WorkerShard:
         if importlib.util.find_spec("numba") is not None:
             self._shard.use(*compiled.load())
 
-    def follow(self, columns: Columns, count: int) -> tuple[Columns, int, Array]:
-        followed = self._shard.follow(widened(columns, count))
-        return narrowed(followed.marked), len(followed.marked), followed.opened
+    def follow(self, columns: Columns, count: int) -> Followed:
+        return self._shard.follow(widened(columns, count))
 
     def found(self) -> Found:
         return self._shard.found()
@@ -77,8 +76,8 @@ class ClusterShard:
         self._ask(self._actor.compile_kernels)
 
     def follow(self, rows: Array) -> Followed:
-        columns, count, opened = self._ask(self._actor.follow, narrowed(rows), len(rows))
-        return Followed(widened(columns, count), opened)
+        followed: Followed = self._ask(self._actor.follow, narrowed(rows), len(rows))
+        return followed
 
     def found(self) -> Found:
         found: Found = self._ask(self._actor.found)

@@ -24,7 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.errors import RecordError
-from ghost.pcap import bins, decode, flows, layout, objects, records, segments, shards, tally, tcp, udp
+from ghost.pcap import (
+    bins,
+    decode,
+    flows,
+    layout,
+    marks,
+    objects,
+    passes,
+    records,
+    segments,
+    shards,
+    tally,
+    tcp,
+    udp,
+)
 from ghost.pcap.vectors import Ints, Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.records import write_text
 
@@ -38,11 +52,10 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, tally)
+_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, tally, passes, marks)
 _ENTRIES = (
-    records.walk_pcap, records.walk_pcapng, decode.decode, decode.place_addresses, tcp.track, tcp.finish,
-    tcp.place_streams, udp.converse, udp.place_conversations, shards.deal, tally.count_packets,
-    bins.fill_bins,
+    records.walk_pcap, records.walk_pcapng, passes.pass_packets, marks.sort_marked, decode.decode,
+    decode.place_addresses, tcp.finish, tcp.place_streams, udp.place_conversations, shards.deal,
 )  # fmt: skip
 """The kernels that are called from outside; the others are parts of these."""
 _OBJECTS = "kernels"

@@ -78,7 +78,7 @@ from ghost.pcap.layout import (
     WINDOW,
     WIRE,
 )
-from ghost.pcap.vectors import Ints, Kernel, Vector
+from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
 # What begins at the current offset: an EtherType, or one of these.
 _STOP = -1
@@ -615,13 +615,17 @@ class Decoder:
     def decode(self, buf: Ints, rows: Ints, count: int) -> None:
         done = 0
         while True:
-            state = (self._table, self._slots, self._counters, self._recent, self._opened)
-            done = self._kernels(decode)(buf, rows, done, count, *map(self._vector, state))
+            done = self._kernels(decode)(buf, rows, done, count, *map(self._vector, self.arrays()))
             if done >= count:
                 return
-            self._grow()
+            self.make_room()
 
-    def _grow(self) -> None:
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, in the order in which `decode` takes it."""
+        return self._table, self._slots, self._counters, self._recent, self._opened
+
+    def make_room(self) -> None:
+        """For twice as many addresses."""
         self._table = np.concatenate([self._table, np.zeros_like(self._table)])
         self._slots = np.zeros(len(self._slots) * 2, np.int64)
         self._kernels(place_addresses)(

@@ -199,9 +199,11 @@ N_EVENT_CAPACITY = 7
 N_SAMPLES = 8
 N_SAMPLE_CAPACITY = 9
 N_SEED = 10  # of the slot table
-COUNTERS = 11
+N_LAST_SAMPLE = 11  # its nanoseconds
+COUNTERS = 12
 
-# Samples of a side: key = side row * 4 + one of these.
+# Samples of a side: key = side row * 4 + one of these. In the log one is the key above 32 bits of nanoseconds; where
+# they do not suffice, two numbers: -1 - key, and the nanoseconds.
 SAMPLE_RTT = 0
 SAMPLE_DELTA = 1
 SAMPLE_RESPONSE = 2

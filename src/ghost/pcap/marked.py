@@ -7,51 +7,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ghost.pcap.applications import READ_TOGETHER, Applications, Packets, each_one
+from ghost.pcap.applications import Applications, Packets, each_one
 from ghost.pcap.arp import ArpTracker
 from ghost.pcap.icmp import IcmpTracker
-from ghost.pcap.layout import (
-    END,
-    LENGTH,
-    MARK,
-    MARK_ARP,
-    MARK_ICMP,
-    MARK_ICMP6,
-    MARKS,
-    PACKET,
-    PAYLOAD,
-    TRANSPORT,
-)
+from ghost.pcap.layout import MARK_ARP, MARK_ICMP, MARK_ICMP6, MARKS
+from ghost.pcap.marks import C_ROW, C_START, C_STOP, COLUMNS, sort_marked
 from ghost.pcap.read import Batch
-from ghost.pcap.vectors import Array
+from ghost.pcap.vectors import Array, Kernel, Vector
 
-_MOST_ICMP = 576
-"""Of an ICMP message, what holds every header that an error may quote."""
-
-_READER = np.arange(MARKS)
-"""By mark the one that stands for all that the same reader takes."""
-for _marks in (*READ_TOGETHER, (MARK_ICMP, MARK_ICMP6)):
-    _READER[list(_marks)] = _marks[0]
+_FIRST_ROOM = 1024
 
 
 class Marked(NamedTuple):
-    where: Array
-    """Which rows of the batch these are."""
+    """Marked packets, those of one reader together."""
+
+    columns: Array
+    """As `marks` names them."""
+    counts: list[int]
+    """How many there are for each reader."""
     messages: list[bytes]
 
 
-def marked_packets(batch: Batch) -> Marked:
-    """The messages of the marked packets of a decoded batch."""
-    columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
-    where = np.flatnonzero(columns[:, MARK])
-    rows = columns[where]
-    mark, end, payload = rows[:, MARK], rows[:, END], rows[:, PAYLOAD]
-    icmp = (mark == MARK_ICMP) | (mark == MARK_ICMP6)
-    start = np.where(icmp | (mark == MARK_ARP), rows[:, TRANSPORT], payload)
-    stop = np.minimum(end, payload + rows[:, LENGTH])
-    stop = np.where(mark == MARK_ARP, end, np.where(icmp, np.minimum(end, start + _MOST_ICMP), stop))
-    whole = batch.buffer.data
-    return Marked(where, [bytes(whole[a:b]) for a, b in zip(start.tolist(), stop.tolist(), strict=True)])
+class Marker:
+    """Takes the marked packets out of batches."""
+
+    def __init__(self) -> None:
+        self._room = _FIRST_ROOM
+        self._table = np.empty(COLUMNS * _FIRST_ROOM, np.int64)
+        self._counts = np.zeros(MARKS, np.int64)
+
+    def marked(self, vector: Vector, kernels: Kernel, batch: Batch) -> Marked:
+        """The messages of a decoded batch."""
+        while True:
+            self._counts[:] = 0
+            total = kernels(sort_marked)(vector(batch.rows), batch.count, vector(self._counts), vector(self._table))
+            if total <= self._room:
+                break
+            self._room = 2 * total
+            self._table = np.empty(COLUMNS * self._room, np.int64)
+        columns = self._table.reshape(COLUMNS, self._room)[:, :total]
+        whole = batch.buffer.data
+        spans = zip(columns[C_START].tolist(), columns[C_STOP].tolist(), strict=True)
+        return Marked(columns[: C_ROW + 1].copy(), self._counts.tolist(), [whole[a:b].tobytes() for a, b in spans])
 
 
 @dataclass(slots=True)
@@ -63,16 +60,14 @@ class Parsers:
     applications: Applications
     unreadable: int = 0
 
-    def take(self, rows: Array, messages: list[bytes]) -> None:
-        """Packets with all their columns, the number of their stream in the whole capture among them."""
-        if not messages:
+    def take(self, marked: Marked) -> None:
+        """Packets with the number of their stream in the whole capture."""
+        if not marked.messages:
             return
+        packets = Packets._make([*marked.columns[:C_ROW].tolist(), marked.messages])
         # One protocol after the other: their readers know nothing of each other, and each stays warm.
-        reader = _READER[rows[:, MARK]]
-        order = np.argsort(reader, kind="stable")
-        packets = Packets.of(rows[order], [messages[n] for n in order.tolist()])
         begin = 0
-        for mark, count in enumerate(np.bincount(reader).tolist()):
+        for mark, count in enumerate(marked.counts):
             if count:
                 self._read(mark, packets.part(begin, begin + count))
                 begin += count

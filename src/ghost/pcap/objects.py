@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
-import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -101,8 +100,9 @@ def _processor() -> str:
 
 def _kinds(function: Function) -> list[str]:
     """Of the parameters: `bytes`, `ints` or `int`."""
-    parameters = inspect.signature(function).parameters.values()
-    return ["int" if p.annotation == "int" else "bytes" if p.name == "buf" else "ints" for p in parameters]
+    code = function.__code__
+    parameters = ((name, function.__annotations__[name]) for name in code.co_varnames[: code.co_argcount])
+    return ["int" if kind == "int" else "bytes" if name == "buf" else "ints" for name, kind in parameters]
 
 
 def _linked(kernels: Mapping[str, tuple[Function, Any]]) -> tuple[bytes, dict[str, str]]:

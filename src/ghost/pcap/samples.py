@@ -97,6 +97,14 @@ class Samples:
             keys, values = keys[short], values[short]
         self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
+    def take(self, log: Array) -> None:
+        """Take in what a kernel logged: a sample is its key above 32 bits of nanoseconds, or -1 - key and then them."""
+        if len(log) and int(log.min()) < 0:
+            long = np.flatnonzero(log < 0)
+            self._take_in_long(np.stack([-1 - log[long], log[long + 1]], axis=1))
+            log = np.delete(log, np.concatenate([long, long + 1]))
+        self._take_in(log.view(np.uint64))
+
     def merge(self, other: Samples, key_of: Array | None = None) -> None:
         """Add the samples of another part, whose keys mean `key_of[key]` here."""
         short, long = other._columns()
@@ -128,7 +136,9 @@ class Samples:
     def _make_room(self, count: int) -> None:
         """For so many more; for half as much again where what is held takes most of it, so that few spills follow."""
         if self._held + count > len(self._packed) // 4 * 3:
-            grown = np.empty(max(self._held + count, len(self._packed) // 2 * 3), np.uint64)
+            room = len(self._packed)
+            wanted = min(2 * room, _COMPACT_AT) if room < _COMPACT_AT else room // 2 * 3
+            grown = np.empty(max(self._held + count, wanted), np.uint64)
             grown[: self._held] = self._packed[: self._held]
             self._packed = grown
 
@@ -196,10 +206,9 @@ class Samples:
         rows, values = [more[:, 0] // kinds], [more[:, 1]]
         for begin in range(0, len(short), _AT_ONCE):  # a part at a time: each step makes a copy
             part = short[begin : begin + _AT_ONCE]
-            keys = _keys(part)
-            mine = keys % kinds == kind
-            rows.append(keys[mine] // kinds)
-            values.append(_values(part[mine]))
+            part = part[_of_kind(part >> _KEY_SHIFT, kind, kinds)]
+            rows.append(_keys(part) // kinds)
+            values.append(_values(part))
         return np.concatenate(rows), np.concatenate(values)
 
     def of_all(self, kind: int, kinds: int) -> Statistics | None:
@@ -232,6 +241,13 @@ def _starts(ordered: NDArray[np.uint64]) -> Array:
         keys = ordered[begin - 1 : begin + _AT_ONCE] >> _KEY_SHIFT
         found.append(np.flatnonzero(keys[1:] != keys[:-1]) + begin)
     return np.concatenate(found)
+
+
+def _of_kind(keys: NDArray[np.uint64], kind: int, kinds: int) -> NDArray[np.bool_]:
+    """Which keys are of this kind; division is slow, and seldom needed."""
+    mine: NDArray[np.bool_]
+    mine = (keys & np.uint64(kinds - 1) if kinds & (kinds - 1) == 0 else keys % np.uint64(kinds)) == kind
+    return mine
 
 
 def _moved(packed: NDArray[np.uint64], begin: int, stop: int, to: int) -> int:

@@ -35,6 +35,7 @@ from ghost.pcap.layout import (
     N_EVENTS,
     N_FREE,
     N_FREE_COUNT,
+    N_LAST_SAMPLE,
     N_POOL,
     N_SAMPLES,
     SAMPLE_FRAMES,
@@ -48,6 +49,7 @@ from ghost.pcap.vectors import Ints
 _SEQ = 0xFFFFFFFF
 _HALF = 0x80000000
 _MOST_HOLES = 256
+_SHORT = 0xFFFFFFFF
 
 
 def note(kind: int, side: int, frame: int, sides: Ints, events: Ints, counts: Ints) -> None:
@@ -63,10 +65,16 @@ def note(kind: int, side: int, frame: int, sides: Ints, events: Ints, counts: In
 
 
 def sample(kind: int, side: int, value: int, samples: Ints, counts: Ints) -> None:
-    row = counts[N_SAMPLES] * 2
-    samples[row] = side * SAMPLES + kind
-    samples[row + 1] = value
-    counts[N_SAMPLES] = counts[N_SAMPLES] + 1
+    at = counts[N_SAMPLES]
+    key = side * SAMPLES + kind
+    if value <= _SHORT:
+        samples[at] = (key << 32) | value
+        counts[N_SAMPLES] = at + 1
+    else:
+        samples[at] = -1 - key
+        samples[at + 1] = value
+        counts[N_SAMPLES] = at + 2
+    counts[N_LAST_SAMPLE] = value
 
 
 def take_segment(pool: Ints, counts: Ints) -> int:

@@ -134,21 +134,30 @@ class SeriesCollector:
 
     def follow(self, rows: Array, count: int) -> None:
         """Count one batch of flat rows."""
-        if not count:
-            return
-        times = rows[: count * PACKET].reshape(-1, PACKET)[:, TIME]
-        self._state.make_room(int(times.min()) // TICK_NS, int(times.max()) // TICK_NS)
+        self.expect(rows[: count * PACKET].reshape(-1, PACKET)[:, TIME])
         done = 0
         while True:
-            if self._counts[C_PAIR_SHIFT] != self._state.pair_shift:
-                self._sort_in()
-            state = self._state
-            self._counts[[C_SHIFT, C_FIRST, C_PAIR_SHIFT]] = state.shift, state.first, state.pair_shift
-            arrays = (state.bins.reshape(-1), state.trips.reshape(-1), _EDGES, self._pairs, self._counts)
-            done = self._kernels(fill_bins)(self._vector(rows), done, count, *map(self._vector, arrays))
+            done = self._kernels(fill_bins)(self._vector(rows), done, count, *map(self._vector, self.arrays()))
             if done >= count:
                 return
+            self.make_room()
+
+    def expect(self, times: Array) -> None:
+        """Have bins for packets of these times."""
+        if len(times):
+            self._state.make_room(int(times.min()) // TICK_NS, int(times.max()) // TICK_NS)
+
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, in the order in which `fill_bins` takes it."""
+        state, counts = self._state, self._counts
+        if counts[C_PAIR_SHIFT] != state.pair_shift:
             self._sort_in()
+        counts[C_SHIFT], counts[C_FIRST], counts[C_PAIR_SHIFT] = state.shift, state.first, state.pair_shift
+        return state.bins.reshape(-1), state.trips.reshape(-1), _EDGES, self._pairs, counts
+
+    def make_room(self) -> None:
+        """Half of the slots of pairs are taken."""
+        self._sort_in()
 
     def state(self) -> SeriesState:
         """What was counted until now."""
@@ -288,10 +297,20 @@ def _added(parts: Sequence[_Entries], shift: int) -> _Entries:
     values = np.concatenate([part.values for part in parts])
     if not len(pairs):
         return _Entries(shift=shift)
-    order = np.lexsort((places, pairs))
+    order = _order(pairs, places)
     pairs, places, values = pairs[order], places[order], values[order]
     starts = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(places) != 0)])
     return _Entries(pairs[starts], places[starts], np.add.reduceat(values, starts, axis=0), shift)
+
+
+def _order(pairs: Array, places: Array) -> NDArray[np.intp]:
+    """By pair and then by place; entries that have both in common are added up, in whatever order."""
+    sources, destinations, since = pairs >> ID_BITS, pairs & (1 << ID_BITS) - 1, places - places.min()
+    widths = [int(each.max()).bit_length() for each in (sources, destinations, since)]
+    if sum(widths) > 63:
+        return np.lexsort((places, pairs))
+    # As one number, which is sorted several times sooner.
+    return np.argsort(((sources << widths[1]) | destinations) << widths[2] | since)
 
 
 class _Pairs:

@@ -14,8 +14,11 @@ import numpy as np
 
 from ghost.pcap import stream_state, udp
 from ghost.pcap.flows import mixed_ends
-from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER
-from ghost.pcap.marked import Marked
+from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER, TIME
+from ghost.pcap.marked import Marked, Marker
+from ghost.pcap.marks import C_ROW, C_STREAM
+from ghost.pcap.passes import Passes, Stage
+from ghost.pcap.read import Batch
 from ghost.pcap.series import SeriesCollector, SeriesState
 from ghost.pcap.stream_state import StreamState
 from ghost.pcap.streams import Streams
@@ -45,8 +48,8 @@ KERNELS = (deal,)
 class Followed(NamedTuple):
     """What a shard says of one batch."""
 
-    marked: Array
-    """Its marked packets, with the columns that following wrote and the shard's own stream numbers."""
+    streams: Array
+    """Of its marked packets, in their order: the streams they belong to, by the shard's own numbers."""
     opened: Array
     """First frames of the streams that the batch opened."""
 
@@ -66,22 +69,31 @@ class Shard:
         self._vector = vector
         self._streams, self._udp = Streams(vector, kernels, seed), UdpConversations(vector, kernels, seed)
         self._series = SeriesCollector(vector, kernels, seed)
+        self._kernels = kernels
+        self._passes = Passes(None, None, *self.stages())
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
-        self._vector = vector
+        self._vector, self._kernels = vector, kernels
         self._streams.use(vector, kernels)
         self._udp.use(vector, kernels)
         self._series.use(vector, kernels)
 
+    def stages(self) -> tuple[Stage, Stage, Stage]:
+        """What follows packets."""
+        return self._streams, self._udp, self._series
+
+    def expect(self, rows: Array) -> None:
+        """These packets will go through its stages next."""
+        self._series.expect(rows[:, TIME])
+
     def follow(self, rows: Array) -> Followed:
         """Follow a batch, a row a packet, and write what the packets mean to their columns."""
-        known, count = len(self._streams), len(rows)
-        flat = self._vector(rows.reshape(-1))
-        self._streams.follow(flat, count)
-        self._udp.follow(flat, count)
-        self._series.follow(rows.reshape(-1), count)
-        return Followed(rows[rows[:, MARK] > 0], self._streams.first_frames(known))
+        known = len(self._streams)
+        self.expect(rows)
+        buffer = np.zeros(1, np.uint8)  # nothing but decoding reads it
+        self._passes.take(self._vector, self._kernels, self._vector(buffer), self._vector(rows.reshape(-1)), len(rows))
+        return Followed(rows[rows[:, MARK] > 0, STREAM_NUMBER], self._streams.first_frames(known))
 
     def found(self) -> Found:
         return Found(self._streams.state(), self._udp.table(), self._series.state())
@@ -105,15 +117,17 @@ class Follower(Protocol):
     def found(self) -> Found: ...
 
 
-Parse = Callable[[Array, list[bytes]], None]
-"""Takes marked packets and their messages, in the order of the file."""
+Parse = Callable[[Marked], None]
+"""Takes the marked packets of one batch after the other."""
+Heads = tuple[Stage, Stage]
+"""What decodes packets and counts them."""
 
 
 class Followers(Protocol):
-    """Whatever follows flows: here, in threads, or elsewhere."""
+    """Whatever takes in batches: it decodes them, and follows flows here, in threads, or elsewhere."""
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
-    def follow(self, rows: Array, marked: Marked) -> None: ...
+    def follow(self, batch: Batch) -> None: ...
     def found(self) -> Found: ...
     def abandon(self) -> None: ...
 
@@ -121,14 +135,20 @@ class Followers(Protocol):
 class Alone:
     """One shard, which follows each batch at once and in place."""
 
-    def __init__(self, shard: Follower, parse: Parse) -> None:
-        self._shard, self._parse = shard, parse
+    def __init__(self, vector: Vector, kernels: Kernel, heads: Heads, shard: Shard, parse: Parse) -> None:
+        self._vector, self._kernels, self._shard, self._parse = vector, kernels, shard, parse
+        self._passes = Passes(*heads, *shard.stages())
+        self._marker = Marker()
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
+        self._vector, self._kernels = vector, kernels
         self._shard.use(vector, kernels)
 
-    def follow(self, rows: Array, marked: Marked) -> None:
-        self._parse(self._shard.follow(rows).marked, marked.messages)
+    def follow(self, batch: Batch) -> None:
+        vector, kernels = self._vector, self._kernels
+        self._shard.expect(batch.packets())
+        self._passes.take(vector, kernels, vector(batch.buffer), vector(batch.rows), batch.count)
+        self._parse(self._marker.marked(vector, kernels, batch))
 
     def found(self) -> Found:
         return self._shard.found()
@@ -165,15 +185,16 @@ class _Waiting(NamedTuple):
 
     marked: Marked
     shard_of: Array
-    """Of the marked packets."""
+    """Of the marked packets, in the order of their rows."""
     parts: list[Future[Followed]]
 
 
 class Dealt:
     """Several shards. Marked packets wait until every shard has followed their batch, and are parsed in order."""
 
-    def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower], parse: Parse) -> None:
+    def __init__(self, vector: Vector, kernels: Kernel, heads: Heads, shards: Sequence[Follower], parse: Parse) -> None:
         self._vector, self._kernels, self._parse = vector, kernels, parse
+        self._passes, self._marker = Passes(*heads, None, None, None), Marker()
         self._shards = [_InThread(shard) for shard in shards]
         self._waiting: list[_Waiting] = []
         self._streams = 0
@@ -184,13 +205,14 @@ class Dealt:
         for done in [shard.use(vector, kernels) for shard in self._shards]:
             done.result()
 
-    def follow(self, rows: Array, marked: Marked) -> None:
+    def follow(self, batch: Batch) -> None:
+        vector, kernels = self._vector, self._kernels
+        self._passes.take(vector, kernels, vector(batch.buffer), vector(batch.rows), batch.count)
+        rows, marked = batch.packets(), self._marker.marked(vector, kernels, batch)
         shard_of, counts = np.zeros(len(rows), np.int64), np.zeros(len(self._shards), np.int64)
-        self._kernels(deal)(
-            self._vector(rows.reshape(-1)), len(rows), len(self._shards), self._vector(shard_of), self._vector(counts)
-        )
+        kernels(deal)(vector(batch.rows), batch.count, len(self._shards), vector(shard_of), vector(counts))
         parts = [shard.follow(rows[shard_of == number]) for number, shard in enumerate(self._shards)]
-        self._waiting.append(_Waiting(marked, shard_of[marked.where], parts))
+        self._waiting.append(_Waiting(marked, shard_of[np.sort(marked.columns[C_ROW])], parts))
         if len(self._waiting) > _AHEAD:
             self._finish_one()
 
@@ -198,11 +220,12 @@ class Dealt:
         batch = self._waiting.pop(0)
         followed = [part.result() for part in batch.parts]
         self._number([part.opened for part in followed])
-        rows = np.empty((len(batch.marked.where), PACKET), np.int64)
+        streams = np.empty(len(batch.shard_of), np.int64)
         for number, part in enumerate(followed):
-            part.marked[:, STREAM_NUMBER] = self._number_of(number, part.marked[:, STREAM_NUMBER])
-            rows[batch.shard_of == number] = part.marked
-        self._parse(rows, batch.marked.messages)
+            streams[batch.shard_of == number] = self._number_of(number, part.streams)
+        rows = batch.marked.columns[C_ROW]
+        batch.marked.columns[C_STREAM] = streams[np.searchsorted(np.sort(rows), rows)]
+        self._parse(batch.marked)
 
     def _number(self, opened: Sequence[Array]) -> None:
         """Number the streams that a batch opened as one shard would have."""

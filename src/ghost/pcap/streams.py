@@ -44,7 +44,7 @@ class Streams:
         self._sides = np.zeros(streams * 2 * SIDE, np.int64)
         self._pool = np.zeros(segments * SEGMENT, np.int64)
         self._events = np.zeros(_EVENT_LOG * 3, np.int64)
-        self._sample_log = np.zeros(_SAMPLE_LOG * 2, np.int64)
+        self._sample_log = np.zeros(_SAMPLE_LOG, np.int64)
         self._counts = np.zeros(COUNTERS, np.int64)
         self._counts[N_STREAM_CAPACITY] = streams
         self._counts[N_POOL_CAPACITY] = segments
@@ -64,15 +64,21 @@ class Streams:
     def follow(self, rows: Ints, count: int) -> None:
         done = 0
         while True:
-            done = self._kernels(tcp.track)(
-                rows, done, count,
-                *map(self._vector, (self._slots, self._streams, self._sides, self._pool, self._events,
-                                    self._sample_log, self._counts)),
-            )  # fmt: skip
-            self._drain()
+            done = self._kernels(tcp.track)(rows, done, count, *map(self._vector, self.arrays()))
             if done >= count:
                 return
-            self._grow()
+            self.make_room()
+
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, in the order in which `track` takes it."""
+        return (
+            self._slots, self._streams, self._sides, self._pool, self._events, self._sample_log, self._counts,
+        )  # fmt: skip
+
+    def make_room(self) -> None:
+        """Empty the logs that the kernel filled, and let grow what is full."""
+        self._drain()
+        self._grow()
 
     def first_frames(self, begin: int) -> Array:
         """Of the streams from the number `begin` on."""
@@ -80,6 +86,7 @@ class Streams:
 
     def state(self) -> StreamState:
         """What all packets came to; none may follow."""
+        self._drain()
         done = 0
         while done < len(self) * 2:
             done = self._kernels(tcp.finish)(
@@ -95,15 +102,13 @@ class Streams:
         )
 
     def _drain(self) -> None:
-        """Empty the logs that the kernel filled."""
         logged = int(self._counts[N_EVENTS])
         if logged:
             self._evidence.add(*self._events[: logged * 3].reshape(-1, 3).T)
             self._counts[N_EVENTS] = 0
         sampled = int(self._counts[N_SAMPLES])
         if sampled:
-            columns = self._sample_log[: sampled * 2].reshape(-1, 2)
-            self._samples.add(columns[:, 0], columns[:, 1])
+            self._samples.take(self._sample_log[:sampled])
             self._counts[N_SAMPLES] = 0
 
     def _grow(self) -> None:

@@ -34,7 +34,7 @@ from ghost.pcap.layout import (
 )
 from ghost.pcap.model import CaptureSummary, Occurrences
 from ghost.pcap.read import LINK_NAMES, FileFacts
-from ghost.pcap.vectors import Ints, Kernel, Vector
+from ghost.pcap.vectors import Array, Ints
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
 _MARK_NAMES = {
@@ -59,9 +59,9 @@ _ENCAPSULATED = _MARKS + 32
 _COUNTERS = _ENCAPSULATED + len(ENCAPSULATIONS)
 
 
-def count_packets(rows: Ints, count: int, totals: Ints) -> None:
-    """Count decoded packets, in the order of the file."""
-    for n in range(count):
+def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
+    """Count the decoded packets of rows `begin` to `count`, in the order of the file."""
+    for n in range(begin, count):
         p = n * PACKET
         now = rows[p + TIME]
         totals[T_PACKETS] = totals[T_PACKETS] + 1
@@ -102,14 +102,9 @@ KERNELS = (count_packets,)
 
 
 class Tally:
-    def __init__(self, vector: Vector, kernels: Kernel) -> None:
-        self._vector, self._kernels = vector, kernels
+    def __init__(self) -> None:
         self._totals = np.zeros(_COUNTERS, np.int64)
         self._totals[T_FIRST] = 1 << 62
-
-    def use(self, vector: Vector, kernels: Kernel) -> None:
-        """Run the next batches this way."""
-        self._vector, self._kernels = vector, kernels
 
     @property
     def packets(self) -> int:
@@ -120,8 +115,17 @@ class Tally:
         """The latest timestamp."""
         return int(self._totals[T_LAST])
 
-    def count(self, rows: Ints, count: int) -> None:
-        self._kernels(count_packets)(rows, count, self._vector(self._totals))
+    @property
+    def captured(self) -> int:
+        """Bytes of all packets."""
+        return int(self._totals[T_CAPTURED])
+
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, as `count_packets` takes it."""
+        return (self._totals,)
+
+    def make_room(self) -> None:
+        """It never wants any."""
 
     def _protocols(self) -> dict[str, int]:
         """Packets by protocol, most first."""

@@ -95,6 +95,7 @@ from ghost.pcap.layout import (
     N_EVENT_CAPACITY,
     N_EVENTS,
     N_FREE_COUNT,
+    N_LAST_SAMPLE,
     N_POOL,
     N_POOL_CAPACITY,
     N_SAMPLE_CAPACITY,
@@ -609,7 +610,7 @@ def track(
             ):
                 flags |= 1 << E_ACK_RTT
             if counts[N_SAMPLES] > sampled:
-                rows[p + ROUND_TRIP] = samples[(counts[N_SAMPLES] - 1) * 2 + 1]
+                rows[p + ROUND_TRIP] = counts[N_LAST_SAMPLE]
             if sides[peer * SIDE + D_HOLE_COUNT]:
                 forget_holes(peer, ack, sides, events, pool, counts)
         else:

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 _WAITING = 4
 """Calls that may wait: a bound on memory."""
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.0001
 """A kernel works a few milliseconds and then needs the interpreter; Python's own 5 ms would make it wait as long."""
 
 

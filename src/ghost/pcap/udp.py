@@ -92,17 +92,15 @@ class UdpConversations:
         """Run the next batches this way."""
         self._vector, self._kernels = vector, kernels
 
-    def follow(self, rows: Ints, count: int) -> None:
-        done = 0
-        while True:
-            done = self._kernels(converse)(
-                rows, done, count, *map(self._vector, (self._slots, self._table, self._counts))
-            )
-            if done >= count:
-                return
-            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
-            self._slots = np.zeros(len(self._slots) * 2, np.int64)
-            self._kernels(place_conversations)(*map(self._vector, (self._slots, self._table, self._counts)))
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, in the order in which `converse` takes it."""
+        return self._slots, self._table, self._counts
+
+    def make_room(self) -> None:
+        """For twice as many conversations."""
+        self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._slots = np.zeros(len(self._slots) * 2, np.int64)
+        self._kernels(place_conversations)(*map(self._vector, self.arrays()))
 
     def table(self) -> Array:
         """A row a conversation, in the order of their first frames."""
