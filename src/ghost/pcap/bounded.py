@@ -28,12 +28,12 @@ class Tally:
 
     def add(self, name: str) -> None:
         counts = self.counts
-        seen = counts.get(name)
-        if seen is None:
+        if name in counts:
+            counts[name] += 1
+        else:
             if len(counts) >= self._most:
                 name = OTHERS
-            seen = counts.get(name, 0)
-        counts[name] = seen + 1
+            counts[name] = counts.get(name, 0) + 1
 
     def most(self, number: int | None = None) -> dict[str, int]:
         """The most frequent first."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from ghost.pcap.bounded import Noted, Tally, Times, keep_least
@@ -29,6 +30,8 @@ _MOST_SLOW = 20
 _MOST_HOSTS = 20
 _MOST_HEADS = 64
 """Read from one segment."""
+_SHORT_HEAD = 1_024
+"""Bytes; of longer heads none is remembered."""
 _MODULO = 1 << 32
 
 _METHODS = {
@@ -60,13 +63,26 @@ class Head(NamedTuple):
 
 def read_head(octets: bytes) -> Head | None:
     """The head at the beginning of `octets`; None where there is none."""
+    blank = octets.find(b"\r\n\r\n")
+    if blank < 0:
+        return _read_head(octets, len(octets))
+    whole = octets[: blank + 4]
+    return _repeated_head(whole) if blank < _SHORT_HEAD else _read_head(whole, blank + 2)
+
+
+@lru_cache(maxsize=2_048)
+def _repeated_head(whole: bytes) -> Head | None:
+    """The same heads come again and again."""
+    return _read_head(whole, len(whole) - 2)
+
+
+def _read_head(octets: bytes, stop: int) -> Head | None:
+    """`stop` is where its last line ends."""
     answer = _STATUS.match(octets) if octets.startswith(b"HTTP/") else None
     request = None if answer else _REQUEST.match(octets)
     if request is None and answer is None:
         return None
-    blank = octets.find(b"\r\n\r\n")
-    end = blank + 4 if blank >= 0 else len(octets)
-    head = octets[: end - 2] if blank >= 0 else octets
+    head, end = octets[:stop], len(octets)
     length, encoded = _LENGTH.search(head), _ENCODED.search(head) is not None
     promised = int(length[1]) if length and not encoded else None
     if request:
@@ -313,8 +329,10 @@ def _incomplete(
     stream: int, connection: _Connection, last: _Answer, end: Ending, address: Callable[[int], str]
 ) -> list[HttpExchange]:
     came = beyond(end.of(connection.server).next_sequence, last.body_from)
+    if came < 0 or came >= last.promised or last.promised >= _MODULO // 2:
+        return []
     ended_by, reset, closing = _closing(connection, end)
-    if ended_by is None or came < 0 or came >= last.promised or last.promised >= _MODULO // 2:
+    if ended_by is None:
         return []
     return [
         _exchange(stream, connection.client, connection.server, last.request, address, status=last.status,

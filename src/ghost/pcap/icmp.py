@@ -200,24 +200,10 @@ class IcmpTracker:
             return None
         self._flush()
         matched = sum(path.matched for path in self._paths.values())
-        paths = []
-        for (source, destination), path in self._paths.items():
+        for path in self._paths.values():
             for key in list(path.open):
                 self._expire(path, key)
-            paths.append(
-                EchoPath(
-                    src=address(source),
-                    dst=address(destination),
-                    requests=path.requests,
-                    replies=path.replies,
-                    unmatched=path.expired,
-                    rtt_ms=self._samples.of(path.number),
-                    largest_answered_bytes=path.largest_answered,
-                    largest_unanswered_bytes=path.largest_unanswered,
-                    sample_frames=tuple(sorted(path.frames)),
-                )
-            )
-        paths.sort(key=lambda one: (-one.unmatched, -one.requests))
+        paths = sorted(self._paths.items(), key=lambda item: (-item[1].expired, -item[1].requests))
         errors = sorted(self._errors.items(), key=lambda item: -item[1].count)[:_MOST_ERRORS]
         return IcmpSection(
             packets=self._packets,
@@ -229,8 +215,21 @@ class IcmpTracker:
             type_distribution={
                 _type_name(*what): count for what, count in sorted(self._types.items(), key=lambda item: -item[1])
             },
-            echo_paths=tuple(paths[:_MOST_PATHS]),
+            echo_paths=tuple(self._echo_path(*both, path, address) for both, path in paths[:_MOST_PATHS]),
             errors=tuple(_as_error(key, error, address) for key, error in errors),
+        )
+
+    def _echo_path(self, source: int, destination: int, path: _Path, address: Callable[[int], str]) -> EchoPath:
+        return EchoPath(
+            src=address(source),
+            dst=address(destination),
+            requests=path.requests,
+            replies=path.replies,
+            unmatched=path.expired,
+            rtt_ms=self._samples.of(path.number),
+            largest_answered_bytes=path.largest_answered,
+            largest_unanswered_bytes=path.largest_unanswered,
+            sample_frames=tuple(sorted(path.frames)),
         )
 
 

@@ -11,6 +11,7 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.facts import headline
 from ghost.pcap.files import Places, prepare, stem_of, write_all
 from ghost.pcap.findings import Finding, find
+from ghost.pcap.garbage import uncollected
 from ghost.pcap.html_report import html_report
 from ghost.pcap.model import Analysis
 from ghost.pcap.progress import Progress
@@ -61,12 +62,13 @@ def report_on(path: Path, places: Places, stem: str | None = None, *, jobs: int 
     """The whole way from a capture to its four files."""
     written = paths_of(stem or stem_of(path), places)
     prepare([path], written.values())
-    analysis, findings = judge(path, jobs=jobs, dask=dask)
-    contents = (
-        dump(semantic(analysis, findings)),
-        forensic_report(analysis, findings),
-        executive_summary(analysis, findings),
-        html_report(analysis, findings, sequence(path, analysis, findings)),
-    )
-    write_all(dict(zip(written.values(), contents, strict=True)))
+    with uncollected():
+        analysis, findings = judge(path, jobs=jobs, dask=dask)
+        contents = (
+            dump(semantic(analysis, findings)),
+            forensic_report(analysis, findings),
+            executive_summary(analysis, findings),
+            html_report(analysis, findings, sequence(path, analysis, findings)),
+        )
+        write_all(dict(zip(written.values(), contents, strict=True)))
     return Judged(path, analysis, findings, written)

@@ -55,13 +55,12 @@ class StreamState:
             sides[:, D_LAST_TIME],
             sides[:, D_PAYLOAD],
         )
-        # They hand out plain integers, many times sooner than arrays do, and hold none.
-        views = [interpreted_vector(np.ascontiguousarray(column, np.int64)) for column in columns]
-        last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))
+        table = np.stack(columns, axis=1).reshape(-1, 2, len(columns))
+        last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # hands out plain integers
 
         def ending(stream: int) -> Ending:
-            one, other = (End._make([view[side] for view in views]) for side in (2 * stream, 2 * stream + 1))
-            return Ending((one, other), last[stream])
+            one, other = table[stream].tolist()
+            return Ending((End(*one), End(*other)), last[stream])
 
         return ending
 

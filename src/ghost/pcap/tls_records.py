@@ -74,9 +74,12 @@ class Records:
 
     def take(self, sequence: int, payload: bytes, length: int) -> list[Event]:
         """What one segment completes; `length` is that of its payload on the wire, of which less may be captured."""
-        events: list[Event] = []
         if self.next < 0:
             self.next = self._start = sequence
+            if len(payload) == length and not (self.encrypted or self._dead) and _is_one_message(payload):
+                self.next = (sequence + length) % _MODULO
+                return [Event(HANDSHAKE, payload[5], payload[9:])]
+        events: list[Event] = []
         ahead = beyond(sequence, self.next) if sequence != self.next else 0
         if ahead < 0:
             if beyond(sequence, self._start) < 0:
@@ -190,6 +193,18 @@ class Records:
         if len(octets) >= 4 and octets[0] in _HELLOS:
             events.append(Event(HANDSHAKE, octets[0], octets[4:]))
         self._messages, self._partial = None, b""
+
+
+def _is_one_message(payload: bytes) -> bool:
+    """One record of one handshake message and nothing else, as most hellos of clients are."""
+    size = len(payload) - 5
+    return (
+        4 < size <= _LONGEST_RECORD
+        and payload[0] == HANDSHAKE
+        and payload[1] == 3
+        and payload[3] << 8 | payload[4] == size
+        and payload[6] << 16 | payload[7] << 8 | payload[8] == size - 4
+    )
 
 
 def _is_hello(kind: int, body: bytes, size: int) -> bool:

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, directions, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -114,7 +114,7 @@ def _restarted(seen: Observed, every: Ints) -> Iterator[Finding]:
     c = seen.columns
     for (service,), rows in islice(groups_of(every, seen.service), MOST_GROUPS):
         server, port = seen.name_of(service)
-        clients = [c.host(number) for number in np.unique(c.hosts[rows, CLIENT]).tolist()]
+        clients = [c.host(number) for number in distinct(c.hosts[rows, CLIENT]).tolist()]
         silence = duration(float(c.request_ms[rows].max()))
         repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
         of_whom = clients[0] if len(clients) == 1 else f"{len(clients)} clients"

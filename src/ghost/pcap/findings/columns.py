@@ -110,6 +110,12 @@ class Columns:
         return [self.streams[int(row)] for row in rows]
 
 
+def distinct(values: Ints) -> Ints:
+    """The different ones, ascending. (Asked for nothing else, `np.unique` imports `numpy.ma`, for longer than a small
+    capture takes.)"""
+    return np.unique(values, return_counts=True)[0]
+
+
 def columns_of(streams: Sequence[Stream]) -> Columns:
     """From the state that the engine keeps, or from streams made otherwise."""
     return _of_view(streams) if isinstance(streams, StreamView) else _of_streams(streams)
@@ -189,7 +195,7 @@ def _turned(both: Ints, swapped: Mask) -> Ints:
     needed = list(_NEEDED)
     table: Ints = np.empty((len(needed), len(both), 2), np.int64)
     for start in range(0, len(both), _CHUNK):
-        part = both[start : start + _CHUNK][:, :, needed]
+        part = both[start : start + _CHUNK].take(needed, axis=2)
         turn = swapped[start : start + _CHUNK]
         part[turn] = part[turn][:, ::-1]
         table[:, start : start + _CHUNK] = part.transpose(2, 0, 1)

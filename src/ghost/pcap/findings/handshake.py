@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -82,7 +82,7 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Findin
     source = next(client for (client,), _ in groups_of(rows, c.hosts[:, CLIENT]))
     own = served[c.hosts[served, CLIENT] == source]
     if not len(own):
-        known = [c.host(number) for number in np.unique(c.hosts[served, CLIENT]).tolist()]
+        known = [c.host(number) for number in distinct(c.hosts[served, CLIENT]).tolist()]
         if not known:
             why = "The port answers others with a reset, and this source with nothing."
             return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "medium")
@@ -137,7 +137,7 @@ def _at_times(seen: Observed, threats: Threats) -> Mask:
     """Unanswered ones whose service answers the same client at other times."""
     c = seen.columns
     key = c.hosts[:, CLIENT] << 48 | seen.service
-    served = np.unique(key[seen.served & (c.syn_retransmissions == 0)])
+    served = distinct(key[seen.served & (c.syn_retransmissions == 0)])
     result: Mask = seen.only_syn & ~threats.streams & np.isin(key, served)
     return result
 
@@ -227,7 +227,7 @@ def _refused_port(seen: Observed, service: int, rows: Ints) -> Finding:
 def _refused_by_stranger(seen: Observed, service: int, rows: Ints, known: list[int]) -> Finding:
     host, port = seen.name_of(service)
     source = _clients(seen, rows)[0][0]
-    ttls = np.unique(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
+    ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
     return Finding(
         kind="third_party_reset",
         severity="HIGH",

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Ints, Mask, columns_of
+from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Ints, Mask, columns_of, distinct
 from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
@@ -157,13 +157,13 @@ class Observed:
         """Ports on which a host answered anything with its own voice, a refusal included."""
         c = self.columns
         mine = (c.hosts[:, SERVER] == host) & (c.sides("packets")[:, SERVER] > 0)
-        return [int(port) for port in np.unique(c.ports[mine, SERVER])]
+        return [int(port) for port in distinct(c.ports[mine, SERVER])]
 
     def ttls(self, host: int) -> list[int]:
         """TTLs of a host's packets that are no resets."""
         c = self.columns
         ttl = c.sides("ttl_min")
-        return [int(value) for value in np.unique(ttl[(c.hosts == host) & (ttl >= 0)])]
+        return [int(value) for value in distinct(ttl[(c.hosts == host) & (ttl >= 0)])]
 
     # ------------------------------------------------------------------------------------------------------- paths
 
@@ -265,7 +265,7 @@ class Observed:
     def speakers(self) -> set[str]:
         """Addresses that sent a TCP packet."""
         c = self.columns
-        return {c.host(number) for number in np.unique(c.hosts[c.sides("packets") > 0]).tolist()}
+        return {c.host(number) for number in distinct(c.hosts[c.sides("packets") > 0]).tolist()}
 
     @cached_property
     def bulk(self) -> list[Stream]:

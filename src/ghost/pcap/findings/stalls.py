@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -81,7 +81,7 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
     slow_rows, slow_ms = _late(seen)
     hung = unanswered(seen)
     every = np.concatenate([slow_rows, np.flatnonzero(hung)])
-    services = np.unique(seen.service[every])
+    services = distinct(seen.service[every])
     counts = {int(service): int((seen.service[every] == service).sum()) for service in services}
     for service in sorted(counts, key=lambda service: -counts[service])[:MOST_GROUPS]:
         mine = seen.service[slow_rows] == service
@@ -165,7 +165,7 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     longest = max(float(times.max()) if late else 0.0, float(c.request_ms[waiting].max()) if hung else 0.0)
     few = late + hung < threshold("slow_application.min_answers")
     host, port = seen.name_of(service)
-    streams = np.unique(np.concatenate([rows, waiting]))
+    streams = distinct(np.concatenate([rows, waiting]))
     client = c.host(int(c.hosts[streams[0], CLIENT]))
     acked_rows, acked = c.samples("request_acked_ms")
     acked = acked[np.isin(acked_rows, streams)]

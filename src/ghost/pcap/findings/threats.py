@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -93,10 +93,10 @@ def _scans(seen: Observed, failed: Ints) -> Iterator[tuple[Finding, Ints]]:
     for (source,), rows in groups_of(failed, c.hosts[:, CLIENT]):
         if len(rows) < least:
             return
-        services = np.unique(seen.service[rows])
+        services = distinct(seen.service[rows])
         hosts, ports_each = np.unique(services >> 16, return_counts=True)
         ports, hosts_each = np.unique(services & 0xFFFF, return_counts=True)
-        answered = len(np.unique(seen.service[seen.served & (c.hosts[:, CLIENT] == source)]))
+        answered = len(distinct(seen.service[seen.served & (c.hosts[:, CLIENT] == source)]))
         if percent(answered, answered + len(services)) > threshold("port_scan.max_answered_pct"):
             continue
         if ports_each.max() >= threshold("port_scan.min_ports"):

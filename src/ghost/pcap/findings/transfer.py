@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ghost.pcap.findings.broken import repeated_in_vain
-from ghost.pcap.findings.columns import CLIENT, Ints
+from ghost.pcap.findings.columns import CLIENT, Ints, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
@@ -217,7 +217,7 @@ def _half_heard(seen: Observed, halves: dict[Path, Ints], packets: dict[Path, in
     source, destination = busiest
     every = np.concatenate(list(halves.values()))
     total = sum(packets.values())
-    ports = np.unique(seen.columns.ports[every, 1]).tolist()
+    ports = distinct(seen.columns.ports[every, 1]).tolist()
     others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
     return Finding(
         kind="asymmetric",
