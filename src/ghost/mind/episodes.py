@@ -25,8 +25,13 @@ ALIKE_WORDS = 0.5
 _TERM = re.compile(r"[^\W_]+(?:[._:/-]+[^\W_]+)*")
 _STATED = re.compile(r"(?:^|\n|\.\s)\s*(?:root )?cause:\s*(?P<cause>[^\n]+)", re.IGNORECASE)
 _SAID = re.compile(
-    r"\b(?:caused by|because of|because|due to|root cause (?:is|was)|(?:fault|cause) (?:is|was)(?: at [^:\n]+:)?)\s+"
-    r"(?P<cause>[^.;\n]{4,300})",
+    r"(?<!not )(?<!no )(?<!unknown )\b(?:caused by|because of|because|due to|root cause (?:is|was)"
+    r"|(?:fault|cause) (?:is|was)(?: at [^:\n]+:)?)\s+(?P<cause>[^.;\n]{4,300})",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(
+    r"\W*(?:(?:is|was|still|yet)\b\W*)*(?:(?:unknown|unclear|undetermined|under investigation|no cause"
+    r"|not (?:yet )?(?:found|known|clear|established|determined))\b.*|none|nothing|n/a|tbd|open|)\W*",
     re.IGNORECASE,
 )
 _CONFIDENCE = re.compile(r"\s*\(confidence[^)]*\)\s*$", re.IGNORECASE)
@@ -88,7 +93,8 @@ def cause_of(memory: Memory) -> str:
     if not isinstance(told, str) or not told.strip():
         found = _STATED.search(memory.content) or _SAID.search(memory.content)
         told = found["cause"] if found else ""
-    return _CONFIDENCE.sub("", " ".join(told.split())).rstrip(" .")
+    cause = _CONFIDENCE.sub("", " ".join(told.split())).rstrip(" .")
+    return "" if _UNKNOWN.fullmatch(cause) else cause
 
 
 def wording(text: str) -> Wording:

@@ -85,7 +85,7 @@ def summarised(
     episodes = sorted(episodes, key=lambda each: (each.memory.created_at, each.memory.id))
     cause = shared_cause(episodes)
     resources = _named_by_several(episodes)
-    told = _asked(episodes, llm, redact)
+    told = _asked(episodes, cause, llm, redact)
     differences = {each.id: each.difference for each in told.differences} if told else _own(episodes, resources)
     body = " ".join(told.summary.split()[:MOST_WORDS]) if told else _in_words(resources, differences)
     times = [each.memory.created_at for each in episodes]
@@ -115,7 +115,7 @@ def summarised(
     )
 
 
-def _asked(episodes: Sequence[Episode], llm: LLMProvider, redact: Redact) -> Summary | None:
+def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Redact) -> Summary | None:
     shown = episodes[-MOST_READ:]
     items = [Item(each.memory.id, each.memory.content[:_MEMORY_CHARS]) for each in reversed(shown)]
     answer = llm.generate(system_prompt("consolidate"), write_prompt({"Memories": items}), TOKENS, json_schema=SCHEMA)
@@ -124,7 +124,7 @@ def _asked(episodes: Sequence[Episode], llm: LLMProvider, redact: Redact) -> Sum
     except (ValidationError, ValueError):
         return None
     said = " ".join([told.summary, told.cause, *told.resources, *(each.difference for each in told.differences)])
-    if not _is_borne_out(said, shown):
+    if not _is_borne_out(said, shown) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:
         return None
     ids = {each.memory.id for each in shown}
     return told.model_copy(
