@@ -171,6 +171,8 @@ class Crawl:
                 raise ScrapeError(_through(chain, f"redirects in a circle, to {_shown(target)}"))
             if target in self._finished:
                 return  # that page was read
+            if self.gate.reach(target, self.narrower) is Reach.NOWHERE:
+                raise ScrapeError(_through(chain, f"redirects to {target.authority}, not on the allowlist"))
             if self.settings.scraper_same_domain_only and not same_domain(visit.domain, target.host):
                 raise ScrapeError(_through(chain, f"redirects to another domain, {target.authority}"))
             url = target

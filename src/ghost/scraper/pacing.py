@@ -44,11 +44,8 @@ class Pace:
     def _set(self, host: str, free_at: float) -> None:
         self._free_at[host] = free_at
         self._free_at.move_to_end(host)
-        if len(self._free_at) > _MAX_HOSTS:
-            now = self._clock.monotonic()
-            past = [known for known, at in self._free_at.items() if at <= now]
-            for known in past or [next(iter(self._free_at))]:
-                del self._free_at[known]
+        while len(self._free_at) > _MAX_HOSTS:
+            self._free_at.popitem(last=False)
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 MAX_LINKS = 1000
 MAX_DEPTH = 200
 MAX_ELEMENTS = 20_000
+MAX_ATTRIBUTES = 100
+"""Of one element: a tree takes time in the square of their number."""
 MAX_ATTRIBUTE_CHARS = 500_000
 MAX_TITLE_CHARS = 300
 
@@ -138,6 +140,7 @@ class _Outline:
         self.wishes = Wishes()
         self.elements = 0
         self.deepest = 0
+        self.most_attributes = 0
         self.attribute_chars = 0
         self._depth = 0
         self._silent = 0
@@ -150,14 +153,14 @@ class _Outline:
 
     @property
     def bearable(self) -> bool:
-        return (
-            self.elements <= MAX_ELEMENTS and self.deepest <= MAX_DEPTH and self.attribute_chars <= MAX_ATTRIBUTE_CHARS
-        )
+        size = self.elements <= MAX_ELEMENTS and self.attribute_chars <= MAX_ATTRIBUTE_CHARS
+        return size and self.deepest <= MAX_DEPTH and self.most_attributes <= MAX_ATTRIBUTES
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.elements += 1
         self._depth += 1
         self.deepest = max(self.deepest, self._depth)
+        self.most_attributes = max(self.most_attributes, len(attributes))
         self.attribute_chars += sum(len(name) + len(value) for name, value in attributes.items())
         if tag in _BLOCKS:
             self.text.append("\n")

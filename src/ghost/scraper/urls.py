@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from urllib.parse import urljoin
 
 from ghost.errors import ScrapeError
 
@@ -103,18 +102,25 @@ def normalise(text: str) -> str:
 
 
 def join(base: Url, reference: str) -> Url:
-    """What a reference in the page `base` (a link, a redirect's `Location`) points to. Raises `UrlRefused`."""
+    """What a reference in the page `base` (a link, a redirect's `Location`) points to (RFC 3986, section 5.2).
+
+    Raises `UrlRefused`, also for `http:/a` and `///a`: another host to some readers, a path to others.
+    """
     reference = reference.strip(_SPACE)
-    if len(reference) > MAX_LENGTH or _CONTROL.search(reference) or "\\" in reference:
-        return parse(reference if len(reference) > MAX_LENGTH else f"{base.origin}/{reference}")
     if _SCHEME.match(reference):
-        return parse(reference)  # `http:/a` and `http:///a` are another host to some readers, a path to others
+        return parse(reference)
     if reference.startswith("///"):
         raise UrlRefused("the address names no host")
-    try:
-        return parse(urljoin(str(base), reference))
-    except ValueError as error:
-        raise UrlRefused(f"the address cannot be read: {error}") from None
+    if reference.startswith("//"):
+        return parse(f"{base.scheme}:{reference}")
+    if reference.startswith("/"):
+        return parse(base.origin + reference)
+    if reference.startswith("?"):
+        return parse(base.origin + base.path + reference)
+    if not reference or reference.startswith("#"):
+        return base
+    folder = base.path[: base.path.rfind("/") + 1]
+    return parse(base.origin + folder + reference)
 
 
 def split_port(authority: str) -> tuple[str, int | None]:
