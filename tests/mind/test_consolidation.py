@@ -153,6 +153,12 @@ NOT_ONE_CAUSE = [
         "The rule deny-pg of db-nsg denies outbound TCP 5432",
     ),
     ("the firewall inside", NSG.format("web-subnet"), "The firewall inside db-vm drops TCP 5432 from web-subnet"),
+    (
+        "the firewall inside another",
+        "The firewall inside db-vm drops TCP 5432 from web-vm",
+        "The firewall inside app-vm drops TCP 5432 from web-vm",
+    ),
+    ("another machine is off", "db-vm is deallocated", "app-vm is deallocated"),
     ("nothing listens", "Nothing listens on TCP 5432 of db-vm", "The rule deny-pg of db-nsg denies TCP 5432 of db-vm"),
     ("missing or wrong", "The route of hub-vnet is missing in db-rt", "The route of hub-vnet is wrong in db-rt"),
     ("expired or mismatched", "The certificate of db-vm expired", "The certificate of db-vm has a name mismatch"),

@@ -22,6 +22,7 @@ from ghost.mind.questions import FILLER, is_identifier, stem
 ALIKE_WORDS = 0.5
 """Shared words of all words of two causes that name no resource in common, from which on they may be the same."""
 
+_TOWARDS = frozenset({"from", "to", "towards", "toward", "for", "between", "and", "into", "reaches", "reach"})
 _TERM = re.compile(r"[^\W_]+(?:[._:/-]+[^\W_]+)*")
 _STATED = re.compile(r"(?:^|\n|\.\s)\s*(?:root )?cause:\s*(?P<cause>[^\n]+)", re.IGNORECASE)
 _SAID = re.compile(
@@ -46,6 +47,8 @@ class Wording:
 
     identifiers: tuple[str, ...]
     """Names in order, as they were first written but for case."""
+    ends: frozenset[str]
+    """Those behind `from`, `to` and the like: where traffic comes from and goes to, which may differ for one cause."""
     addresses: frozenset[str]
     numbers: frozenset[str]
     """Bare ones: ports, counts, codes."""
@@ -72,9 +75,9 @@ class Episode:
         one, two = self.about_cause, other.about_cause
         if not self.cause or not other.cause or one.mechanisms != two.mechanisms or one.contradicts(two):
             return False
-        if one.numbers != two.numbers or _differ_in_kind(one.identifiers, two.identifiers):
+        if one.numbers != two.numbers or _differ_in_kind(one, two):
             return False
-        if one.mechanisms and (_at_fault(one.identifiers) & _at_fault(two.identifiers)):
+        if one.mechanisms and _at_fault(one) & _at_fault(two):
             return True
         return _shared(one.words, two.words) >= ALIKE_WORDS
 
@@ -100,8 +103,10 @@ def cause_of(memory: Memory) -> str:
 def wording(text: str) -> Wording:
     folded = unicodedata.normalize("NFKC", text).casefold()
     identifiers: dict[str, None] = {}
-    addresses, numbers, words = set(), set(), set()
+    ends, addresses, numbers, words = set(), set(), set(), set()
+    before = ""
     for term in _TERM.findall(folded):
+        leads, before = before, term
         if _MOMENT.fullmatch(term) or _OF_THE_MIND.fullmatch(term):
             continue
         if _ADDRESS.fullmatch(term):
@@ -110,11 +115,14 @@ def wording(text: str) -> Wording:
             numbers.add(term)
         elif is_identifier(term):
             identifiers[term] = None
+            if leads in _TOWARDS and _kind(term) == "end":
+                ends.add(term)
         elif term not in FILLER:
             words.add(stem(term))
     mechanisms, axes = _vocabulary()
     return Wording(
         tuple(identifiers),
+        frozenset(ends),
         frozenset(addresses),
         frozenset(numbers),
         frozenset(words),
@@ -181,19 +189,19 @@ def _kind(identifier: str) -> str:
     return next((kind for kind in reversed(kinds) if kind != "end"), kinds[-1] if kinds else "")
 
 
-def _at_fault(identifiers: Sequence[str]) -> set[str]:
-    return {name for name in identifiers if _kind(name) != "end"}
+def _at_fault(said: Wording) -> set[str]:
+    return set(said.identifiers) - said.ends
 
 
-def _differ_in_kind(one: Sequence[str], other: Sequence[str]) -> bool:
+def _differ_in_kind(one: Wording, other: Wording) -> bool:
     """Whether both name something of one kind at fault, and not the same."""
     first, second = _by_kind(one), _by_kind(other)
     return any(not first[kind] & second[kind] for kind in first.keys() & second.keys())
 
 
-def _by_kind(identifiers: Sequence[str]) -> dict[str, set[str]]:
+def _by_kind(said: Wording) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for name in _at_fault(identifiers):
+    for name in _at_fault(said):
         found.setdefault(_kind(name), set()).add(name)
     return found
 
