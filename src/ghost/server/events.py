@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from ghost.server.feed import Feed, Follower
 from ghost.server.limits import HEARTBEAT_SECONDS, ID_CHARACTERS, SEND_SECONDS
+from ghost.server.openapi import errors
 from ghost.server.problems import Refused
 from ghost.server.services import services
 
@@ -73,6 +74,7 @@ async def _gone(receive: Receive) -> None:
                 }
             },
         },
+        **errors(503),
     },
 )
 async def events(

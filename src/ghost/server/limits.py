@@ -30,6 +30,7 @@ ANSWER_CHARACTERS: Final = 8_000
 """As the mind keeps them: what is longer is refused, not cut."""
 SEEDS: Final = 20
 SEED_CHARACTERS: Final = 2_000
+SEEDS_CHARACTERS: Final = 10_000
 ID_CHARACTERS: Final = 200
 
 SCRAPES_AT_ONCE: Final = 2

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from ghost.scraper import Allowlist, Ended, Reach, ScrapeResult, UrlRefused, parse, plan_from, seeds_in
-from ghost.server.limits import QUERY_CHARACTERS, SEED_CHARACTERS, SEEDS
+from ghost.server.limits import QUERY_CHARACTERS, SEED_CHARACTERS, SEEDS, SEEDS_CHARACTERS
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
 from ghost.server.services import Services, one_of_few, services
@@ -44,7 +44,7 @@ def scrape(
     request: Request,
     question: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Why they are read.")],
     seeds_csv: Annotated[
-        str | None, Query(max_length=SEEDS * SEED_CHARACTERS, description="Addresses to begin with, comma between.")
+        str | None, Query(max_length=SEEDS_CHARACTERS, description="Addresses to begin with, comma between.")
     ] = None,
     seeds: Annotated[
         list[Annotated[str, Field(max_length=SEED_CHARACTERS)]] | None,
