@@ -23,7 +23,11 @@ COMMON = 3000
 _BUDGET = 9000
 """So many matches of rarer terms are ranked for one query."""
 _FEW = 400
-"""So many memories, or fewer, are asked one by one whether they hold common terms."""
+"""Where a filter leaves so many memories, or fewer, those are indexed for the one query."""
+_AMONG = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS temp.among USING fts5 "
+    "(content, tags, content = '', tokenize = 'porter unicode61 remove_diacritics 2')"
+)
 _MATCHING = "SELECT memory.id FROM words JOIN memory ON memory.place = words.rowid WHERE words MATCH ?"
 
 
@@ -60,24 +64,30 @@ def conditions(where: Filter) -> tuple[str, list[object]]:
 
 def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
     """Ids, best first, from the tables `memory`, `tag` and `words` of the connection."""
-    if limit <= 0:
+    terms = terms_of(query)
+    if limit <= 0 or not terms:
         return []
-    counted = sorted((_matches(connection, term), term) for term in terms_of(query))
+    few = _few_places(connection, where)
+    if few is not None:
+        return _ranked_among(connection, few, terms, limit, where)
+    rare, common = _by_frequency(connection, terms)
+    found = _ranked(connection, rare, limit, where) if rare else []
+    if len(found) < limit and common:
+        newest = _newest(connection, common, limit + len(found), where)
+        found = list(dict.fromkeys(found + newest))
+    return found[:limit]
+
+
+def _by_frequency(connection: sqlite3.Connection, terms: list[str]) -> tuple[list[str], list[str]]:
+    """The rarer terms, within the budget, and the common ones; without those that nothing holds."""
     rare, common, spent = list[str](), list[str](), 0
-    for count, term in counted:
-        if count == 0:
-            continue
+    for count, term in sorted((_matches(connection, term), term) for term in terms):
         if count >= COMMON or spent + count > _BUDGET:
             common.append(term)
-        else:
+        elif count:
             rare.append(term)
             spent += count
-    found = _ranked(connection, " OR ".join(map(_quoted, rare)), limit, where) if rare else []
-    if len(found) < limit and common:
-        known = set(found)
-        newest = _newest(connection, common, limit + len(known), where)
-        found += [name for name in newest if name not in known]
-    return found[:limit]
+    return rare, common
 
 
 def _quoted(term: str) -> str:
@@ -91,20 +101,22 @@ def _matches(connection: sqlite3.Connection, term: str) -> int:
     return int(count)
 
 
-def _ranked(connection: sqlite3.Connection, expression: str, limit: int, where: Filter) -> list[str]:
+def _ranked(connection: sqlite3.Connection, terms: list[str], limit: int, where: Filter) -> list[str]:
     sql, values = conditions(where)
-    sql = _MATCHING + sql + " ORDER BY bm25(words), memory.created_at DESC, memory.id LIMIT ?"
-    return [name for (name,) in connection.execute(sql, (expression, *values, limit))]
+    match, best = " OR ".join(map(_quoted, terms)), "ORDER BY rank, words.rowid DESC LIMIT ?"
+    if sql:
+        rows = connection.execute(f"{_MATCHING}{sql} {best}", (match, *values, limit))
+    else:  # without a look at each match's memory
+        inner = f"SELECT words.rowid AS place, rank AS score FROM words WHERE words MATCH ? {best}"  # noqa: S608
+        joined = f"SELECT memory.id FROM ({inner}) JOIN memory USING (place) ORDER BY score, place DESC"  # noqa: S608
+        rows = connection.execute(joined, (match, limit))
+    return [name for (name,) in rows]
 
 
 def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where: Filter) -> list[str]:
     """Those with all of the terms first, then those with any of them; the newest of each first."""
     sql, values = conditions(where)
-    few = _few_places(connection, where)
-    if few is not None:
-        sql += " AND words.rowid IN (SELECT value FROM json_each(?))"
-        values.append(json.dumps(few))
-    sql = _MATCHING + sql + " ORDER BY words.rowid DESC LIMIT ?"
+    sql = f"{_MATCHING}{sql} ORDER BY words.rowid DESC LIMIT ?"
     found: dict[str, None] = {}
     for join in (" AND ", " OR ") if len(terms) > 1 else (" OR ",):
         rows = connection.execute(sql, (join.join(map(_quoted, terms)), *values, limit))
@@ -114,8 +126,33 @@ def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where:
     return list(found)[:limit]
 
 
+# --- a filter that leaves few ---
+
+
+def _ranked_among(
+    connection: sqlite3.Connection, places: list[int], terms: list[str], limit: int, where: Filter
+) -> list[str]:
+    """By an index of these memories alone, in memory: to look each of them up among all would take longer."""
+    connection.execute(_AMONG)
+    sql, values = conditions(where)
+    connection.execute("SAVEPOINT among")
+    try:
+        meant = f"place IN (SELECT value FROM json_each(?)){sql}"
+        copied = f"INSERT INTO among (rowid, content, tags) SELECT place, content, tags FROM memory WHERE {meant}"  # noqa: S608
+        connection.execute(copied, (json.dumps(places), *values))
+        rows = connection.execute(
+            "SELECT memory.id FROM among JOIN memory ON memory.place = among.rowid WHERE among MATCH ? "
+            "ORDER BY rank, memory.place DESC LIMIT ?",
+            (" OR ".join(map(_quoted, terms)), limit),
+        ).fetchall()
+    finally:
+        connection.execute("ROLLBACK TO among")
+        connection.execute("RELEASE among")
+    return [name for (name,) in rows]
+
+
 def _few_places(connection: sqlite3.Connection, where: Filter) -> list[int] | None:
-    """The places that one part of the filter leaves, where they are few: then they are asked one by one."""
+    """The places that one part of the filter leaves, where they are few."""
     parts: list[tuple[str, list[object]]] = [("tag WHERE tag.tag = ?", [tag]) for tag in sorted(where.tags)]
     for part in (Filter(since=where.since, until=where.until), Filter(types=where.types)):
         sql, values = conditions(part)
