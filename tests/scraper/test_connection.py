@@ -137,6 +137,19 @@ def test_a_name_that_is_not_resolved_in_time_is_out_of_time():
         fetcher.get(parse("http://a.example/"), Reach.PUBLIC, within=5, stop=lambda: False, limit=10)
 
 
+def test_an_address_that_keeps_silent_leaves_time_for_the_next():
+    waited = []
+
+    def connect(address: str, port: int, timeout: float):
+        waited.append(timeout)
+        raise TimeoutError
+
+    fetcher = Fetcher(SystemClock(), "GhostBot/0", resolve=lambda *_: ["1.1.1.1", "8.8.8.8"], connect=connect)
+    with pytest.raises(UnreachableError):
+        fetcher.get(parse("http://a.example/"), Reach.PUBLIC, within=5, stop=lambda: False, limit=10)
+    assert waited == pytest.approx([2.5, 5], abs=0.2)
+
+
 def test_the_systems_resolver_knows_this_machine_and_says_what_it_does_not_know():
     assert set(system_resolve("localhost", 80, 5)) <= {"127.0.0.1", "::1"}
     with pytest.raises(OSError):

@@ -11,6 +11,8 @@ import zlib
 from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ghost.errors import ConfigurationError, ScrapeError
 from ghost.scraper import Ended, Progress, ScrapePlan, Scraper, plan_from, seeds_in
@@ -278,6 +280,21 @@ def test_a_redirect_to_a_name_in_the_own_network_is_not_followed(world, site):
     assert {address for address, _ in world.connected} == {PUBLIC}
 
 
+def test_a_redirect_in_raw_utf_8_is_understood(world, site):
+    def moved(handler: sites.Handler) -> None:
+        handler.wfile.write("HTTP/1.1 302 Found\r\nLocation: /größe\r\n\r\n".encode())
+
+    site.routes |= {"/": moved, "/gr%C3%B6%C3%9Fe": page("size")}
+    assert [d.final_url for d in read(world).documents] == [HOME + "gr%C3%B6%C3%9Fe"]
+
+
+def test_what_a_stranger_wrote_is_quoted_without_control_characters(world, site):
+    site.routes["/"] = Answer("x", content_type="\x9b31mtext/x")
+    result = read(world, HOME, "http://\x1b[31m/")
+    assert all((refusal.reason + refusal.url).isprintable() for refusal in result.refusals)
+    assert len(result.refusals) == 2
+
+
 def test_two_redirects_to_one_page_read_it_once(world, site):
     site.routes |= {
         "/": page("home", "/x", "/y", "/real"),
@@ -381,6 +398,50 @@ def test_what_is_no_http_fails_that_page_alone(world, site, octets):
     result = read(world, HOME, HOME + "ok")
     assert urls(result) == [HOME + "ok"]
     assert list(reasons(result)) == [HOME]
+
+
+PIECES = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 302 Found\r\n",
+    b"HTTP/1.1 404 Not Found\r\n",
+    b"HTTP/1.0 429 Slow\r\nRetry-After: 0\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"Content-Type: text/html; charset=\x9b31m\r\n",
+    b"Content-Type: \x9b31mtext\r\n",
+    b"Content-Type: text/plain\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Length: 7\r\n",
+    b"Location: /next\r\n",
+    b"Location: //\xc3\xbc\xff@[\r\n",
+    b"X-Robots-Tag: ::,,a:\r\n",
+    b"\r\n",
+    b"User-agent: *\nDisallow: /*$\xff\n",
+    b"<a href='/a'><a href='//['><base href=':'><p>text\x00\x1b",
+    b"5\r\nhello\r\n0\r\n\r\n",
+    gzip.compress(b"<p>hello"),
+]
+ANSWERS = st.lists(st.sampled_from(PIECES) | st.binary(max_size=9), max_size=9).map(b"".join)
+
+
+@pytest.mark.slow
+def test_no_answer_whatever_breaks_a_run(world, site):
+    """Pieces of HTTP in any order, as robots.txt and as pages."""
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(ANSWERS, min_size=3, max_size=3))
+    def run(answers):
+        def answer(handler: sites.Handler) -> None:
+            handler.wfile.write(answers[(handler.path != "/robots.txt") + (len(handler.path) > 1)])
+
+        site.routes = {"*": answer}
+        result = read(world, SCRAPER_HTTP_TIMEOUT=0.5, SCRAPER_MAX_RUNTIME_SECONDS=2, SCRAPER_MAX_PAGES=4)
+        assert result.pages_read <= 4
+        assert {address for address, _ in world.connected} == {PUBLIC}
+        for refusal in result.refusals:
+            assert refusal.reason.isprintable(), refusal
+
+    run()
 
 
 def drip(octets: bytes, pause: float = 0.05):

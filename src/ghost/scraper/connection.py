@@ -97,9 +97,12 @@ class Fetcher:
     def _connected(self, addresses: list[str], port: int, patience: Patience) -> socket.socket:
         """A connection to the first of the checked addresses that accepts one."""
         failures = []
-        for address in addresses[:_TRIED_ADDRESSES]:
+        tried = addresses[:_TRIED_ADDRESSES]
+        for remaining, address in zip(range(len(tried), 0, -1), tried, strict=True):
             try:
-                return self._connect(address, port, patience.left())
+                return self._connect(
+                    address, port, patience.left() / remaining
+                )  # a silent one leaves time for the next
             except OSError as error:
                 failures.append(f"{address}: {error}")
         raise UnreachableError(f"no connection: {'; '.join(failures)}")

@@ -17,7 +17,7 @@ from ghost.scraper.decoding import text_of
 from ghost.scraper.exchange import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, media_type, redirect_target
 from ghost.scraper.known_pages import KnownPage, KnownPages, validators
 from ghost.scraper.pacing import Pace, retry_after_seconds
-from ghost.scraper.pages import Page, cut_at_word, header_wishes, read_html, read_text
+from ghost.scraper.pages import Page, clean, cut_at_word, header_wishes, read_html, read_text
 from ghost.scraper.plan import Document, Ended, Refusal, ScrapePlan, ScrapeResult
 from ghost.scraper.robots import RobotsGate
 from ghost.scraper.urls import Url, UrlRefused, join, parse
@@ -303,8 +303,9 @@ class Crawl:
         return left
 
     def _refuse(self, url: Url | str, reason: str) -> None:
-        self._refusals.append(Refusal(url=str(url), reason=reason))
-        self._report("refused", url, reason)
+        told = Refusal(url=clean(str(url)), reason=clean(reason))  # both may quote a stranger
+        self._refusals.append(told)
+        self._report("refused", told.url, told.reason)
 
     def _report(self, kind: str, url: Url | str, detail: str) -> None:
         if self.progress is not None:

@@ -67,6 +67,10 @@ def redirect_target(url: Url, response: Response) -> Url:
     location = response.header("location")
     if not location:
         raise UrlRefused("it redirects and does not say where to")
+    try:
+        location = location.encode("latin-1").decode("utf-8")  # what servers send that do not escape it
+    except UnicodeDecodeError:
+        pass
     return join(url, location)
 
 
