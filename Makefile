@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SCENARIO ?= wire-loss
 
-.PHONY: demo test quick lint types contract bench bench-pcap fuzz clean lock
+.PHONY: demo test quick lint types contract bench bench-pcap bench-mind fuzz clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
@@ -35,6 +35,10 @@ bench: $(VENV)/.ready-dev
 # Minutes, 4 GB below the temporary directory, and tshark.
 bench-pcap: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks pcap
+
+# Memories written and found: minutes, and 2 GB below the temporary directory.
+bench-mind: $(VENV)/.ready-dev
+	$(BIN)/python -m benchmarks mind_search
 
 # The better part of an hour on one core; atheris is wanted by nothing else. RUNS=1000 for a short look.
 RUNS ?= 25000

@@ -137,7 +137,7 @@ def _ranked_among(
     sql, values = conditions(where)
     connection.execute("SAVEPOINT among")
     try:
-        meant = f"place IN (SELECT value FROM json_each(?)){sql}"
+        meant = f"place IN (SELECT value FROM json_each(?)){sql}"  # noqa: S608
         copied = f"INSERT INTO among (rowid, content, tags) SELECT place, content, tags FROM memory WHERE {meant}"  # noqa: S608
         connection.execute(copied, (json.dumps(places), *values))
         rows = connection.execute(
