@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -141,6 +144,36 @@ def test_what_was_ingested_outlives_a_crash_and_is_consumed_once(tmp_path):
     assert after.waiting == 2
     assert after.cycle().stimuli == 2
     assert mind(tmp_path).waiting == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.2, 0.45, 0.7])
+def test_a_killed_process_loses_nothing_it_acknowledged_and_leaves_no_half_cycle(tmp_path, seconds):
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.mind.thinking_process", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    first = child.stdout.readline()
+    time.sleep(seconds)
+    child.kill()
+    acknowledged = [
+        first.strip(),
+        *(line.strip() for line in child.stdout.read().splitlines(True) if line.endswith("\n")),
+    ]
+    child.wait()
+    child.stdout.close()
+    after = open_sqlite(tmp_path)
+    waiting = {name.removeprefix("stimulus:") for name in after.preferences()}
+    thoughts = {each.id: each for each in after.thoughts(100_000)}
+    thought_of = {name for each in thoughts.values() for name in each.content.split()[2:]}
+    assert len(acknowledged) > 2
+    assert not waiting & thought_of, "consumed and thought of in one"
+    assert set(acknowledged) <= waiting | thought_of
+    for memory in after.memories():
+        assert memory.content == thoughts[memory.metadata["thought_id"]].content
+        assert set(memory.metadata.get("stimuli", [])) == set(memory.content.split()[2:])
 
 
 def test_stimuli_given_to_a_cycle_are_thought_of_without_waiting(tmp_path):

@@ -401,6 +401,26 @@ def test_a_question_that_expires_lets_it_go_on(tmp_path):
     assert engine.observe()["interrupts_expired"] == 1
 
 
+def test_what_another_process_left_is_found_while_it_waits_for_an_answer(tmp_path):
+    model = SpeakingModel()
+    engine = mind(tmp_path, model, clock=SystemClock())
+    engine.ingest([stimulus("web-vm cannot reach db-vm")])
+    soc = stream(engine)
+
+    async def run():
+        await soc.start()
+        await until(lambda: soc.paused)
+        other = mind(tmp_path)
+        other.ingest([stimulus("dns zone corp.example is not linked to spoke-vnet", 2)])
+        await until(lambda: engine.observe()["stimuli_consumed"] == 2)
+        (query,) = other.interrupts.list_open()
+        other.interrupts.answer(query.id, "5432")
+        await until(lambda: not soc.paused)
+        await soc.stop()
+
+    asyncio.run(run())
+
+
 def test_an_idle_stream_repeats_nothing_and_fills_nothing(tmp_path):
     model = SpeakingModel()
     engine = mind(tmp_path, model)

@@ -199,7 +199,9 @@ class Engine:
         return result
 
     def tend(self) -> None:
-        """What a cycle does besides thinking: closes questions whose time is over, and asks the sources."""
+        """What a cycle does besides thinking: closes questions whose time is over, asks the sources, and looks for
+        stimuli that another process left. Raises `StoreError`."""
+        self._inbox.waiting()
         named = self._agenda.ask(self._now())
         with self._writing, self.interrupts.lock:
             now = self._now()

@@ -134,16 +134,19 @@ class StreamOfConsciousness:
 
     def _cycle(self, stopping: threading.Event, time: Callable[[], float]) -> bool:
         """Whether nothing was new. On a thread."""
-        self.paused = bool(self._engine.blocking) and not self._engine.waiting
+        self.paused = self._waits_for_an_answer()
         if self.paused:
             self._engine.tend()
-            self.paused = bool(self._engine.blocking)
+            self.paused = self._waits_for_an_answer()
             return False
         self._cadence.begins(time())
         is_idle = self._engine.cycle(abandoned=stopping.is_set).is_idle
         if is_idle and self._engine.consolidation.due_since(self._clock.now().timestamp()) is not None:
             self._engine.consolidate(stop=stopping.is_set)
         return is_idle
+
+    def _waits_for_an_answer(self) -> bool:
+        return bool(self._engine.blocking) and not self._engine.waiting
 
 
 async def _on_a_thread(work: Callable[[], _Result]) -> _Result:
