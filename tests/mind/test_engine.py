@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from ghost.errors import ProviderError, ScrapeError, StoreError
 from ghost.mind import (
     Abandoned,
+    Changes,
     InboxFull,
     Kind,
     Memory,
@@ -24,6 +27,7 @@ from ghost.mind import (
     TaskStatus,
 )
 from ghost.mind.inbox import MOST_WAITING
+from ghost.mind.prompts import system_prompt
 from ghost.providers import read_prompt
 from ghost.scraper import Document, Refusal, ScrapePlan, Scraper, ScrapeResult
 from tests.mind.minds import START, SpeakingModel, SteppedClock, keep, mind, open_sqlite, settings, stimulus
@@ -255,6 +259,54 @@ def test_an_abandoned_cycle_writes_nothing(tmp_path):
     engine.close()
     with pytest.raises(Abandoned):
         engine.cycle()
+
+
+class RandomlyTasked(Listed):
+    def __init__(self, random: Random) -> None:
+        super().__init__("random")
+        self.random = random
+
+    def tasks(self, now: float):
+        names = self.random.sample("abcdef", self.random.randrange(6))
+        return [work(name, importance=self.random.random()) for name in names]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_in_memory_is_what_is_written_whatever_fails_in_between(tmp_path, seed):
+    random, clock = Random(seed), SteppedClock()
+
+    def say(_prompt: str) -> str:
+        if random.random() < 0.2:
+            raise ProviderError("gone", transient=True)
+        kind = random.choice(["#plan Look at", "#question Which port of", "#insight Denied at", ""])
+        return kind and f"{kind} vm-{random.randrange(9)}?"
+
+    def decide(_prompt: str) -> str:
+        return random.choice([keep(), keep(False), "no idea"])
+
+    model = SpeakingModel([say] * 200, [decide] * 400)
+    engine = mind(tmp_path, model, clock, [RandomlyTasked(random)], wm_max_thoughts=6)
+    steps = {
+        "ingest": lambda: engine.ingest([stimulus("text", random.randrange(10**6))]),
+        "cycle": lambda: engine.cycle([stimulus("given", 1)] * random.randrange(2)),
+        "tend": engine.tend,
+        "take": engine.take_next_task,
+        "answer": lambda: [engine.interrupts.answer(query.id, "443") for query in engine.interrupts.list_open()[:1]],
+        "expire": lambda: clock.passes(30_000),
+    }
+    read = open_sqlite(tmp_path)
+    for _ in range(60):
+        clock.passes(1)
+        engine.store.broken = random.random() < 0.3
+        with contextlib.suppress(StoreError, ProviderError):
+            steps[random.choice([*steps, "cycle", "cycle"])]()
+        engine.store.broken = False
+        assert engine.wm.view(99) == read.thoughts(99)
+        kept = {task.id: task for task in read.tasks() if task.status is not TaskStatus.DONE}
+        assert {task.id: task for task in engine.attention.tasks()} == kept
+        assert engine.waiting <= len(read.preferences())
+        for memory in read.memories():
+            assert memory.metadata["thought_id"].startswith("thought:")
 
 
 # --- what comes in is data ---
@@ -748,3 +800,40 @@ def test_what_is_observed_adds_up(tmp_path):
     )
     assert numbers["thoughts_held"] == 1
     assert numbers["cycle_seconds"] >= numbers["last_cycle_seconds"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("name", "asks"), [("soc", "SOC"), ("store_decider", "STORE_DECIDER"), ("consolidate", "CONSOLIDATE")]
+)
+def test_every_prompt_begins_with_the_name_of_what_it_asks(name, asks):
+    lines = system_prompt(name).splitlines()
+    assert lines[0] == asks
+    assert len(lines) > 5
+
+
+def test_the_mind_has_a_self_until_the_store_holds_another(tmp_path):
+    engine = mind(tmp_path)
+    assert engine.self_model.name == "Ghost"
+    assert engine.self_model.long_term_goals
+    other = engine.self_model.model_copy(update={"name": "Other"})
+    engine.store.apply(Changes(preferences={"self_model": other.model_dump(mode="json")}))
+    assert mind(tmp_path).self_model == other
+    engine.store.apply(Changes(preferences={"self_model": {"name": 7}}))
+    assert mind(tmp_path).self_model.name == "Ghost"
+
+
+def test_embeddings_that_fail_are_asked_again_how_well_a_task_fits(tmp_path):
+    engine = mind(tmp_path, sources=[Listed("work", work("a", title="Find the cause of network failures"))])
+    embeddings = engine._agenda._embeddings
+    embed = embeddings.embed
+
+    def fails(_texts):
+        raise ProviderError("gone", transient=True)
+
+    embeddings.embed = fails
+    engine.tend()
+    fit = engine.attention.goal_fit("task:a")
+    embeddings.embed = embed
+    engine.tend()
+    assert fit == 0.5
+    assert engine.attention.goal_fit("task:a") > 0.5

@@ -94,8 +94,7 @@ class Agenda:
         new = [
             task for task in admitted.values() if task.id not in self._fits or self._raw.get(task.id) != raw[task.id]
         ]
-        fits = dict(zip((task.id for task in new), self._fits_of(new), strict=True))
-        return Named(raw, admitted, fits, frozenset(asked), tuple(failures))
+        return Named(raw, admitted, self._fits_of(new), frozenset(asked), tuple(failures))
 
     def draft(self, named: Named, now: float) -> Draft:
         """What that changes. No task may be taken between this and `take`."""
@@ -149,23 +148,26 @@ class Agenda:
         updated = max(task.last_update_ts, before.last_update_ts)
         return task.model_copy(update={"status": TaskStatus.DOING, "last_update_ts": updated})
 
-    def _fits_of(self, tasks: Sequence[Task]) -> list[float]:
-        """As the source says; else how near the task's words are to the nearest goal's."""
-        unknown = [task for task in tasks if _given_fit(task) is None]
-        near = dict(zip((task.id for task in unknown), self._nearness(unknown), strict=True))
-        return [fit if (fit := _given_fit(task)) is not None else near[task.id] for task in tasks]
+    def _fits_of(self, tasks: Sequence[Task]) -> dict[str, float]:
+        """As the source says; else how near the task's words are to the nearest goal's. Without those that cannot be
+        told now: they are asked for again."""
+        given = {task.id: fit for task in tasks if (fit := _given_fit(task)) is not None}
+        return given | self._nearness([task for task in tasks if task.id not in given])
 
-    def _nearness(self, tasks: Sequence[Task]) -> list[float]:
+    def _nearness(self, tasks: Sequence[Task]) -> dict[str, float]:
         if not tasks or not self._goals:
-            return [NEUTRAL] * len(tasks)
+            return dict.fromkeys((task.id for task in tasks), NEUTRAL)
         try:
             if not self._goal_vectors:
                 self._goal_vectors = self._embeddings.embed(self._goals)
             vectors = self._embeddings.embed([f"{task.title} {task.goal}" for task in tasks])
         except GhostError as error:
-            _log.warning("goals cannot be compared now: %s", error)
-            return [NEUTRAL] * len(tasks)
-        return [max(_cosine(vector, goal) for goal in self._goal_vectors) for vector in vectors]
+            _log.warning("tasks cannot be compared with the goals now: %s", error)
+            return {}
+        return {
+            task.id: max(_cosine(vector, goal) for goal in self._goal_vectors)
+            for task, vector in zip(tasks, vectors, strict=True)
+        }
 
 
 def _named(sources: Sequence[TaskSource]) -> dict[str, TaskSource]:

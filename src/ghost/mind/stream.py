@@ -26,6 +26,8 @@ _Result = TypeVar("_Result")
 
 GRACE_SECONDS = 0.8
 """How long `stop` waits for a cycle under way; then its result is thrown away."""
+PATIENCE_SECONDS = 600.0
+"""How long a due consolidation waits for a time with nothing new."""
 _WAKING = frozenset({Kind.STIMULUS, Kind.ANSWER})
 
 
@@ -137,13 +139,19 @@ class StreamOfConsciousness:
         self.paused = self._waits_for_an_answer()
         if self.paused:
             self._engine.tend()
+            self._consolidate_if_due(stopping, after_seconds=0.0)
             self.paused = self._waits_for_an_answer()
             return False
         self._cadence.begins(time())
         is_idle = self._engine.cycle(abandoned=stopping.is_set).is_idle
-        if is_idle and self._engine.consolidation.due_since(self._clock.now().timestamp()) is not None:
-            self._engine.consolidate(stop=stopping.is_set)
+        self._consolidate_if_due(stopping, after_seconds=0.0 if is_idle else PATIENCE_SECONDS)
         return is_idle
+
+    def _consolidate_if_due(self, stopping: threading.Event, after_seconds: float) -> None:
+        now = self._clock.now().timestamp()
+        since = self._engine.consolidation.due_since(now)
+        if since is not None and now - since >= after_seconds:
+            self._engine.consolidate(stop=stopping.is_set)
 
     def _waits_for_an_answer(self) -> bool:
         return bool(self._engine.blocking) and not self._engine.waiting
