@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +14,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from ghost.providers import StubLLM
 from ghost.server.app import Application
 from ghost.server.connection import BoundedConnection
-from ghost.server.limits import EVENT_CLIENTS, MAX_BODY_BYTES, MAX_HEAD_BYTES
-from tests.server.conftest import Live, append, command_record, problem, served, stimulus, until
+from ghost.server.limits import CONNECTIONS, EVENT_CLIENTS, MAX_BODY_BYTES, MAX_HEAD_BYTES, SEARCHES_AT_ONCE
+from tests.server.conftest import Live, append, client_of, command_record, problem, served, stimulus, until
 
 GET_WM = b"GET /wm HTTP/1.1\r\nHost: localhost:%d\r\n\r\n"
 
@@ -264,3 +266,65 @@ def test_a_request_under_way_is_answered_before_the_end(app: Application) -> Non
         until(lambda: live.server.server_state.tasks)
         live.stop()
         assert answer.result(5).status_code == 200
+
+
+class Hanging(StubLLM):
+    """A model that does not answer before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.let_go = threading.Semaphore(0), threading.Event()
+
+    def generate(self, *given: object, **named: object) -> str:
+        self.asked.release()
+        self.let_go.wait(30)
+        return super().generate(*given, **named)
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
+    model = Hanging()
+    monkeypatch.setattr("ghost.server.serving.language_model", lambda settings: model)
+    yield model
+    model.let_go.set()
+
+
+@pytest.mark.slow
+def test_a_model_that_hangs_holds_up_neither_the_end_nor_other_requests(
+    hanging: Hanging, make_app, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ghost.server.serving.GRACEFUL_SECONDS", 0.3)
+    with served(make_app(soc_enabled=True)) as live, live.client() as client, ThreadPoolExecutor(2) as pool:
+        cycles = [pool.submit(client.post, "/cycle") for _ in range(2)]
+        assert hanging.asked.acquire(timeout=10)
+        until(lambda: live.app.services.cycles._value == 0)
+        problem(client.post("/cycle"), 503)  # no third waits
+        for path in ("/wm", "/readyz", "/ltm/search?q=x", "/metrics"):
+            assert client.get(path).status_code == 200
+        began = time.monotonic()
+        live.stop()
+        assert time.monotonic() - began < 5
+        for cycle in cycles:
+            assert problem(cycle.result(5), 503)["detail"] == "The server stops."
+    assert "request" in {thread.name for thread in threading.enumerate() if thread.daemon}
+
+
+def test_a_slot_is_free_again_after_its_work_whatever_came_of_it(app: Application) -> None:
+    app.services.engine.store.close()
+    client = client_of(app)
+    for _ in range(2 * SEARCHES_AT_ONCE):
+        problem(client.get("/ltm/search?q=x"), 503)
+    assert app.services.searches._value == SEARCHES_AT_ONCE
+
+
+def test_more_connections_than_may_be_are_told_so(live: Live) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(live.connect())
+        until(lambda: len(live.server.server_state.connections) == CONNECTIONS)
+        answer = read_all(stack.enter_context(live.connect(GET_WM % live.port)))
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"application/problem+json" in answer
+    until(lambda: not live.server.server_state.connections)
+    with live.client() as client:
+        assert client.get("/wm").status_code == 200

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from ghost.server.detached import detached
 from ghost.server.openapi import errors
-from ghost.server.services import one_of_few, services
+from ghost.server.services import services
 
 router = APIRouter(tags=["stimuli"])
 
@@ -30,11 +31,10 @@ class CycleDone(BaseModel):
 
 
 @router.post("/cycle", summary="Think once, now", responses=errors(502, 503))
-def cycle(request: Request) -> CycleDone:
+async def cycle(request: Request) -> CycleDone:
     """For a mind whose stream is switched off, or for who does not want to wait. Cycles take turns."""
     to = services(request)
-    with one_of_few(to.cycles, "Cycles were asked for"):
-        done = to.engine.cycle(abandoned=to.stopping.is_set)
+    done = await detached(to.cycles, "Cycles run", lambda: to.engine.cycle(abandoned=to.stopping.is_set))
     return CycleDone(
         thought=ThoughtMade(**done.thought.__dict__) if done.thought else None,
         stored=done.stored.id if done.stored else None,

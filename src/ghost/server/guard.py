@@ -6,6 +6,7 @@ that its response, its problem and its lines in the log carry. An exception that
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from typing import Final
@@ -65,6 +66,9 @@ class Guard:
                 await self._app(scope, _Limited(receive), out)
             else:
                 await _refuse(refusal, name, scope, receive, out)
+        except asyncio.CancelledError:  # only a server that stops cancels, and has waited by then
+            if out.status is None:
+                await problem_response(503, "The server stops.", name)(scope, receive, out)
         except Exception as defect:  # noqa: BLE001 - the boundary: nothing of it reaches the client
             _log.error("request failed", method=scope["method"], path=scope["path"], exc_info=defect)
             if out.status is None:

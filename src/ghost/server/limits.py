@@ -33,6 +33,8 @@ SEED_CHARACTERS: Final = 2_000
 SEEDS_CHARACTERS: Final = 10_000
 ID_CHARACTERS: Final = 200
 
+SEARCHES_AT_ONCE: Final = 16
+"""A search may wait for an embedding model."""
 SCRAPES_AT_ONCE: Final = 2
 CYCLES_AT_ONCE: Final = 2
 EVENT_CLIENTS: Final = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ghost.mind import Filter, Memory, MemoryType
+from ghost.server.detached import detached
 from ghost.server.limits import ID_CHARACTERS, QUERY_CHARACTERS
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
@@ -63,7 +65,7 @@ class SearchResult(BaseModel):
 
 
 @router.get("/ltm/search", summary="Search memory", responses=errors(502, 503))
-def search(
+async def search(
     request: Request,
     q: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Words, or a sentence.")],
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 10,
@@ -75,7 +77,8 @@ def search(
 ) -> SearchResult:
     """By words, by nearness of meaning, or by both. `since` is included, `until` is not."""
     where = Filter(frozenset(type or ()), frozenset(tag or ()), since, until)
-    hits = _SEARCHES[mode](services(request), q, k, where)
+    to = services(request)
+    hits = await detached(to.searches, "Memory is searched", partial(_SEARCHES[mode], to, q, k, where))
     return SearchResult(query=q, mode=mode, count=len(hits), hits=hits)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from ghost.scraper import Allowlist, Ended, Reach, ScrapeResult, UrlRefused, parse, plan_from, seeds_in
+from ghost.server.detached import detached
 from ghost.server.limits import QUERY_CHARACTERS, SEED_CHARACTERS, SEEDS, SEEDS_CHARACTERS
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
-from ghost.server.services import Services, one_of_few, services
+from ghost.server.services import Services, services
 
 router = APIRouter(tags=["scraper"])
 
@@ -40,7 +42,7 @@ class Scraped(BaseModel):
 
 
 @router.post("/scrape", summary="Read pages", responses=errors(403, 502, 503))
-def scrape(
+async def scrape(
     request: Request,
     question: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Why they are read.")],
     seeds_csv: Annotated[
@@ -63,10 +65,9 @@ def scrape(
         raise Refused(422, f"Name 1 to {SEEDS} addresses in seeds_csv or seeds, or allow-listed ones in the question.")
     _check_seeds(to, wanted)
     most = min(max_pages or to.settings.scraper_max_pages, to.settings.scraper_max_pages)
-    with one_of_few(to.scrapes, "Pages are being read"):
-        plan = plan_from(to.settings, question, wanted, most)
-        result = to.engine.scrape(plan, stop=to.stopping.is_set)
-    return _shown(result)
+    plan = plan_from(to.settings, question, wanted, most)
+    read = partial(to.engine.scrape, plan, stop=to.stopping.is_set)
+    return _shown(await detached(to.scrapes, "Pages are read", read))
 
 
 def _check_seeds(to: Services, wanted: list[str]) -> None:

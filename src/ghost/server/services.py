@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fastapi import Request
@@ -16,9 +15,8 @@ from ghost.mind import Engine, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 from ghost.server.feed import Feed
-from ghost.server.limits import CYCLES_AT_ONCE, SCRAPES_AT_ONCE
+from ghost.server.limits import CYCLES_AT_ONCE, SCRAPES_AT_ONCE, SEARCHES_AT_ONCE
 from ghost.server.metrics import Metrics
-from ghost.server.problems import Refused
 from ghost.server.sessions import Sessions
 
 
@@ -36,6 +34,7 @@ class Services:
     feed: Feed = field(default_factory=lambda: Feed(secrets.token_hex(4)))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the server stops: what runs in a thread ends soon."""
+    searches: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SEARCHES_AT_ONCE))
     scrapes: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SCRAPES_AT_ONCE))
     cycles: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CYCLES_AT_ONCE))
 
@@ -56,16 +55,3 @@ class Services:
 def services(request: Request) -> Services:
     found: Services = request.app.state.services
     return found
-
-
-@contextmanager
-def one_of_few(slots: threading.Semaphore, what: str) -> Iterator[None]:
-    """Holds one of the slots; refuses where all are held, so that no request keeps the others' threads."""
-    if not slots.acquire(blocking=False):
-        raise Refused(
-            503, f"{what} already, as many as may at once. Ask again in a moment.", headers={"Retry-After": "5"}
-        )
-    try:
-        yield
-    finally:
-        slots.release()
