@@ -1,0 +1,398 @@
+"""The mind of a team in PostgreSQL with pgvector: the promises of `MemoryStore` on a server.
+
+Words are found by PostgreSQL's full-text search, ranked by how rare they are; vectors are compared exactly. Everything
+lies in the schema `ghost` of the database that the address names. A row that is forgotten is deleted and vacuumed; what
+backups and the server's write-ahead log still hold of it is the server's to end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import psycopg
+
+from ghost.errors import StoreError
+from ghost.mind.ids import id_at
+from ghost.mind.jsonl import read_jsonl, write_jsonl
+from ghost.mind.keywords import COMMON, terms_of
+from ghost.mind.memory_rows import MemoryRows, vector_of
+from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
+from ghost.mind.postgres_connections import Connections, Row
+from ghost.mind.sealed import NoSeal
+from ghost.mind.store import EVERYTHING, Changes, Filter
+
+Connection = psycopg.Connection[Row]
+_Kept = TypeVar("_Kept", Thought, Task, Query)
+
+VERSION: Final = 1
+_LAYING_OUT: Final = 0x6768_6F73_75
+"""The advisory lock under which the tables are made."""
+_FIELDS: Final = "id, type, created_at, last_access, importance, content, tags, metadata, space"
+_PUT: Final = """
+INSERT INTO memory (id, type, created_at, last_access, importance, content, tags, metadata, space, embedding, words)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::real[]::vector, to_tsvector('ghost.words', %s))
+ON CONFLICT (id) DO UPDATE SET (type, created_at, last_access, importance, content, tags, metadata, space, embedding,
+    words) = (excluded.type, excluded.created_at, excluded.last_access, excluded.importance, excluded.content,
+    excluded.tags, excluded.metadata, excluded.space, excluded.embedding, excluded.words)
+"""
+_ID_TAKEN: Final = """
+SELECT 1 FROM memory WHERE id = %(id)s UNION ALL SELECT 1 FROM thought WHERE id = %(id)s
+UNION ALL SELECT 1 FROM query WHERE id = %(id)s UNION ALL SELECT 1 FROM task WHERE id = %(id)s
+"""
+_WORD: Final = re.compile(r"[^\W_]+")
+_INDEXED_CHARACTERS: Final = 200_000
+"""A tsvector holds at most 1 MB; what stands beyond is kept and is not found by its words."""
+_BATCH: Final = 500
+
+
+class PostgresStore:
+    """`space` and `dim`: of the embeddings that are compared.
+
+    Raises `StoreError` where the server cannot be reached, or its database cannot hold the mind.
+    """
+
+    def __init__(self, url: str, space: str, dim: int) -> None:
+        self.space = space
+        self._dim = dim
+        self._rows = MemoryRows(NoSeal(), space, dim)
+        self._connections = Connections(url)
+        try:
+            self._lay_out()
+        except BaseException:
+            self._connections.close()
+            raise
+
+    def _lay_out(self) -> None:
+        with self._connections.writing() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LAYING_OUT,))
+            (is_there,) = _one(connection, "SELECT to_regclass('ghost.fact') IS NOT NULL")
+            if not is_there:
+                _make_vectors_known(connection)
+                connection.execute((files("ghost.mind") / "postgres_schema.sql").read_bytes())
+            (version,) = _one(connection, "SELECT value FROM fact WHERE name = 'version'")
+        if int(version) > VERSION:
+            raise StoreError(
+                f"the database holds memory of version {version}, and this Ghost knows {VERSION}: use a newer Ghost"
+            )
+
+    # --- writing ---
+
+    def apply(self, changes: Changes) -> None:
+        rows = [self._row(memory) for memory in changes.memories]
+        with self._connections.writing() as connection:
+            cursor = connection.cursor()
+            _many(cursor, _PUT, rows)
+            cursor.execute("DELETE FROM memory WHERE id = ANY(%s)", (list(changes.forgotten),))
+            forgotten = cursor.rowcount
+            _many(
+                cursor,
+                "INSERT INTO thought VALUES (%s, %s, %s) "
+                "ON CONFLICT (id) DO UPDATE SET (ts, body) = (excluded.ts, excluded.body)",
+                [(thought.id, thought.ts, _body(thought)) for thought in changes.thoughts],
+            )
+            for table, kept in (("task", changes.tasks), ("query", changes.queries)):
+                put = f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"  # noqa: S608
+                _many(cursor, put, [(one.id, _body(one)) for one in kept])
+            for name, value in changes.preferences.items():
+                if value is None:
+                    cursor.execute("DELETE FROM preference WHERE name = %s", (name,))
+                else:
+                    put = "INSERT INTO preference VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
+                    cursor.execute(put, (name, _json(value)))
+            cursor.execute("DELETE FROM thought WHERE id = ANY(%s)", (list(changes.dropped_thoughts),))
+        if forgotten > 0:
+            self._vacuum()
+
+    def _row(self, memory: Memory) -> tuple[object, ...]:
+        vector = self._rows.checked(memory)
+        indexed = " ".join([memory.content[:_INDEXED_CHARACTERS], *memory.tags])
+        return (
+            memory.id,
+            memory.type.value,
+            memory.created_at,
+            memory.last_access,
+            memory.importance,
+            memory.content.encode(),
+            [tag.encode() for tag in memory.tags],
+            _json(memory.metadata),
+            memory.embedding_model if vector is not None else "",
+            None if vector is None else vector.tolist(),
+            " ".join(_WORD.findall(indexed)),
+        )
+
+    def _vacuum(self) -> None:
+        with self._connections.maintaining() as connection:
+            connection.execute("VACUUM ghost.memory")
+
+    def touch(self, ids: Sequence[str], at: float) -> None:
+        with self._connections.writing() as connection:
+            connection.execute("UPDATE memory SET last_access = %s WHERE id = ANY(%s)", (at, list(ids)))
+
+    def set_embeddings(self, vectors: Mapping[str, Sequence[float]], of: Mapping[str, str] | None = None) -> None:
+        made_of = {name: content.encode() for name, content in (of or {}).items()}
+        rows = [
+            (
+                self.space,
+                vector_of(numbers, self._dim, f"the embedding of {name}").tolist(),
+                name,
+                name in made_of,
+                made_of.get(name, b""),
+            )
+            for name, numbers in vectors.items()
+        ]
+        sql = "UPDATE memory SET space = %s, embedding = %s::real[]::vector "
+        sql += "WHERE id = %s AND (NOT %s::boolean OR content = %s)"
+        with self._connections.writing() as connection:
+            _many(connection.cursor(), sql, rows)
+
+    def new_ids(self, kind: str, at: float, count: int = 1) -> list[str]:
+        moment = int(id_at(kind, at).partition(":")[2])
+        ids: list[str] = []
+        with self._connections.writing() as connection:
+            before = _row_or_none(connection, "SELECT moment, number FROM last_id WHERE kind = %s", (kind,))
+            number = before[1] if before and before[0] == moment else 0
+            while len(ids) < count:
+                number += 1
+                candidate = id_at(kind, at, number)
+                if _row_or_none(connection, _ID_TAKEN, {"id": candidate}) is None:
+                    ids.append(candidate)
+            connection.execute(
+                "INSERT INTO last_id VALUES (%s, %s, %s) "
+                "ON CONFLICT (kind) DO UPDATE SET (moment, number) = (excluded.moment, excluded.number)",
+                (kind, moment, number),
+            )
+        return ids
+
+    # --- memories ---
+
+    def get(self, ids: Sequence[str]) -> dict[str, Memory]:
+        with self._connections.reading() as connection:
+            query = f"SELECT {_FIELDS}, embedding::real[] FROM memory WHERE id = ANY(%s)"  # noqa: S608
+            found = connection.execute(query, (list(ids),)).fetchall()
+        return {row[0]: _memory(row) for row in found}
+
+    def memories(self, where: Filter = EVERYTHING, *, with_embeddings: bool = True) -> Iterator[Memory]:
+        condition, values = _conditions(where)
+        vector = "embedding::real[]" if with_embeddings else "NULL"
+        query = f"SELECT {_FIELDS}, {vector} FROM memory WHERE {condition} ORDER BY created_at, id"  # noqa: S608
+        with self._connections.reading() as connection, connection.cursor(name="memories") as cursor:
+            cursor.itersize = _BATCH
+            for row in cursor.execute(query, values):
+                yield _memory(row)
+
+    def counts(self) -> dict[MemoryType, int]:
+        with self._connections.reading() as connection:
+            rows = dict(connection.execute("SELECT type, count(*) FROM memory GROUP BY type").fetchall())
+        return {kind: rows.get(kind.value, 0) for kind in MemoryType}
+
+    def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
+        asked = vector_of(vector, self._dim, "the vector that is looked for")
+        if limit <= 0 or not asked.any():
+            return []
+        condition, values = _conditions(where)
+        query = (
+            f"SELECT id, 1 - (embedding <=> %s::real[]::vector) AS similarity FROM memory "  # noqa: S608
+            f"WHERE space = %s AND vector_norm(embedding) > 0 AND {condition} ORDER BY similarity DESC, id LIMIT %s"
+        )
+        with self._connections.reading() as connection:
+            rows = connection.execute(query, (asked.tolist(), self.space, *values, limit)).fetchall()
+        return [(name, min(1.0, max(-1.0, float(similarity)))) for name, similarity in rows]
+
+    def without_embedding(self, limit: int) -> list[Memory]:
+        query = f"SELECT {_FIELDS}, embedding::real[] FROM memory WHERE space != %s ORDER BY created_at, id LIMIT %s"  # noqa: S608
+        with self._connections.reading() as connection:
+            return [_memory(row) for row in connection.execute(query, (self.space, max(limit, 0)))]
+
+    # --- words ---
+
+    def keyword_ids(self, query: str, limit: int, where: Filter = EVERYTHING) -> list[str]:
+        """Rarer words rank, each by how rare it is; words that thousands hold only fill up, over the newest."""
+        phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := " ".join(_WORD.findall(term)))))
+        if limit <= 0 or not phrases:
+            return []
+        with self._connections.reading() as connection:
+            (held,) = _one(connection, "SELECT count(*) FROM memory")
+            counted = [(phrase, _matches(connection, phrase)) for phrase in phrases]
+            rare = [(phrase, n) for phrase, n in counted if 0 < n < COMMON]
+            common = [phrase for phrase, n in counted if n >= COMMON]
+            found = _ranked(connection, rare, int(held), limit, where) if rare else []
+            if len(found) < limit and common:
+                newest = _newest(connection, common, limit + len(found), where)
+                found += [name for name in newest if name not in set(found)]
+        return found[:limit]
+
+    # --- the rest of the mind ---
+
+    def thoughts(self, limit: int) -> list[Thought]:
+        newest = "SELECT id, ts, body FROM thought ORDER BY ts DESC, id DESC LIMIT %s"
+        return self._bodies(f"SELECT body FROM ({newest}) AS newest ORDER BY ts, id", (max(limit, 0),), Thought)  # noqa: S608
+
+    def tasks(self) -> list[Task]:
+        return sorted(self._bodies("SELECT body FROM task", (), Task), key=lambda task: (task.created_ts, task.id))
+
+    def queries(self, *, open_only: bool = False) -> list[Query]:
+        queries = self._bodies("SELECT body FROM query", (), Query)
+        wanted = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
+        return sorted(wanted, key=lambda query: (query.created_ts, query.id))
+
+    def preferences(self) -> dict[str, Any]:
+        with self._connections.reading() as connection:
+            rows = connection.execute("SELECT name, body FROM preference ORDER BY name").fetchall()
+        return {name: json.loads(body) for name, body in rows}
+
+    def _bodies(self, query: str, values: Sequence[object], model: type[_Kept]) -> list[_Kept]:
+        with self._connections.reading() as connection:
+            rows = connection.execute(query.encode(), values).fetchall()
+        return [model.model_validate_json(body) for (body,) in rows]
+
+    # --- files ---
+
+    def export_jsonl(self, path: Path) -> int:
+        return write_jsonl(path, self.memories())
+
+    def import_jsonl(self, path: Path) -> int:
+        done = 0
+        with self._connections.writing() as connection:
+            cursor = connection.cursor()
+            for batch in _batches(self._row(memory) for memory in read_jsonl(path, self._rows.checked)):
+                _many(cursor, _PUT, batch)
+                done += len(batch)
+        return done
+
+    def close(self) -> None:
+        self._connections.close()
+
+
+def _make_vectors_known(connection: Connection) -> None:
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+    except psycopg.Error as error:
+        raise StoreError(
+            f"the database cannot use pgvector ({error.diag.message_primary or error}): install it on the server, and "
+            "let an administrator run CREATE EXTENSION vector in this database once"
+        ) from error
+
+
+# --- words ---
+
+
+def _matches(connection: Connection, phrase: str) -> int:
+    """How many memories hold the phrase; counting stops at `COMMON`."""
+    query = (
+        "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
+    )
+    (n,) = _one(connection, query, (phrase, COMMON))
+    return int(n)
+
+
+def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, limit: int, where: Filter) -> list[str]:
+    """By the sum over the phrases of how rare each is (BM25's idf) times how much of the memory it is."""
+    condition, values = _conditions(where)
+    any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
+    score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
+    weighed = [part for phrase, n in rare for part in (math.log(1 + (held - n + 0.5) / (n + 0.5)), phrase)]
+    query = (
+        f"SELECT id FROM memory WHERE words @@ ({any_of}) AND {condition} "  # noqa: S608
+        f"ORDER BY {score} DESC, created_at DESC, id LIMIT %s"
+    )
+    phrases = [phrase for phrase, _ in rare]
+    return [name for (name,) in connection.execute(query.encode(), (*phrases, *values, *weighed, limit))]
+
+
+def _newest(connection: Connection, common: Sequence[str], limit: int, where: Filter) -> list[str]:
+    """Those with all of the phrases first, then those with any; the newest of each first."""
+    condition, values = _conditions(where)
+    found: dict[str, None] = {}
+    for join in (" && ", " || "):
+        wanted = join.join(["phraseto_tsquery('ghost.words', %s)"] * len(common))
+        query = f"SELECT id FROM memory WHERE words @@ ({wanted}) AND {condition} ORDER BY place DESC LIMIT %s"  # noqa: S608
+        found |= dict.fromkeys(name for (name,) in connection.execute(query.encode(), (*common, *values, limit)))
+        if len(found) >= limit:
+            break
+    return list(found)[:limit]
+
+
+def _conditions(where: Filter) -> tuple[str, list[object]]:
+    """SQL that is true of the memories that are meant, and its values."""
+    parts: list[str] = ["TRUE"]
+    values: list[object] = []
+    if where.types:
+        parts.append("type = ANY(%s)")
+        values.append(sorted(kind.value for kind in where.types))
+    if where.since is not None:
+        parts.append("created_at >= %s")
+        values.append(where.since)
+    if where.until is not None:
+        parts.append("created_at < %s")
+        values.append(where.until)
+    if where.tags:
+        parts.append("tags @> %s::bytea[]")
+        values.append([tag.encode() for tag in sorted(where.tags)])
+    return " AND ".join(parts), values
+
+
+# --- rows ---
+
+
+def _memory(row: Row) -> Memory:
+    name, kind, created_at, last_access, importance, content, tags, metadata, space, vector = row
+    return Memory(
+        id=name,
+        type=MemoryType(kind),
+        content=bytes(content).decode(),
+        tags=tuple(bytes(tag).decode() for tag in tags),
+        embedding=() if vector is None else tuple(np.asarray(vector, dtype=np.float32).tolist()),
+        embedding_model=space,
+        importance=importance,
+        created_at=created_at,
+        last_access=last_access,
+        metadata=json.loads(metadata),
+    )
+
+
+def _body(kept: Thought | Task | Query) -> bytes:
+    try:
+        return kept.model_dump_json().encode()
+    except ValueError as error:
+        raise StoreError(f"{kept.id!a} cannot be kept as JSON ({error})") from error
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"a value cannot be kept as JSON ({error})") from error
+
+
+def _one(connection: Connection, query: str, values: Sequence[object] = ()) -> Row:
+    row = connection.execute(query.encode(), values).fetchone()
+    assert row is not None  # an aggregate, or a row that the layout made
+    return row
+
+
+def _row_or_none(connection: Connection, query: str, values: Sequence[object] | Mapping[str, object]) -> Row | None:
+    return connection.execute(query.encode(), values).fetchone()
+
+
+def _many(cursor: psycopg.Cursor[Row], query: str, rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        cursor.executemany(query.encode(), rows)
+
+
+def _batches(rows: Iterable[tuple[object, ...]]) -> Iterator[list[tuple[object, ...]]]:
+    batch: list[tuple[object, ...]] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
