@@ -295,6 +295,13 @@ class StorePromises:
         with pytest.raises(StoreError):
             store.set_embeddings({"a": (1.0,)})
 
+    def test_an_embedding_of_a_text_that_was_replaced_meanwhile_is_passed_over(self, store: MemoryStore):
+        store.apply(Changes(memories=[memory("a", "alpha"), memory("b", "beta"), memory("c", "gamma")]))
+        vectors = {name: unit(1) for name in "abc"}
+        store.set_embeddings(vectors, {"a": "alpha", "b": "what it was"})
+        assert sorted(name for name, _ in store.vector_ids(unit(1), 5)) == ["a", "c"]
+        assert names(store.without_embedding(5)) == ["b"]
+
     # --- forgetting ---
 
     def test_what_is_forgotten_is_found_by_nothing_and_leaves_the_others(self, store: MemoryStore, open_one: Open):

@@ -151,6 +151,8 @@ class LongTermMemory:
             if not memories:
                 break
             vectors = self._embeddings.embed([memory.content for memory in memories])
-            self.store.set_embeddings(dict(zip((memory.id for memory in memories), vectors, strict=True)))
+            ids = [memory.id for memory in memories]
+            of = {memory.id: memory.content for memory in memories}
+            self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)
             done += len(memories)
         return done

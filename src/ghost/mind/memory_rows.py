@@ -141,12 +141,14 @@ class MemoryRows:
             gone += 1
         return gone
 
-    def set_embeddings(self, connection: sqlite3.Connection, vectors: Mapping[str, Sequence[float]]) -> None:
+    def set_embeddings(
+        self, connection: sqlite3.Connection, vectors: Mapping[str, Sequence[float]], of: Mapping[str, str]
+    ) -> None:
         change = _next_change(connection)
         for name, numbers in vectors.items():
             vector = vector_of(numbers, self.dim, f"the embedding of {name}")
-            row = connection.execute("SELECT place FROM memory WHERE id = ?", (name,)).fetchone()
-            if row is not None:
+            row = connection.execute("SELECT place, content FROM memory WHERE id = ?", (name,)).fetchone()
+            if row is not None and (name not in of or of[name] == self._text(f"memory content {name}", row[1])):
                 self._put_vector(connection, name, row[0], vector)
                 connection.execute(
                     "UPDATE memory SET space = ?, change = ? WHERE place = ?", (self._space, change, row[0])

@@ -127,9 +127,9 @@ class SqliteStore:
             "UPDATE memory SET last_access = ? WHERE id = ?", ((at, name) for name, at in touched.items())
         )
 
-    def set_embeddings(self, vectors: Mapping[str, Sequence[float]]) -> None:
+    def set_embeddings(self, vectors: Mapping[str, Sequence[float]], of: Mapping[str, str] | None = None) -> None:
         with self._writing() as connection:
-            self._rows.set_embeddings(connection, vectors)
+            self._rows.set_embeddings(connection, vectors, of or {})
 
     def new_ids(self, kind: str, at: float, count: int = 1) -> list[str]:
         with self._connections.reading() as connection:

@@ -75,8 +75,11 @@ class MemoryStore(Protocol):
         """Memories whose embedding is missing or of another space, oldest first."""
         ...
 
-    def set_embeddings(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Embeddings of this store's space; ids that are gone are passed over."""
+    def set_embeddings(self, vectors: Mapping[str, Sequence[float]], of: Mapping[str, str] | None = None) -> None:
+        """Embeddings of this store's space; ids that are gone are passed over.
+
+        `of`: the content that each was made of; a memory whose content is another by now is passed over too.
+        """
         ...
 
     def new_ids(self, kind: str, at: float, count: int = 1) -> list[str]:
