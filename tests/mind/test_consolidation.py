@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ghost.errors import ProviderError, StoreError
-from ghost.mind import Changes, Memory, MemoryType
+from ghost.mind import Changes, Finding, Finished, Memory, MemoryType, recall, remember
 from ghost.mind.consolidation import MOST_IN_A_RUN, Consolidation
 from ghost.mind.episodes import episode
 from ghost.mind.long_term_memory import LongTermMemory
@@ -206,6 +206,51 @@ def test_one_cause_is_known_again_in_other_words(room, one, other):
         room.add(f"{source} cannot reach db-vm on port 5432. Cause: {cause}")
     assert room.run().summaries == 1
     assert len(room.summaries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "layers", "put_together"),
+    [
+        ((("network:lab",), ("network:lab",)), (["nsg"], ["nsg"]), True),
+        ((("network:lab",), ("network:lab",)), (["nsg"], []), True),
+        ((("network:lab",), ("network:azure",)), (["nsg"], ["nsg"]), False),
+        ((("network:lab",), ()), (["nsg"], ["nsg"]), False),
+        ((("network:lab",), ("network:lab",)), (["nsg"], ["guest_firewall"]), False),
+    ],
+)
+def test_a_lab_and_a_tenant_or_two_layers_at_fault_are_not_put_together(room, tags, layers, put_together):
+    for source, its_tags, its_layers in zip(("web", "app"), tags, layers, strict=True):
+        content = incident(f"{source}-vm", 5432, NSG.format(f"{source}-subnet"))
+        room.add(content, tags=its_tags, metadata={"layers_at_fault": its_layers})
+        room.add("The rule deny-pg of db-nsg denies TCP 5432.", SEMANTIC, tags=its_tags)
+    report = room.run()
+    assert report.summaries == put_together
+    assert report.merged == (tags[0] == tags[1])
+
+
+def test_investigations_that_came_to_one_cause_are_remembered_as_one_lesson(room):
+    finding = Finding("nsg", True, "db-nsg denies it", ("sh_1",))
+    for number, source in enumerate(("web-vm", "app-vm"), 1):
+        finished = Finished(
+            session_id=f"ghost_2026010{number}_120000",
+            ended_at=START + number * DAY,
+            symptom=f"{source} cannot reach db-vm on port 5432",
+            network="lab nsg-deny",
+            confidence="high",
+            conclusion="db-nsg denies it",
+            cause="The rule deny-pg of db-nsg denies TCP 5432",
+            audit_ids=(f"sh_{number}",),
+            findings=(finding,),
+        )
+        remember(room.ltm, finished)
+    room.run()
+    (summary,) = room.summaries()
+    assert summary.metadata["cause"] == "The rule deny-pg of db-nsg denies TCP 5432"
+    assert summary.metadata["audit_ids"] == ["sh_1", "sh_2"]
+    assert summary.metadata["layers_at_fault"] == ["nsg"]
+    assert {"investigation", "network:lab"} <= set(summary.tags)
+    assert not any(tag.startswith("session:") for tag in summary.tags), "no investigation replaces it"
+    assert summary.id in [hint.memory_id for hint in recall(room.ltm, "job-vm cannot reach db-vm on 5432", "lab nsg")]
 
 
 def test_what_shares_no_resource_is_not_summed_up(room):

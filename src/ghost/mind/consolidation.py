@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ghost.mind.episodes import Episode, episode
+from ghost.mind.episodes import Episode, episode, network_of
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.merging import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.model import Memory, MemoryType
@@ -228,6 +228,8 @@ class Consolidation:
 
 
 def _belongs(one: Episode, other: Episode) -> bool:
+    if network_of(one.memory) != network_of(other.memory):
+        return False
     return bool(one.resources & other.resources) and one.has_same_cause(other)
 
 

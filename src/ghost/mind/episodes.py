@@ -70,10 +70,14 @@ class Episode:
     about_cause: Wording
     resources: frozenset[str]
     """Names and addresses anywhere in it."""
+    layers: frozenset[str]
+    """Layers of the path that an investigation found at fault; empty where none is told."""
 
     def has_same_cause(self, other: Episode) -> bool:
         one, two = self.about_cause, other.about_cause
         if not self.cause or not other.cause or one.mechanisms != two.mechanisms or one.contradicts(two):
+            return False
+        if self.layers and other.layers and self.layers != other.layers:
             return False
         if one.numbers != two.numbers or _differ_in_kind(one, two):
             return False
@@ -87,7 +91,19 @@ def episode(memory: Memory) -> Episode:
     named = memory.metadata.get("resources")
     whole = wording(memory.content)
     listed = {name.casefold() for name in named if isinstance(name, str)} if isinstance(named, list) else set()
-    return Episode(memory, cause, wording(cause), frozenset(whole.identifiers) | whole.addresses | listed)
+    layers = memory.metadata.get("layers_at_fault")
+    return Episode(
+        memory,
+        cause,
+        wording(cause),
+        frozenset(whole.identifiers) | whole.addresses | listed,
+        frozenset(map(str, layers)) if isinstance(layers, list) else frozenset(),
+    )
+
+
+def network_of(memory: Memory) -> frozenset[str]:
+    """The tags that say which kind of network it is of: what a lab taught says nothing of a tenant."""
+    return frozenset(tag for tag in memory.tags if tag.startswith("network:"))
 
 
 def cause_of(memory: Memory) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ghost.mind.episodes import is_told_twice
+from ghost.mind.episodes import is_told_twice, network_of
 from ghost.mind.model import Memory, MemoryType
 from ghost.mind.reading import DOCUMENT
 from ghost.mind.summaries import SUMMARY, united
@@ -25,6 +25,8 @@ def may_merge(one: Memory, other: Memory) -> bool:
     """Whether two memories are one told twice. Two incidents told in the same words are two: what happened merges
     only within one session, or, where no session is known, within a day."""
     if one.id == other.id or one.type is not other.type or _stands_alone(one) or _stands_alone(other):
+        return False
+    if network_of(one) != network_of(other):
         return False
     if one.type is MemoryType.EPISODIC:
         sessions = one.metadata.get("session_id"), other.metadata.get("session_id")

@@ -110,6 +110,7 @@ def summarised(
             "differences": differences,
             "sources": [each.memory.id for each in episodes],
             "audit_ids": united([*known, *(each.memory for each in episodes)], "audit_ids")[:MOST_AUDIT_IDS],
+            "layers_at_fault": sorted(frozenset().union(*(each.layers for each in episodes))),
             "sessions": united([each.memory for each in episodes], "session_id"),
         },
     )
