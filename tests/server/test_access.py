@@ -68,6 +68,10 @@ def test_an_address_at_which_the_connection_arrived_is_ours() -> None:
     host, token = ("host", "192.0.2.7:8000"), ("authorization", "Bearer " + "t" * 32)
     assert refused(everywhere, host, token, server=("192.0.2.7", 8000)) is None
     assert refused(everywhere, host, token, server=("192.0.2.8", 8000)) == 421
+    assert refused(everywhere, ("host", "0.0.0.0:8000"), token, server=("192.0.2.8", 8000)) == 421
+    by_name = Access.of("ghost.example", "t" * 32)
+    assert refused(by_name, ("host", "ghost.example:8000"), token, server=("192.0.2.8", 8000)) is None
+    assert refused(by_name, ("host", "www.ghost.example:8000"), token, server=("192.0.2.8", 8000)) == 421
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])

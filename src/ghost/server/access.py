@@ -41,10 +41,10 @@ class Access:
 
     @classmethod
     def of(cls, host: str, token: str | None) -> Access:
-        names = {*LOOPBACK_NAMES, _bare(host)}
-        if not is_loopback(host):
-            names.add(socket.gethostname().lower())
-        return cls(host, token, frozenset(names))
+        own = set() if is_loopback(host) else {socket.gethostname().lower()}
+        if not _is_every_address(host):
+            own.add(_bare(host))
+        return cls(host, token, LOOPBACK_NAMES | own)
 
     def refusal(
         self, method: str, path: str, headers: Headers, server: tuple[str, int | None] | None, scheme: str
@@ -88,6 +88,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(_bare(host)).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def _is_every_address(host: str) -> bool:
+    """0.0.0.0 and ::, which are no address to ask for."""
+    try:
+        return ipaddress.ip_address(_bare(host)).is_unspecified
+    except ValueError:
+        return False
 
 
 def _foreign(method: str, headers: Headers, scheme: str, authority: str) -> Refusal | None:

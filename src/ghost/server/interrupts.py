@@ -1,4 +1,4 @@
-"""`GET /interrupts` and answers: what the mind asks a person."""
+"""`GET /interrupts`, those closed, and answers: what the mind asks a person."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ class OpenQuestions(BaseModel):
     count: int
 
 
+class ClosedQuestion(OpenQuestion):
+    answer: str | None = Field(description="Without its secrets; null where the question expired.")
+    answered_ts: float | None = Field(description="Epoch seconds.")
+
+
+class ClosedQuestions(BaseModel):
+    interrupts: list[ClosedQuestion] = Field(description="The last closed first.")
+    count: int = Field(description="How many there are, shown or not.")
+
+
 class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -48,6 +58,19 @@ def list_open(request: Request) -> OpenQuestions:
     found = services(request).engine.interrupts.list_open()
     shown = [OpenQuestion(**{name: getattr(query, name) for name in OpenQuestion.model_fields}) for query in found]
     return OpenQuestions(interrupts=shown, count=len(shown))
+
+
+@router.get("/interrupts/closed", summary="Questions that were answered or expired", responses=errors(503))
+def list_closed(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> ClosedQuestions:
+    now = services(request).now()
+    closed = [
+        query if query.status is not QueryStatus.OPEN else query.model_copy(update={"status": QueryStatus.EXPIRED})
+        for query in services(request).engine.store.queries()
+        if query.status is not QueryStatus.OPEN or query.expires_ts <= now
+    ]
+    closed.sort(key=lambda query: (query.answered_ts or query.expires_ts, query.id), reverse=True)
+    shown = [ClosedQuestion(**{name: getattr(each, name) for name in ClosedQuestion.model_fields}) for each in closed]
+    return ClosedQuestions(interrupts=shown[:limit], count=len(shown))
 
 
 @router.post("/interrupts/answer", summary="Answer a question", responses=errors(404, 409, 503))

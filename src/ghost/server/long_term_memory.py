@@ -25,6 +25,9 @@ MemoryId = Annotated[
 EpochSeconds = Annotated[float | None, Query(ge=0, le=1e11, allow_inf_nan=False, description="Epoch seconds.")]
 
 
+Tag = Annotated[str, Field(min_length=1, max_length=64)]
+
+
 class Mode(StrEnum):
     HYBRID = "hybrid"
     KEYWORD = "keyword"
@@ -71,7 +74,7 @@ async def search(
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 10,
     mode: Annotated[Mode, Query(description="hybrid fuses the other two.")] = Mode.HYBRID,
     type: Annotated[list[MemoryType] | None, Query(max_length=3, description="Of one of these types.")] = None,
-    tag: Annotated[list[str] | None, Query(max_length=8, description="With all of these tags.")] = None,
+    tag: Annotated[list[Tag] | None, Query(max_length=8, description="With all of these tags.")] = None,
     since: EpochSeconds = None,
     until: EpochSeconds = None,
 ) -> SearchResult:

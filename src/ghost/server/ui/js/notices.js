@@ -50,7 +50,8 @@ export async function loaded(place, what, load, signal) {
   try {
     const made = await load();
     if (signal.aborted) return;
-    if (made) fill(place, made);
+    const kept = made instanceof Node && place.firstChild === made && place.childNodes.length === 1;
+    if (made && !kept) fill(place, made);
   } catch (error) {
     if (signal.aborted) return;
     const again = () => loaded(place, what, load, signal);

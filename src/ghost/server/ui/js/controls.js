@@ -1,0 +1,83 @@
+// Small parts that several views use: chips, fields with their errors, the theme, a question before what cannot be undone.
+
+import { fill, h, newId, setText } from "./dom.js";
+
+/** A word with a tone: good, warn, bad, info, violet or plain. The word says it; the colour only repeats it. */
+export const chip = (word, tone = "plain") => h("span", { class: `chip ${tone}` }, word);
+
+/** A labelled control. Returns `{element, control, refuse(words), accept()}`; the words stand by the field. */
+export function field(label, control, { hint = "", cls = "" } = {}) {
+  const id = newId("field");
+  const error = h("p", { class: "field-error", id: `${id}-error`, hidden: true });
+  const words = hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null;
+  const described = (refused) => [refused ? error.id : "", words ? words.id : ""].filter(Boolean).join(" ");
+  control.id = id;
+  if (words) control.setAttribute("aria-describedby", words.id);
+  const element = h("div", { class: `field ${cls}`.trim() }, h("label", { for: id }, label), control, words, error);
+  const show = (refused, said) => {
+    setText(error, said);
+    error.hidden = !refused;
+    if (refused) control.setAttribute("aria-invalid", "true");
+    else control.removeAttribute("aria-invalid");
+    if (described(refused)) control.setAttribute("aria-describedby", described(refused));
+    else control.removeAttribute("aria-describedby");
+  };
+  return { element, control, refuse: (said) => show(true, said), accept: () => show(false, "") };
+}
+
+export const input = (attributes = {}) => h("input", { autocomplete: "off", spellcheck: "false", ...attributes });
+
+export function choice(options, chosen = "") {
+  const control = h("select", {}, options.map(([value, words]) => h("option", { value }, words)));
+  for (const [place, [value]] of options.entries()) control.options[place].value = value;
+  control.value = chosen;
+  return control;
+}
+
+export function themeChoice() {
+  const control = choice([["auto", "System"], ["dark", "Dark"], ["light", "Light"]], stored() || "auto");
+  control.addEventListener("change", () => {
+    const theme = control.value;
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    try {
+      if (theme === "auto") localStorage.removeItem("ghost.theme");
+      else localStorage.setItem("ghost.theme", theme);
+    } catch { /* storage is switched off: it holds until the page is closed */ }
+  });
+  return h("label", { class: "theme" }, h("span", {}, "Theme"), control);
+}
+
+function stored() {
+  try { return localStorage.getItem("ghost.theme"); } catch { return null; }
+}
+
+/** Asks before something that cannot be undone. Resolves to whether it was confirmed; the focus returns by itself. */
+export function confirmed(title, what, verb) {
+  return new Promise((done) => {
+    const id = newId("dialog");
+    const dialog = h("dialog", { "aria-labelledby": id });
+    const answer = (value) => () => dialog.close(value);
+    fill(dialog, h("h2", { id }, title), what, h("div", { class: "row end" },
+      h("button", { type: "button", autofocus: true, listen: { click: answer("no") } }, "Keep it"),
+      h("button", { type: "button", class: "danger", listen: { click: answer("yes") } }, verb)));
+    dialog.addEventListener("close", () => { dialog.remove(); done(dialog.returnValue === "yes"); });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+/** A panel with a heading; `tools` stand beside it. Returns `{element, body}`. */
+export function panel(title, { tools = null, cls = "", level = 2 } = {}) {
+  const id = newId("panel");
+  const body = h("div", { class: "panel-body" });
+  const element = h("section", { class: `panel ${cls}`.trim(), "aria-labelledby": id },
+    h("div", { class: "panel-head" }, h(`h${level}`, { id }, title), tools), body);
+  return { element, body };
+}
+
+/** A proportion from 0 to 1 as a bar. The number beside it says the same, so it is nothing to a screen reader. */
+export function bar(tone = "") {
+  const element = h("span", { class: `meter ${tone}`.trim(), "aria-hidden": "true" }, h("span"));
+  return { element, set: (value) => element.firstChild.style.setProperty("--part", String(Math.min(1, Math.max(0, value)))) };
+}

@@ -1,0 +1,155 @@
+// Wires the page: the bar, the navigation, the view of the address, the login, the state of the connection.
+
+import { Api } from "./api.js";
+import { Availability, availabilitySwitch } from "./availability.js";
+import { themeChoice } from "./controls.js";
+import { fill, h, setText, visible } from "./dom.js";
+import { Following } from "./following.js";
+import { showLogin } from "./login.js";
+import { Announcer, failure, loading } from "./notices.js";
+import { Questions } from "./questions.js";
+import { routeOf } from "./router.js";
+import * as now from "./views/now.js";
+
+const SECTIONS = {
+  now: ["Now", async () => now],
+  questions: ["Questions", () => import("./views/questions.js")],
+  tasks: ["Tasks", () => import("./views/tasks.js")],
+  memory: ["Memory", () => import("./views/memory.js")],
+  investigations: ["Investigations", () => import("./views/investigations.js")],
+  read: ["Read pages", () => import("./views/read.js")],
+  setup: ["Setup", () => import("./views/setup.js")],
+};
+const main = document.getElementById("content");
+const banner = document.getElementById("banner");
+
+const api = new Api();
+const following = new Following(api);
+const announcer = new Announcer(document.getElementById("announcements"));
+const app = {
+  api, following,
+  availability: new Availability(api),
+  questions: new Questions(api),
+  say: (text, urgent = true) => announcer.say(text, urgent),
+  title: (words) => showTitle(words),
+};
+const forever = new AbortController().signal;
+let locked = false;
+let leaving = new AbortController();
+let shown = { section: "", go: null };
+let title = "Ghost";
+
+// --- views ---
+
+async function show(moved) {
+  if (locked) return;
+  const route = routeOf(location.hash);
+  const [name, load] = SECTIONS[route.section] ?? SECTIONS.now;
+  if (moved && shown.section === route.section && shown.go?.(route)) return; // the view goes there by itself
+  leaving.abort();
+  const { signal } = (leaving = new AbortController());
+  shown = { section: route.section, go: null };
+  for (const link of document.querySelectorAll(".sections a")) {
+    const here = link.getAttribute("href") === `#/${name === "Now" ? "now" : route.section}`;
+    if (here) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  showTitle(name);
+  const place = h("div", { class: `view ${route.section}` });
+  const slow = setTimeout(() => { if (!signal.aborted) fill(main, loading(`Loading ${name}.`)); }, 150);
+  try {
+    const view = await load();
+    if (signal.aborted) return;
+    fill(main, place);
+    shown.go = view.show(place, app, route, signal) ?? null;
+    if (moved) {
+      const heading = place.querySelector("h1");
+      heading?.setAttribute("tabindex", "-1");
+      if (!place.contains(document.activeElement)) heading?.focus({ preventScroll: true });
+      window.scrollTo(0, 0);
+    }
+  } catch (error) {
+    if (!signal.aborted) fill(main, failure(new Error(`This section could not be shown: ${error.message}. Load the page again.`)));
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+function showTitle(words) {
+  title = `${visible(words)} · Ghost`;
+  const open = app.questions.open?.length ?? 0;
+  document.title = open ? `(${open}) ${title}` : title;
+}
+
+// --- the bar ---
+
+const signOut = h("button", { type: "button", class: "quiet", hidden: true, listen: { click: () => { api.token = ""; lock("You signed out."); } } }, "Sign out");
+fill(document.getElementById("bar-controls"),
+  availabilitySwitch(app.availability, (words) => app.say(words)), themeChoice(), signOut);
+
+app.questions.addEventListener("change", () => {
+  const open = app.questions.open?.length ?? 0;
+  const count = document.getElementById("open-questions");
+  count.hidden = !open;
+  fill(count, String(open), h("span", { class: "unseen" }, " open"));
+  document.title = open ? `(${open}) ${title}` : title;
+});
+following.addEventListener("interrupt", ({ detail }) => app.say(`Ghost asks: ${detail.question ?? ""}`));
+
+// --- the connection ---
+
+const tryNow = h("button", { type: "button", listen: { click: () => following.now() } }, "Try now");
+const bannerWords = h("p");
+fill(banner, bannerWords, tryNow);
+
+function showConnection() {
+  const { state, why, nextAt } = following;
+  document.querySelector(".connection").dataset.state = state;
+  const wait = Math.max(0, Math.ceil((nextAt - Date.now()) / 1000));
+  setText(document.getElementById("connection"), state === "reconnecting" ? `reconnecting${wait ? ` in ${wait} s` : ""}` : state);
+  banner.hidden = locked || state === "live" || state === "connecting";
+  if (banner.hidden) return;
+  const what = state === "stopped" ? `Nothing new is shown: ${why || "the stream was stopped"}` : `What is shown may be old: ${why}`;
+  setText(bannerWords, /[.?!]$/.test(what) ? what : `${what}.`);
+  setText(tryNow, state === "stopped" ? "Follow again" : "Try now");
+}
+tryNow.addEventListener("click", () => { if (following.state === "stopped") following.start(); });
+following.addEventListener("state", showConnection);
+setInterval(() => { if (following.state === "reconnecting") showConnection(); }, 1000);
+addEventListener("online", () => following.now());
+
+// --- the token ---
+
+function lock(refused = "") {
+  if (locked) return;
+  locked = true;
+  leaving.abort();
+  shown = { section: "", go: null };
+  following.stop("the token is missing");
+  signOut.hidden = true;
+  showTitle("Token");
+  showConnection();
+  showLogin(main, api, { refused, entered: begin });
+}
+api.addEventListener("locked", () => {
+  if (document.querySelector(".login") === null) lock(api.token ? "The token is no longer right." : "");
+});
+
+async function begin() {
+  locked = false;
+  signOut.hidden = !api.token;
+  const config = api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {});
+  app.questions.read();
+  following.start();
+  show(false);
+  await config;
+}
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener("hashchange", () => show(true));
+app.questions.follow(following, forever);
+following.addEventListener("gap", () => api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {}));
+begin();
