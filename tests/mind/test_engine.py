@@ -200,6 +200,35 @@ def test_a_backlog_is_thought_of_in_parts_oldest_first(tmp_path):
     assert [item.id for item in first] == [f"s{n:02}" for n in reversed(range(16))], "newest first, of the oldest"
 
 
+def test_what_a_model_cannot_take_holds_up_nothing_else_and_is_not_lost(tmp_path):
+    def say(prompt: str) -> str:
+        if "poison" in prompt.partition("## Stimuli")[2].partition("##")[0]:
+            raise ProviderError("400: this is refused", transient=False)
+        return "#insight fine"
+
+    engine = mind(tmp_path, SpeakingModel([say] * 60))
+    engine.ingest([stimulus("poison" if n == 3 else f"text {n}", n) for n in range(6)])
+    consumed = 0
+    for _ in range(20):
+        with contextlib.suppress(ProviderError):
+            consumed += engine.cycle().stimuli
+    assert consumed == 5
+    assert engine.waiting == 1
+    engine.ingest([stimulus("news", 9)])
+    assert engine.cycle().stimuli == 1
+    assert [each["content"] for each in engine.store.preferences().values()] == ["poison"]
+
+
+def test_stimuli_without_an_id_of_their_own_are_not_taken_for_one(tmp_path):
+    engine = mind(tmp_path)
+    ids = ["", " ", "ghp_0123456789abcdefghijABCDEFGHIJ456789", "ghp_9123456789abcdefghijABCDEFGHIJ456780"]
+    engine.ingest([Stimulus(id=name, source="t", content=f"text {n}", ts=START) for n, name in enumerate(ids)])
+    assert engine.waiting == 4
+    assert "ghp_" not in json.dumps(engine.store.preferences())
+    engine.ingest([])
+    assert engine.waiting == 4
+
+
 def test_more_than_may_wait_is_refused_whole(tmp_path):
     engine = mind(tmp_path)
     engine.ingest([stimulus("x", n) for n in range(MOST_WAITING - 1)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -117,6 +118,8 @@ class Engine:
         self.wm.restore(store.thoughts(settings.wm_max_thoughts))
         self._agenda.restore(store.tasks())
         self._drafting = Drafting(Thinking(llm, redact), self.ltm, self.wm, self.attention, self._counts, clock, redact)
+        self._failures: Counter[str] = Counter()
+        """How often a model refused what these stimuli are in: they are thought of last, and one at a time."""
         self._next_task_id = ""
 
     # --- what a person, or the server, asks ---
@@ -135,7 +138,9 @@ class Engine:
 
         Raises `InboxFull` and `StoreError`; then none was taken.
         """
-        taken = [admitted(stimulus, self._redact) for stimulus in stimuli]
+        if not stimuli:
+            return
+        taken = [self._named(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
         self._inbox.put(taken)
         self._counts.add("stimuli_ingested", len(taken))
         for stimulus in taken:
@@ -254,10 +259,22 @@ class Engine:
     # --- the steps of a cycle, in order ---
 
     def _draft(self, given: Sequence[Stimulus]) -> Draft:
+        waiting = self._inbox.waiting()
+        fresh = [stimulus for stimulus in waiting if not self._failures[stimulus.id]]
         room = max(STIMULI_IN_A_CYCLE - len(given), 0)
-        return self._drafting.draft(
-            self.self_model, [*given, *self._inbox.waiting()[:room]], self._agenda.ask(self._now())
-        )
+        taken = fresh[:room] or sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
+        try:
+            return self._drafting.draft(self.self_model, [*given, *taken], self._agenda.ask(self._now()))
+        except ProviderError as error:
+            if not error.transient:
+                self._failures.update(stimulus.id for stimulus in taken)
+            raise
+
+    def _named(self, stimulus: Stimulus, given_id: str) -> Stimulus:
+        """With an id of its own where the given one is none, or gave away a secret: two such would be one."""
+        if stimulus.id.strip() and stimulus.id == given_id:
+            return stimulus
+        return stimulus.model_copy(update={"id": self.store.new_ids("stim", self._now())[0]})
 
     def _write(self, draft: Draft, abandoned: Callable[[], bool]) -> CycleResult:
         """All or nothing; what is in memory follows what is written."""
@@ -300,6 +317,8 @@ class Engine:
         """It is written: from here on nothing fails, and everybody may see it."""
         self._drafting.written(draft)
         self._inbox.forget(stimulus.id for stimulus in draft.stimuli)
+        for stimulus in draft.stimuli:
+            self._failures.pop(stimulus.id, None)
         self._counts.add("stimuli_consumed", len(draft.stimuli))
         if draft.dropped:
             self._counts.add("stimuli_dropped", len(draft.stimuli))
