@@ -6,33 +6,43 @@ It reads session files and task registries, and changes nothing. A file that can
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ghost.agent.report import latest_tasks
 from ghost.agent.session import Workspace, load_session
-from ghost.cloud import CleanupStatus
+from ghost.cloud import LeftBehind, left_behind
 from ghost.errors import GhostError
-from ghost.mind import Task
+from ghost.mind import Task, TaskStatus
+from ghost.records import is_locked
 
 CLEANUP_WITHIN_SECONDS: Final = 86_400.0
 """A capture left in Azure costs storage from the first day."""
-
-Found = tuple[Task, ...]
+_WHY: Final = {
+    "abandoned_task": "its session ended before it did",
+    "needs_cleanup": "it is done, and was not cleaned up",
+    "partially_cleaned": "a part of it could not be removed",
+}
 
 
 class OpenInvestigations:
-    """Each investigation of the workspace that has not concluded: to be resumed."""
+    """Each investigation of the workspace that has not concluded: to be resumed, or under way now."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._read = _Reread(_unfinished)
+        self._known: dict[Path, tuple[_Version, Task | None]] = {}
 
     def tasks(self, now: float) -> Iterable[Task]:  # noqa: ARG002 - the face of a source of tasks
-        archived = sorted(self._workspace.audit_dir.glob("ghost_session_*.json"))
-        return self._read.all([self._workspace.session_file, *archived])
+        current = self._workspace.session_file
+        paths = [current, *sorted(self._workspace.audit_dir.glob("ghost_session_*.json"))]
+        self._known = {path: read for path in paths if (read := _reread(path, self._known.get(path))) is not None}
+        is_running = is_locked(self._workspace.root)
+        return [
+            task.model_copy(update={"status": TaskStatus.DOING}) if is_running and path == current else task
+            for path, (_, task) in self._known.items()
+            if task is not None
+        ]
 
 
 class PendingCleanups:
@@ -40,37 +50,55 @@ class PendingCleanups:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._read = _Reread(_not_cleaned)
+        self._seen: object = None
+        self._tasks: list[Task] = []
 
-    def tasks(self, now: float) -> Iterable[Task]:  # noqa: ARG002 - the face of a source of tasks
-        return self._read.all(sorted(self._workspace.audit_dir.glob("orchestrator_tasks_*.jsonl")))
+    def tasks(self, now: float) -> Iterable[Task]:
+        running = self._running()
+        paths = sorted(self._workspace.audit_dir.glob("orchestrator_tasks_*.jsonl"))
+        seen = (running, [version for path in paths if (version := _version(path)) is not None])
+        if seen != self._seen:
+            found = left_behind(self._workspace.audit_dir, running, datetime.fromtimestamp(now, UTC))
+            self._tasks = [_cleanup(one) for one in found]
+            self._seen = seen
+        return list(self._tasks)
 
-
-class _Reread:
-    """Reads a file again only when it changed, for a source is asked every few seconds."""
-
-    def __init__(self, read: Callable[[Path], Iterator[Task]]) -> None:
-        self._reader = read
-        self._known: dict[Path, tuple[tuple[int, int], Found]] = {}
-
-    def all(self, paths: list[Path]) -> list[Task]:
-        known: dict[Path, tuple[tuple[int, int], Found]] = {}
-        for path in paths:
-            with contextlib.suppress(OSError, GhostError):
-                status = path.stat()
-                version = (status.st_mtime_ns, status.st_size)
-                before = self._known.get(path)
-                known[path] = before if before and before[0] == version else (version, tuple(self._reader(path)))
-        self._known = known
-        return [task for _, found in known.values() for task in found]
+    def _running(self) -> str:
+        """The session that a process works on now; none where nobody does."""
+        if is_locked(self._workspace.root):
+            with contextlib.suppress(GhostError):
+                return load_session(self._workspace.session_file)[0].session_id
+        return ""
 
 
-def _unfinished(path: Path) -> Iterator[Task]:
+_Version = tuple[Path, int, int]
+
+
+def _version(path: Path) -> _Version | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return path, status.st_mtime_ns, status.st_size
+
+
+def _reread(path: Path, before: tuple[_Version, Task | None] | None) -> tuple[_Version, Task | None] | None:
+    """The task of a session file; read again only where the file changed, for a source is asked every few seconds."""
+    version = _version(path)
+    if version is None or (before is not None and before[0] == version):
+        return before if version is not None else None
+    try:
+        return version, _unfinished(path)
+    except GhostError:
+        return version, None
+
+
+def _unfinished(path: Path) -> Task | None:
     session, _ = load_session(path)
     if session.completion is not None:
-        return
-    began = _epoch(session.created_at)
-    yield Task(
+        return None
+    began = datetime.fromisoformat(session.created_at).timestamp()
+    return Task(
         id=f"investigation:{session.session_id}",
         title=f"Finish the investigation {session.session_id}",
         goal="A root cause that records support",
@@ -79,36 +107,22 @@ def _unfinished(path: Path) -> Iterator[Task]:
         uncertainty=0.8,
         created_ts=began,
         last_update_ts=path.stat().st_mtime,
-        metadata={"session_id": session.session_id, "source": "open_investigations"},
+        metadata={"session_id": session.session_id},
     )
 
 
-def _not_cleaned(path: Path) -> Iterator[Task]:
-    for task in latest_tasks(path).values():
-        left = [step for step in task.get("cleanup_plan") or [] if not step.get("executed")]
-        if left and task.get("cleanup_status") in {CleanupStatus.PENDING, CleanupStatus.PARTIAL}:
-            yield _cleanup(task, len(left))
-
-
-def _cleanup(task: dict[str, Any], left: int) -> Task:
-    began = _epoch(str(task.get("created_at")))
-    identity = str(task["task_id"])
+def _cleanup(left: LeftBehind) -> Task:
+    began = left.created.timestamp() if left.created else 0.0
     return Task(
-        id=f"cleanup:{identity}",
-        title=f"Clean up the capture {identity}",
+        id=f"cleanup:{left.task_id}",
+        title=f"Clean up the capture {left.task_id}",
         goal="Nothing of it left in Azure or on this machine",
-        context=f"{left} steps of its plan left; session {task.get('session_id')}, target {task.get('target')}",
+        context=f"{left.target}, session {left.session_id}: {_WHY[left.kind]}; {left.left} steps left. "
+        "The next ghost investigate here offers it",
         deadline_ts=began + CLEANUP_WITHIN_SECONDS,
         importance=0.7,
         uncertainty=0.2,
         created_ts=began,
         last_update_ts=began,
-        metadata={"task_id": identity, "session_id": str(task.get("session_id")), "source": "pending_cleanups"},
+        metadata={"task_id": left.task_id, "session_id": left.session_id},
     )
-
-
-def _epoch(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0

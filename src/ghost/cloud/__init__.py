@@ -5,7 +5,19 @@ asked for can be found and removed. It may not start a program, import the shell
 anything that nobody asked it to delete.
 """
 
+from ghost.cloud.left_behind import LeftBehind, left_behind
 from ghost.cloud.orchestrator import CloudOrchestrator, Shell
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
 
-__all__ = ["CaptureTask", "CleanupStatus", "CleanupStep", "CloudOrchestrator", "Mode", "Outcome", "Shell", "State"]
+__all__ = [
+    "CaptureTask",
+    "CleanupStatus",
+    "CleanupStep",
+    "CloudOrchestrator",
+    "LeftBehind",
+    "Mode",
+    "Outcome",
+    "Shell",
+    "State",
+    "left_behind",
+]
