@@ -14,8 +14,10 @@ from pathlib import Path
 from ghost.errors import StoreError
 
 _KIND = re.compile(r"[a-z]{1,16}")
-_WORDS = 64
-"""Bytes of one line of the register: `kind ms number`, padded."""
+_LINE = 64
+"""Bytes of one line of the register: `kind:ms number`, padded."""
+_LINES = 256
+"""So many moments are remembered, the latest asked for last."""
 
 
 def id_at(kind: str, at: float, number: int = 1) -> str:
@@ -52,18 +54,19 @@ class IdRegister:
     def _take(
         self, descriptor: int, first: str, kind: str, at: float, count: int, taken: Callable[[str], bool]
     ) -> list[str]:
-        lines = [line.split() for line in os.pread(descriptor, 64 * _WORDS, 0).decode("ascii", "replace").splitlines()]
-        last = {line[0]: (line[1], int(line[2])) for line in lines if len(line) == 3 and line[2].isdigit()}
-        moment = first.partition(":")[2]
-        before = last.get(kind)
-        number = before[1] if before and before[0] == moment else 0
+        lines = [
+            line.split() for line in os.pread(descriptor, _LINES * _LINE, 0).decode("ascii", "replace").splitlines()
+        ]
+        last = {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdecimal()}
+        number = last.pop(first, 0)
         ids: list[str] = []
         while len(ids) < count:
             number += 1
             candidate = id_at(kind, at, number)
             if not taken(candidate):
                 ids.append(candidate)
-        last[kind] = (moment, number)
-        text = "".join(f"{name} {ms} {n}".ljust(_WORDS - 1) + "\n" for name, (ms, n) in last.items())
+        last[first] = number
+        kept = list(last.items())[-_LINES:]
+        text = "".join(f"{moment} {n}".ljust(_LINE - 1) + "\n" for moment, n in kept)
         os.pwrite(descriptor, text.encode("ascii"), 0)
         return ids

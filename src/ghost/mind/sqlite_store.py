@@ -27,7 +27,7 @@ from ghost.mind.sealed import NoSeal, Seal
 from ghost.mind.sealed_words import WordsInMemory
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private
-from ghost.mind.store import EVERYTHING, Changes, Filter
+from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
 from ghost.mind.vector_file import VectorFile
 from ghost.mind.vectors import Floats, Rows, RowsInMemory, rows_of, unit_rows
 from ghost.mind.words import Words, WordsInFile
@@ -211,7 +211,7 @@ class SqliteStore:
         return sorted(tasks, key=lambda task: (task.created_ts, task.id))
 
     def queries(self, *, open_only: bool = False) -> list[Query]:
-        queries = self._bodies("SELECT id, body FROM query", (), "query", Query)
+        queries = self._bodies("SELECT id, body FROM query", (), "query", Query, OPEN_QUERY if open_only else b"")
         wanted = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
         return sorted(wanted, key=lambda query: (query.created_ts, query.id))
 
@@ -220,10 +220,13 @@ class SqliteStore:
             rows = connection.execute("SELECT name, body FROM preference ORDER BY name").fetchall()
         return {name: json.loads(self._seal.read(f"preference {name}", body)) for name, body in rows}
 
-    def _bodies(self, sql: str, values: Sequence[object], kind: str, model: type[_Kept]) -> list[_Kept]:
+    def _bodies(
+        self, sql: str, values: Sequence[object], kind: str, model: type[_Kept], holding: bytes = b""
+    ) -> list[_Kept]:
         with self._connections.reading() as connection:
             rows = connection.execute(sql, values).fetchall()
-        return [model.model_validate_json(self._seal.read(f"{kind} {name}", body)) for name, body in rows]
+        bodies = (self._seal.read(f"{kind} {name}", body) for name, body in rows)
+        return [model.model_validate_json(body) for body in bodies if holding in body]
 
     # --- files ---
 

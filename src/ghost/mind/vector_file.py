@@ -109,7 +109,7 @@ class VectorFile:
         used = self._progress()[1]
         if used > len(self._view[1]):
             with self._thread_lock:
-                if used > len(self._view[1]):
+                if used > len(self._view[1]) and self._descriptor >= 0:
                     self._view = self._map()
         return self._view[1][:used]
 
@@ -159,9 +159,10 @@ class VectorFile:
 
     def close(self) -> None:
         """What is being read of it stays mapped until it was read."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        with self._thread_lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
 
 
 def _boot_id() -> bytes:
