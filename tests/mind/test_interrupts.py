@@ -248,3 +248,10 @@ def test_an_answer_reaches_the_next_cycle_even_after_a_restart(tmp_path, clock):
     assert result.stimuli == 1
     assert "5432" in result.thought.content
     assert after.cycle().stimuli == 0, "it is thought of once"
+
+
+def test_words_in_a_question_do_not_make_it_open(interrupts):
+    trap = interrupts.create('Does it print "status":"open" or {"status":"answered"}?')
+    other = interrupts.create("Which port?")
+    interrupts.answer(trap, '"status":"open"')
+    assert [query.id for query in interrupts.list_open()] == [other]

@@ -26,7 +26,7 @@ from ghost.mind.memory_rows import MemoryRows, vector_of
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.postgres_connections import Connections, Row
 from ghost.mind.sealed import NoSeal
-from ghost.mind.store import EVERYTHING, Changes, Filter
+from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
 
 Connection = psycopg.Connection[Row]
 _Kept = TypeVar("_Kept", Thought, Task, Query)
@@ -238,7 +238,12 @@ class PostgresStore:
         return sorted(self._bodies("SELECT body FROM task", (), Task), key=lambda task: (task.created_ts, task.id))
 
     def queries(self, *, open_only: bool = False) -> list[Query]:
-        queries = self._bodies("SELECT body FROM query", (), Query)
+        still_open = "SELECT body FROM query WHERE position(%s::bytea IN body) > 0"
+        queries = (
+            self._bodies(still_open, (OPEN_QUERY,), Query)
+            if open_only
+            else self._bodies("SELECT body FROM query", (), Query)
+        )
         wanted = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
         return sorted(wanted, key=lambda query: (query.created_ts, query.id))
 

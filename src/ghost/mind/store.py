@@ -27,6 +27,9 @@ class Filter:
 
 EVERYTHING = Filter()
 
+OPEN_QUERY = b'"status":"open"'
+"""In the JSON of every open question, where stores keep them so: answered ones are many, and need not be read whole."""
+
 
 @dataclass(frozen=True)
 class Changes:
