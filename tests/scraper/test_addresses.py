@@ -187,6 +187,7 @@ def test_outside_the_assigned_unicast_range_nothing_is_public(address: IPv6Addre
         assert judge(address).kind is not Kind.PUBLIC
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.ip_addresses(v=4), st.integers(0, 2**64 - 1))
 def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
@@ -204,6 +205,7 @@ def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
     assert judge(IPv6Address(0xFFFF << 32 | v4)).kind is judge(inner).kind
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.ip_addresses(), max_size=6), st.sampled_from(Reach))
 def test_no_refused_address_reaches_a_connection(addresses, reach):

@@ -217,6 +217,7 @@ def test_only_so_much_of_many_sites_is_kept(world):
         ("User-agent: GhostBot\nCrawl-delay: 2\n\nUser-agent: *\nCrawl-delay: 9\n", 2),
         ("User-agent: GhostBot\nCrawl-delay: 20\n\nUser-agent: *\nCrawl-delay: 1\nDisallow: /x\n", 20),
         ("User-agent: GhostBot\nUser-agent: other\nCrawl-delay: 4\n", 4),
+        ("User-agent: GhostBot\nDisallow: /x\n\nUser-agent: *\nCrawl-delay: 9\n", 0),
         ("User-agent: GhostBot\nCrawl-delay: 2\nDisallow:\n\nUser-agent: *\nCrawl-delay: 9\n", 2),
         ("User-agent: other\nCrawl-delay: 9\nDisallow:\n", 0),
         ("User-agent: *\nCrawl-delay: soon\n", 0),

@@ -374,6 +374,12 @@ def test_a_damaged_coding_is_said(world, site, body, coding, reason):
     assert reason in reasons(read(world))[HOME]
 
 
+@pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
+def test_an_answer_that_never_begins_is_cut_off_by_its_size(world, site, piece):
+    site.routes["/"] = lambda handler: [handler.wfile.write(piece * 1000) for _ in range(200)] and None
+    assert reasons(read(world, GHOST_SCRAPER_MAX_BYTES=50_000)) == {HOME: "the answer is larger than a page may be"}
+
+
 RUBBISH = [
     b"",
     b"\x00" * 100,

@@ -99,10 +99,9 @@ class Fetcher:
         failures = []
         tried = addresses[:_TRIED_ADDRESSES]
         for remaining, address in zip(range(len(tried), 0, -1), tried, strict=True):
+            share = patience.left() / remaining  # one that keeps silent leaves time for the next
             try:
-                return self._connect(
-                    address, port, patience.left() / remaining
-                )  # a silent one leaves time for the next
+                return self._connect(address, port, share)
             except OSError as error:
                 failures.append(f"{address}: {error}")
         raise UnreachableError(f"no connection: {'; '.join(failures)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ghost.errors import ScrapeError
@@ -67,10 +68,8 @@ def redirect_target(url: Url, response: Response) -> Url:
     location = response.header("location")
     if not location:
         raise UrlRefused("it redirects and does not say where to")
-    try:
+    with suppress(UnicodeDecodeError):
         location = location.encode("latin-1").decode("utf-8")  # what servers send that do not escape it
-    except UnicodeDecodeError:
-        pass
     return join(url, location)
 
 

@@ -109,8 +109,6 @@ def join(base: Url, reference: str) -> Url:
     reference = reference.strip(_SPACE)
     if _SCHEME.match(reference):
         return parse(reference)
-    if reference.startswith("///"):
-        raise UrlRefused("the address names no host")
     if reference.startswith("//"):
         return parse(f"{base.scheme}:{reference}")
     if reference.startswith("/"):
