@@ -1,6 +1,6 @@
 """How many requests a second `GET /wm` answers, and how late the slowest come, while the stream of thoughts runs.
 
-python -m benchmarks.mind_api             three rounds of 20 s; needs wrk
+python -m benchmarks.mind_api                           three rounds of 20 s; needs wrk
 python -m benchmarks.mind_api --seconds 5 --rounds 1    a short look
 
 20 thoughts are in memory. In the same run, in turns, wrk asks a peer: uvicorn with the same event loop and parser and
@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+ASKED_ONLY = True
 REQUESTS_PER_SECOND = 1_000
 P99_MS = 80.0
 THOUGHTS = 20

@@ -13,6 +13,7 @@ from ghost.mind import MemoryType, QueryStatus
 from ghost.providers import StubLLM
 from ghost.server.app import Application
 from ghost.server.limits import ANSWER_CHARACTERS, STIMULI_AT_ONCE, STIMULUS_CHARACTERS
+from ghost.server.working_memory import WorkingMemoryNow
 from tests.server.conftest import NOW, ask, client_of, problem, remember, stimulus, task, thought
 
 # --- stimuli and cycles ---
@@ -98,6 +99,7 @@ def test_working_memory_shows_the_newest_first_with_what_is_left_of_each(client:
     app.services.engine.wm.add(thought(1, ts=now - half_life, importance=0.8))
     app.services.engine.wm.add(thought(2, ts=now, importance=0.8))
     shown = client.get("/wm").json()
+    assert WorkingMemoryNow.model_validate(shown).model_dump(mode="json") == shown  # as the document says, no more
     assert [each["id"] for each in shown["thoughts"]] == ["thought:2", "thought:1"]
     new, old = shown["thoughts"]
     assert new["weight"] == pytest.approx(0.8, abs=0.01)

@@ -89,7 +89,17 @@ def test_who_comes_back_too_late_or_from_elsewhere_is_told_of_the_gap() -> None:
             feed.publish("thought", float(n), {"n": n})
             await asyncio.sleep(0)
         await asyncio.sleep(0.02)
-        for last in ("run-3", "other-5", "run-99999", "run-", "-1", "nonsense", "run-" + "9" * 40, "run-²"):
+        for last in (
+            "run-3",
+            "other-5",
+            f"other-{EVENTS_KEPT}",
+            "run-99999",
+            "run-",
+            "-1",
+            "nonsense",
+            "run-" + "9" * 40,
+            "run-²",
+        ):
             assert [(kind, data) for _, kind, data in await arrived(feed.follow(last))] == [("gap", {"missed": None})]
 
     in_a_loop(work)
