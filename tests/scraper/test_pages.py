@@ -37,6 +37,12 @@ def test_when_the_extractor_fails_the_plain_text_is_taken(failure, monkeypatch):
     assert read_html("<p>a<script>b</script><style>c</style>d", "GhostBot").text == "ad"
 
 
+def test_a_page_without_text_is_no_error_in_the_log(caplog):
+    assert read_html("<p>", "GhostBot").text == ""
+    assert read_html("<!-- -->", "GhostBot").text == ""
+    assert caplog.records == []
+
+
 HALF = 500_000
 HOSTILE = {
     "deep": "<div>" * (HALF // 5),

@@ -7,6 +7,7 @@ finds the main text; where it finds none or fails, the plain text is taken.
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -122,6 +123,7 @@ def _is_hidden(character: str) -> bool:
 def _trafilatura(characters: str) -> str | None:
     import trafilatura
 
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # a page without text is no error of ours
     try:
         return trafilatura.extract(characters, include_comments=False, include_tables=True, with_metadata=False)
     except Exception:  # noqa: BLE001 - a stranger's page may break it in any way; the plain text remains
