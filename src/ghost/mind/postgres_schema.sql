@@ -10,7 +10,10 @@ ALTER TEXT SEARCH CONFIGURATION ghost.words
     ALTER MAPPING FOR asciiword, word, numword WITH ghost.stems;
 
 CREATE TABLE ghost.fact (name text PRIMARY KEY, value text NOT NULL);
-CREATE TABLE ghost.last_id (kind text PRIMARY KEY, moment bigint NOT NULL, number bigint NOT NULL);
+CREATE TABLE ghost.last_id (
+    kind text, moment bigint, number bigint NOT NULL, given timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (kind, moment)
+);
 CREATE TABLE ghost.memory (
     place bigint GENERATED ALWAYS AS IDENTITY,
     id text COLLATE "C" PRIMARY KEY,

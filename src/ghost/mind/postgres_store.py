@@ -156,8 +156,9 @@ class PostgresStore:
         moment = int(id_at(kind, at).partition(":")[2])
         ids: list[str] = []
         with self._connections.writing() as connection:
-            before = _row_or_none(connection, "SELECT moment, number FROM last_id WHERE kind = %s", (kind,))
-            number = before[1] if before and before[0] == moment else 0
+            sql = "SELECT number FROM last_id WHERE kind = %s AND moment = %s"
+            before = _row_or_none(connection, sql, (kind, moment))
+            number = before[0] if before else 0
             while len(ids) < count:
                 number += 1
                 candidate = id_at(kind, at, number)
@@ -165,9 +166,10 @@ class PostgresStore:
                     ids.append(candidate)
             connection.execute(
                 "INSERT INTO last_id VALUES (%s, %s, %s) "
-                "ON CONFLICT (kind) DO UPDATE SET (moment, number) = (excluded.moment, excluded.number)",
+                "ON CONFLICT (kind, moment) DO UPDATE SET (number, given) = (excluded.number, now())",
                 (kind, moment, number),
             )
+            connection.execute("DELETE FROM last_id WHERE given < now() - interval '1 hour'")
         return ids
 
     # --- memories ---

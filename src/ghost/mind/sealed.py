@@ -1,5 +1,9 @@
 """Encryption at rest: what a store writes down, sealed with one key (libsodium's SecretBox: XSalsa20, Poly1305).
 
+Sealed are content, tags, metadata and embedding of memories, all of thoughts, tasks and queries, and the values of
+preferences. Left in the clear are ids, types, times and importance of memories, the times of thoughts, the names of
+preferences and of the space of embeddings, and how long each sealed value is. An export is in the clear.
+
 Each sealed value carries what it belongs to (`memory content mem:17`), so that values cannot be exchanged in the file.
 """
 
