@@ -183,6 +183,16 @@ def test_a_line_that_is_too_long_is_passed_over(watched: Watched, monkeypatch: p
     assert [audit_id for look in looks for audit_id in look] == numbers(1, 3)
 
 
+def test_the_end_of_a_line_that_is_too_long_is_no_record(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_watch, "BYTES_AT_ONCE", 2_000)
+    watched.audit.mkdir()
+    forged = json.dumps(command_record(SID, 2))
+    watched.shell.write_text("x" * 2_000 + forged + "\n" + json.dumps(command_record(SID, 3)) + "\n")
+    assert watched.look() == []
+    watched.restart()  # within the line
+    assert watched.look() == numbers(3)
+
+
 def test_links_pipes_and_other_names_are_not_read(watched: Watched, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.jsonl"
     append(elsewhere, command_record(SID, 9))
