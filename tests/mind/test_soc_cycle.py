@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.errors import ProviderError
-from ghost.mind import StreamOfConsciousness
+from ghost.mind import Memory, StreamOfConsciousness
+from ghost.mind.answers import fields_of
 from ghost.mind.cadence import SLOWEST_SECONDS, Cadence
 from ghost.mind.decisions import decision
+from ghost.mind.episodes import episode
+from ghost.mind.questions import essence
 from ghost.mind.speech import MOST_CHARS, MOST_WORDS, spoken
 from ghost.records import SystemClock
 from tests.mind.minds import SpeakingModel, SteppedClock, keep, mind, open_sqlite, stimulus, without_secrets
@@ -141,6 +144,37 @@ def test_anything_else_is_no_decision(said):
 def test_tags_that_are_none_are_left_out():
     found = decision(keep(tags=["NSG ", "no blanks", "<b>", 7, "nsg", "x" * 50, *(f"t{n}" for n in range(20))]))
     assert found.tags == ("nsg", *(f"t{n}" for n in range(7)))
+
+
+BITS = [
+    "Needed: a, ",
+    "#plan ",
+    "#question ",
+    "a,",
+    "```",
+    "[",
+    "{",
+    "cause is at ",
+    "because ",
+    "a: ",
+    "- a b ",
+    "a-",
+    "1.",
+]
+BITS += ["::", "0:", "\\", "\u0301", "?", " \n", "\t", "Cause: not yet still ", "fault at x"]
+
+
+@pytest.mark.parametrize("bit", BITS)
+def test_no_text_takes_long_to_read(bit):
+    text = bit * (16_000 // len(bit))
+    memory = Memory(id="mem:1", type="episodic", content=text, created_at=0, last_access=0)
+    begun = time.process_time()
+    spoken(text, str)
+    decision(text)
+    essence(text)
+    fields_of(text, ["a b", "c"])
+    episode(memory)
+    assert time.process_time() - begun < 0.5
 
 
 # --- when the next thought is due ---

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 
-_LINE = re.compile(r"\s*[-*]?\s*(?P<name>[^\W_][\w \-]{0,60}?)\s*[:=]\s*(?P<value>.*)")
+_LINE = re.compile(r"[-*]?\s{0,8}(?P<name>[^\W_][\w \-]{0,60}?)\s*[:=]\s*(?P<value>.*)")
 
 
 def fields_of(text: str, required: Sequence[str]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
     given: dict[str, str] = {}
     current: str | None = None
     for line in text.splitlines():
-        found = _LINE.fullmatch(line)
+        found = _LINE.fullmatch(line.strip())
         if found and _same(found["name"]) in names:
             current = names[_same(found["name"])]
             given[current] = found["value"].strip()

@@ -13,7 +13,7 @@ from ghost.mind.speech import READ_CHARS
 
 MOST_TAGS = 8
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
-_FENCE = re.compile(r"^\s*```[a-zA-Z]*\s*|\s*```\s*$")
+_FENCE = re.compile(r"^```[a-zA-Z]{0,20}|```$")
 
 
 class StoreDecision(BaseModel):
@@ -61,6 +61,6 @@ def decision(text: str) -> StoreDecision | None:
 def json_object(text: str) -> Any:
     """What a text that is one JSON value holds, with or without a code fence around it. Raises `ValueError`."""
     try:
-        return json.loads(_FENCE.sub("", text[:READ_CHARS]))
+        return json.loads(_FENCE.sub("", text[:READ_CHARS].strip()))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error

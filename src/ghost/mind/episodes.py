@@ -24,10 +24,10 @@ ALIKE_WORDS = 0.5
 
 _TOWARDS = frozenset({"from", "to", "towards", "toward", "for", "between", "and", "into", "reaches", "reach"})
 _TERM = re.compile(r"[^\W_]+(?:[._:/-]+[^\W_]+)*")
-_STATED = re.compile(r"(?:^|\n|\.\s)\s*(?:root )?cause:\s*(?P<cause>[^\n]+)", re.IGNORECASE)
+_STATED = re.compile(r"(?:^|\n|\.\s)\s{0,8}(?:root )?cause:\s{0,8}(?P<cause>[^\n]+)", re.IGNORECASE)
 _SAID = re.compile(
     r"(?<!not )(?<!no )(?<!unknown )\b(?:caused by|because of|because|due to|root cause (?:is|was)"
-    r"|(?:fault|cause) (?:is|was)(?: at [^:\n]+:)?)\s+(?P<cause>[^.;\n]{4,300})",
+    r"|(?:fault|cause) (?:is|was)(?: at [^:\n]{1,80}:)?)\s{1,8}(?P<cause>[^.;\n]{4,300})",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _TERM = re.compile(r"[^\W_]+(?:['’._:/-]+[^\W_]+)*")
 _TAG = re.compile(r"^\s*#\w+\s*")
-_NEEDED = re.compile(r"\s*\bNeeded:[^?]*$", re.IGNORECASE)
+_NEEDED = re.compile(r"\bNeeded:[^?]*$", re.IGNORECASE)
 _DIRECTION = frozenset({"from", "to", "between", "through", "behind", "before", "after", "without", "not"})
 FILLER = frozenset((Path(__file__).parent / "filler_words.txt").read_text(encoding="utf-8").split())
 
