@@ -14,7 +14,7 @@ from pathlib import Path
 from ghost.errors import StoreError
 from ghost.mind.model import Memory, MemoryType
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
-from ghost.providers.base import EmbeddingsProvider
+from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 
 RANK_CONSTANT = 60
