@@ -110,7 +110,7 @@ def test_a_handshake_that_never_ends_ends_with_the_deadline(authority):
         began = time.monotonic()
         with pytest.raises(OutOfTimeError):
             fetched(world, "https://site.example/", trusting(authority), within=0.3)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4
 
 
 def test_a_large_page_over_tls_arrives_whole_though_it_comes_slowly(authority):

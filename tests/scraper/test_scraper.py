@@ -111,12 +111,12 @@ def test_only_html_and_plain_text_are_read(world, site, content_type, status):
 def test_the_body_of_another_type_is_not_waited_for(world, site):
     def endless(handler: sites.Handler) -> None:
         handler.send(Answer(b"x", content_type="video/mp4", headers={"Content-Length": "1000000000"}))
-        time.sleep(2)
+        time.sleep(8)
 
     site.routes["/"] = endless
     began = time.monotonic()
     assert "video/mp4" in reasons(read(world))[HOME]
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 6
 
 
 def test_text_is_cut_at_a_word(world, site):
@@ -464,7 +464,7 @@ SLOW = {
     "headers": drip(b"HTTP/1.1 200 OK\r\nX-Header: " + b"x" * 1000),
     "body": drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"x" * 1000, 0.02),
     "interim answers": drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 50, 0.02),
-    "silence": lambda handler: time.sleep(3),
+    "silence": lambda handler: time.sleep(8),
 }
 
 
@@ -475,7 +475,7 @@ def test_a_slow_drip_ends_with_the_timeout(world, site, where):
     result = read(world, HOME, HOME + "ok", SCRAPER_HTTP_TIMEOUT=0.4)
     assert urls(result) == [HOME + "ok"]
     assert "no complete answer in time (0.4 s)" in reasons(result)[HOME]
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 6
 
 
 def test_the_time_of_a_run_ends_it_in_the_middle_of_a_page(world, site):
@@ -484,7 +484,7 @@ def test_the_time_of_a_run_ends_it_in_the_middle_of_a_page(world, site):
     result = read(world, SCRAPER_MAX_RUNTIME_SECONDS=0.7)
     assert result.ended is Ended.TIME_LIMIT
     assert urls(result) == [HOME]
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 6
 
 
 def test_a_stop_ends_it_in_the_middle_of_a_page(world, site):
@@ -492,14 +492,14 @@ def test_a_stop_ends_it_in_the_middle_of_a_page(world, site):
 
     def silence(handler: sites.Handler) -> None:
         stop.set()
-        time.sleep(3)
+        time.sleep(8)
 
     site.routes |= {"/": page("home", "/slow"), "/slow": silence}
     scraper = scraper_for(world)
     began = time.monotonic()
     result = scraper.execute(ScrapePlan(seeds=(HOME,)), stop)
     assert (result.ended, urls(result)) == (Ended.STOPPED, [HOME])
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 6
     assert scraper.execute(ScrapePlan(seeds=(HOME,)), lambda: True).ended is Ended.STOPPED
     assert scraper.execute(ScrapePlan(seeds=(HOME,)), stop).pages_read == 0
 
