@@ -27,6 +27,7 @@ def roomy(**given: float) -> WorkingMemory:
     )
 
 
+@pytest.mark.slow
 @given(
     texts=st.lists(contents, max_size=30),
     most=st.integers(1, 12),
@@ -163,6 +164,7 @@ def test_threads_add_and_read_at_once_and_the_budget_holds():
     assert memory.chars == sum(len(each.content) for each in memory.view(1000))
 
 
+@pytest.mark.slow
 def test_adding_costs_the_same_however_much_is_held():
     def seconds(held: int) -> float:
         memory = WorkingMemory(held, 10**9, 10**9, 900)
