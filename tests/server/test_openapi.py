@@ -70,6 +70,7 @@ def test_the_document_lists_the_endpoints(app: Application) -> None:
         ("GET", "/tasks"),
         ("GET", "/tasks/next"),
         ("GET", "/interrupts"),
+        ("GET", "/interrupts/closed"),
         ("POST", "/interrupts/answer"),
         ("POST", "/interrupts/{qid}/answer"),
         ("GET", "/config"),

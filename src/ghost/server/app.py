@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
@@ -117,8 +118,7 @@ def create_app(
         api.include_router(router)
     for kind, handler in exception_handlers(lambda path: _methods(routers, path)).items():
         api.add_exception_handler(kind, handler)
-    described: dict[str, Any] = {}
-    api.openapi = lambda: described or described.update(document(api, needs_token=bool(token))) or described  # type: ignore[method-assign]
+    api.openapi = cache(partial(document, api, needs_token=bool(token)))  # type: ignore[method-assign]
     services.metrics.describe(engine.observe, lambda: measuring.levels(services))
     if isinstance(engine, MeasuredEngine):
         engine.observe_cycle = services.metrics.cycle_seconds.observe
