@@ -24,6 +24,7 @@ from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.store_promises import DIM, SPACE, Open, StorePromises, memory, names, unit
 
 KEY = bytes(range(32))
+ROOT = Path(__file__).parents[2]
 
 
 def _opener(path: Path, seal: Seal) -> Iterator[Open]:
@@ -116,6 +117,39 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) 
     with pytest.raises(StoreError, match="another program"):
         _store(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["", KEY.hex()], ids=["clear", "sealed"])
+def test_processes_that_open_a_new_store_at_once_share_it(path: Path, key: str) -> None:
+    program = """
+import sys
+from pathlib import Path
+from ghost.mind import Changes
+from ghost.mind.sealed import KeySeal, NoSeal
+from ghost.mind.sqlite_store import SqliteStore
+from tests.mind.store_promises import memory, unit
+path, key, child = sys.argv[1:]
+sys.stdin.readline()
+store = SqliteStore(Path(path), "one/8", 8, KeySeal(bytes.fromhex(key)) if key else NoSeal())
+store.apply(Changes(memories=[memory(child, child, embedding=unit(1, int(child)))]))
+assert store.vector_ids(unit(1, int(child)), 1)[0][0] == child
+"""
+    command = [sys.executable, "-c", program, str(path), key]
+    children = [
+        subprocess.Popen([*command, str(n)], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(5)
+    ]
+    time.sleep(2)
+    for child in children:  # all are told to go before any is waited for
+        assert child.stdin is not None
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+    errors = [child.communicate(timeout=60)[1].decode() for child in children]
+    assert errors == [""] * 5
+    store = _store(path, KeySeal(bytes.fromhex(key)) if key else None)
+    assert sorted(names(store.memories())) == [str(n) for n in range(5)]
+    assert sorted(name for name, _ in store.vector_ids(unit(1), 9)) == [str(n) for n in range(5)]
+    store.close()
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
@@ -257,7 +291,7 @@ def test_where_no_file_may_grow_writing_fails_in_words_and_search_goes_on(path: 
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,

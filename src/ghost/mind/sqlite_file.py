@@ -82,7 +82,7 @@ def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA cache_size = -65536")
+        connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:
         connection.close()
@@ -95,8 +95,10 @@ def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds
 
     Raises `StoreError` and changes nothing where the file is another program's, a newer Ghost's, or of another key.
     """
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    connection.execute("BEGIN")  # both of one moment: another process may be making the tables
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    connection.execute("COMMIT")
     if application != APPLICATION and tables:
         raise StoreError(f"{path} is a database of another program: name another file with DB_PATH")
     _use_wal(connection, busy_seconds)
