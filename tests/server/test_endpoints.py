@@ -299,6 +299,7 @@ def test_metrics_describe_the_work(client: TestClient, app: Application) -> None
     app.services.engine.ingest([stimulus(1, "waits")])
     for path in ("/wm", "/wm", "/memories/mem:1", "/memories/mem:2", "/" + "x" * 50, "/ltm/search"):
         client.get(path)
+    client.request("BREW", "/wm")
     text = client.get("/metrics")
     assert text.headers["content-type"].startswith("text/plain; version=")
     found = {
@@ -321,6 +322,7 @@ def test_metrics_describe_the_work(client: TestClient, app: Application) -> None
     route = ("route", "/memories/{memory_id}")
     assert found["ghost_http_requests_total", ("method", "GET"), route, ("status", "404")] == 2
     assert found["ghost_http_requests_total", ("method", "GET"), ("route", "unmatched"), ("status", "404")] == 1
+    assert found["ghost_http_requests_total", ("method", "other"), ("route", "/wm"), ("status", "405")] == 1
     assert "xxxx" not in text.text
 
 
