@@ -72,7 +72,9 @@ def test_the_current_session_runs_while_its_workspace_is_held(client: TestClient
     session = Session(session_id=SID, created_at="2025-01-15T14:32:00.000Z", model="offline", audit_dir="audit")
     with workspace_lock(root):
         save_session(root / "ghost_session.json", session)
-        assert client.get("/investigations").json()["investigations"][0]["state"] == "running"
+        write_session(root, "ghost_20250101_000000")  # an earlier one, which nobody works on
+        rows = client.get("/investigations").json()["investigations"]
+        assert [row["state"] for row in rows] == ["running", "resumable"]
     assert client.get("/investigations").json()["investigations"][0]["state"] == "resumable"
     session.rca_report_path = "ghost_rca.md"
     save_session(root / "ghost_session.json", session)  # a changed file is read again
