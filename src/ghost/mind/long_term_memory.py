@@ -37,7 +37,7 @@ class Hit:
 class LongTermMemory:
     def __init__(self, store: MemoryStore, embeddings: EmbeddingsProvider, clock: Clock) -> None:
         self.store = store
-        self._embeddings = embeddings
+        self.embeddings = embeddings
         self._clock = clock
 
     # --- writing ---
@@ -52,9 +52,9 @@ class LongTermMemory:
 
     def prepare_all(self, memories: Sequence[Memory]) -> list[Memory]:
         """The same for several, with one call of the provider. Raises `ProviderError`."""
-        name = self._embeddings.name
+        name = self.embeddings.name
         bare = [memory for memory in memories if not memory.embedding or memory.embedding_model != name]
-        vectors = self._embeddings.embed([memory.content for memory in bare]) if bare else []
+        vectors = self.embeddings.embed([memory.content for memory in bare]) if bare else []
         made = {
             memory.id: memory.model_copy(update={"embedding": tuple(vector), "embedding_model": name})
             for memory, vector in zip(bare, vectors, strict=True)
@@ -103,7 +103,7 @@ class LongTermMemory:
             return []
         depth = max(_DEPTH, 3 * top_k)
         words = self.store.keyword_ids(query, depth, where)
-        nearest = self.store.vector_ids(self._embeddings.embed([query])[0], depth, where)
+        nearest = self.store.vector_ids(self.embeddings.embed([query])[0], depth, where)
         hits = self._fused(words, nearest, top_k)
         if hits and counts_as_access:
             with suppress(StoreError):  # a search does not fail because nobody can write down that it was made
@@ -150,7 +150,7 @@ class LongTermMemory:
             memories = self.store.without_embedding(_EMBED_BATCH)
             if not memories:
                 break
-            vectors = self._embeddings.embed([memory.content for memory in memories])
+            vectors = self.embeddings.embed([memory.content for memory in memories])
             ids = [memory.id for memory in memories]
             of = {memory.id: memory.content for memory in memories}
             self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)

@@ -20,21 +20,18 @@ from typing import Final
 
 import uvicorn
 
-from ghost.agent import OpenInvestigations, PendingCleanups, Workspace
+from ghost.agent import Workspace
 from ghost.config import Settings
 from ghost.errors import GhostError
-from ghost.mind import MemoryStore, StreamOfConsciousness, open_store
-from ghost.providers import EmbeddingsProvider, embeddings, language_model, system_clock
+from ghost.mind import Engine, StreamOfConsciousness
 from ghost.records import private_dir
-from ghost.scraper import Scraper
 from ghost.server.app import Application, create_app
 from ghost.server.audit_watch import AuditWatch
 from ghost.server.binding import BACKLOG, bound_socket, url_of
 from ghost.server.connection import BoundedConnection
 from ghost.server.limits import CONNECTIONS, GRACEFUL_SECONDS, KEEP_ALIVE_SECONDS
 from ghost.server.logs import logger, logging_to
-from ghost.server.measured import MeasuredEngine
-from ghost.shell import redact
+from ghost.server.waking import opened_engine, without_secrets
 
 INTERRUPTED: Final = 130
 
@@ -66,31 +63,19 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
 def wired(settings: Settings, root: Path) -> Iterator[Application]:
     """The application of a workspace with everything behind it, open; closed at the end."""
     workspace = Workspace(root)
-    clock = system_clock(settings)
-    vectors = embeddings(settings)
-    with contextlib.closing(open_store(settings, vectors.name, vectors.dim)) as store:
-        engine = MeasuredEngine(
-            store,
-            language_model(settings),
-            vectors,
-            clock,
-            _without_secrets,
+    with opened_engine(settings, root) as engine, _embedding_anew(engine):
+        jitter = random.Random()  # noqa: S311 - not a secret
+        stream = StreamOfConsciousness(engine, settings, engine.clock, jitter) if settings.soc_enabled else None
+        watch = AuditWatch(workspace.audit_dir, root / "data" / "audit_watch.json", without_secrets)
+        yield create_app(
+            engine,
+            stream,
             settings,
-            sources=(OpenInvestigations(workspace), PendingCleanups(workspace)),
-            scraper=Scraper(settings, clock),
+            workspace,
+            embeddings=engine.ltm.embeddings,
+            redact=without_secrets,
+            audit_watch=watch,
         )
-        with contextlib.closing(engine), _embedding_anew(engine, store, vectors):
-            stream = StreamOfConsciousness(engine, settings, clock, random.Random()) if settings.soc_enabled else None  # noqa: S311 - jitter
-            watch = AuditWatch(workspace.audit_dir, root / "data" / "audit_watch.json", _without_secrets)
-            yield create_app(
-                engine,
-                stream,
-                settings,
-                workspace,
-                embeddings=vectors,
-                redact=_without_secrets,
-                audit_watch=watch,
-            )
 
 
 def run(app: Application, listening: socket.socket) -> signal.Signals | None:
@@ -150,7 +135,7 @@ class Server(uvicorn.Server):
 
 
 @contextmanager
-def _embedding_anew(engine: MeasuredEngine, store: MemoryStore, vectors: EmbeddingsProvider) -> Iterator[None]:
+def _embedding_anew(engine: Engine) -> Iterator[None]:
     """After a change of the embedding model memories get new vectors in the background; search works meanwhile."""
     stop = threading.Event()
 
@@ -158,12 +143,12 @@ def _embedding_anew(engine: MeasuredEngine, store: MemoryStore, vectors: Embeddi
         try:
             done = engine.ltm.embed_anew(stop.is_set)
             if done:
-                _log.info("memories embedded anew", count=done, space=vectors.name)
+                _log.info("memories embedded anew", count=done, space=engine.ltm.embeddings.name)
         except GhostError as error:
             _log.warning("memories are not embedded anew: restart ghost serve to try again", exc_info=error)
 
     embedding = threading.Thread(target=embed, name="embedding", daemon=True)
-    if store.without_embedding(1):
+    if engine.store.without_embedding(1):
         embedding.start()
     try:
         yield
@@ -171,10 +156,6 @@ def _embedding_anew(engine: MeasuredEngine, store: MemoryStore, vectors: Embeddi
         stop.set()
         if embedding.is_alive():
             embedding.join(GRACEFUL_SECONDS)
-
-
-def _without_secrets(text: str) -> str:
-    return redact(text)[0]
 
 
 def _to_stderr(line: str) -> None:
