@@ -206,6 +206,27 @@ def test_an_older_copy_of_the_database_put_back_has_its_own_matrix(tmp_path: Pat
     store.close()
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: os.truncate(path, 0),
+        lambda path: os.truncate(path, 4096 + 50),
+        lambda path: path.write_bytes(b"\0" * 2_000_000),
+    ],
+    ids=["emptied", "cut", "overwritten"],
+)
+def test_a_file_that_is_spoilt_while_it_is_open_is_made_anew(tmp_path: Path, spoil: object) -> None:
+    store = SqliteStore(tmp_path / "m.sqlite3", "one/8", DIM)
+    store.apply(Changes(memories=[memory(f"m{n}", embedding=unit(1, n)) for n in range(50)]))
+    before = store.vector_ids(unit(1, 7), 5)
+    assert before[0][0] == "m7"
+    spoil(tmp_path / "m.sqlite3-vectors")  # type: ignore[operator]
+    assert store.vector_ids(unit(1, 7), 5) == before
+    store.apply(Changes(memories=[memory("new", embedding=unit(1, 7))]))
+    assert "new" in dict(store.vector_ids(unit(1, 7), 2))
+    store.close()
+
+
 @pytest.mark.slow
 def test_several_processes_write_and_search_one_matrix(tmp_path: Path) -> None:
     program = """

@@ -70,9 +70,10 @@ class VectorFile:
         return (here.st_ino, here.st_dev) == (there.st_ino, there.st_dev)
 
     def _is_ours(self, descriptor: int) -> bool:
-        if os.pread(descriptor, _MARK, 0) != self._mark:
+        head = os.pread(descriptor, _MARK + _PROGRESS.size, 0)
+        if len(head) < _MARK + _PROGRESS.size or head[:_MARK] != self._mark:
             return False
-        _, used = _PROGRESS.unpack(os.pread(descriptor, _PROGRESS.size, _MARK))
+        _, used = _PROGRESS.unpack_from(head, _MARK)
         capacity = (os.fstat(descriptor).st_size - _HEADER) // self._type.itemsize
         return bool(0 <= used <= capacity)
 
@@ -147,12 +148,28 @@ class VectorFile:
     def start_again(self) -> None:
         """Leaves the file to those who have it open, and takes an empty one of its name."""
         with self._thread_lock:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            if self._is_at_path(self._descriptor):
-                self._put_new_in_place()
-            os.close(self._descriptor)
-            self._descriptor = self._open()
-            self._view = self._map()
+            self._take_empty()
+
+    def mend(self) -> None:
+        """Starts again where somebody emptied, cut or overwrote the file: to read a mapping beyond the file's end would
+        end the process. Who is reading at that very moment is not helped."""
+        if self._descriptor < 0 or self._is_whole():
+            return
+        with self._thread_lock:
+            if self._descriptor >= 0 and not self._is_whole():
+                self._take_empty()
+
+    def _is_whole(self) -> bool:
+        return os.fstat(self._descriptor).st_size >= len(self._view[0]) and self._is_ours(self._descriptor)
+
+    def _take_empty(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        if self._is_at_path(self._descriptor):
+            self._put_new_in_place()
+        os.close(self._descriptor)
+        self._descriptor = -1
+        self._descriptor = self._open()
+        self._view = self._map()
 
     def finish(self, applied: int) -> None:
         os.pwrite(self._descriptor, _PROGRESS.pack(applied, self._progress()[1]), _MARK)
