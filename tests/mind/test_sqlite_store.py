@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -103,9 +104,25 @@ def test_every_write_waits_for_the_disk(path: Path) -> None:
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
+    path.chmod(0o644)
     with pytest.raises(StoreError, match="no database"):
         _store(path)
     assert path.read_bytes() == content
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_what_a_link_leads_to_is_left_as_it_is_where_it_is_no_memory(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "precious").chmod(0o644)
+    os.mkfifo(tmp_path / "pipe", 0o644)
+    before = {name: (tmp_path / name).stat().st_mode for name in ("precious", "pipe")}
+    for name in before:
+        path.unlink(missing_ok=True)
+        path.symlink_to(tmp_path / name)
+        with pytest.raises(StoreError, match=r"no database|no regular file"):
+            _store(path)
+    assert {name: (tmp_path / name).stat().st_mode for name in before} == before
 
 
 def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,14 +63,19 @@ CREATE VIRTUAL TABLE words USING fts5 (
 
 
 def make_private(path: Path) -> None:
-    """Makes the file and its directory where they are missing, for their owner only. Raises `StoreError`."""
+    """Makes the file and its directory where they are missing, for their owner only. Raises `StoreError`.
+
+    A file that is there keeps its mode until `lay_out` has recognised it: it may be somebody else's.
+    """
     try:
         private_dir(path.parent)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         try:
-            os.fchmod(descriptor, 0o600)
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
         finally:
             os.close(descriptor)
+        if not is_file:
+            raise StoreError(f"cannot open the memory {path} (it is no regular file): name a file with DB_PATH")
     except RecordError as error:
         raise StoreError(str(error)) from error
     except OSError as error:
@@ -101,6 +107,7 @@ def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds
     connection.execute("COMMIT")
     if application != APPLICATION and tables:
         raise StoreError(f"{path} is a database of another program: name another file with DB_PATH")
+    _make_owners(path)
     _use_wal(connection, busy_seconds)
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -115,9 +122,18 @@ def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds
         uid = _recognise(connection, path, seal)
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # after some errors SQLite has ended it itself
+            connection.execute("ROLLBACK")
         raise
     return uid
+
+
+def _make_owners(path: Path) -> None:
+    """For its owner only, before the files beside it are made, which take its mode."""
+    try:
+        path.chmod(0o600)
+    except OSError as error:
+        raise StoreError(f"cannot make {path} private ({error.strerror}): check who owns it") from error
 
 
 def _make_tables(connection: sqlite3.Connection, seal: Seal) -> None:
