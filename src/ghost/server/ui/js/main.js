@@ -44,18 +44,19 @@ let title = "Ghost";
 async function show(moved) {
   if (locked) return;
   const route = routeOf(location.hash);
-  const [name, load] = SECTIONS[route.section] ?? SECTIONS.now;
+  if (!Object.hasOwn(SECTIONS, route.section)) route.section = "now";
+  const [name, load] = SECTIONS[route.section];
   if (moved && shown.section === route.section && shown.go?.(route)) return; // the view goes there by itself
   leaving.abort();
   const { signal } = (leaving = new AbortController());
   shown = { section: route.section, go: null };
   for (const link of document.querySelectorAll(".sections a")) {
-    const here = link.getAttribute("href") === `#/${name === "Now" ? "now" : route.section}`;
+    const here = link.getAttribute("href") === `#/${route.section}`;
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   showTitle(name);
-  const place = h("div", { class: `view ${route.section}` });
+  const place = h("div", { class: `view view-${route.section}` });
   const slow = setTimeout(() => { if (!signal.aborted) fill(main, loading(`Loading ${name}.`)); }, 150);
   try {
     const view = await load();

@@ -96,7 +96,7 @@ function row(record, start) {
       chip(record.classification || "unclassified", CLASSES[record.classification] ?? "plain"),
       h("span", { class: "decision" }, decision(record)), h("span", { class: exit === 0 ? "faint" : "exit" }, exit === null ? "did not end" : `exit ${exit}`),
       record.duration_seconds === null ? null : h("span", { class: "faint" }, `${record.duration_seconds.toFixed(1)} s`)),
-    outside(record.command, { tag: "code", cls: "command", limit: 1000 }),
+    outside(record.command, { tag: "code", cls: "command", limit: 240 }),
     h("details", {}, h("summary", {}, "Why, and what it said"),
       h("p", {}, outside(record.reasoning || "No reason was given.")),
       h("p", { class: "faint" }, `${momentOf(record.timestamp)}, ${TIERS[record.tier] ?? "another source"}, record `, outside(record.audit_id, { tag: "code" })),

@@ -18,7 +18,8 @@ export function show(place, app, route, signal) {
   const parts = { report: panel("Root cause", { cls: "report" }), coverage: panel("Path coverage"), hypotheses: panel("Hypotheses"),
     evidence: panel("Evidence"), captures: panel("Captures") };
   fill(place, h("p", {}, h("a", { href: "#/investigations" }, "All investigations")), h("h1", { class: "outside" }, sessionId), about,
-    Object.values(parts).map(({ element }) => element));
+    h("div", { class: "columns" }, h("div", {}, parts.report.element), h("div", {}, parts.hypotheses.element, parts.captures.element)),
+    parts.coverage.element, parts.evidence.element);
   const evidence = timeline(sessionId, app, signal);
   const cite = citing(sessionId, evidence);
 

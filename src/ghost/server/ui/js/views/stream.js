@@ -98,7 +98,7 @@ function row({ kind, data, at }) {
 const SAID = {
   thought: (data) => thoughtText(data),
   stimulus: (data) => [h("span", { class: "faint" }, textOf(data.source), ": "), outside(data.content)],
-  stored: (data) => [thoughtText(data), h("span", { class: "faint" }, ` (${textOf(data.type)})`)],
+  stored: (data) => [`As ${textOf(data.type)} memory: `, h("span", { class: "faint" }, outside(data.reason || data.id, { limit: 300 }))],
   interrupt: (data) => [outside(data.question), " ", h("a", { href: "#/questions" }, "Answer")],
   answer: (data) => [outside(data.question, { limit: 200 }), " → ", outside(data.answer, { limit: 300 })],
   scrape: (data) => `${listOf(data.documents).length} pages read, ${listOf(data.refusals).length} refused: ${textOf(data.question)}`,
