@@ -112,6 +112,9 @@ def test_what_a_report_of_a_failure_does_not_name_is_asked(stimulus, needed):
         "web-vm cannot reach db-vm on port 6379",
         "web-vm cannot reach redis on db-vm",
         "Connections from 10.0.1.4 to 10.0.2.7:5432 time out",
+        "vm-a lost connection to vm-b on 443",
+        "vm-a lost connection to vm-b on 443 since the restart.",
+        "backup job on 10.1.2.3 fails to reach storage.contoso.com:443 with timeouts",
         "ping from web-vm to db-vm fails",
         "web-vm fails to resolve db-vm.internal: NXDOMAIN, from web-vm to dns-vm",
     ],
@@ -149,6 +152,40 @@ def test_a_cause_that_was_found_before_is_an_insight():
     assert "mem:0 shares db-nsg, prod-subnet" in thought
 
 
+def test_two_reports_of_one_batch_are_two_failures():
+    thought = ask(
+        "SOC",
+        Stimuli=["batch-vm fails to reach files-vm on port 445", "app-vm is slow", "vm-a lost vm-b on 443"],
+        Recent_thoughts=["#plan Check the routes for hub-vm to spoke-vm port 22, to see whether one is wrong."],
+    )
+    assert "for batch-vm to files-vm port 445," in thought
+    asked = ask("SOC", Stimuli=["app-vm is slow", "vm-a lost connection to vm-b on 443"])
+    assert asked.endswith("Needed: destination, port.")
+
+
+OWN_PLAN = (
+    "#plan Check a capture at both ends for web-vm to db-vm port 6379, to see whether packets are lost on the way."
+)
+
+
+def test_what_it_only_suspected_is_no_cause_that_was_found():
+    thought = ask("SOC", Stimuli=["web-vm cannot reach db-vm on port 6379"], Memories=[OWN_PLAN])
+    assert "mem:0" not in thought
+
+
+def test_its_own_thoughts_are_not_compared_with_each_other():
+    own = [f"#insight mem:{n} and mem:{n + 1} share the cause that packets are lost on the way." for n in range(3)]
+    assert ask("SOC", Memories=own) == "#insight Nothing new: no stimulus, task or memory asks for attention."
+
+
+def test_news_keeps_its_own_words_where_it_shares_a_cause_or_a_thing():
+    news = "the deny rule on db-nsg was added by CHG0012345 on Friday"
+    for memories in ([], ["db-nsg was reviewed in May"]):
+        thought = ask("SOC", Stimuli=[news], Memories=memories)
+        assert news in thought
+        assert "may recur" not in thought
+
+
 def test_nothing_is_said_twice_while_there_is_something_else_to_say():
     said: list[str] = []
     for _ in range(4):
@@ -174,6 +211,25 @@ def test_a_finding_is_kept_and_a_question_is_not():
     plan = json.loads(ask("STORE_DECIDER", Thought=["#plan Check the effective routes of web-nic first."]))
     assert (plan["should_store"], plan["type"]) == (True, "procedural")
     assert kept["importance"] > plan["importance"]
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        OWN_PLAN,
+        "#plan Check the effective routes for web-vm to db-vm: mem:17_2 shares db-vm, and there packets are lost.",
+        "#insight mem:1795339902348 and doc:1795339902328_2 share db-nsg.",
+        "#insight New: Investigation ghost_20260101_093537 ran a command that ended with exit status 0: az vm list "
+        "(safe), record ghost_20260101_093537_004",
+    ],
+)
+def test_guesses_and_what_is_kept_elsewhere_are_no_memories(thought):
+    assert json.loads(ask("STORE_DECIDER", Thought=[thought]))["should_store"] is False
+
+
+def test_a_change_that_somebody_tells_of_is_kept():
+    kept = json.loads(ask("STORE_DECIDER", Thought=["#insight New: the firewall change at 14:00 is done"]))
+    assert (kept["should_store"], kept["type"]) == (True, "episodic")
 
 
 def test_what_a_memory_holds_already_is_not_kept_again():
@@ -245,6 +301,9 @@ def test_json_is_refused_for_a_question_that_is_not_the_minds():
         ("999.1.1.1 and 1.2.3 port 70000", (), ()),
         ("networkInterfaces/web-nic over ssh", ("web-nic",), ("22",)),
         ("ssh on port 2222", (), ("2222",)),
+        ("vm-a to vm-b on 443, then down on 22 November, on 10 machines", ("vm-a", "vm-b"), ("443",)),
+        ("api.contoso.com and db.internal, e.g. on Monday", ("api.contoso.com", "db.internal"), ()),
+        ("ghost_20260101_093537 ran az network nic show-effective-route-table, ghost_20260101_093537_006", (), ()),
     ],
 )
 def test_resources_and_ports_are_read_from_text(text, resources, ports):

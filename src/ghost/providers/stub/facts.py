@@ -20,7 +20,9 @@ from ghost.providers.stub.terms import IPV4, terms, words
 _PORT = re.compile(
     r"\b(?:port|tcp|udp)[ /:]{1,2}(\d{1,5})\b"
     r"|\b(\d{1,5})/(?:tcp|udp)\b"
-    r"|(?<![\w.-])\w{1,64}(?:[.-]\w{1,64}){1,16}:(\d{2,5})\b",
+    r"|(?<![\w.-])\w{1,64}(?:[.-]\w{1,64}){1,16}:(\d{2,5})\b"
+    # "on 443", but neither "on 22 November" nor "on 10 machines": a port ends its clause, or a time follows it.
+    r"|\bon (\d{2,5})\b(?=\s*(?:$|[;,!?)\n]|\.(?:\s|$)|(?:since|after|from|to|with|and|but|at|while|when|because)\b))",
     re.IGNORECASE,
 )
 _SAID_CAUSE = re.compile(
@@ -28,6 +30,12 @@ _SAID_CAUSE = re.compile(
 )
 _PIECES = re.compile(r"[:/]+")
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)+")
+_HOST = re.compile(
+    r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|net|org|io|local|internal|invalid|test|example|[a-z0-9-]+\.[a-z]{2,24})"
+)
+_OWN_ID = re.compile(r"(?:ghost|shell)_\d{8}_\d{6}(?:_\w+)?")
+"""Sessions and audit records: two texts of one session share no thing of the network by that."""
+_COMMAND_WORD = re.compile(r"(?:show|list|get)-[a-z-]+|packet-capture|run-command")
 _CLOCK_OR_DATE = re.compile(r"\d{2,4}[-:]\d{2}(?:[-:]\d{2})?")
 
 
@@ -46,7 +54,7 @@ class Cause(NamedTuple):
 @dataclass(frozen=True)
 class Facts:
     resources: tuple[str, ...]
-    """Hyphenated names and addresses, as terms, in order."""
+    """Hyphenated names, host names and addresses, as terms, in order."""
     ports: tuple[str, ...]
     """As digits: stated, or that of a named service."""
     services: tuple[str, ...]
@@ -147,10 +155,12 @@ def _is_address(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
+    if _HOST.fullmatch(text):
+        return True
     return (
         _NAME.fullmatch(text) is not None
         and text not in _ordinary()
-        and _CLOCK_OR_DATE.fullmatch(text) is None
+        and not any(other.fullmatch(text) for other in (_CLOCK_OR_DATE, _OWN_ID, _COMMAND_WORD))
         and any(character.isalpha() for character in text)
     )
 

@@ -15,6 +15,15 @@ SAME = 0.75
 """Shared terms of all terms, from which on a memory holds the thought already."""
 
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+_GUESS = re.compile(r"^#plan .*(?: to see whether |: \w+:\d\w* shares )")
+"""A plan that this model makes of a symptom, or of what it remembers: nobody has taken the step yet."""
+_DRAWN = re.compile(r"^#insight \w+:\d\w* and \w+:\d\w* share ")
+_CHANGE = re.compile(
+    r"\b(?:chang(?:e|es|ed)|chg\d+|deploy(?:ed|ment)?|roll(?:ed|out)|upgrad(?:e|ed)|updat(?:e|ed)|patched|reboot(?:ed)?"
+    r"|restart(?:ed)?|migrat(?:ed|ion)|moved|replaced|renewed|maintenance|failover|failed over|switched)\b",
+    re.IGNORECASE,
+)
+"""What engineers ask for first: what was done just before."""
 _GENERAL = re.compile(r"\b(?:always|usually|never|whenever|every time|in general|means that|lesson)\b", re.IGNORECASE)
 _STEP = re.compile(r"\b(?:check|then|first|compare|capture|look at|run|verify|test)\b", re.IGNORECASE)
 _GRAVE = re.compile(r"\b(?:outage|production|prod|down|all|every|expired?|data loss|security)\b", re.IGNORECASE)
@@ -45,6 +54,12 @@ def _verdict(text: str, facts: Facts, kind: str, memories: Sequence[Item]) -> tu
         return False, f"{known.id or 'A memory'} holds this already."
     if text.startswith("#question"):
         return False, "A question is no knowledge; its answer may be."
+    if _GUESS.search(text):
+        return False, "It is a guess; what the check shows may be kept."
+    if _DRAWN.search(text):
+        return False, "It is drawn from memories that are kept."
+    if _CHANGE.search(text) and not text.startswith("#plan"):
+        return True, "It tells of a change."
     if not facts.named:
         return False, "It names no resource, port or cause to be found by."
     if text.startswith("#plan") and kind != "procedural":
@@ -57,6 +72,8 @@ def _verdict(text: str, facts: Facts, kind: str, memories: Sequence[Item]) -> tu
 def _kind(text: str, facts: Facts) -> str:
     if text.startswith("#plan") and _STEP.search(text):
         return "procedural"
+    if _CHANGE.search(text):
+        return "episodic"
     if _GENERAL.search(text) or not (facts.resources or facts.failing):
         return "semantic"
     return "episodic"
@@ -68,6 +85,7 @@ def _importance(text: str, facts: Facts) -> float:
         (0.1, facts.resources),
         (0.1, facts.ports),
         (0.1, facts.failing),
+        (0.1, _CHANGE.search(text)),
         (0.15, _GRAVE.search(text)),
     )
     return round(0.3 + sum(weight for weight, found in grounds if found), 2)

@@ -38,17 +38,27 @@ def _candidates(sections: Sections) -> Iterator[str]:
     stimuli, recent, memories, tasks = (
         list(sections.get(name, []))[:MAX_READ] for name in ("Stimuli", "Recent thoughts", "Memories", "Task")
     )
-    known = merged(facts_of(item.text) for item in [*stimuli, *tasks, *recent])
+    memories = [memory for memory in memories if not memory.text.startswith(("#plan", "#question"))]  # no findings
     for item in [*stimuli, *tasks]:
+        known = merged(facts_of(other.text) for other in [*stimuli, *tasks, *recent] if _completes(other, item))
         yield from _on_a_failure(item, known, memories)
     for item in stimuli:
         yield from _on_news(item, memories)
     for task in tasks:
         yield f"#plan Go on with {_excerpt(task.text, 40)}"
-    for one, other in combinations(memories, 2):
+    for one, other in combinations([memory for memory in memories if not memory.text.startswith("#")], 2):
         if shared := _shared(facts_of(one.text), facts_of(other.text)):
             yield f"#insight {one.id} and {other.id} share {shared}."
     yield "#insight Nothing new: no stimulus, task or memory asks for attention."
+
+
+def _completes(other: Item, item: Item) -> bool:
+    """Whether a text may say what a report of a failure leaves out: it is about the same thing, or it names no flow of
+    its own. Two reports of one batch are two failures."""
+    theirs, its = facts_of(other.text), facts_of(item.text)
+    if set(theirs.resources) & set(its.resources):
+        return True
+    return not (theirs.failing or theirs.causes or other.text.startswith("#"))
 
 
 def _on_a_failure(item: Item, known: Facts, memories: Sequence[Item]) -> Iterator[str]:
@@ -96,13 +106,14 @@ def _question(text: str, facts: Facts, known: Facts) -> str:
 def _on_news(item: Item, memories: Sequence[Item]) -> Iterator[str]:
     facts = facts_of(item.text)
     cause = facts.said_cause or (facts.causes[0].text if facts.causes else "")
-    where = " and ".join(facts.resources[:2]) or "This"
+    told = _excerpt(item.text, 30)
     for memory in memories:
-        if shared := _shared(facts, facts_of(memory.text)):
-            found = f"{cause}; " if cause else ""
-            yield f"#insight {where}: {found}{memory.id} shares {shared}, so it may recur."
-    if cause:
-        yield f"#insight {where}: {cause}, says {item.id or 'the report'}."
+        remembered = facts_of(memory.text)
+        if shared := _shared(facts, remembered):
+            recurs = (cause or facts.failing) and (remembered.causes or remembered.said_cause)
+            yield f"#insight {told}: {memory.id} shares {shared}{', so it may recur' if recurs else ''}."
+    if cause and cause not in told:
+        yield f"#insight {told}: {cause}."
     yield f"#insight New: {_excerpt(item.text, 40)}"
 
 
