@@ -70,7 +70,8 @@ async function show(moved) {
       window.scrollTo(0, 0);
     }
   } catch (error) {
-    if (!signal.aborted) fill(main, failure(new Error(`This section could not be shown: ${error.message}. Load the page again.`)));
+    shown.go = null;
+    if (!signal.aborted) fill(main, failure(new Error(`This section could not be shown: ${error.message}. Is ghost serve running?`), () => show(false)));
   } finally {
     clearTimeout(slow);
   }
@@ -154,3 +155,5 @@ addEventListener("hashchange", () => show(true));
 app.questions.follow(following, forever);
 following.addEventListener("gap", () => api.get("/config").then((config) => app.availability.learn(config.user_available)).catch(() => {}));
 begin();
+// What every section is made of, while the server is there: then they can be looked through when it is not.
+setTimeout(() => { for (const [, load] of Object.values(SECTIONS)) load().catch(() => {}); }, 300);
