@@ -21,7 +21,7 @@ ROOTS = ["/tmp/captures"]
         ("timeout 5 ping 10.0.0.1", "ping -c 4 10.0.0.1"),
         ("/usr/bin/dig a.example", "dig a.example"),
         ("mtr 10.0.0.1", "mtr -r 10.0.0.1"),
-        ("curl a.example", "curl http://a.example"),
+        ("curl a.example:8080", "curl http://a.example:8080"),
         ("curl -X POST -d x=1 http://a.example", "curl http://a.example"),
         ("ping -c 4 10.0.0.1 | grep x", "ping -c 4 10.0.0.1"),
         ("tshark -r /tmp/captures/a.pcap -w /tmp/x", "tshark -r /tmp/captures/a.pcap"),

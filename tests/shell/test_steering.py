@@ -19,9 +19,9 @@ from ghost.shell.steering import fault_of_steering, led_to
     ],
 )
 def test_an_address_that_may_stand_in_a_url_may_be_led_to(option: str, value: str, hosts: tuple[str, ...]) -> None:
-    assert fault_of_steering("https://a.example/x", option, value) is None
+    assert fault_of_steering("https://a.example/status", option, value) is None
     assert led_to(option, value) == hosts
-    assert decide(f"curl {option} '{value}' https://a.example/x").hosts == hosts
+    assert decide(f"curl {option} '{value}' https://a.example/status").hosts == hosts
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_an_address_that_may_stand_in_a_url_may_be_led_to(option: str, value: st
     ],
 )
 def test_what_is_no_plain_harmless_place_is_not_led_to(option: str, value: str) -> None:
-    assert fault_of_steering("https://a.example/x", option, value) is not None
-    assert decide(f"curl {option} '{value}' https://a.example/x").classification == "RISKY"
+    assert fault_of_steering("https://a.example/status", option, value) is not None
+    assert decide(f"curl {option} '{value}' https://a.example/status").classification == "RISKY"
 
 
 def test_a_path_that_gives_secrets_away_stays_one_whoever_is_asked() -> None:

@@ -86,8 +86,35 @@ def test_a_url_that_is_accepted_has_the_host_that_is_written(path: str) -> None:
         "HTTPS://A.example:8443/x?y=z#f",
         "http://a.example./",
         "http://[2001:db8::1]:80/",
-        "http://localhost/~x/%20",
+        "http://a.example/~x/%20",
+        "ifconfig.me",
+        "a.example/ip",
     ],
 )
 def test_ordinary_urls_are_fetched(url: str) -> None:
     assert fault_of_url(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "a",
+        "a.example:80",
+        "ftp.a.example",
+        "FTP.a.example/x",
+        "pop3.a.example",
+        "a.example?x",
+        "file:/x",
+        "//a.example/",
+    ],
+)
+def test_a_host_without_a_scheme_is_fetched_only_where_curl_asks_it_over_http(url: str) -> None:
+    assert fault_of_url(url) is not None
+    assert host_of("ifconfig.me/ip") == "ifconfig.me"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost/~x/%20", "http://10.0.0.4/x", "http://web/secret", "http://a.example:1234/x"]
+)
+def test_of_a_machines_own_address_only_pages_about_its_health_are_fetched(url: str) -> None:
+    assert fault_of_url(url) is not None

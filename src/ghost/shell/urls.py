@@ -13,12 +13,17 @@ import re
 from collections.abc import Iterator
 
 from ghost.shell.control_services import fault_of_service
+from ghost.shell.plain_requests import fault_of_request
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@/?#-]*)?)"
 )
+_BARE = re.compile(
+    r"(?!(?i:ftp|dict|ldap|imap|smtp|pop3)[.])(?:[A-Za-z0-9_-]+[.])+[A-Za-z0-9-]+[.]?(?P<rest>(?:/[A-Za-z0-9._~%-]*)*)"
+)
+"""A host with a dot and no port, as people type it: curl asks it over HTTP, unless it begins like a protocol."""
 _AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
@@ -59,16 +64,20 @@ _CREDENTIAL_SERVICES = frozenset(
 _METADATA = "is a cloud's metadata or wire-server address, which hands out credentials"
 
 
+def _with_scheme(url: str) -> str:
+    return f"http://{url}" if _BARE.fullmatch(url) else url
+
+
 def host_of(url: str) -> str:
     """The host name or address in a URL that `fault_of_url` accepts, without brackets."""
-    match = _URL.fullmatch(url)
+    match = _URL.fullmatch(_with_scheme(url))
     authority = _AUTHORITY.fullmatch(match["authority"]) if match else None
     return (authority["ipv6"] or authority["name"]) if authority else ""
 
 
 def fault_of_url(url: str) -> str | None:
     """Why a URL is not fetched unasked; None when it is."""
-    match = _URL.fullmatch(url)
+    match = _URL.fullmatch(_with_scheme(url))
     if match is None:
         return (
             "is no explicit URL; write http://HOST or https://HOST/..., with a slash behind the host, "
@@ -85,7 +94,8 @@ def fault_of_url(url: str) -> str | None:
         return f"has no valid port: {authority['port']}"
     host = authority["ipv6"] or authority["name"]
     fault = _fault_of_ipv6(host) if authority["ipv6"] is not None else fault_of_host_name(host)
-    return fault or fault_of_service(host, int(authority["port"]) if authority["port"] else None, match["rest"])
+    port = int(authority["port"]) if authority["port"] else None
+    return fault or fault_of_service(host, port, match["rest"]) or fault_of_request(host, port, match["rest"])
 
 
 def fault_of_host_name(name: str) -> str | None:

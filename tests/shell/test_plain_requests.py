@@ -1,0 +1,115 @@
+"""A URL is fetched unasked where its path and query only read, however its verbs and credentials are spelled."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ghost.shell.urls import fault_of_url
+
+ANYWHERE = [
+    "https://www.example.com",
+    "http://10.0.0.4",
+    "http://localhost:8080",
+    "http://web",
+    "http://a.example:9000",
+]
+
+
+@pytest.mark.parametrize("origin", ANYWHERE)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        *("/reboot", "/reboot.cgi", "/cgi-bin/REBOOT.CGI", "/reboot.htm", "/goform/SysToolReboot", "/restart.php"),
+        *("/shutdown.asp", "/stop", "/doRestart", "/restart_service", "/reboot-device", "/%72eboot.cgi", "/x/;reboot"),
+        *("/relay/0/on", "/restart/7", "/manager/text/undeploy?path=/app", "/api/restartNow/1"),
+    ],
+)
+def test_a_verb_in_a_path_asks_in_any_spelling(origin: str, rest: str) -> None:
+    assert fault_of_url(f"{origin}{rest}") is not None
+
+
+@pytest.mark.parametrize("origin", ANYWHERE)
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("cmnd=Power%20off", "turn=off", "1=OFF", "action=UNLOAD&core=c1", "methodName=shutdown", "__debugger__=yes"),
+        *("cmd=id", "action=delete", "action=purge", "query=SELECT%20*%20FROM%20users", "q=SELECT+1", "do=reboot"),
+        *("q=DROP%20TABLE%20x", "reboot", "doRestart=1", "op=REBOOT", "x=%2572eboot"),
+        *("api_key=0123456789abcdef", "token=abc", "sig=QWxhZGRpbg%3D%3D", "X-Amz-Signature=00", "access_token=x"),
+        *("code=abcDEF0123456789abcDEF", "Password=x", "client%5Fsecret=x"),
+        *("d=root:x:0:0:root", "d=root%3Ax%3A0%3A0", "d=cm9vdDp4OjA6MDpyb290Oi9yb290Oi9iaW4vYmFzaA", f"d={'0af1' * 9}"),
+        f"d={'a-' * 300}",
+    ],
+)
+def test_a_query_that_acts_or_carries_a_credential_or_data_asks(origin: str, query: str) -> None:
+    assert fault_of_url(f"{origin}/status?{query}") is not None
+
+
+@pytest.mark.parametrize("origin", ANYWHERE)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/id_rsa", "/server.key", "/privkey.pem", "/backup.sql", "/backup-2024.tar.gz", "/cgi-bin/config.exp"),
+        *("/secrets.yml", "/x/web.config", "/terraform.tfstate", "/wp-config.php.bak", "/index.php~", "/heapdump"),
+        *("/connectors/pg/config", "/db.sqlite3", "/.git/config", "/root:x:0:0:root", "/etc/passwd"),
+    ],
+)
+def test_a_file_of_keys_dumps_or_settings_asks(origin: str, path: str) -> None:
+    assert fault_of_url(f"{origin}{path}") is not None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "https://example.com/docs/restart-policy",
+            "https://example.com/search?q=dns+timeout",
+            "https://ipinfo.io/json",
+        ),
+        *("https://letsencrypt.org/certs/isrgrootx1.pem", "https://github.com/curl/curl/releases"),
+        *("https://dns.google/resolve?name=example.com&type=A", "https://example.com/index.php?action=view"),
+        *("http://10.0.0.5:9090/api/v1/query?query=up", "http://10.0.0.5/orders/health", "http://web/index.html"),
+        *("http://10.0.0.5:8080/actuator/health/readiness", "http://localhost:9115/probe?target=x&module=tcp"),
+        *("http://localhost:9100/metrics", "http://[fd00::4]:8080/healthz?verbose", "http://a.example:9000/-/ready"),
+    ],
+)
+def test_an_ordinary_page_or_a_question_about_health_is_a_read(url: str) -> None:
+    assert fault_of_url(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "http://10.0.0.9/api/rawdata",
+            "http://10.0.0.9/json/close/A",
+            "http://web.internal/listDatabases",
+            "http://a.example:8265/api/jobs/",
+        ),
+        *(
+            "http://10.0.0.9.nip.io/x",
+            "http://203.0.113.9/x",
+            "http://10.0.0.9/health?cb=%2Fx%2Fy",
+            "http://10.0.0.9/status?x=1",
+        ),
+        *("http://10.0.0.9/a/b/c/d/e/health", "http://localhost:9115/probe?target=http://a/b"),
+    ],
+)
+def test_of_an_address_a_private_name_or_an_odd_port_only_what_is_listed_is_asked(url: str) -> None:
+    assert fault_of_url(url) is not None
+
+
+@pytest.mark.parametrize("piece", ["-", "a", "Ab-", "%25", "a1B", "/", "..", "&a", "=", "A", "%2f", ".sql", "select "])
+def test_judging_a_long_url_takes_milliseconds(piece: str) -> None:
+    urls = [f"https://a.example/{piece * (2000 // len(piece))}", f"http://10.0.0.4/?{piece * (500 // len(piece))}"]
+    for url in urls:
+        fault_of_url(url)
+
+    def seconds(url: str) -> float:
+        begun = time.process_time()
+        fault_of_url(url)
+        return time.process_time() - begun
+
+    assert all(min(seconds(url) for _ in range(5)) < 0.005 for url in urls)
