@@ -58,11 +58,13 @@ class WritingPromises(Opened):
             memory("bad", embedding=(*unit(1)[:-1], float("nan"))),
             memory("bad", embedding=unit(1), embedding_model=""),
             memory("bad", created_at=float("inf")),
+            memory("bad", created_at=1e20),
+            memory("bad", last_access=-1.0),
             memory("bad", metadata={"x": float("nan")}),
             memory("bad", metadata={"x": object()}),
             memory("bad", "lone \ud800 surrogate"),
         ],
-        ids=["dim", "nan", "unnamed", "time", "nan in metadata", "object in metadata", "surrogate"],
+        ids=["dim", "nan", "unnamed", "no time", "late", "early", "nan in metadata", "object in metadata", "surrogate"],
     )
     def test_what_cannot_be_kept_is_refused_and_nothing_is_written(self, store: MemoryStore, bad: Memory):
         thought = Thought(id="thought:1", content="#plan x", ts=1.0)

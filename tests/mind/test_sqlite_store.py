@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,59 @@ def test_a_damaged_file_is_a_store_error(path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(StoreError, match="damaged"):
         list(_store(path).memories())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "UPDATE memory SET metadata = '{'",
+        "UPDATE memory SET metadata = '[1]'",
+        "UPDATE memory SET tags = '5'",
+        "UPDATE memory SET content = x'fffe'",
+        "UPDATE memory SET content = 5",
+        "UPDATE memory SET type = 'rumour'",
+        "UPDATE memory SET importance = 99",
+        "UPDATE memory SET created_at = 'soon'",
+        "UPDATE memory SET created_at = 1e20",
+    ],
+)
+def test_a_row_that_no_memory_left_is_a_store_error(path: Path, spoil: str) -> None:
+    store = _store(path)
+    store.apply(Changes(memories=[memory("m", "word", embedding=unit(1))]))
+    _written(path, spoil)
+    with pytest.raises(StoreError, match="restore"):
+        store.get(["m"])
+    with pytest.raises(StoreError, match="restore"):
+        list(store.memories())
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "read"),
+    [
+        ("INSERT INTO query VALUES ('q:1', x'7b')", lambda store: store.queries()),
+        ("INSERT INTO task VALUES ('task:1', 'garbage')", lambda store: store.tasks()),
+        ("INSERT INTO thought VALUES ('thought:1', 1, 'garbage')", lambda store: store.thoughts(5)),
+        ("INSERT INTO preference VALUES ('a', 'garbage')", lambda store: store.preferences()),
+        ("UPDATE embedding SET vector = x'000080'", lambda store: store.get(["m"])),
+        ("DELETE FROM counter", lambda store: store.vector_ids(unit(1), 5)),
+        ("DELETE FROM fact", lambda store: _store(store.path)),
+    ],
+    ids=["query", "task", "thought", "preference", "embedding", "counter", "fact"],
+)
+def test_whatever_else_is_damaged_is_a_store_error(path: Path, spoil: str, read: Callable[[SqliteStore], object]):
+    store = _store(path)
+    store.apply(Changes(memories=[memory("m", "word", embedding=unit(1))]))
+    _written(path, spoil)
+    with pytest.raises(StoreError, match="restore"):
+        read(store)
+    store.close()
+
+
+def _written(path: Path, sql: str) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(sql)
+    connection.close()
 
 
 def test_a_place_where_no_file_can_be_made_is_a_store_error(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,8 @@ from ghost.mind.vectors import TYPE_CODES, Floats
 
 _FIELDS = "memory.id, memory.type, memory.created_at, memory.last_access, memory.importance, memory.space, "
 _FIELDS += "memory.content, memory.tags, memory.metadata"
+_YEAR_10000 = 253_402_300_800.0
+"""Epoch seconds; no calendar has a later day to show."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class MemoryRows:
             "".join((memory.id, memory.content, *memory.tags, _dumps(memory.metadata))).encode()
         except UnicodeEncodeError as error:
             raise StoreError(f"the memory {memory.id!a} has text that is no Unicode ({error})") from error
-        if not (math.isfinite(memory.created_at) and math.isfinite(memory.last_access)):
-            raise StoreError(f"the memory {memory.id} has a time that is not finite")
+        if not _are_times(memory.created_at, memory.last_access):
+            raise StoreError(f"the memory {memory.id!a} has a time that is not between the years 1970 and 9999")
         if not memory.embedding:
             return None
         if not memory.embedding_model:
@@ -181,6 +182,8 @@ class MemoryRows:
 
     def _memory(self, row: Sequence[Any]) -> Memory:
         name, kind, created_at, last_access, importance, space, content, tags, metadata, vector = row
+        if not _are_times(created_at, last_access):
+            raise StoreError(f"the memory {name!a} has a time that is none: restore the database from a copy")
         return Memory(
             id=name,
             type=MemoryType(kind),
@@ -264,6 +267,10 @@ class MemoryRows:
             and (not where.tags or where.tags <= set(self._tags(name, tags)))
         )
         return (name, self._vector(name, vector)) if is_meant else None
+
+
+def _are_times(*values: object) -> bool:
+    return all(isinstance(at, int | float) and 0.0 <= at < _YEAR_10000 for at in values)
 
 
 def _next_change(connection: sqlite3.Connection) -> int:

@@ -197,7 +197,11 @@ _ADVICE = {
 
 @contextmanager
 def errors_in_words(path: Path, doing: str) -> Iterator[None]:
-    """Turns errors of SQLite, and values that it cannot hold, into `StoreError`. `doing`: `read`, `write`, `open`."""
+    """Turns errors of SQLite, values that it cannot hold, and rows that Ghost did not write so, into `StoreError`.
+
+    `doing`: `read`, `write`, `open`. SQLite has no checksums: one bit that flipped on the disk is no error to it, and
+    may be a memory that has no form.
+    """
     try:
         yield
     except sqlite3.Error as error:
@@ -206,3 +210,6 @@ def errors_in_words(path: Path, doing: str) -> Iterator[None]:
         raise StoreError(f"cannot {doing} the memory {path}: {advice}") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise StoreError(f"cannot {doing} the memory {path}: a value cannot be kept ({error})") from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
+        advice = f"{_ADVICE[sqlite3.SQLITE_CORRUPT]} ({type(error).__name__}: {str(error)[:200]!a})"
+        raise StoreError(f"cannot {doing} the memory {path}: {advice}") from error

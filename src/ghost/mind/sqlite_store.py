@@ -221,15 +221,15 @@ class SqliteStore:
     def preferences(self) -> dict[str, Any]:
         with self._connections.reading() as connection:
             rows = connection.execute("SELECT name, body FROM preference ORDER BY name").fetchall()
-        return {name: json.loads(self._seal.read(f"preference {name}", body)) for name, body in rows}
+            return {name: json.loads(self._seal.read(f"preference {name}", body)) for name, body in rows}
 
     def _bodies(
         self, sql: str, values: Sequence[object], kind: str, model: type[_Kept], holding: bytes = b""
     ) -> list[_Kept]:
         with self._connections.reading() as connection:
             rows = connection.execute(sql, values).fetchall()
-        bodies = (self._seal.read(f"{kind} {name}", body) for name, body in rows)
-        return [model.model_validate_json(body) for body in bodies if holding in body]
+            bodies = (self._seal.read(f"{kind} {name}", body) for name, body in rows)
+            return [model.model_validate_json(body) for body in bodies if holding in body]
 
     # --- files ---
 
