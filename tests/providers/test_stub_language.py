@@ -163,6 +163,14 @@ def test_two_reports_of_one_batch_are_two_failures():
     assert asked.endswith("Needed: destination, port.")
 
 
+def test_news_comes_before_a_task_and_a_question_is_followed_by_no_plan_without_its_answer():
+    asked = "#question What does app-vm fail to reach, and on which port? Needed: destination, port."
+    task = f"Answer q:17: {asked[10:]}"
+    news = "the firewall change at 14:00 is done"
+    assert ask("SOC", Stimuli=[news], Task=[task], Recent_thoughts=[asked]) == f"#insight New: {news}"
+    assert not ask("SOC", Stimuli=["app-vm is slow"], Recent_thoughts=[asked]).startswith("#plan")
+
+
 OWN_PLAN = (
     "#plan Check a capture at both ends for web-vm to db-vm port 6379, to see whether packets are lost on the way."
 )

@@ -1,7 +1,7 @@
 """A micro-thought: the first thing worth saying about what the prompt holds, that was not said lately.
 
-Failures come first: what is not known is asked, what is known is checked. Then what was found, what recurs, the task,
-and what memories share.
+New failures come first: what is not known is asked, what is known is checked. Then what was found, what recurs, the
+task, and what memories share.
 """
 
 from __future__ import annotations
@@ -39,17 +39,22 @@ def _candidates(sections: Sections) -> Iterator[str]:
         list(sections.get(name, []))[:MAX_READ] for name in ("Stimuli", "Recent thoughts", "Memories", "Task")
     )
     memories = [memory for memory in memories if not memory.text.startswith(("#plan", "#question"))]  # no findings
-    for item in [*stimuli, *tasks]:
-        known = merged(facts_of(other.text) for other in [*stimuli, *tasks, *recent] if _completes(other, item))
-        yield from _on_a_failure(item, known, memories)
+    texts = [*stimuli, *tasks, *recent]
+    for item in stimuli:
+        yield from _on_a_failure(item, _completed(item, texts), memories)
     for item in stimuli:
         yield from _on_news(item, memories)
     for task in tasks:
+        yield from _on_a_failure(task, _completed(task, texts), memories)
         yield f"#plan Go on with {_excerpt(task.text, 40)}"
     for one, other in combinations([memory for memory in memories if not memory.text.startswith("#")], 2):
         if shared := _shared(facts_of(one.text), facts_of(other.text)):
             yield f"#insight {one.id} and {other.id} share {shared}."
     yield "#insight Nothing new: no stimulus, task or memory asks for attention."
+
+
+def _completed(item: Item, texts: Sequence[Item]) -> Facts:
+    return merged(facts_of(other.text) for other in texts if _completes(other, item))
 
 
 def _completes(other: Item, item: Item) -> bool:
@@ -65,7 +70,8 @@ def _on_a_failure(item: Item, known: Facts, memories: Sequence[Item]) -> Iterato
     facts = facts_of(item.text)
     if not facts.failing or facts.causes or facts.said_cause:
         return
-    if question := _question(item.text, facts, known):
+    question = _question(item.text, facts, known)
+    if question:
         yield question
     flow = _flow(merged([facts, known]))
     for memory in memories:
@@ -73,6 +79,8 @@ def _on_a_failure(item: Item, known: Facts, memories: Sequence[Item]) -> Iterato
         if remembered.causes and (shared := _shared(facts, remembered)):
             cause = remembered.causes[0]
             yield f"#plan Check {cause.check} for {flow}: {memory.id} shares {shared}, and there {cause.text}."
+    if question:
+        return  # where to look follows from the answer
     cause = _first_suspect(item.text)
     yield f"#plan Check {cause.check} for {flow}, to see whether {cause.text}."
 
