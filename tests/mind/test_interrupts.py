@@ -190,6 +190,13 @@ def test_what_follows_a_field_on_lines_of_its_own_belongs_to_it():
     assert fields_of(text, ["what changed", "who"]) == {"what changed": "at noon\na route\nand a rule", "who": "Ann"}
 
 
+@pytest.mark.parametrize(
+    "text", ["who: Ann; what changed: a route, then a rule", "What-Changed = a route, then a rule, who: Ann"]
+)
+def test_fields_on_one_line_are_told_apart(text: str) -> None:
+    assert fields_of(text, ["what changed", "who"]) == {"what changed": "a route, then a rule", "who": "Ann"}
+
+
 @pytest.mark.parametrize(("text", "said"), [("", "empty"), (" \n\t", "empty"), ("x" * 8001, "8000")])
 def test_an_answer_without_words_or_end_is_refused_and_the_question_stays_open(interrupts, text, said):
     asked = interrupts.create("Which port?")

@@ -342,7 +342,9 @@ def interrupts(
 @app.command(epilog='Example: ghost answer q:1732264000000 "port: 6379"')
 def answer(
     question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
-    text: Annotated[str, typer.Argument(help="The answer; a line `field: value` for each field it requires.")],
+    text: Annotated[
+        str, typer.Argument(help="The answer; `field: value` for each field it requires, on lines or after `;`.")
+    ],
     workspace: WorkspaceOption = None,
 ) -> None:
     """Answer a question of the mind; its next cycle goes on with it."""

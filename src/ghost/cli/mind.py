@@ -198,7 +198,7 @@ def _question(query: Query) -> list[str]:
     if query.answer is not None:
         lines.append(f"    answered: {plain(_cut(query.answer))}")
     elif query.status is QueryStatus.OPEN:
-        wanted = " ".join(f"{name}: ..." for name in query.required_fields) or "..."
+        wanted = "; ".join(f"{name}: ..." for name in query.required_fields) or "..."
         lines.append(f"    ghost answer {query.id} {plain(json.dumps(wanted))}")
     return lines
 

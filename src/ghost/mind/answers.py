@@ -1,7 +1,8 @@
 """What a person's answer holds, by the fields that the question requires.
 
-Three forms are read: a JSON object; lines `field: value`, where what follows on lines without a field belongs to the
-field before; and, where one field is required, the whole text. Names match whatever their case, `_`, `-` or blanks.
+Three forms are read: a JSON object; `field: value` on lines of their own, or on one with `;` or `,` before each further
+field, where what follows on lines without a field belongs to the field before; and, where one field is required, the
+whole text. Names match whatever their case, `_`, `-` or blanks.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _from_json(text: str, names: dict[str, str]) -> dict[str, str]:
 def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
     given: dict[str, str] = {}
     current: str | None = None
-    for line in text.splitlines():
+    for line in _apart(text, names).splitlines():
         found = _LINE.fullmatch(line.strip())
         if found and _same(found["name"]) in names:
             current = names[_same(found["name"])]
@@ -47,6 +48,14 @@ def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
         elif current is not None:
             given[current] = f"{given[current]}\n{line.strip()}".strip()
     return given
+
+
+def _apart(text: str, names: dict[str, str]) -> str:
+    """A line break before each required field that `;` or `,` precedes; other commas belong to a value."""
+    if not names:
+        return text
+    spelled = "|".join(re.escape(name).replace("_", r"[\s_-]{1,3}") for name in names)
+    return re.sub(rf"[;,]\s*(?=(?:{spelled})\s*[:=])", "\n", text, flags=re.IGNORECASE)
 
 
 def _is_object(text: str) -> bool:

@@ -29,10 +29,9 @@ class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
 
     def __init__(self, query: Query, fields: Sequence[str]) -> None:
         self.fields = tuple(fields)
-        wanted = ", ".join(query.required_fields)
+        wanted = "; ".join(f"{name}: ..." for name in query.required_fields)
         super().__init__(
-            f"the answer to {query.id} lacks {', '.join(fields)}: write one line 'field: value' for each of {wanted}, "
-            "or a JSON object"
+            f"the answer to {query.id} lacks {', '.join(fields)}: write '{wanted}', a line for each, or a JSON object"
         )
 
 
