@@ -33,7 +33,7 @@ ROOTS = ["/tmp/captures"]
         ("ping6 ::1", "ping6 -c 4 ::1"),
         ("curl -sL http://a.example", "curl -s http://a.example"),
         ("nslookup", None),
-        ("dig +https @10.0.0.4 a.example", "dig @10.0.0.4 a.example"),
+        ("dig +https-post @10.0.0.4 a.example", "dig @10.0.0.4 a.example"),
         ("ping -c 1 $(id)", None),
         ("resolvectl 'flush'-caches", None),
         ("ethtool -K eth0 tso off", None),

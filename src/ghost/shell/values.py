@@ -119,6 +119,21 @@ def _bounded(pattern: re.Pattern[str], noun: str) -> Callable[[str], Check]:
     return make
 
 
+def _port_range(parameters: str) -> Check:
+    """`PORT_RANGE 64`: FIRST-LAST of at most so many ports."""
+    most = int(parameters)
+
+    def check(value: str, _: Roots) -> str | None:
+        first, dash, last = value.partition("-")
+        if not dash or not _INT.fullmatch(first) or not _INT.fullmatch(last):
+            return "is no range of ports such as 8000-8005"
+        if not 0 < int(first) <= int(last) < 65_536:
+            return "is no range of ports from 1 to 65535"
+        return f"names more than {most} ports, which is a scan" if int(last) - int(first) >= most else None
+
+    return check
+
+
 def _word(parameters: str) -> Check:
     allowed = frozenset(parameters.split())
     listed = " ".join(sorted(allowed)) if len(allowed) <= 12 else f"{len(allowed)} listed words"
@@ -328,6 +343,7 @@ def _template(parameters: str) -> Check:
 _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
     {
         "INT": _bounded(_INT, "whole number"),
+        "PORT_RANGE": _port_range,
         "NUMBER": _bounded(_NUMBER, "number"),
         "WORD": _word,
         "MATCH": _match,
