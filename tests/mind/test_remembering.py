@@ -94,10 +94,44 @@ def test_the_nearest_investigation_comes_first_and_each_one_once(memory: LongTer
     assert len({hint.session_id for hint in hints}) == len(hints)
 
 
+def again(finished: Finished, number: int, cause: str = "") -> Finished:
+    """The same on another day, with records of its own."""
+    session = f"ghost_2026010{number}_120000"
+    told = f"{cause or finished.cause} (record {session}_015)."
+    return dataclasses.replace(
+        finished, session_id=session, ended_at=finished.ended_at + number, cause=told, conclusion=told
+    )
+
+
 def test_at_most_three_are_offered(memory: LongTermMemory) -> None:
     for number in range(6):
-        remember(memory, dataclasses.replace(REDIS, session_id=f"ghost_2026010{number + 1}_120000"))
+        remember(memory, again(REDIS, number + 1, f"Rule deny-{number} of cache-nsg denies TCP 6379 inbound"))
     assert len(recall(memory, REDIS.symptom, "Azure")) == 3
+
+
+def test_those_that_came_to_the_same_are_one_hint_and_crowd_out_nothing(memory: LongTermMemory) -> None:
+    for number in range(1, 8):
+        remember(memory, again(REDIS, number))
+    remember(memory, again(REDIS, 8, "Route to-hub of web-subnet leads nowhere"))
+    hints = recall(memory, REDIS.symptom, "Azure")
+    assert {(hint.times, hint.session_id) for hint in hints} == {
+        (7, "ghost_20260107_120000"),
+        (1, "ghost_20260108_120000"),
+    }
+
+
+def test_two_symptoms_without_a_cause_are_two_hints(memory: LongTermMemory) -> None:
+    for number, port in enumerate((6379, 6380), 1):
+        symptom = f"VMs in prod-subnet cannot reach the Redis cache on port {port}"
+        nothing = dataclasses.replace(REDIS, symptom=symptom, cause="", findings=(), conclusion="Every layer is clean.")
+        remember(memory, dataclasses.replace(nothing, session_id=f"ghost_2026010{number}_120000"))
+    assert len(recall(memory, REDIS.symptom, "Azure")) == 2
+
+
+def test_a_word_that_every_symptom_says_makes_no_hint(memory: LongTermMemory) -> None:
+    remember(memory, REDIS)
+    assert recall(memory, "Transfers from app-vm-01 to db-vm-01 on port 5432 stall and are slow", "Azure") == []
+    assert recall(memory, "Something odd with cache-nsg", "Azure") != []
 
 
 def test_a_lab_teaches_nothing_about_a_tenant_nor_the_reverse(memory: LongTermMemory) -> None:

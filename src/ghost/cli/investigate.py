@@ -294,7 +294,8 @@ class _Run:
             return None
         hints = memory.hints_for(symptom, self.session.network, self._memory_settings(), self._warn)
         if hints:
-            self.narration.line(f"Memory ({len(hints)} earlier, no evidence: what is reported rests on this session):")
+            earlier = sum(hint.times for hint in hints)
+            self.narration.line(f"Memory ({earlier} earlier, no evidence: what is reported rests on this session):")
         for hint in hints:
             for line in memory.shown(hint):
                 self.narration.line(f"  {line}", style="dim")

@@ -45,6 +45,12 @@ def is_same_question(one: str, other: str) -> bool:
     return first == second
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The identifiers of any text, folded to lower case."""
+    terms = _TERM.findall(unicodedata.normalize("NFKC", text).casefold())
+    return frozenset(term for term in terms if is_identifier(term))
+
+
 def is_identifier(term: str) -> bool:
     """Whether a term names something: it has a digit, or parts joined by `-`, `.`, `:`, `/` or `_`."""
     return any(character.isdigit() or character in "-.:/_" for character in term)

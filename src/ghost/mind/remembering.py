@@ -7,21 +7,26 @@ evidence: nothing here reaches a report, and an id of a memory cited there is no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ghost.mind.long_term_memory import Hit, LongTermMemory
 from ghost.mind.model import Memory, MemoryType, Tags
+from ghost.mind.questions import names_in
 from ghost.mind.store import Filter
 
 INVESTIGATION: Final = "investigation"
 """The tag of every memory that an investigation left."""
 HINTS: Final = 3
 NEAR_ENOUGH: Final = 0.2
-"""Cosine similarity below which a memory that shares no word with the symptom is not worth a person's time."""
+"""Cosine similarity below which a memory that shares no name with the symptom is not worth a person's time."""
+CANDIDATES: Final = 60
+"""Memories looked at for hints: what came up often must not crowd out the rest."""
 LONGEST_ROUTE: Final = 12
 LONGEST_TEXT: Final = 600
+_RECORDS: Final = re.compile(r"\s*\(records? [^()]{1,400}\)")
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,8 @@ class Hint:
     """The command whose record carried the cause; empty where no cause was found."""
     layers: tuple[str, ...]
     """The layers of the path that were at fault."""
+    times: int = 1
+    """Investigations that came to this; the newest is the one that is told."""
 
 
 def remember(memory: LongTermMemory, finished: Finished) -> list[Memory]:
@@ -95,21 +102,35 @@ def remember(memory: LongTermMemory, finished: Finished) -> list[Memory]:
 
 
 def recall(memory: LongTermMemory, symptom: str, network: str) -> list[Hint]:
-    """The nearest memories of earlier investigations of the same kind of network, nearest first; one of each session.
+    """The nearest memories of earlier investigations of the same kind of network, nearest first; those that came to the
+    same are one hint.
 
     A lab's memories are no hints for a tenant, nor the reverse. Raises `StoreError` and `ProviderError`.
     """
     where = Filter(tags=frozenset({INVESTIGATION, _network_tag(network)}))
-    hints: dict[str, Hint] = {}
-    for hit in memory.search(symptom, top_k=HINTS * len(MemoryType), where=where):
-        session = str(hit.memory.metadata.get("session_id", ""))
-        if session not in hints and _is_near(hit):
-            hints[session] = _hint(hit.memory, session)
-    return list(hints.values())[:HINTS]
+    names = names_in(symptom)
+    alike: dict[tuple[str, ...], dict[str, Hint]] = {}
+    for hit in memory.search(symptom, top_k=CANDIDATES, where=where):
+        if _is_near(hit, names):
+            session = str(hit.memory.metadata.get("session_id", ""))
+            hint = _hint(hit.memory, session)
+            alike.setdefault(_came_to(hint), {}).setdefault(session, hint)
+    return [_newest(list(hints.values())) for hints in list(alike.values())[:HINTS]]
 
 
-def _is_near(hit: Hit) -> bool:
-    return hit.keyword_rank is not None or (hit.similarity or 0.0) >= NEAR_ENOUGH
+def _is_near(hit: Hit, names: frozenset[str]) -> bool:
+    """By meaning, or by a name: that both texts say `port` or `cannot` is no nearness."""
+    return (hit.similarity or 0.0) >= NEAR_ENOUGH or not names.isdisjoint(names_in(hit.memory.content))
+
+
+def _came_to(hint: Hint) -> tuple[str, ...]:
+    """The cause without the records that show it; where there was none, also what was asked."""
+    conclusion = _RECORDS.sub("", hint.conclusion)
+    return (conclusion, *hint.layers) if hint.layers else (conclusion, hint.symptom)
+
+
+def _newest(hints: list[Hint]) -> Hint:
+    return replace(max(hints, key=lambda hint: hint.created_at), times=len(hints))
 
 
 def _hint(memory: Memory, session: str) -> Hint:
