@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
+from ghost.server.dashboard import FOLDER
 from tests.server.conftest import Live
 
 PHONE = {"width": 390, "height": 844}
@@ -77,6 +78,25 @@ def open_page(browser: Browser) -> Iterator[Open]:
     for watch, host in watched:
         assert watch.failed == []
         assert watch.hosts <= {host}
+
+
+@pytest.fixture(scope="module")
+def modules(browser: Browser) -> Iterator[Page]:
+    """A page that imports the dashboard's modules from their folder, without a server: for what they decide alone."""
+    context = browser.new_context()
+
+    def answer(route: Route) -> None:
+        name = urlsplit(route.request.url).path.removeprefix("/ui/")
+        if name.endswith(".js"):
+            route.fulfill(path=FOLDER / name, content_type="text/javascript")
+        else:
+            route.fulfill(body="<!doctype html><title>modules</title>", content_type="text/html")
+
+    context.route("**/*", answer)
+    page = context.new_page()
+    page.goto("http://localhost/")
+    yield page
+    context.close()
 
 
 def go(page: Page, section: str) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from ghost.agent.report_markdown import LAYERS
+from ghost.mind.answers import fields_of
 from ghost.server.app import Application
 from ghost.server.serving import Server, wired
 from tests.server import dashboard_pages
 from tests.server.conftest import NOW, Live, ask, served, settings_for, until
 from tests.server.dashboard_pages import Open, go, panel
 
-browser, open_page = dashboard_pages.browser, dashboard_pages.open_page
+browser, modules, open_page = dashboard_pages.browser, dashboard_pages.modules, dashboard_pages.open_page
 pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
 
 TOKEN = "a-token-of-this-test"
@@ -146,10 +148,8 @@ def test_after_a_break_what_was_missed_follows_once(live: Live, open_page: Open)
     assert asked[0].endswith("-1")
 
 
-def test_attempts_get_rarer_and_stop_where_asking_again_is_no_use(live: Live, open_page: Open) -> None:
-    page = open_page(live)
-    expect(page.locator(".connection")).to_have_text("live")
-    waits = page.evaluate(
+def test_attempts_get_rarer_and_stop_where_asking_again_is_no_use(modules: Page) -> None:
+    waits = modules.evaluate(
         """async () => {
           const { Following } = await import('/ui/js/following.js');
           const { Unreachable, Problem } = await import('/ui/js/api.js');
@@ -188,8 +188,7 @@ def read_in_pieces(page: Page, text: str, size: int) -> list[list[str]]:
     )
 
 
-def test_events_are_read_however_they_are_cut_into_pieces(live: Live, open_page: Open) -> None:
-    page = open_page(live)
+def test_events_are_read_however_they_are_cut_into_pieces(modules: Page) -> None:
     wire = (
         "\ufeffretry: 3000\n: a comment\n\nid: r-1\nevent: thought\ndata: {}\n\ndata:one\r\ndata: two\r\n\r\n"
         "event: empty\n\nid: r-2\rdata:  blank kept\r\rid: \0\ndata\n\nnonsense\ndata: x\n\ndata: never ends"
@@ -199,24 +198,25 @@ def test_events_are_read_however_they_are_cut_into_pieces(live: Live, open_page:
         ["r-2", "message", ""], ["r-2", "message", "x"],
     ]  # fmt: skip
     for size in (1, 2, 3, 7, 1000):
-        assert read_in_pieces(page, wire, size) == wanted, size
+        assert read_in_pieces(modules, wire, size) == wanted, size
     with pytest.raises(Exception, match="longer than any"):
-        read_in_pieces(page, "data: " + "x" * 1_200_000, 100_000)
+        read_in_pieces(modules, "data: " + "x" * 1_200_000, 100_000)
 
 
-def test_answers_name_their_fields_so_that_the_mind_finds_them(live: Live, open_page: Open) -> None:
+def test_answers_name_their_fields_so_that_the_mind_finds_them(modules: Page) -> None:
     """What the form writes is what `fields_of` reads, whatever is typed."""
-    from ghost.mind.answers import fields_of
-
-    page = open_page(live)
     write = "async ([values, note]) => (await import('/ui/js/questions.js')).answerOf(values, note)"
     for values in (
         {"port": "6379"}, {"change_id": "CHG-1: x = y", "who": "a: b"}, {"port": "one\nwho: two", "who": "three"},
         {"weird: name": "1", "ünï": "2"}, {"a-b c_d": "{not json", "x": "[1]"}, {"__proto__x": "1", "port": '"quoted"'},
     ):  # fmt: skip
         for note in ("", "by the way", "who: me\nport: 1"):
-            text = page.evaluate(write, [values, note])
+            text = modules.evaluate(write, [values, note])
             assert fields_of(text, list(values)) == {name: value.strip() for name, value in values.items()}, (
                 values,
                 note,
             )
+
+
+def test_layers_are_called_what_the_report_calls_them(modules: Page) -> None:
+    assert modules.evaluate("import('/ui/js/views/report.js').then(({ LAYERS }) => LAYERS)") == LAYERS
