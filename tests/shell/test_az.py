@@ -167,7 +167,7 @@ aks get-credentials; ad app credential list; ad sp credential list; webapp confi
 functionapp config appsettings list; webapp deployment list-publishing-profiles; containerapp secret list;
 containerapp secret show; network vnet-gateway vpn-client show-url; vm boot-diagnostics get-boot-log-uris;
 network express-route auth list; network express-route auth show; storage message get; aks check-acr;
-acr check-health; find; webapp config show; container logs; container exec; deployment group show; lab secret list;
+acr check-health; find; webapp config show; container logs; container exec; deployment tenant show; lab secret list;
 lab secret show; network express-route port authorization list; databoxedge device user list; bot authsetting show
 """
 

@@ -295,10 +295,12 @@ class Risks:
     groups: Mapping[str, str]
     options: Mapping[str, str]
     projected: Mapping[str, Projected]
+    clear: frozenset[str]
+    """Reads within a family that holds secrets, which hold none."""
 
     def of_reading(self, path: str) -> str | None:
         """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
-        if path in self.projected:
+        if path in self.projected or path in self.clear:
             return None
         head = path[:200]
         for pattern, why in self.secrets:
@@ -390,6 +392,7 @@ def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
             for row in risky["projected"]
             for path in row["path"].split(", ")
         },
+        clear=frozenset(path for row in risky["clear"] for path in row["path"].split(", ")),
     )
 
 
