@@ -117,8 +117,7 @@ def test_after_a_restart_it_follows_again_and_reads_anew(root: Any, open_page: O
             expect(page.locator("#banner")).to_be_hidden()
             expect(page.locator("#open-questions")).to_contain_text("1")  # the gap made it read again
             expect(panel(page, "State")).to_contain_text("ready")
-            panel(page, "Settings").get_by_role("button", name="Try again").click()
-            expect(panel(page, "Settings")).to_contain_text("Language model")
+            expect(panel(page, "Settings")).to_contain_text("Language model")  # without being asked
             go(page, "now")
             expect(page.locator(".of-gap")).to_have_count(1)
             expect(page.locator(".of-thought")).to_contain_text("before")
@@ -170,6 +169,24 @@ def test_attempts_get_rarer_and_stop_where_asking_again_is_no_use(modules: Page)
     assert (waits["state"], waits["why"]) == ("stopped", "Another server.")
     bounds = [min(30_000, 500 * 2**number) for number in range(9)]
     assert all(0.7 * most <= wait <= most + 5 for wait, most in zip(waits["waits"], bounds, strict=True))
+
+
+def test_a_stream_that_is_cut_at_once_again_and_again_is_no_success(modules: Page) -> None:
+    waits = modules.evaluate(
+        """async () => {
+          const { Following } = await import('/ui/js/following.js');
+          const waits = [];
+          const following = new Following({ fetch: async () => new Response(': hello\\n\\n') });
+          following.addEventListener('state', () => {
+            if (following.state !== 'reconnecting') return;
+            waits.push(following.nextAt - Date.now());
+            setTimeout(() => (waits.length < 5 ? following.now() : following.stop()));
+          });
+          await following.start();
+          return waits;
+        }"""
+    )
+    assert all(0.7 * 500 * 2**number <= wait for number, wait in enumerate(waits))
 
 
 # --- the wire ---

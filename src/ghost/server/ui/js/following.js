@@ -9,6 +9,7 @@ export const KEPT = 200;
 const SILENCE_MS = 40_000; // a comment comes every 15 s: after this the connection is dead, whatever TCP says
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 30_000;
+const LASTED_MS = 5_000; // a stream that was cut sooner was no success: the waits go on growing
 
 /** Events: each kind of `KINDS` (detail: data), `any` (detail: {kind, data}), and `state`. */
 export class Following extends EventTarget {
@@ -22,6 +23,7 @@ export class Following extends EventTarget {
   #api;
   #lastId = "";
   #attempt = 0;
+  #since = Infinity;
   #ending = null;
   #wake = () => {};
 
@@ -67,7 +69,7 @@ export class Following extends EventTarget {
       const headers = { Accept: "text/event-stream", ...(this.#lastId ? { "Last-Event-ID": this.#lastId } : {}) };
       const response = await this.#api.fetch("/events", { headers, signal: AbortSignal.any([ended, silence.signal]) });
       const again = this.#attempt > 0;
-      this.#attempt = 0;
+      this.#since = Date.now();
       this.#become("live", "");
       if (again && !this.#lastId) this.#tell("gap", {}); // nothing to ask after: read again what is shown
       const events = new EventReader();
@@ -100,7 +102,8 @@ export class Following extends EventTarget {
   }
 
   #failed(why) {
-    this.#attempt += 1;
+    this.#attempt = Date.now() - this.#since > LASTED_MS ? 1 : this.#attempt + 1;
+    this.#since = Infinity;
     const most = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (this.#attempt - 1));
     this.nextAt = Date.now() + most * (0.75 + Math.random() / 4);
     this.#become("reconnecting", why);

@@ -108,7 +108,8 @@ function showConnection() {
   const { state, why, nextAt } = following;
   document.querySelector(".connection").dataset.state = state;
   const wait = Math.max(0, Math.ceil((nextAt - Date.now()) / 1000));
-  setText(document.getElementById("connection"), state === "reconnecting" ? `reconnecting${wait ? ` in ${wait} s` : ""}` : state);
+  setText(document.getElementById("connection"), 
+    locked ? "needs its token" : state === "reconnecting" ? `reconnecting${wait ? ` in ${wait} s` : ""}` : state);
   banner.hidden = locked || state === "live" || state === "connecting";
   if (banner.hidden) return;
   const what = state === "stopped" ? `Nothing new is shown: ${why || "the stream was stopped"}` : `What is shown may be old: ${why}`;
@@ -117,6 +118,9 @@ function showConnection() {
 }
 tryNow.addEventListener("click", () => { if (following.state === "stopped") following.start(); });
 following.addEventListener("state", showConnection);
+following.addEventListener("state", () => { // what could not be read meanwhile is read now
+  if (following.state === "live") for (const button of main.querySelectorAll("button.again")) button.click();
+});
 setInterval(() => { if (following.state === "reconnecting") showConnection(); }, 1000);
 addEventListener("online", () => following.now());
 

@@ -36,7 +36,7 @@ export class Announcer {
 
 export function failure(error, again = null) {
   const words = h("p", {}, explained(error));
-  const retry = again ? h("button", { type: "button", listen: { click: again } }, "Try again") : null;
+  const retry = again ? h("button", { type: "button", class: "again", listen: { click: again } }, "Try again") : null;
   return h("div", { class: "notice bad", role: error instanceof Unreachable ? "status" : "alert" }, words, retry);
 }
 

@@ -160,7 +160,7 @@ function card(hit, app, count) {
 const iso = (seconds) => new Date(seconds * 1000).toISOString();
 
 function why({ keyword_rank: keyword, vector_rank: vector, similarity }) {
-  return [keyword && `words: no. ${keyword}`, vector && `meaning: no. ${vector}`, similarity !== null && `similarity ${similarity.toFixed(2)}`]
+  return [keyword && `words: no. ${keyword}`, vector && `meaning: no. ${vector}`, similarity !== null && `similarity ${Math.max(0, similarity).toFixed(2)}`]
     .filter(Boolean).join(", ");
 }
 
