@@ -36,9 +36,9 @@ bench: $(VENV)/.ready-dev
 bench-pcap: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks pcap
 
-# Memories written and found: minutes, and 2 GB below the temporary directory.
+# Memories written and found, and how well: minutes, and 2 GB below the temporary directory.
 bench-mind: $(VENV)/.ready-dev
-	$(BIN)/python -m benchmarks mind_search
+	$(BIN)/python -m benchmarks mind_search mind_retrieval
 
 # The better part of an hour on one core; atheris is wanted by nothing else. RUNS=1000 for a short look.
 RUNS ?= 25000

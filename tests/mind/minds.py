@@ -94,7 +94,7 @@ def settings(folder: Path, **given: Any) -> Settings:
 
 
 def open_sqlite(folder: Path) -> BreakableStore:
-    return BreakableStore(folder / "ghost.sqlite3", f"stub-{DIM}", DIM)
+    return BreakableStore(folder / "ghost.sqlite3", StubEmbeddings(DIM).name, DIM)
 
 
 def mind(

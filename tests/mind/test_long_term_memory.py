@@ -108,9 +108,22 @@ def test_both_lists_are_fused_by_reciprocal_rank(ltm: LongTermMemory, store: Sql
         by_vector = [one for one, _ in nearest].index(name) + 1
         assert (hit.keyword_rank, hit.vector_rank) == (by_word, by_vector)
         assert hit.similarity == dict(nearest)[name]
-        assert hit.score == pytest.approx((1 / (60 + by_word) if by_word else 0) + 1 / (60 + by_vector))
+        beyond_chance = max(0.0, 1 - 3.5 / 128**0.5 / max(hit.similarity, 1e-9))
+        assert hit.score == pytest.approx((1 / (5 + by_word) if by_word else 0) + beyond_chance / (5 + by_vector))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert hits[0].memory.id in ("dns", "peering")
+
+
+def test_what_is_near_only_by_chance_does_not_go_before_words(ltm: LongTermMemory, store: SqliteStore) -> None:
+    """Among thousands some always were the nearest, and stood before what held the words that were asked for."""
+    ltm.keep([memory(f"noise-{n}", f"zq{n} wv{n * 7} xk{n * 13} jj{n * 17}") for n in range(1500)])
+    ltm.upsert_memory(memory("held", "quorn frobnicates " + " ".join(f"pad{n}" for n in range(60))))
+    nearest = store.vector_ids(StubEmbeddings(128).embed(["quorn blivet"])[0], 50)
+    assert nearest[0][0] != "held"
+    hits = ltm.search("quorn blivet", 5)
+    assert hits[0].memory.id == "held"
+    assert [hit.score for hit in hits[1:]] == sorted((hit.score for hit in hits[1:]), reverse=True)
+    assert all(hit.score < hits[0].score / 2 for hit in hits[1:])
 
 
 def test_search_obeys_the_filter_and_the_number_asked_for(ltm: LongTermMemory) -> None:

@@ -49,7 +49,7 @@ def test_without_settings_the_stubs_answer():
     assert isinstance(language_model(Settings()), StubLLM)
     chosen = embeddings(Settings())
     assert isinstance(chosen, StubEmbeddings)
-    assert (chosen.dim, chosen.name) == (128, "stub-128")
+    assert (chosen.dim, chosen.name) == (128, "stub2-128")
     assert isinstance(system_clock(Settings()), SystemClock)
 
 

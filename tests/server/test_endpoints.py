@@ -128,7 +128,7 @@ def test_search_finds_by_words_by_nearness_and_by_both(client: TestClient, app: 
         assert "embedding" not in found["hits"][0]["memory"]
     best = client.get("/ltm/search", params={"q": "one-sided peering"}).json()["hits"][0]
     assert (best["keyword_rank"], best["vector_rank"]) == (1, 1)
-    assert best["score"] == pytest.approx(2 / 61)
+    assert 1 / 6 < best["score"] < 2 / 6  # by words in full, by nearness what chance does not explain
 
 
 def test_search_is_narrowed_by_type_tag_and_time(client: TestClient, app: Application) -> None:

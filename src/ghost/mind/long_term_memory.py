@@ -1,7 +1,9 @@
 """Long-term memory as the rest of the mind uses it: writing, hybrid search, forgetting, embedding anew.
 
 Search asks for words and for nearness of meaning, and fuses both lists by reciprocal rank: a memory scores the sum of
-1 / (60 + rank) over the lists that hold it (Cormack, Clarke and Buettcher, SIGIR 2009).
+1 / (5 + rank) over the lists that hold it (Cormack, Clarke and Buettcher, SIGIR 2009). Its rank by meaning counts by
+the share of its similarity that chance does not explain: among thousands of memories some are always as near as chance
+brings them, and they would outrank words.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf, sqrt
 from pathlib import Path
 
 from ghost.errors import StoreError
@@ -17,9 +20,13 @@ from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 
-RANK_CONSTANT = 60
+RANK_CONSTANT = 5
+"""Small, for a few are asked for: the first of either list go before what stands in the middle of both."""
 _DEPTH = 50
 """So many of each list are fused, or three times what is asked for."""
+CHANCE = 3.5
+"""Cosines of unrelated texts scatter by 1 / sqrt(dim), and the nearest of some thousands lies so many times that off.
+Learnt embeddings lie far beyond it."""
 _EMBED_BATCH = 64
 
 
@@ -114,11 +121,15 @@ class LongTermMemory:
         word_ranks = {name: rank for rank, name in enumerate(words, start=1)}
         vector_ranks = {name: rank for rank, (name, _) in enumerate(nearest, start=1)}
         similarities = dict(nearest)
-        scores = {
-            name: sum(1 / (RANK_CONSTANT + ranks[name]) for ranks in (word_ranks, vector_ranks) if name in ranks)
-            for name in (*word_ranks, *vector_ranks)
-        }
-        best = sorted(scores, key=lambda name: (-scores[name], -similarities.get(name, -2.0), name))[:top_k]
+        by_chance = CHANCE / sqrt(self.embeddings.dim)
+        scores = {name: 1 / (RANK_CONSTANT + rank) for name, rank in word_ranks.items()}
+        for name, rank in vector_ranks.items():
+            vote = _beyond(by_chance, similarities[name]) / (RANK_CONSTANT + rank)
+            scores[name] = scores.get(name, 0.0) + vote
+        best = sorted(
+            scores,
+            key=lambda name: (-scores[name], word_ranks.get(name, inf), vector_ranks.get(name, inf)),
+        )[:top_k]
         found = self.store.get(best)
         return [
             Hit(found[name], scores[name], word_ranks.get(name), vector_ranks.get(name), similarities.get(name))
@@ -156,3 +167,8 @@ class LongTermMemory:
             self.store.set_embeddings(dict(zip(ids, vectors, strict=True)), of)
             done += len(memories)
         return done
+
+
+def _beyond(by_chance: float, similarity: float) -> float:
+    """The share of a similarity that chance does not explain, 0 to 1."""
+    return 1 - by_chance / similarity if similarity > by_chance else 0.0

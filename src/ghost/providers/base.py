@@ -21,7 +21,7 @@ class LLMProvider(Protocol):
 
 class EmbeddingsProvider(Protocol):
     name: str
-    """Names the space of its vectors (`stub-128`, `gemini/gemini-embedding-001/768`): no two spaces compare."""
+    """Names the space of its vectors (`stub2-128`, `gemini/gemini-embedding-001/768`): no two spaces compare."""
 
     dim: int
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ghost.mind import Filter, Memory, MemoryType
+from ghost.mind.long_term_memory import RANK_CONSTANT
 from ghost.server.detached import detached
 from ghost.server.limits import ID_CHARACTERS, QUERY_CHARACTERS
 from ghost.server.openapi import errors
@@ -54,7 +55,7 @@ class RememberedMemory(BaseModel):
 
 class Found(BaseModel):
     memory: RememberedMemory
-    score: float = Field(description="hybrid: sum of 1 / (60 + rank); vector: similarity; keyword: 1 / (60 + rank).")
+    score: float = Field(description="hybrid: by both (docs/mind.md); vector: similarity; keyword: 1 / (5 + rank).")
     keyword_rank: int | None = Field(description="From 1; null where the words did not find it.")
     vector_rank: int | None = Field(description="From 1; null where nearness did not find it.")
     similarity: float | None = Field(description="Cosine.")
@@ -102,7 +103,7 @@ def _keyword(to: Services, q: str, k: int, where: Filter) -> list[Found]:
     return [
         Found(
             memory=RememberedMemory.of(memory),
-            score=1 / (60 + rank),
+            score=1 / (RANK_CONSTANT + rank),
             keyword_rank=rank,
             vector_rank=None,
             similarity=None,
