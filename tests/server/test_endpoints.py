@@ -331,7 +331,7 @@ def test_a_cycle_that_fails_is_counted_and_is_a_problem(make_app, monkeypatch: p
         def generate(self, *_: object, **__: object) -> str:
             raise ProviderError("the model is away", transient=True)
 
-    monkeypatch.setattr("ghost.server.serving.language_model", lambda settings: Away())
+    monkeypatch.setattr("ghost.server.waking.language_model", lambda settings: Away())
     client = client_of(make_app())
     problem(client.post("/cycle"), 502)
     assert "ghost_cycle_failures_total 1.0" in client.get("/metrics").text

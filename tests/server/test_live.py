@@ -284,7 +284,7 @@ class Hanging(StubLLM):
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
     model = Hanging()
-    monkeypatch.setattr("ghost.server.serving.language_model", lambda settings: model)
+    monkeypatch.setattr("ghost.server.waking.language_model", lambda settings: model)
     yield model
     model.let_go.set()
 
