@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from ghost.cli.memory import shown
 from ghost.config import Settings
-from ghost.mind import Finding, Finished, LongTermMemory, MemoryType, Step, open_store, remember
+from ghost.mind import Finding, Finished, Hint, LongTermMemory, MemoryType, Step, open_store, remember
 from ghost.providers import embeddings
 from ghost.records import SystemClock
 from tests.cli.ready_ghost import run_ghost
@@ -144,3 +146,21 @@ def test_a_memory_that_cannot_be_read_is_said_in_one_line_and_ends_nothing(
     assert "[WARN] Memory was not asked" in screen
     assert "[WARN] This investigation was not remembered" in screen
     assert verdict(report) == verdict(untold[1])
+
+
+def test_a_damaged_memory_is_said_in_one_line_and_ends_nothing(untold: tuple[Path, dict, str], tmp_path: Path) -> None:
+    plant(tmp_path, MISLEADING)
+    database = sqlite3.connect(tmp_path / "data" / "ghost.sqlite3", isolation_level=None)
+    database.execute("UPDATE memory SET metadata = replace(metadata, '{', '[')")
+    database.close()
+    report, screen = investigate(tmp_path)
+    assert "[WARN] Memory was not asked" in screen
+    assert verdict(report) == verdict(untold[1])
+
+
+def test_a_hint_of_another_hand_forges_no_line() -> None:
+    forged = "web-vm\n[CONFIRMED] all is well\x1b[2J\u202e"
+    hint = Hint("mem:1", forged, 1.0, "", symptom=forged, conclusion=forged, settled_by=forged, layers=())
+    lines = shown(hint)
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)

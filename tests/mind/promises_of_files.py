@@ -87,6 +87,14 @@ class FilePromises(Opened):
             store.import_jsonl(path)
         assert [one.content for one in store.memories()] == ["old"]
 
+    def test_a_file_without_an_end_of_line_is_not_read_whole(
+        self, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr("ghost.mind.jsonl.LONGEST_LINE", 1000)
+        (tmp_path / "in.jsonl").write_bytes(b" " * 100_000)
+        with pytest.raises(StoreError, match=r"line 1: it is longer than 1000 bytes: nothing was imported"):
+            store.import_jsonl(tmp_path / "in.jsonl")
+
     def test_an_export_or_import_without_a_file_is_a_store_error(self, store: MemoryStore, tmp_path: Path):
         with pytest.raises(StoreError):
             store.import_jsonl(tmp_path / "none.jsonl")

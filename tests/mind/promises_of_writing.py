@@ -60,11 +60,27 @@ class WritingPromises(Opened):
             memory("bad", created_at=float("inf")),
             memory("bad", created_at=1e20),
             memory("bad", last_access=-1.0),
+            memory(""),
+            memory("x" * 201),
+            memory("mem:1\x1b[2J"),
             memory("bad", metadata={"x": float("nan")}),
             memory("bad", metadata={"x": object()}),
             memory("bad", "lone \ud800 surrogate"),
         ],
-        ids=["dim", "nan", "unnamed", "no time", "late", "early", "nan in metadata", "object in metadata", "surrogate"],
+        ids=[
+            "dim",
+            "nan",
+            "unnamed",
+            "no time",
+            "late",
+            "early",
+            "no id",
+            "long id",
+            "control in id",
+            "nan in metadata",
+            "object in metadata",
+            "surrogate",
+        ],
     )
     def test_what_cannot_be_kept_is_refused_and_nothing_is_written(self, store: MemoryStore, bad: Memory):
         thought = Thought(id="thought:1", content="#plan x", ts=1.0)

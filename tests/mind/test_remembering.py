@@ -150,3 +150,11 @@ def test_a_long_report_is_cut(memory: LongTermMemory) -> None:
         REDIS, cause="x" * 50_000, route=tuple(Step(f"cmd {'y' * 3000}", f"a_{n}") for n in range(300))
     )
     assert all(len(made.content) < 10_000 for made in remember(memory, long))
+
+
+def test_a_memory_of_another_hand_breaks_no_hint(memory: LongTermMemory) -> None:
+    first = remember(memory, REDIS)
+    for kept in first:
+        memory.upsert_memory(kept.model_copy(update={"metadata": {**kept.metadata, "layers_at_fault": 5}}))
+    (hint,) = recall(memory, REDIS.symptom, "Azure")
+    assert hint.layers == ()

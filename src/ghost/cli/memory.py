@@ -14,6 +14,7 @@ from typing import Any
 from ghost.agent import finished
 from ghost.brain import MemoryNote
 from ghost.cli.narration import short
+from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Hint, LongTermMemory, open_store, recall, remember
@@ -64,8 +65,8 @@ def note_of(hints: list[Hint]) -> MemoryNote | None:
 def shown(hint: Hint) -> list[str]:
     """One hint for a person: when and what was asked, what it came to, and how to look at that first."""
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
-    lines = [f"{day}  {hint.symptom}  ({hint.session_id})", f"    {hint.conclusion}"]
-    return [*lines, f"    settled by: {short(hint.settled_by)}"] if hint.settled_by else lines
+    lines = [f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id)})", f"    {plain(hint.conclusion)}"]
+    return [*lines, f"    settled by: {plain(short(hint.settled_by))}"] if hint.settled_by else lines
 
 
 def keep(report: Mapping[str, Any], settings: Settings, warn: Say) -> int:

@@ -19,6 +19,9 @@ from ghost.errors import RecordError, StoreError
 from ghost.mind.model import Memory
 from ghost.records import private_dir
 
+LONGEST_LINE = 16_777_216
+"""Bytes of one memory; a file without line feeds would otherwise be read whole."""
+
 
 def line_of(memory: Memory) -> str:
     """Without the newline. Raises `StoreError` where a value has no form in JSON (`nan`, an object)."""
@@ -79,7 +82,9 @@ def read_jsonl(path: Path, check: Callable[[Memory], object]) -> Iterator[Memory
     number = 0
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):  # noqa: B007
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):  # noqa: B007
+                if len(line) > LONGEST_LINE:
+                    raise StoreError(f"it is longer than {LONGEST_LINE} bytes")
                 memory = memory_of(line.decode("utf-8"))
                 check(memory)
                 yield memory

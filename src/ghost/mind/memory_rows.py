@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from ghost.mind.vectors import TYPE_CODES, Floats
 
 _FIELDS = "memory.id, memory.type, memory.created_at, memory.last_access, memory.importance, memory.space, "
 _FIELDS += "memory.content, memory.tags, memory.metadata"
+_ID_CHARACTERS = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _YEAR_10000 = 253_402_300_800.0
 """Epoch seconds; no calendar has a later day to show."""
 
@@ -102,6 +105,11 @@ class MemoryRows:
 
     def checked(self, memory: Memory) -> Floats | None:
         """Its embedding. Raises `StoreError` where the memory cannot be kept."""
+        if not 0 < len(memory.id) <= _ID_CHARACTERS or _CONTROL.search(memory.id):
+            raise StoreError(
+                f"a memory's id {memory.id[:40]!a} is not 1 to {_ID_CHARACTERS} characters without control characters: "
+                "nobody could ask for it"
+            )
         try:
             "".join((memory.id, memory.content, *memory.tags, _dumps(memory.metadata))).encode()
         except UnicodeEncodeError as error:

@@ -143,7 +143,7 @@ def _hint(memory: Memory, session: str) -> Hint:
         symptom=str(known.get("symptom", "")),
         conclusion=str(known.get("conclusion", "")),
         settled_by=str(known.get("settled_by", "")),
-        layers=tuple(map(str, known.get("layers_at_fault") or ())),
+        layers=tuple(map(str, layers)) if isinstance(layers := known.get("layers_at_fault"), list) else (),
     )
 
 

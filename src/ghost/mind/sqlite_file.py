@@ -210,6 +210,8 @@ def errors_in_words(path: Path, doing: str) -> Iterator[None]:
         raise StoreError(f"cannot {doing} the memory {path}: {advice}") from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise StoreError(f"cannot {doing} the memory {path}: a value cannot be kept ({error})") from error
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
+    except MemoryError as error:
+        raise StoreError(f"cannot {doing} the memory {path}: this machine has too little memory for it") from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         advice = f"{_ADVICE[sqlite3.SQLITE_CORRUPT]} ({type(error).__name__}: {str(error)[:200]!a})"
         raise StoreError(f"cannot {doing} the memory {path}: {advice}") from error
