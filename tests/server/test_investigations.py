@@ -187,3 +187,32 @@ def test_nothing_of_the_workspace_is_changed_by_looking(client: TestClient, root
     assert state() == before
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         problem(client.request(method, f"/investigations/{SID}"), 405)
+
+
+def test_half_a_character_in_a_file_hides_no_investigation(
+    client: TestClient, root: Path, finished: SessionPaths
+) -> None:
+    half = "\ud800"
+    path = write_session(root, "ghost_20250116_090000", network="@", completion={"root_cause_summary": "rule @"})
+    path.write_text(path.read_text(encoding="utf-8").replace("@", r"\ud800"), encoding="utf-8")
+    append(finished.shell_audit, command_record(SID, 4, command=f"ping {half}"))
+    append(finished.tasks, {"task_id": "cap_vm_2", "state": half})
+    rows = client.get("/investigations").json()["investigations"]
+    assert [(row["session_id"], row["summary"]) for row in rows] == [
+        ("ghost_20250116_090000", "rule ?"),
+        (SID, "rule 100 denies 443"),
+    ]
+    shown = client.get(f"/investigations/{SID}").json()
+    assert shown["evidence"][-1]["command"] == "ping ?"
+    assert shown["captures"][-1]["state"] == "?"
+
+
+@pytest.mark.parametrize("content", ['{"a": NaN}', '{"a": 1e999}'])
+def test_a_report_that_is_no_json_is_a_problem(client: TestClient, finished: SessionPaths, content: str) -> None:
+    finished.report_json.write_text(content, encoding="utf-8")
+    assert "cannot be read" in problem(client.get(f"/investigations/{SID}/report"), 500)["detail"]
+
+
+def test_a_report_with_half_a_character_is_shown(client: TestClient, finished: SessionPaths) -> None:
+    finished.report_json.write_text('{"a": "\\ud800"}', encoding="utf-8")
+    assert client.get(f"/investigations/{SID}/report").content == b'{"a": "\\ud800"}'

@@ -5,13 +5,15 @@ Texts in it may come from outside, and a path is made of an id that was checked,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from ghost.agent import Evidence, Session, SessionPaths, tag_of
 from ghost.errors import RecordError
@@ -19,7 +21,7 @@ from ghost.records import read_json, read_lines, read_valid_records
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
 from ghost.server.services import Services, services
-from ghost.server.sessions import InvestigationRow
+from ghost.server.sessions import InvestigationRow, OfFile
 
 router = APIRouter(tags=["investigations"])
 
@@ -33,7 +35,7 @@ class Investigations(BaseModel):
     count: int = Field(description="How many there are, shown or not.")
 
 
-class HypothesisNow(BaseModel):
+class HypothesisNow(OfFile):
     id: str
     description: str
     refuted_by: str = Field(description="The observation that would refute it.")
@@ -45,7 +47,7 @@ class HypothesisNow(BaseModel):
     resolved_at: str | None
 
 
-class EvidenceRow(BaseModel):
+class EvidenceRow(OfFile):
     """A record of the shell's audit: what ran, and how it ranks. Output is processed and cut."""
 
     audit_id: str
@@ -64,7 +66,7 @@ class EvidenceRow(BaseModel):
     output_summary: str
 
 
-class CaptureRow(BaseModel):
+class CaptureRow(OfFile):
     task_id: str
     state: str
     target: str | None
@@ -144,12 +146,20 @@ def get_report(
     _, paths = _found(services(request), session_id)
     try:
         if format is ReportFormat.JSON:
-            return JSONResponse(read_json(paths.report_json))
+            return Response(_as_json(paths.report_json), media_type="application/json")
         if paths.report.is_file():
             return Response(b"\n".join(read_lines(paths.report)) + b"\n", media_type="text/markdown; charset=utf-8")
     except FileNotFoundError:
         pass
     raise Refused(404, f"The investigation {session_id} has no report yet. One is written when it concludes.")
+
+
+def _as_json(report: FilePath) -> bytes:
+    """Raises `RecordError` for what Python reads and JSON is not: `NaN`, `Infinity`, nesting without an end."""
+    try:
+        return json.dumps(read_json(report), allow_nan=False).encode("ascii")
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"cannot show {report} ({error}): restore it from a copy") from error
 
 
 def _found(to: Services, session_id: str) -> tuple[Session | None, SessionPaths]:

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from ghost.agent import Session, SessionPaths, Workspace, load_session
 from ghost.errors import GhostError
@@ -25,7 +26,22 @@ class InvestigationState(StrEnum):
     DAMAGED = "damaged"
 
 
-class InvestigationRow(BaseModel):
+class OfFile(BaseModel):
+    """What a file of the workspace says. Half a character, which JSON can spell and no answer can hold, is replaced."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_characters(cls, fields: Any) -> Any:
+        return {name: whole(value) for name, value in fields.items()} if isinstance(fields, dict) else fields
+
+
+def whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    return [whole(each) for each in value] if isinstance(value, list) else value
+
+
+class InvestigationRow(OfFile):
     session_id: str = Field(examples=["ghost_20250115_143200"])
     state: InvestigationState = Field(description="`resumable`: it has no report yet, and no process works on it.")
     created_at: str | None = Field(description="ISO 8601; null where the session file is damaged or missing.")
@@ -38,20 +54,24 @@ class InvestigationRow(BaseModel):
     has_report: bool
 
 
+_Version = tuple[int, int, int]
+"""When the file was changed, its size, and which file it is."""
+
+
 class Sessions:
     """Safe to use from threads."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._lock = threading.Lock()
-        self._known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]] = {}
+        self._known: dict[Path, tuple[_Version, InvestigationRow | None]] = {}
 
     def rows(self) -> list[InvestigationRow]:
         """The newest first, by id: an id begins with its time."""
         running = is_locked(self.workspace.root)
         with self._lock:
             found: dict[str, InvestigationRow] = {}
-            known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]] = {}
+            known: dict[Path, tuple[_Version, InvestigationRow | None]] = {}
             for path in self._files():
                 row = self._row(path, known)
                 if row is not None and row.session_id not in found:
@@ -80,9 +100,7 @@ class Sessions:
         yield self.workspace.session_file
         yield from sorted(self.workspace.audit_dir.glob("ghost_session_*.json"))
 
-    def _row(
-        self, path: Path, known: dict[Path, tuple[tuple[int, int, int], InvestigationRow]]
-    ) -> InvestigationRow | None:
+    def _row(self, path: Path, known: dict[Path, tuple[_Version, InvestigationRow | None]]) -> InvestigationRow | None:
         try:
             status = path.stat()
         except OSError:
@@ -91,10 +109,9 @@ class Sessions:
         before = self._known.get(path)
         if before is None or before[0] != version:
             try:
-                session, _ = load_session(path)
+                before = (version, _of(load_session(path)[0]))
             except GhostError:
-                return None  # listed as damaged by its turns, where it has any
-            before = (version, _of(session))
+                before = (version, None)  # listed as damaged by its turns, where it has any
         known[path] = before
         return before[1]
 
