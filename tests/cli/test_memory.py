@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -164,3 +165,9 @@ def test_a_hint_of_another_hand_forges_no_line() -> None:
     lines = shown(hint)
     assert len(lines) == 3
     assert all(line.isprintable() for line in lines)
+
+
+def test_a_hint_that_came_up_often_says_so() -> None:
+    hint = Hint("mem:1", "ghost_20260101_120000", 1.0, "", symptom="s", conclusion="c", settled_by="", layers=("nsg",))
+    assert "the last of 3 that came to this" in shown(dataclasses.replace(hint, times=3))[0]
+    assert "the last of" not in shown(hint)[0]

@@ -132,7 +132,9 @@ def test_a_page_of_the_allowlist_is_read_and_found_again_and_any_other_is_refuse
         assert "refused" in ghost(tmp_path, "scrape", "nsg", "--seed", url, status=1)
         assert "read" in ghost(tmp_path, "scrape", "nsg", "--seed", url, ALLOWLIST_DOMAINS=host)
         site.shutdown()
-    assert "evaluates rules" in ghost(tmp_path, "search", "network security group rules", "--type", "semantic")
+    found = ghost(tmp_path, "search", "network security group rules", "--type", "semantic")
+    assert "evaluates rules" in found
+    assert f"read at {url}" in found
 
 
 @pytest.mark.slow

@@ -65,7 +65,8 @@ def note_of(hints: list[Hint]) -> MemoryNote | None:
 def shown(hint: Hint) -> list[str]:
     """One hint for a person: when and what was asked, what it came to, and how to look at that first."""
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
-    lines = [f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id)})", f"    {plain(hint.conclusion)}"]
+    often = f", the last of {hint.times} that came to this" if hint.times > 1 else ""
+    lines = [f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id)}{often})", f"    {plain(hint.conclusion)}"]
     return [*lines, f"    settled by: {plain(short(hint.settled_by))}"] if hint.settled_by else lines
 
 

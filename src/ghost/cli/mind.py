@@ -143,6 +143,8 @@ def search(
         head = f"{_day(hit.memory.created_at)}  {hit.memory.type.value}  {hit.memory.id}"
         tags_shown = " ".join(f"#{tag}" for tag in hit.memory.tags)
         rich.print(plain(f"{head}  {tags_shown}"), style="bold", markup=False)
+        if read_at := hit.memory.metadata.get("final_url"):
+            rich.print(plain(f"  read at {read_at}"), markup=False)
         rich.print(f"  {_cut(plain_lines(hit.memory.content)).replace(chr(10), chr(10) + '  ')}", markup=False)
 
 
