@@ -186,6 +186,14 @@ def test_its_own_thoughts_are_not_compared_with_each_other():
     assert ask("SOC", Memories=own) == "#insight Nothing new: no stimulus, task or memory asks for attention."
 
 
+def test_what_one_investigation_left_is_not_compared_with_itself():
+    left = [Item(f"mem:1767268800000{end}", "db-nsg denied 6379 to db-vm") for end in ("", "_2", "_3")]
+    alone = StubLLM().generate("SOC", write_prompt({"Memories": left}), 400)
+    assert alone.startswith("#insight Nothing new")
+    other = Item("mem:1767355200000", "db-nsg denied 5432 to db-vm")
+    assert "share db-nsg, db-vm" in StubLLM().generate("SOC", write_prompt({"Memories": [*left, other]}), 400)
+
+
 def test_news_keeps_its_own_words_where_it_shares_a_cause_or_a_thing():
     news = "the deny rule on db-nsg was added by CHG0012345 on Friday"
     for memories in ([], ["db-nsg was reviewed in May"]):

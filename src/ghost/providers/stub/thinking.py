@@ -48,6 +48,8 @@ def _candidates(sections: Sections) -> Iterator[str]:
         yield from _on_a_failure(task, _completed(task, texts), memories)
         yield f"#plan Go on with {_excerpt(task.text, 40)}"
     for one, other in combinations([memory for memory in memories if not memory.text.startswith("#")], 2):
+        if one.id.partition("_")[0] == other.id.partition("_")[0]:
+            continue  # what one investigation left: of course they share
         if shared := _shared(facts_of(one.text), facts_of(other.text)):
             yield f"#insight {one.id} and {other.id} share {shared}."
     yield "#insight Nothing new: no stimulus, task or memory asks for attention."
