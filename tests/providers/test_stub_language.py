@@ -97,7 +97,8 @@ def test_any_prompt_gives_a_summary_of_the_promised_shape(prompt, sections):
         ("web-vm cannot reach db-vm", "port"),
         ("Nothing answers: the app is down", "source, destination, port"),
         ("Users report that redis on cache-vm times out from somewhere", "destination"),
-        ("db-vm is unreachable on port 5432", "destination"),
+        ("db-vm is unreachable on port 5432", "source"),
+        ("db-vm is down", "source, port"),
     ],
 )
 def test_what_a_report_of_a_failure_does_not_name_is_asked(stimulus, needed):

@@ -36,6 +36,9 @@ _HOST = re.compile(
 _OWN_ID = re.compile(r"(?:ghost|shell)_\d{8}_\d{6}(?:_\w+)?")
 """Sessions and audit records: two texts of one session share no thing of the network by that."""
 _COMMAND_WORD = re.compile(r"(?:show|list|get)-[a-z-]+|packet-capture|run-command")
+_UNREACHED = re.compile(
+    r"(\S{1,80}) (?:is|was|became|went) (?:unreachable|not reachable|not responding|down|offline)\b"
+)
 _CLOCK_OR_DATE = re.compile(r"\d{2,4}[-:]\d{2}(?:[-:]\d{2})?")
 
 
@@ -89,6 +92,9 @@ def facts_of(text: str) -> Facts:
     ports = [port for port in stated if int(port) <= 65535] or [str(words()["ports"][name]) for name in services]
     said = _SAID_CAUSE.search(text)
     source, destination = _ends(found, resources)
+    unreached = _UNREACHED.search(text.casefold())
+    if unreached and not destination and unreached[1] == source:  # who is unreachable is asked, and asks nobody
+        source, destination = "", source
     return Facts(
         resources=resources,
         ports=tuple(dict.fromkeys(ports)),
