@@ -13,6 +13,15 @@ from ghost.shell.secret_names import Name
 _COOKIE = re.compile(r"(?i:cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
 _OF_A_PROTOCOL = re.compile(r"(?i:\b(?:dns|edns|client|server|initiator|responder|socket|syn)[ _-]|; |\bopt: ?)$")
 
+_WELL_KNOWN = (
+    r"(?i:no-export(?:-subconfed)?|no-advertise|no-peer|local-as|internet|blackhole|graceful-shutdown|accept-own)"
+)
+_OF_ROUTES = re.compile(
+    rf"(?i:communit(?:y|ies))[\"']?[ \t]{{0,4}}[:=]?[ \t]{{0,4}}[\[\"']?[ ]?"
+    rf"(?:{_WELL_KNOWN}|\d{{1,10}}:\d{{1,10}}(?::\d{{1,10}})?)(?![\w.:@-])"
+)
+"""Communities of BGP routes, RFC 1997 and those registered since."""
+
 _THING = r"(?:[A-Za-z][a-z'-]*|'[^'\n]{1,60}'|/[\w./-]{1,80})"
 _TOLD = r"(?:no|not|changed|unchanged|updated|unlocking|locking|cannot|error|manipulation|permission|denied|does)"
 _MESSAGE = re.compile(rf"(?:ch|g)?passwd: (?=[^\n]{{0,160}}\b{_TOLD}\b){_THING}(?:[ ,]+{_THING}){{1,20}}[.!]?(?=\n|$)")
@@ -20,8 +29,16 @@ _MESSAGE = re.compile(rf"(?:ch|g)?passwd: (?=[^\n]{{0,160}}\b{_TOLD}\b){_THING}(
 
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
+    if _OF_ROUTES.match(name.text, name.word) is not None and "snmp" not in _before(name):
+        return True
     cookie = _COOKIE.match(name.text, name.word)
     if cookie is not None:
         before = name.text[max(0, name.word - 16) : name.word]
         return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(before) is not None
     return _MESSAGE.match(name.text, name.start) is not None and name.starts_line
+
+
+def _before(name: Name) -> str:
+    """The line before the name, as far as it matters, in small letters."""
+    start = max(0, name.word - 64)
+    return name.text[max(start, name.text.rfind("\n", start, name.word) + 1) : name.word].lower()

@@ -31,6 +31,7 @@ _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin", "PUK", "puk")
 _BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
+_KINDS = ("secret", "configmap", "token", "password", "key")
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
 
@@ -108,6 +109,8 @@ def _secret_beside(name: Name) -> Found | None:
     if name.meaning.is_option and _is_placeholder(value, name):
         return None
     start, end = match.span(group)
+    if group == "bare" and value in _KINDS and name.text.startswith((' "', " '"), end):
+        return None  # `volume "db-secret" : secret "db-password" not found`: the name of another one follows
     if match.groupdict().get("continued"):
         end = match.end("continued")
     marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER

@@ -23,7 +23,8 @@ _NAME_FIELDS = frozenset(POLICY["fields"]["names"])
 _VALUE_FIELDS = frozenset(POLICY["fields"]["values"])
 _ASIDES = frozenset(POLICY["fields"]["asides"])
 _FIELD = re.compile(r"(?<![\w.#-])(?P<name>[\w#-]{1,24}+)(?=\\{0,3}[\"']?[ \t]{0,8}(?::?=>?|:))")
-_PATH_TO_NAME = re.compile(r"\s{0,20}\\{0,3}[\"']?[\w./$@ -]{0,60}")
+_PATH_REACH = 400  # ids of Azure resources are as long
+_PATH_TO_NAME = re.compile(rf"\s{{0,20}}\\{{0,3}}[\"']?(?:[\w./$@ -]{{0,60}}|/[\w./-]{{0,{_PATH_REACH}}})")
 _OUTSIDE = re.compile(r"[{}<>;]|\n[ \t]{0,80}-[ ]|\n[ \t]{0,8}\n")  # what ends the record that fields belong to
 _FIELD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-#"
 _OPENS = re.compile(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}(?:\[[ \t\n]{0,40})?\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
@@ -45,7 +46,7 @@ def secret_in_field(name: Name, done: int, is_telling: Telling) -> Found | None:
 
 def _own_field(name: Name) -> int | None:
     """Where the field for names begins that a name is the value of (`name: db/password`); None where it is none."""
-    first = max(0, name.start - 80)
+    first = max(0, name.start - _PATH_REACH)
     mark = _last_mark(name.text, first, name.start)
     if mark is None or _PATH_TO_NAME.fullmatch(name.text, mark + 1, name.start) is None:
         return None

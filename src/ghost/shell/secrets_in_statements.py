@@ -30,7 +30,10 @@ _QUALIFIER = re.compile(
     rf"[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
     rf"|(?P<form>{any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
     rf"|(?:{any_of(_VOCABULARY['qualifiers'])})"
-    rf"|(?:{any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?)(?=[ \t])",
+    rf"|(?:{any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?"
+    rf"|(?:{any_of(_VOCABULARY['qualifiers_with_address'])})[ \t]{{1,40}}(?=[\da-f]*[.:])[\da-f.:]{{3,45}}"
+    r"(?:/\d{1,3})?)"
+    r"(?=[ \t])",
     re.IGNORECASE,
 )
 _OPERAND = re.compile(
@@ -64,10 +67,11 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     line = max(text.rfind("\n", max(0, start - _LINE_REACH), start) + 1, start - _LINE_REACH, 0)
     before = text[line:start].lower()
     indented = before[:1] in (" ", "\t")
-    before = before[max(before.rfind(";"), before.rfind("{")) + 1 :]  # a statement of its own
     needed = _NEEDS.get(name)
     if needed is not None and not any(word in before for word in needed):
         return None
+    if not needed:  # else it stands in the block of the word before it: `snmp { community X`
+        before = before[max(before.rfind(";"), before.rfind("{")) + 1 :]  # a statement of its own
     position, said = _behind_qualifiers(text, end, certain=certain)
     found = _OPERAND.match(text, position)
     if found is None or found.lastgroup is None:
