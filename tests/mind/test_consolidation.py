@@ -250,7 +250,9 @@ def test_investigations_that_came_to_one_cause_are_remembered_as_one_lesson(room
     assert summary.metadata["layers_at_fault"] == ["nsg"]
     assert {"investigation", "network:lab"} <= set(summary.tags)
     assert not any(tag.startswith("session:") for tag in summary.tags), "no investigation replaces it"
-    assert summary.id in [hint.memory_id for hint in recall(room.ltm, "job-vm cannot reach db-vm on 5432", "lab nsg")]
+    (hint,) = recall(room.ltm, "job-vm cannot reach db-vm on 5432", "lab nsg")
+    assert (hint.memory_id, hint.session_id, hint.times) == (summary.id, "ghost_20260102_120000", 2)
+    assert hint.conclusion.startswith("The rule deny-pg")
 
 
 def test_what_shares_no_resource_is_not_summed_up(room):

@@ -66,7 +66,10 @@ def shown(hint: Hint) -> list[str]:
     """One hint for a person: when and what was asked, what it came to, and how to look at that first."""
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
     often = f", the last of {hint.times} that came to this" if hint.times > 1 else ""
-    lines = [f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id)}{often})", f"    {plain(hint.conclusion)}"]
+    lines = [
+        f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id) or 'a summary'}{often})",
+        f"    {plain(hint.conclusion)}",
+    ]
     return [*lines, f"    settled by: {plain(short(hint.settled_by))}"] if hint.settled_by else lines
 
 

@@ -125,12 +125,19 @@ def _is_near(hit: Hit, names: frozenset[str]) -> bool:
 
 def _came_to(hint: Hint) -> tuple[str, ...]:
     """The cause without the records that show it; where there was none, also what was asked."""
-    conclusion = _RECORDS.sub("", hint.conclusion)
+    conclusion = _RECORDS.sub("", hint.conclusion).rstrip(" .")
     return (conclusion, *hint.layers) if hint.layers else (conclusion, hint.symptom)
 
 
 def _newest(hints: list[Hint]) -> Hint:
-    return replace(max(hints, key=lambda hint: hint.created_at), times=len(hints))
+    """The newest investigation; where a summary of several is among them, that, told by the newest."""
+    newest_first = sorted(hints, key=lambda hint: hint.created_at, reverse=True)
+    investigated = [hint for hint in newest_first if hint.session_id]
+    if not investigated:
+        return newest_first[0]
+    last = investigated[0]
+    told = next((hint for hint in newest_first if not hint.session_id), last)
+    return replace(last, memory_id=told.memory_id, text=told.text, times=len(investigated))
 
 
 def _hint(memory: Memory, session: str) -> Hint:
@@ -140,8 +147,8 @@ def _hint(memory: Memory, session: str) -> Hint:
         session_id=session,
         created_at=memory.created_at,
         text=memory.content,
-        symptom=str(known.get("symptom", "")),
-        conclusion=str(known.get("conclusion", "")),
+        symptom=str(known.get("symptom") or memory.content.partition(". ")[0]),  # a summary: how often, and when
+        conclusion=str(known.get("conclusion") or known.get("cause") or ""),
         settled_by=str(known.get("settled_by", "")),
         layers=tuple(map(str, layers)) if isinstance(layers := known.get("layers_at_fault"), list) else (),
     )
