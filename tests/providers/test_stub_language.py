@@ -172,6 +172,12 @@ def test_news_comes_before_a_task_and_a_question_is_followed_by_no_plan_without_
     assert not ask("SOC", Stimuli=["app-vm is slow"], Recent_thoughts=[asked]).startswith("#plan")
 
 
+def test_no_plan_leads_from_a_thing_to_itself():
+    asked = "#question What does db-vm fail to reach on port 5432? Needed: destination."
+    after = ask("SOC", Stimuli=["db-vm is unreachable on port 5432"], Recent_thoughts=[asked])
+    assert "db-vm to db-vm" not in after
+
+
 OWN_PLAN = (
     "#plan Check a capture at both ends for web-vm to db-vm port 6379, to see whether packets are lost on the way."
 )

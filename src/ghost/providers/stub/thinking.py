@@ -135,7 +135,8 @@ def _shared(one: Facts, other: Facts) -> str:
 
 
 def _flow(facts: Facts) -> str:
-    ends = f"{facts.source or 'the source'} to {facts.destination or 'the destination'}"
+    source = facts.source if facts.source != facts.destination else ""  # two texts put it at either end
+    ends = f"{source or 'the source'} to {facts.destination or 'the destination'}"
     return ends + (f" port {facts.ports[0]}" if facts.ports else "")
 
 
