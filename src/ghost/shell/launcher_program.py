@@ -33,6 +33,7 @@ from typing import Any
 ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 4
+MOST_OVER = 64
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
@@ -66,6 +67,9 @@ def main(descriptor: int) -> None:
     if libc is not None:
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
     running: dict[int, Running] = {}
+    over: list[Running] = []
+    """The last that are over. Where the shell was killed, its end of their control closes before it is gone itself:
+    they seem over in order, and their directories are removed by nobody."""
     spares: list[Spare] = []
 
     def ready() -> Spare:
@@ -100,13 +104,14 @@ def main(descriptor: int) -> None:
                         waiting.unregister(number)
                     command.control.close()
                     del running[number]
+                    over = [*over[-MOST_OVER:], command]
                     if not spares:
                         with suppress(OSError):
                             spares.append(ready())  # now that nobody waits for it
     finally:
         for command in running.values():
             command.end()
-        for command in running.values():
+        for command in (*running.values(), *over):
             command.remove_private_directory()
 
 
