@@ -20,7 +20,7 @@ class Echo(SpeakingModel):
     def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: object) -> str:
         if system.startswith("SOC"):
             section = prompt.partition("## Stimuli")[2].partition("##")[0]
-            return "#insight of " + " ".join(re.findall(r"stim-\w+", section))
+            return "#insight of " + " ".join(dict.fromkeys(re.findall(r"stim-\w+", section)))
         return keep()
 
 
