@@ -167,9 +167,13 @@ def test_everything_is_reached_and_done_with_the_keyboard(furnished: Live, open_
     expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
+    expect(panel(page, "Working memory").locator(".thought")).to_have_count(3)
+    expect(page.locator(".next-task .task-title")).to_be_visible()
     reached: list[dict[str, str]] = []
     while len(reached) < 25 and (not reached or not reached[-1]["name"].startswith("Thoughts by age")):  # the last
         page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break  # behind the last
         reached.append(page.evaluate(ACTIVE))
         assert reached[-1]["outline"] == "solid 2px", reached[-1]
     assert {"Hold", "content", "Tell", "Think once now", "All tasks"} <= {each["name"] for each in reached}
