@@ -5,7 +5,7 @@ from ghost.mind.engine import Abandoned, CycleResult, Engine
 from ghost.mind.events import Event, Kind
 from ghost.mind.inbox import InboxFull
 from ghost.mind.interrupts import Interrupts, MissingFields
-from ghost.mind.long_term_memory import Hit, LongTermMemory
+from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
 from ghost.mind.model import (
     Memory,
     MemoryType,
@@ -27,6 +27,7 @@ from ghost.mind.working_memory import WorkingMemory
 __all__ = [
     "EVERYTHING",
     "INVESTIGATION",
+    "RANK_CONSTANT",
     "Abandoned",
     "Attention",
     "Changes",

@@ -10,8 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from ghost.mind import Filter, Memory, MemoryType
-from ghost.mind.long_term_memory import RANK_CONSTANT
+from ghost.mind import RANK_CONSTANT, Filter, Memory, MemoryType
 from ghost.server.detached import detached
 from ghost.server.limits import ID_CHARACTERS, QUERY_CHARACTERS
 from ghost.server.openapi import errors

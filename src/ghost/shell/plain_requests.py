@@ -172,6 +172,8 @@ def _fault_of_path(segments: list[str]) -> str | None:
     named = next((segment for segment in reversed(segments) if not segment.isdecimal()), last)
     if _acts(named, plain.acts) or _acts(last, plain.acts):
         return f"asks for {named[:80]}, which acts"
+    if above and last[-1].isdecimal() and "." not in last and _LETTERS.sub("", above[-1].lower()) in plain.acts:
+        return f"asks for {above[-1][:80]} of {last[:80]}, which acts"
     name = last.lower()
     if plain.secret_file.fullmatch(name) or (name.endswith(".pem") and not plain.public_pem.fullmatch(name)):
         return f"asks for {last[:80]}, a file such as hold keys, dumps or settings"
@@ -188,6 +190,8 @@ def _acts(segment: str, verbs: frozenset[str]) -> bool:
         return True
     words = _words(stem)
     found = [word for word in words if word in verbs]
+    if found and all(word in verbs or word in plain.objects for word in words):
+        return True
     if not any(word in plain.strong for word in found) and not (found and is_run and len(words) <= 2):
         return False
     joined_by_hyphens = "-" in stem and not is_run

@@ -21,6 +21,12 @@ _OF_ROUTES = re.compile(
     rf"(?:{_WELL_KNOWN}|\d{{1,10}}:\d{{1,10}}(?::\d{{1,10}})?)(?![\w.:@-])"
 )
 """Communities of BGP routes, RFC 1997 and those registered since."""
+_EXTENDED = re.compile(
+    r"(?i:(?:ext(?:ended)?[ _-]?)?communit(?:y|ies))[\"']?[ \t]{0,4}[:=]?[ \t]{0,4}"
+    r"(?i:(?:rt|soo|ro|et|rmac|target|origin|route-target|color|encapsulation|bandwidth):[\w.:-]{1,60}"
+    r"|0x[0-9a-f]{1,16})(?![\w@:.-])"
+)
+"""Extended communities as routers write them (RFC 4360): `RT:65000:100`, `target:65000:100`, `0x8800`."""
 
 _THING = r"(?:[A-Za-z][a-z'-]*|'[^'\n]{1,60}'|/[\w./-]{1,80})"
 _TOLD = r"(?:no|not|changed|unchanged|updated|unlocking|locking|cannot|error|manipulation|permission|denied|does)"
@@ -30,6 +36,8 @@ _MESSAGE = re.compile(rf"(?:ch|g)?passwd: (?=[^\n]{{0,160}}\b{_TOLD}\b){_THING}(
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
     if _OF_ROUTES.match(name.text, name.word) is not None and "snmp" not in _before(name):
+        return True
+    if _EXTENDED.match(name.text, name.word) is not None and "snmp" not in _before(name):
         return True
     cookie = _COOKIE.match(name.text, name.word)
     if cookie is not None:
