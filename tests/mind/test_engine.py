@@ -475,6 +475,19 @@ def test_a_model_without_words_is_asked_again_and_then_its_stimuli_are_let_go(tm
     assert engine.cycle().thought.content == "#insight fine"
 
 
+def test_no_stimulus_is_let_go_for_refusals_that_it_was_not_in(tmp_path):
+    engine = mind(tmp_path, SpeakingModel([""] * 5))
+    waiting = []
+    for number in range(5):  # nothing is new, then one comes in, then another
+        if number in {2, 4}:
+            engine.ingest([stimulus("what no model answers", number)])
+        with contextlib.suppress(ProviderError):
+            engine.cycle()
+        waiting.append(list(engine.store.preferences()))
+    assert waiting == [[], [], ["stimulus:stim:2"], ["stimulus:stim:2"], ["stimulus:stim:4"]]
+    assert engine.observe()["stimuli_dropped"] == 1
+
+
 def test_memories_near_the_stimulus_are_in_the_prompt(tmp_path):
     model = SpeakingModel()
     engine = mind(tmp_path, model)

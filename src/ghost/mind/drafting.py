@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +28,7 @@ QUIET_MEMORIES = 8
 SAME_MEMORY = 0.95
 """Cosine similarity from which on a thought of a quiet time is nothing new."""
 REFUSED_TRIES = 3
-"""Cycles that stimuli may pass without a usable thought; then they are dropped, and said to be."""
+"""Cycles in a row that a stimulus may pass without a usable thought; then it is dropped, and said to be."""
 _BY_TAG = {"question": (0.6, 0.8), "plan": (0.5, 0.5), "insight": (0.5, 0.3)}
 """Importance and uncertainty of a thought; importance is the store decision's where there is one."""
 
@@ -69,7 +70,8 @@ class Drafting:
         self._clock = clock
         self._redact = redact
         self._quiet_memories = 0
-        self._refused = 0
+        self._refused: Counter[str] = Counter()
+        """By stimulus, since the last cycle that was written."""
 
     def draft(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Draft:
         """Asks the model for a thought and for what becomes of it. Raises `ProviderError`, `StoreError`."""
@@ -91,7 +93,7 @@ class Drafting:
 
     def written(self, draft: Draft) -> None:
         """The draft was written: counts what may still be kept while nothing new comes in."""
-        self._refused = 0
+        self._refused.clear()
         if draft.stimuli:
             self._quiet_memories = 0
         elif draft.stored is not None:
@@ -112,10 +114,11 @@ class Drafting:
     def _without_thought(self, stimuli: Sequence[Stimulus], named: Named) -> Draft:
         """The model said no word. Stimuli stay for another try, but not for ever: some a model never answers."""
         self._counts.add("thoughts_refused")
-        self._refused += 1
-        if self._refused < REFUSED_TRIES or not stimuli:
+        self._refused.update({stimulus.id for stimulus in stimuli})
+        tried = [stimulus for stimulus in stimuli if self._refused[stimulus.id] >= REFUSED_TRIES]
+        if not tried:
             raise ProviderError("the language model answered without a word", transient=True)
-        return Draft(named, stimuli, dropped=True)
+        return Draft(named, tried, dropped=True)
 
     def _thought(self, said: Spoken, decided: StoreDecision | None, now: float) -> Thought:
         importance, uncertainty = _BY_TAG[said.tag]
