@@ -579,6 +579,13 @@ def test_retry_after_is_waited_for_once(world, site, status):
     assert clock.slept == pytest.approx(7, abs=0.3)
 
 
+def test_a_retry_after_that_is_no_date_ends_no_run(world, site):
+    no_date = {"Retry-After": "Tue, 14 Nov 99999999999999999999 22:31:00 GMT"}
+    site.routes |= {"/": Answer("", 503, no_date), "/a": page("a")}
+    result = read(world, HOME, HOME + "a")
+    assert (reasons(result), urls(result)) == ({HOME: "answered 503"}, [HOME + "a"])
+
+
 def test_retry_after_twice_is_an_answer(world, site):
     clock = ManualClock()
     site.routes |= {"/": Answer("", 429, {"Retry-After": "2"})}

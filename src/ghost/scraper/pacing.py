@@ -57,7 +57,7 @@ def retry_after_seconds(value: str | None, now: datetime) -> float | None:
         return min(float(value[:10]), MAX_HOLD_SECONDS)
     try:
         moment = parsedate_to_datetime(value[:64])
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
