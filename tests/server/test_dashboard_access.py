@@ -135,9 +135,18 @@ def test_contrast_is_enough_in_both_themes(furnished: Live, open_page: Open) -> 
 
 def test_the_theme_is_kept_and_the_same_by_switch_and_by_system(furnished: Live, open_page: Open) -> None:
     page = open_page(furnished, color_scheme="light")
-    values = """() => Object.fromEntries([...document.styleSheets].flatMap(sheet => [...sheet.cssRules])
-      .filter(rule => rule.selectorText === ':root').flatMap(rule => [...rule.style])
-      .map(name => [name, getComputedStyle(document.documentElement).getPropertyValue(name)]))"""
+    values = """() => {
+      const names = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules])
+        .filter(rule => rule.selectorText === ':root').flatMap(rule => [...rule.style])
+        .filter(name => name.startsWith('--')).map(name => [name, `var(${name})`]);
+      const probe = document.body.appendChild(document.createElement('i'));
+      const found = [...names, ['of the browser', 'canvas']].map(([name, colour]) => {
+        probe.style.color = colour;
+        return [name, getComputedStyle(probe).color];
+      });
+      probe.remove();
+      return Object.fromEntries(found);
+    }"""
     light = page.evaluate(values)
     assert len(light) > 15
     page.get_by_label("Theme").select_option("dark")
