@@ -1,17 +1,16 @@
 """The mind of a team in PostgreSQL with pgvector: the promises of `MemoryStore` on a server.
 
-Words are found by PostgreSQL's full-text search, ranked by how rare they are; vectors are compared exactly. Everything
-lies in the schema `ghost` of the database that the address names. A row that is forgotten is deleted and vacuumed; what
+Words are found by PostgreSQL's full-text search (`postgres_words`); vectors are compared exactly. Everything lies in
+the schema `ghost` of the database that the address names. A row that is forgotten is deleted and vacuumed; what
 backups and the server's write-ahead log still hold of it is the server's to end.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,12 +18,13 @@ import numpy as np
 import psycopg
 
 from ghost.errors import StoreError
+from ghost.mind import postgres_words
 from ghost.mind.ids import id_at
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.keywords import COMMON, terms_of
 from ghost.mind.memory_rows import MemoryRows, vector_of
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.postgres_connections import Connections, Row
+from ghost.mind.postgres_words import conditions, words_of
 from ghost.mind.sealed import NoSeal
 from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
 
@@ -46,9 +46,6 @@ _ID_TAKEN: Final = """
 SELECT 1 FROM memory WHERE id = %(id)s UNION ALL SELECT 1 FROM thought WHERE id = %(id)s
 UNION ALL SELECT 1 FROM query WHERE id = %(id)s UNION ALL SELECT 1 FROM task WHERE id = %(id)s
 """
-_WORD: Final = re.compile(r"[^\W_]+")
-_INDEXED_CHARACTERS: Final = 200_000
-"""A tsvector holds at most 1 MB; what stands beyond is kept and is not found by its words."""
 _BATCH: Final = 500
 
 
@@ -112,7 +109,6 @@ class PostgresStore:
 
     def _row(self, memory: Memory) -> tuple[object, ...]:
         vector = self._rows.checked(memory)
-        indexed = " ".join([memory.content[:_INDEXED_CHARACTERS], *memory.tags])
         return (
             memory.id,
             memory.type.value,
@@ -124,7 +120,7 @@ class PostgresStore:
             _json(memory.metadata),
             memory.embedding_model if vector is not None else "",
             None if vector is None else vector.tolist(),
-            " ".join(_WORD.findall(indexed)),
+            words_of(memory),
         )
 
     def _vacuum(self) -> None:
@@ -181,7 +177,7 @@ class PostgresStore:
         return {row[0]: _memory(row) for row in found}
 
     def memories(self, where: Filter = EVERYTHING, *, with_embeddings: bool = True) -> Iterator[Memory]:
-        condition, values = _conditions(where)
+        condition, values = conditions(where)
         vector = "embedding::real[]" if with_embeddings else "NULL"
         query = f"SELECT {_FIELDS}, {vector} FROM memory WHERE {condition} ORDER BY created_at, id"  # noqa: S608
         with self._connections.reading() as connection, connection.cursor(name="memories") as cursor:
@@ -198,7 +194,7 @@ class PostgresStore:
         asked = vector_of(vector, self._dim, "the vector that is looked for")
         if limit <= 0 or not asked.any():
             return []
-        condition, values = _conditions(where)
+        condition, values = conditions(where)
         query = (
             f"SELECT id, 1 - (embedding <=> %s::real[]::vector) AS similarity FROM memory "  # noqa: S608
             f"WHERE space = %s AND vector_norm(embedding) > 0 AND {condition} ORDER BY similarity DESC, id LIMIT %s"
@@ -212,23 +208,9 @@ class PostgresStore:
         with self._connections.reading() as connection:
             return [_memory(row) for row in connection.execute(query, (self.space, max(limit, 0)))]
 
-    # --- words ---
-
     def keyword_ids(self, query: str, limit: int, where: Filter = EVERYTHING) -> list[str]:
-        """Rarer words rank, each by how rare it is; words that thousands hold only fill up, over the newest."""
-        phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := " ".join(_WORD.findall(term)))))
-        if limit <= 0 or not phrases:
-            return []
         with self._connections.reading() as connection:
-            (held,) = _one(connection, "SELECT count(*) FROM memory")
-            counted = [(phrase, _matches(connection, phrase)) for phrase in phrases]
-            rare = [(phrase, n) for phrase, n in counted if 0 < n < COMMON]
-            common = [phrase for phrase, n in counted if n >= COMMON]
-            found = _ranked(connection, rare, int(held), limit, where) if rare else []
-            if len(found) < limit and common:
-                newest = _newest(connection, common, limit + len(found), where)
-                found += [name for name in newest if name not in set(found)]
-        return found[:limit]
+            return postgres_words.search(connection, query, limit, where)
 
     # --- the rest of the mind ---
 
@@ -266,9 +248,10 @@ class PostgresStore:
 
     def import_jsonl(self, path: Path) -> int:
         done = 0
+        rows = (self._row(memory) for memory in read_jsonl(path, self._rows.checked))
         with self._connections.writing() as connection:
             cursor = connection.cursor()
-            for batch in _batches(self._row(memory) for memory in read_jsonl(path, self._rows.checked)):
+            while batch := list(islice(rows, _BATCH)):
                 _many(cursor, _PUT, batch)
                 done += len(batch)
         return done
@@ -286,64 +269,6 @@ def _make_vectors_known(connection: Connection) -> None:
             f"the database cannot use pgvector ({error.diag.message_primary or error}): install it on the server, and "
             "let an administrator run CREATE EXTENSION vector in this database once"
         ) from error
-
-
-# --- words ---
-
-
-def _matches(connection: Connection, phrase: str) -> int:
-    """How many memories hold the phrase; counting stops at `COMMON`."""
-    query = (
-        "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
-    )
-    (n,) = _one(connection, query, (phrase, COMMON))
-    return int(n)
-
-
-def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, limit: int, where: Filter) -> list[str]:
-    """By the sum over the phrases of how rare each is (BM25's idf) times how much of the memory it is."""
-    condition, values = _conditions(where)
-    any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
-    score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
-    weighed = [part for phrase, n in rare for part in (math.log(1 + (held - n + 0.5) / (n + 0.5)), phrase)]
-    query = (
-        f"SELECT id FROM memory WHERE words @@ ({any_of}) AND {condition} "  # noqa: S608
-        f"ORDER BY {score} DESC, created_at DESC, id LIMIT %s"
-    )
-    phrases = [phrase for phrase, _ in rare]
-    return [name for (name,) in connection.execute(query.encode(), (*phrases, *values, *weighed, limit))]
-
-
-def _newest(connection: Connection, common: Sequence[str], limit: int, where: Filter) -> list[str]:
-    """Those with all of the phrases first, then those with any; the newest of each first."""
-    condition, values = _conditions(where)
-    found: dict[str, None] = {}
-    for join in (" && ", " || "):
-        wanted = join.join(["phraseto_tsquery('ghost.words', %s)"] * len(common))
-        query = f"SELECT id FROM memory WHERE words @@ ({wanted}) AND {condition} ORDER BY place DESC LIMIT %s"  # noqa: S608
-        found |= dict.fromkeys(name for (name,) in connection.execute(query.encode(), (*common, *values, limit)))
-        if len(found) >= limit:
-            break
-    return list(found)[:limit]
-
-
-def _conditions(where: Filter) -> tuple[str, list[object]]:
-    """SQL that is true of the memories that are meant, and its values."""
-    parts: list[str] = ["TRUE"]
-    values: list[object] = []
-    if where.types:
-        parts.append("type = ANY(%s)")
-        values.append(sorted(kind.value for kind in where.types))
-    if where.since is not None:
-        parts.append("created_at >= %s")
-        values.append(where.since)
-    if where.until is not None:
-        parts.append("created_at < %s")
-        values.append(where.until)
-    if where.tags:
-        parts.append("tags @> %s::bytea[]")
-        values.append([tag.encode() for tag in sorted(where.tags)])
-    return " AND ".join(parts), values
 
 
 # --- rows ---
@@ -392,14 +317,3 @@ def _row_or_none(connection: Connection, query: str, values: Sequence[object] | 
 def _many(cursor: psycopg.Cursor[Row], query: str, rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
         cursor.executemany(query.encode(), rows)
-
-
-def _batches(rows: Iterable[tuple[object, ...]]) -> Iterator[list[tuple[object, ...]]]:
-    batch: list[tuple[object, ...]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

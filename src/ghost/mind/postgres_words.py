@@ -1,0 +1,106 @@
+"""Search by words in PostgreSQL: as `keywords` does it in SQLite, with PostgreSQL's full-text search.
+
+The rarer words of a query rank, each by how rare it is; words that thousands of memories hold only fill up what is
+left, over the newest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import psycopg
+
+from ghost.mind.keywords import COMMON, terms_of
+from ghost.mind.model import Memory
+from ghost.mind.postgres_connections import Row
+from ghost.mind.store import Filter
+
+Connection = psycopg.Connection[Row]
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_INDEXED_CHARACTERS: Final = 200_000
+"""A tsvector holds at most 1 MB; what stands beyond is kept and is not found by its words."""
+
+
+def words_of(memory: Memory) -> str:
+    """What of it is found by words: the text for `to_tsvector('ghost.words', ...)`."""
+    return _phrase(" ".join([memory.content[:_INDEXED_CHARACTERS], *memory.tags]))
+
+
+def conditions(where: Filter) -> tuple[str, list[object]]:
+    """SQL that is true of the memories that are meant, and its values."""
+    parts: list[str] = ["TRUE"]
+    values: list[object] = []
+    if where.types:
+        parts.append("type = ANY(%s)")
+        values.append(sorted(kind.value for kind in where.types))
+    if where.since is not None:
+        parts.append("created_at >= %s")
+        values.append(where.since)
+    if where.until is not None:
+        parts.append("created_at < %s")
+        values.append(where.until)
+    if where.tags:
+        parts.append("tags @> %s::bytea[]")
+        values.append([tag.encode() for tag in sorted(where.tags)])
+    return " AND ".join(parts), values
+
+
+def search(connection: Connection, query: str, limit: int, where: Filter) -> list[str]:
+    """Ids, best first."""
+    phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := _phrase(term))))
+    if limit <= 0 or not phrases:
+        return []
+    [(held,)] = connection.execute("SELECT count(*) FROM memory").fetchall()
+    counted = [(phrase, _matches(connection, phrase)) for phrase in phrases]
+    rare = [(phrase, n) for phrase, n in counted if 0 < n < COMMON]
+    common = [phrase for phrase, n in counted if n >= COMMON]
+    found = _ranked(connection, rare, int(held), limit, where) if rare else []
+    if len(found) < limit and common:
+        newest = _newest(connection, common, limit + len(found), where)
+        found = list(dict.fromkeys(found + newest))
+    return found[:limit]
+
+
+def _phrase(text: str) -> str:
+    """Its letters and digits: `ghost.words` would take `10.0.1.4` or an address of a page for one word."""
+    return " ".join(_WORD.findall(text))
+
+
+def _matches(connection: Connection, phrase: str) -> int:
+    """How many memories hold the phrase; counting stops at `COMMON`."""
+    query = (
+        "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
+    )
+    [(n,)] = connection.execute(query, (phrase, COMMON)).fetchall()
+    return int(n)
+
+
+def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, limit: int, where: Filter) -> list[str]:
+    """By the sum over the phrases of how rare each is (BM25's idf) times how much of the memory it is."""
+    condition, values = conditions(where)
+    any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
+    score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
+    weighed = [part for phrase, n in rare for part in (math.log(1 + (held - n + 0.5) / (n + 0.5)), phrase)]
+    query = (
+        f"SELECT id FROM memory WHERE words @@ ({any_of}) AND {condition} "  # noqa: S608
+        f"ORDER BY {score} DESC, created_at DESC, id LIMIT %s"
+    )
+    phrases = [phrase for phrase, _ in rare]
+    return [name for (name,) in connection.execute(query.encode(), (*phrases, *values, *weighed, limit))]
+
+
+def _newest(connection: Connection, common: Sequence[str], limit: int, where: Filter) -> list[str]:
+    """Those with all of the phrases first, then those with any; the newest of each first."""
+    condition, values = conditions(where)
+    found: dict[str, None] = {}
+    for join in (" && ", " || "):
+        wanted = join.join(["phraseto_tsquery('ghost.words', %s)"] * len(common))
+        query = f"SELECT id FROM memory WHERE words @@ ({wanted}) AND {condition} ORDER BY place DESC LIMIT %s"  # noqa: S608
+        found |= dict.fromkeys(name for (name,) in connection.execute(query.encode(), (*common, *values, limit)))
+        if len(found) >= limit:
+            break
+    return list(found)[:limit]
