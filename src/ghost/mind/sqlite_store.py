@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -83,7 +83,7 @@ class SqliteStore:
 
     def apply(self, changes: Changes) -> None:
         with self._writing() as connection:
-            self._write_memories(connection, changes.memories)
+            self._write_memories(connection, iter(changes.memories))
             if self._rows.forget(connection, changes.forgotten):
                 connection.execute("REPLACE INTO fact VALUES (?, '')", (SCRUB_DUE,))
             for thought in changes.thoughts:
@@ -102,14 +102,9 @@ class SqliteStore:
             connection.executemany("DELETE FROM thought WHERE id = ?", ((name,) for name in changes.dropped_thoughts))
         self._scrub()
 
-    def _write_memories(self, connection: sqlite3.Connection, memories: Iterable[Memory]) -> None:
-        batch: list[Memory] = []
-        for memory in memories:
-            batch.append(memory)
-            if len(batch) == _IMPORT_BATCH:
-                self._rows.put(connection, batch)
-                batch = []
-        self._rows.put(connection, batch)
+    def _write_memories(self, connection: sqlite3.Connection, memories: Iterator[Memory]) -> None:
+        while batch := list(islice(memories, _IMPORT_BATCH)):
+            self._rows.put(connection, batch)
 
     def _body(self, kind: str, kept: Thought | Task | Query) -> bytes:
         return self._seal.write(f"{kind} {kept.id}", kept.model_dump_json().encode())
