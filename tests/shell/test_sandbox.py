@@ -447,6 +447,28 @@ def test_when_ghost_is_killed_its_commands_end(place: Path, mode: str) -> None:
     assert not private or _comes_true(lambda: not Path(private).exists())
 
 
+def test_a_command_whose_control_closes_before_its_shell_is_gone_leaves_no_directory(tmp_path: Path) -> None:
+    """The kernel closes what a killed process held, one after another, before it tells that the process is gone."""
+    private = tmp_path / "private"
+    private.mkdir()
+    code = (
+        "import os, signal, time\nfrom ghost.shell.launcher import Launcher\n"
+        "from ghost.shell.sandbox import Confinement\n"
+        "told, tells = os.pipe()\n"
+        "words = ['/bin/sh', '-c', 'echo $$; exec sleep 60']\n"
+        f"confinement = Confinement(private_directory={str(private)!r})\n"
+        "launcher = Launcher()\n"
+        "program = launcher.start(words, {'PATH': '/usr/bin:/bin'}, confinement, tells, tells)\n"
+        "pid = int(os.read(told, 16))\n"
+        "program.control.close()\n"
+        "while os.path.exists(f'/proc/{pid}'):\n    time.sleep(0.01)\n"  # until the launcher took note of its end
+        f"assert os.path.isdir({str(private)!r}), 'the directory of a living shell is the shell\\'s'\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == -9
+    assert _comes_true(lambda: not private.exists())
+
+
 @pytest.mark.slow
 def test_a_killed_launcher_is_replaced(place: Path) -> None:
     assert go(place, ["true"]).exit_code == 0

@@ -26,6 +26,7 @@ import stat
 import struct
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -33,7 +34,7 @@ from typing import Any
 ANSWER = struct.Struct("<ci")
 LENGTH = struct.Struct("<I")
 DESCRIPTORS = 4
-MOST_OVER = 64
+MOST_LEFT = 64
 
 # linux/prctl.h, linux/capability.h, linux/mount.h, linux/landlock.h
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 22, 38, 47
@@ -67,9 +68,9 @@ def main(descriptor: int) -> None:
     if libc is not None:
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
     running: dict[int, Running] = {}
-    over: list[Running] = []
-    """The last that are over. Where the shell was killed, its end of their control closes before it is gone itself:
-    they seem over in order, and their directories are removed by nobody."""
+    left: deque[str] = deque(maxlen=MOST_LEFT)
+    """Private directories of the last commands that are over, which the shell removes. One that is killed may not come
+    to it; and its end of a control closes before it is gone itself, so that a command seems over in order."""
     spares: list[Spare] = []
 
     def ready() -> Spare:
@@ -104,15 +105,18 @@ def main(descriptor: int) -> None:
                         waiting.unregister(number)
                     command.control.close()
                     del running[number]
-                    over = [*over[-MOST_OVER:], command]
+                    if command.private_directory is not None:
+                        left.append(command.private_directory)
                     if not spares:
                         with suppress(OSError):
                             spares.append(ready())  # now that nobody waits for it
     finally:
         for command in running.values():
             command.end()
-        for command in (*running.values(), *over):
+        for command in running.values():
             command.remove_private_directory()
+        for directory in left:
+            remove_tree(directory)
 
 
 def _reap_strangers(own: set[int]) -> None:
@@ -135,7 +139,7 @@ class Running:
     def __init__(self, pid: int, control: socket.socket, private_directory: str | None) -> None:
         self.pid = pid
         self.control = control
-        self._private_directory = private_directory
+        self.private_directory = private_directory
         self._told = False
         self._ending = False
         self._reaped = False
@@ -149,10 +153,10 @@ class Running:
 
     def remove_private_directory(self) -> None:
         """What the shell does with it when a command is over, for a shell that ended before."""
-        if self._private_directory is not None:
+        if self.private_directory is not None:
             with suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            remove_tree(self._private_directory)
+            remove_tree(self.private_directory)
 
     def is_over(self) -> bool:
         """Tells the shell how the program ended, once; true when it was told to end and has been reaped."""
