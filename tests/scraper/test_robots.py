@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,7 @@ def test_only_so_much_of_many_sites_is_kept(world):
         ("User-agent: *\nCrawl-delay: nan\n", 0),
         ("User-agent: *\nCrawl-delay: 1e400\n", 0),
         ("User-agent: *\nRequest-rate: 0/0\n", 0),
+        (f"User-agent: *\nRequest-rate: 1/{'9' * 400}\n", math.inf),
     ],
 )
 def test_a_site_says_how_fast_it_may_be_read(world, text, seconds):

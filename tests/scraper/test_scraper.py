@@ -549,6 +549,13 @@ def test_a_delay_beyond_the_time_left_ends_the_run_and_says_so(world, site):
     assert "2 known addresses were not visited" in result.why_ended
 
 
+def test_a_rate_slower_than_a_number_can_say_ends_the_run_and_not_the_process(world, site):
+    rate = f"User-agent: *\nRequest-rate: 1/{'9' * 400}\n"
+    site.routes |= {"/robots.txt": Answer(rate), "/": page("home", "/a")}
+    result = read(world, clock=ManualClock())
+    assert (result.ended, urls(result)) == (Ended.TIME_LIMIT, [HOME])
+
+
 def test_the_next_run_waits_for_its_turn_too(world, site):
     clock = ManualClock()
     site.routes["/"] = page("home")

@@ -8,6 +8,7 @@ a redirect                            followed five times, each within the allow
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -105,7 +106,10 @@ class RobotsGate:
 
     def _delay(self, rules: Protego) -> float:
         rate = rules.request_rate(self._agent)
-        interval = rate.seconds / rate.requests if rate else 0.0
+        try:
+            interval = rate.seconds / rate.requests if rate else 0.0
+        except OverflowError:  # a site may write more digits than a number of seconds can have
+            interval = math.inf
         return max(rules.crawl_delay(self._agent) or 0.0, interval)
 
     def _site(self, url: Url, narrower: Allowlist | None, within: float | None, stop: Stop) -> _Site:
