@@ -28,9 +28,9 @@ from ghost.agent import (
     without_secrets,
     write_report,
 )
-from ghost.brain import Brain, MemoryNote, Message, OfflineBrain, ToolCall, UserMessage
-from ghost.cli import memory
+from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
 from ghost.cli.gates import Gate, ScenarioGate, gate_of_a_person
+from ghost.cli.memory import MemoryOfASession
 from ghost.cli.narration import NarratedShell, Narration, terminal
 from ghost.cli.wiring import (
     load_settings,
@@ -150,6 +150,7 @@ class _Run:
             local_capture_dir=str(self.workspace.capture_dir),
             announce=self.narration.announce,
         )
+        memory = None if self.is_private else self._memory()
         turns = TurnLog(self.paths.turns)
         conversation, unanswered = self._conversation()
         investigation = Investigation(
@@ -171,7 +172,7 @@ class _Run:
             self._report_orphans(orchestrator, shell)
             if not conversation:
                 symptom = self._symptom()
-                investigation.begin(symptom, self._remembered(symptom))
+                investigation.begin(symptom, memory.told(symptom, self.session.network) if memory else None)
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
@@ -179,7 +180,8 @@ class _Run:
                 self.session, self.paths, shell, self.clock.now(), _symptom_of(investigation.conversation)
             )
             investigation.save()
-            self._remember(report)
+            if memory:
+                memory.keep(report)
         except (KeyboardInterrupt, BrainError):
             investigation.save()
             self._say_how_to_resume()
@@ -288,29 +290,8 @@ class _Run:
             raise UsageError(SYMPTOM_NEEDED)
         return without_secrets(typed)
 
-    def _remembered(self, symptom: str) -> MemoryNote | None:
-        """What memory says of symptoms like this one; a private session asks nothing."""
-        if self.is_private:
-            return None
-        hints = memory.hints_for(symptom, self.session.network, self._memory_settings(), self._warn)
-        if hints:
-            earlier = sum(hint.times for hint in hints)
-            self.narration.line(f"Memory ({earlier} earlier, no evidence: what is reported rests on this session):")
-        for hint in hints:
-            for line in memory.shown(hint):
-                self.narration.line(f"  {line}", style="dim")
-        return memory.note_of(hints)
-
-    def _remember(self, report: dict[str, Any]) -> None:
-        if not self.is_private and memory.keep(report, self._memory_settings(), self._warn):
-            self.narration.line(f"Remembered: ghost search {shlex.quote(str(report['symptom']))}{self._option()}")
-
-    def _memory_settings(self) -> Settings:
-        """Memory lives in the workspace that is worked in."""
-        return self.settings.model_copy(update={"workspace": self.workspace.root})
-
-    def _warn(self, text: str) -> None:
-        self.narration.line(f"  [WARN] {text}", style="yellow")
+    def _memory(self) -> MemoryOfASession:
+        return MemoryOfASession(self.settings, self.workspace.root, self.narration, self._option())
 
     def _evidence(self) -> Evidence:
         return Evidence(self.paths.shell_audit)

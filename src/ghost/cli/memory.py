@@ -6,21 +6,21 @@ A private session neither asks nor leaves anything: what it knows are placeholde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ghost.agent import finished
 from ghost.brain import MemoryNote
-from ghost.cli.narration import short
+from ghost.cli.narration import Narration, short
 from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Hint, LongTermMemory, open_store, recall, remember
-from ghost.records import Clock, SystemClock
-
-Say = Callable[[str], None]
+from ghost.records import SystemClock
 
 NOT_EVIDENCE = (
     "Memory of earlier investigations follows. It says where to look first; it is no evidence, the network may differ "
@@ -29,37 +29,61 @@ NOT_EVIDENCE = (
 
 
 @contextmanager
-def opened_memory(settings: Settings, clock: Clock | None = None) -> Iterator[LongTermMemory]:
+def opened_memory(settings: Settings) -> Iterator[LongTermMemory]:
     """Raises `StoreError` where the store cannot be opened, `ConfigurationError` where a setting is wrong."""
     from ghost.providers import embeddings
 
     provider = embeddings(settings)
     store = open_store(settings, provider.name, provider.dim)
     try:
-        yield LongTermMemory(store, provider, clock or SystemClock())
+        yield LongTermMemory(store, provider, SystemClock())
     finally:
         store.close()
 
 
-def hints_for(symptom: str, network: str, settings: Settings, warn: Say) -> list[Hint]:
-    """The nearest earlier investigations of this kind of network; none where memory cannot be asked."""
-    if not (settings.database_url or settings.database.exists()):
-        return []
-    try:
-        with opened_memory(settings) as memory:
-            return recall(memory, symptom, network)
-    except GhostError as error:
-        warn(f"Memory was not asked: {error}")
-        return []
+class MemoryOfASession:
+    """What one investigation takes and leaves. `narration` shows the hints, and why there are none."""
 
+    def __init__(self, settings: Settings, root: Path, narration: Narration, option: str) -> None:
+        """`root`: of the workspace that is worked in, where memory lives. `option`: how a command names it."""
+        self._settings = settings.model_copy(update={"workspace": root})
+        self._narration = narration
+        self._option = option
 
-def note_of(hints: list[Hint]) -> MemoryNote | None:
-    """What the brain hears."""
-    if not hints:
-        return None
-    told = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]
-    layers = dict.fromkeys(layer for hint in hints for layer in hint.layers)
-    return MemoryNote("\n\n".join([NOT_EVIDENCE, *told]), tuple(layers))
+    def told(self, symptom: str, network: str) -> MemoryNote | None:
+        """Shows the nearest earlier investigations of this kind of network. Returns what the brain hears of them."""
+        hints = self._hints(symptom, network)
+        if not hints:
+            return None
+        earlier = sum(hint.times for hint in hints)
+        self._narration.line(f"Memory ({earlier} earlier, no evidence: what is reported rests on this session):")
+        for line in (line for hint in hints for line in shown(hint)):
+            self._narration.line(f"  {line}", style="dim")
+        said = [f"[memory {hint.memory_id}] {hint.text}" for hint in hints]
+        layers = dict.fromkeys(layer for hint in hints for layer in hint.layers)
+        return MemoryNote("\n\n".join([NOT_EVIDENCE, *said]), tuple(layers))
+
+    def keep(self, report: Mapping[str, Any]) -> None:
+        try:
+            with opened_memory(self._settings) as memory:
+                remember(memory, finished(report))
+        except GhostError as error:
+            self._warn(f"This investigation was not remembered: {error}")
+        else:
+            self._narration.line(f"Remembered: ghost search {shlex.quote(str(report['symptom']))}{self._option}")
+
+    def _hints(self, symptom: str, network: str) -> list[Hint]:
+        if not (self._settings.database_url or self._settings.database.exists()):
+            return []
+        try:
+            with opened_memory(self._settings) as memory:
+                return recall(memory, symptom, network)
+        except GhostError as error:
+            self._warn(f"Memory was not asked: {error}")
+            return []
+
+    def _warn(self, text: str) -> None:
+        self._narration.line(f"  [WARN] {text}", style="yellow")
 
 
 def shown(hint: Hint) -> list[str]:
@@ -71,13 +95,3 @@ def shown(hint: Hint) -> list[str]:
         f"    {plain(hint.conclusion)}",
     ]
     return [*lines, f"    settled by: {plain(short(hint.settled_by))}"] if hint.settled_by else lines
-
-
-def keep(report: Mapping[str, Any], settings: Settings, warn: Say) -> int:
-    """Remembers a finished investigation. Returns how many memories it left: none where it could not."""
-    try:
-        with opened_memory(settings) as memory:
-            return len(remember(memory, finished(report)))
-    except GhostError as error:
-        warn(f"This investigation was not remembered: {error}")
-        return 0
