@@ -61,6 +61,8 @@ def test_a_damaged_session_file_is_no_task_and_hides_no_other(tmp_path: Path) ->
     workspace = a_workspace(tmp_path)
     save_session(workspace.session_file, a_session(1))
     (workspace.audit_dir / "ghost_session_ghost_20260103_120000.json").write_text("{")
+    undated = a_session(4).model_copy(update={"created_at": "some day"})
+    save_session(workspace.audit_dir / "ghost_session_ghost_20260104_120000.json", undated)
     assert [task.id for task in OpenInvestigations(workspace).tasks(NOW)] == ["investigation:ghost_20260101_120000"]
 
 

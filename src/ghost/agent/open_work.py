@@ -56,7 +56,7 @@ class PendingCleanups:
     def tasks(self, now: float) -> Iterable[Task]:
         running = self._running()
         paths = sorted(self._workspace.audit_dir.glob("orchestrator_tasks_*.jsonl"))
-        seen = (running, [version for path in paths if (version := _version(path)) is not None])
+        seen = (running, {path: _version(path) for path in paths})
         if seen != self._seen:
             found = left_behind(self._workspace.audit_dir, running, datetime.fromtimestamp(now, UTC))
             self._tasks = [_cleanup(one) for one in found]
@@ -71,7 +71,8 @@ class PendingCleanups:
         return ""
 
 
-_Version = tuple[Path, int, int]
+_Version = tuple[int, int]
+"""When a file was written last, in nanoseconds, and its size."""
 
 
 def _version(path: Path) -> _Version | None:
@@ -79,17 +80,19 @@ def _version(path: Path) -> _Version | None:
         status = path.stat()
     except OSError:
         return None
-    return path, status.st_mtime_ns, status.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _reread(path: Path, before: tuple[_Version, Task | None] | None) -> tuple[_Version, Task | None] | None:
     """The task of a session file; read again only where the file changed, for a source is asked every few seconds."""
     version = _version(path)
-    if version is None or (before is not None and before[0] == version):
-        return before if version is not None else None
+    if version is None:
+        return None
+    if before is not None and before[0] == version:
+        return before
     try:
         return version, _unfinished(path)
-    except GhostError:
+    except (GhostError, OSError, ValueError):  # damaged, or gone meanwhile
         return version, None
 
 
