@@ -93,6 +93,7 @@ def test_search_is_narrowed_by_type_tag_and_time(tmp_path: Path) -> None:
     assert ids() == {"mem:1", "mem:2", "mem:3"}
     assert ids("--type", "semantic") == {"mem:2", "mem:3"}
     assert ids("--tag", "a", "--tag", "b") == {"mem:2"}
+    assert "choose episodic, semantic, procedural" in ghost(tmp_path, "search", "redis", "--type", "dream", status=2)
     assert ids("--since", "2004-01-01", "--until", "2005-01-01") == {"mem:2"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -83,15 +82,6 @@ PrivateOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
-
-
-class MemoryKind(StrEnum):
-    """The types of memories, as words of the command line."""
-
-    EPISODIC = "episodic"
-    SEMANTIC = "semantic"
-    PROCEDURAL = "procedural"
-
 
 SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
 
@@ -311,7 +301,7 @@ def search(
     query: Annotated[str, typer.Argument(help="Words, names, addresses, or a symptom.")],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many, best first.")] = 5,
     type_: Annotated[
-        list[MemoryKind] | None, typer.Option("--type", help="Only of this type; may be repeated.")
+        list[str] | None, typer.Option("--type", help="Only episodic, semantic or procedural ones; may be repeated.")
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: with all.")] = None,
     since: Annotated[datetime | None, typer.Option("--since", help="Created at or after this (UTC).")] = None,
@@ -321,10 +311,8 @@ def search(
 ) -> None:
     """Search what Ghost remembers: by words and by nearness of meaning."""
     from ghost.cli.mind import search
-    from ghost.mind import MemoryType
 
-    types = [MemoryType(kind.value) for kind in type_ or []]
-    search(query, workspace, count=count, types=types, tags=tag or [], since=since, until=until, as_json=json_)
+    search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
 
 
 @app.command(epilog="Example: ghost interrupts --json")

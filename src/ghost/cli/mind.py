@@ -122,13 +122,13 @@ def search(
     workspace: Path | None,
     *,
     count: int,
-    types: Iterable[MemoryType],
+    types: Iterable[str],
     tags: Iterable[str],
     since: datetime | None,
     until: datetime | None,
     as_json: bool,
 ) -> None:
-    where = Filter(frozenset(types), frozenset(tags), _epoch(since), _epoch(until))
+    where = Filter(frozenset(map(_type, types)), frozenset(tags), _epoch(since), _epoch(until))
     settings, _ = _settings(workspace)
     with opened_memory(settings) as memory:
         hits = memory.search(query, top_k=count, where=where)
@@ -282,6 +282,13 @@ def _hit(hit: Hit) -> dict[str, Any]:
 
 def _dumped(models: Iterable[BaseModel]) -> list[dict[str, Any]]:
     return [model.model_dump(mode="json") for model in models]
+
+
+def _type(word: str) -> MemoryType:
+    try:
+        return MemoryType(word)
+    except ValueError:
+        raise UsageError(f"there are no memories of type {word!r}: choose {', '.join(MemoryType)}") from None
 
 
 def _epoch(moment: datetime | None) -> float | None:
