@@ -20,7 +20,7 @@ from typing import Final
 
 import uvicorn
 
-from ghost.agent import Workspace
+from ghost.agent import Workspace, without_secrets
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Engine, StreamOfConsciousness
@@ -31,7 +31,7 @@ from ghost.server.binding import BACKLOG, bound_socket, url_of
 from ghost.server.connection import BoundedConnection
 from ghost.server.limits import CONNECTIONS, GRACEFUL_SECONDS, KEEP_ALIVE_SECONDS
 from ghost.server.logs import logger, logging_to
-from ghost.server.waking import opened_engine, without_secrets
+from ghost.server.waking import opened_engine
 
 INTERRUPTED: Final = 130
 

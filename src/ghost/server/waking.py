@@ -9,13 +9,12 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ghost.agent import OpenInvestigations, PendingCleanups, Workspace
+from ghost.agent import OpenInvestigations, PendingCleanups, Workspace, without_secrets
 from ghost.config import Settings
 from ghost.mind import open_store
 from ghost.providers import embeddings, language_model, system_clock
 from ghost.scraper import Scraper
 from ghost.server.measured import MeasuredEngine
-from ghost.shell import redact
 
 
 @contextlib.contextmanager
@@ -41,8 +40,3 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
         )
         with contextlib.closing(engine):
             yield engine
-
-
-def without_secrets(text: str) -> str:
-    """As the shell's patterns know them."""
-    return redact(text)[0]
