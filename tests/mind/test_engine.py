@@ -216,6 +216,7 @@ def test_what_a_model_cannot_take_holds_up_nothing_else_and_is_not_lost(tmp_path
     assert engine.waiting == 1
     engine.ingest([stimulus("news", 9)])
     assert engine.cycle().stimuli == 1
+    assert engine.cycle([stimulus("given", 10)]).stimuli == 1
     assert [each["content"] for each in engine.store.preferences().values()] == ["poison"]
 
 

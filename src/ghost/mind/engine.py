@@ -262,7 +262,9 @@ class Engine:
         waiting = self._inbox.waiting()
         fresh = [stimulus for stimulus in waiting if not self._failures[stimulus.id]]
         room = max(STIMULI_IN_A_CYCLE - len(given), 0)
-        taken = fresh[:room] or sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
+        taken = fresh[:room]
+        if not taken and not given:
+            taken = sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
         try:
             return self._drafting.draft(self.self_model, [*given, *taken], self._agenda.ask(self._now()))
         except ProviderError as error:
