@@ -227,6 +227,16 @@ def test_a_file_that_is_spoilt_while_it_is_open_is_made_anew(tmp_path: Path, spo
     store.close()
 
 
+def test_a_search_goes_on_in_memory_where_another_thread_closed_the_file(tmp_path: Path) -> None:
+    """It was called damage, with the advice to restore the database from a copy."""
+    store = SqliteStore(tmp_path / "m.sqlite3", "one/8", DIM)
+    store.apply(Changes(memories=[memory(f"m{n}", embedding=unit(1, n)) for n in range(5)]))
+    store._matrix.close()
+    assert store.vector_ids(unit(1, 3), 1)[0][0] == "m3"
+    assert isinstance(store._matrix, RowsInMemory)
+    store.close()
+
+
 @pytest.mark.slow
 def test_several_processes_write_and_search_one_matrix(tmp_path: Path) -> None:
     program = """

@@ -170,17 +170,23 @@ class SqliteStore:
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> Rows:
         """The matrix, with at least what this connection's transaction sees."""
         (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
+        matrix = self._matrix
         try:
-            if isinstance(self._matrix, VectorFile):
-                self._matrix.mend()
-            self._write_changed_rows(connection, self._matrix, changes)
+            if isinstance(matrix, VectorFile):
+                matrix.mend()
+            self._write_changed_rows(connection, matrix, changes)
         except OSError:  # the disk is full, or the file's system fails: what can be read is searched all the same
-            with self._lock:
-                if not isinstance(self._matrix, RowsInMemory):
-                    self._matrix.close()
-                    self._matrix = RowsInMemory(self._rows.dim)
-            self._write_changed_rows(connection, self._matrix, changes)
-        return self._matrix
+            matrix = self._matrix_in_memory()
+            self._write_changed_rows(connection, matrix, changes)
+        return matrix
+
+    def _matrix_in_memory(self) -> Rows:
+        """One for all threads, in the file's place from now on."""
+        with self._lock:
+            if not isinstance(self._matrix, RowsInMemory):
+                self._matrix.close()
+                self._matrix = RowsInMemory(self._rows.dim)
+            return self._matrix
 
     def _write_changed_rows(self, connection: sqlite3.Connection, matrix: Rows, changes: int) -> None:
         if matrix.applied >= changes:

@@ -6,6 +6,7 @@ machine was started again: it is never forced to the disk, so that after a crash
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import mmap
@@ -116,7 +117,10 @@ class VectorFile:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
+        """Raises `OSError` where the file was closed meanwhile."""
         with self._thread_lock:
+            if self._descriptor < 0:
+                raise OSError(errno.EBADF, "it was closed", str(self._path))
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             try:
                 yield
