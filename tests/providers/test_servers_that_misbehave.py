@@ -67,13 +67,22 @@ def test_a_retry_after_that_says_nothing_leaves_the_own_wait(dialect, form):
     assert clock.slept == [0.5]
 
 
-def test_a_wait_that_outlasts_the_call_goes_to_the_caller_at_once(dialect):
+@pytest.mark.parametrize(
+    ("form", "seconds"),
+    [
+        ("3600", 3600.0),
+        ("1e300", 86_400.0),
+        ("9" * 20, 86_400.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0),
+    ],
+)
+def test_a_wait_that_outlasts_the_call_goes_to_the_caller_at_once_and_is_a_day_at_most(dialect, form, seconds):
     clock = WaitingClock()
-    with ModelServerScript([answer(429, {}, {"retry-after": "3600"})]) as server:
+    with ModelServerScript([answer(429, {}, {"retry-after": form})]) as server:
         with pytest.raises(ProviderError, match="429") as caught:
             asked(dialect, server.url, clock)
         assert len(server.requests) == 1
-    assert (caught.value.transient, caught.value.retry_after_seconds) == (True, 3600.0)
+    assert (caught.value.transient, caught.value.retry_after_seconds) == (True, seconds)
     assert clock.slept == []
 
 

@@ -17,6 +17,8 @@ T = TypeVar("T")
 ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 8.0
+LONGEST_WISH_SECONDS = 86_400.0
+"""A server that asks for more is kept to no longer: whoever waits would be silent until the program is started anew."""
 
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 
@@ -41,7 +43,7 @@ def retried(ask: Callable[[float], T], *, seconds: float, clock: Clock, random: 
 
 
 def retry_after_seconds(value: str | None, clock: Clock) -> float | None:
-    """`Retry-After` in either form (RFC 9110, 10.2.3): seconds, or a date. `None` for anything else."""
+    """`Retry-After` in either form (RFC 9110, 10.2.3): seconds, or a date; a day at most. `None` for anything else."""
     if value is None:
         return None
     text = value.strip()[:64]
@@ -53,4 +55,4 @@ def retry_after_seconds(value: str | None, clock: Clock) -> float | None:
         except (ValueError, IndexError, TypeError, OverflowError):
             return None
         seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - clock.now()).total_seconds()
-    return max(seconds, 0.0) if isfinite(seconds) else None
+    return min(max(seconds, 0.0), LONGEST_WISH_SECONDS) if isfinite(seconds) else None
