@@ -167,6 +167,17 @@ def test_openai_vectors_with_other_indices_are_refused(indices):
         OPENAI.embeddings(server.url).embed(["a", "b"])
 
 
+@pytest.mark.parametrize("dialect", [OPENAI, OLLAMA], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("vector", [["1", "0", "0"], [True, False, False], [1.0, None, 0.0], [[1.0], [0.0], [0.0]]])
+def test_a_vector_of_something_else_than_numbers_is_refused(dialect, vector):
+    """Not for Gemini: its SDK makes numbers of texts and booleans before they can be seen."""
+    with ModelServerScript([answer(200, dialect.vectors([vector]))]) as server:
+        with pytest.raises(ProviderError, match="something else than a list of numbers") as caught:
+            dialect.embeddings(server.url).embed(["one"])
+        assert len(server.requests) == 4
+    assert caught.value.transient
+
+
 def test_a_model_that_knows_the_limit_by_its_new_name_is_asked_with_it_from_then_on():
     unknown = {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}
     with ModelServerScript([answer(400, unknown), answer(200, OPENAI.text("ok"))]) as server:
