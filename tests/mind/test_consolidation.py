@@ -425,6 +425,17 @@ def test_a_summary_keeps_to_its_sources_when_one_of_them_is_merged(room):
     assert room.run().changed == 0
 
 
+def test_every_summary_of_what_is_merged_keeps_to_its_sources(room):
+    text = "db-nsg denies web-vm"
+    ids = [room.add(text, metadata={"session_id": "ghost_1", "summary": f"mem:{10 + n}"}) for n in range(2)]
+    room.number = 9
+    for each in ids:
+        room.add("Seen twice.", SEMANTIC, metadata={"kind": "summary", "sources": [each, "mem:99"]})
+    assert room.run().merged == 1
+    (kept,) = room.all().keys() & set(ids)
+    assert [summary.metadata["sources"] for summary in room.summaries()] == [[kept, "mem:99"]] * 2
+
+
 # --- fading ---
 
 

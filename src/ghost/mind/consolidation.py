@@ -19,7 +19,7 @@ from ghost.mind.merging import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, mer
 from ghost.mind.model import Memory, MemoryType
 from ghost.mind.speech import Redact
 from ghost.mind.store import Changes, Filter
-from ghost.mind.summaries import SUMMARY, summarised
+from ghost.mind.summaries import SUMMARY, summarised, united
 from ghost.providers import LLMProvider
 from ghost.records import Clock
 
@@ -37,7 +37,6 @@ DUE_EPISODES = 20
 SWEEP_SECONDS = 7 * DAY
 _ASKED_EVERY_SECONDS = 30.0
 _PREFERENCE = "consolidation"
-EPISODES = Filter(types=frozenset({MemoryType.EPISODIC}))
 
 
 @dataclass
@@ -143,11 +142,10 @@ class Consolidation:
 
     def _merge(self, memories: Sequence[Memory]) -> Memory:
         kept, gone = merged(memories)
-        kept = kept.model_copy(update={"metadata": kept.metadata | _summary_of(memories)})
-        rewritten = [
-            _with_source(summary, gone, kept.id)
-            for summary in self._store.get([str(value) for value in _summary_of(memories).values()]).values()
-        ]
+        summaries = united(memories, "summary")
+        if summaries:
+            kept = kept.model_copy(update={"metadata": {**kept.metadata, "summary": summaries[0]}})
+        rewritten = [_with_source(summary, gone, kept.id) for summary in self._store.get(summaries).values()]
         self._store.apply(Changes(memories=[kept, *rewritten], forgotten=gone))
         return kept
 
@@ -235,11 +233,6 @@ def _belongs(one: Episode, other: Episode) -> bool:
 
 def _is_summed(each: Episode) -> bool:
     return "summary" in each.memory.metadata
-
-
-def _summary_of(memories: Sequence[Memory]) -> dict[str, str]:
-    found = [memory.metadata["summary"] for memory in memories if isinstance(memory.metadata.get("summary"), str)]
-    return {"summary": found[0]} if found else {}
 
 
 def _with_source(summary: Memory, gone: Sequence[str], kept: str) -> Memory:
