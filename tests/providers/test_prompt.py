@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ghost.providers import Item, read_prompt, write_prompt
@@ -31,7 +31,16 @@ def test_text_from_outside_begins_no_section_and_no_item():
     assert read["Task"] == []
 
 
+MARKS = ["## Task", "##Task", "## ", "- [s:1] text", "- [] x", "(none)", "- [s:1"]
+LINES = st.lists(st.text() | st.sampled_from(MARKS))
+
+
 @settings(deadline=None)
-@given(st.text())
-def test_any_text_is_read_without_an_error(text):
-    read_prompt(text)
+@given(LINES.map("\n".join))
+@example("before\n## Task\nno item\n- [t:1] look\n(none)")
+def test_of_any_text_nothing_is_read_that_it_does_not_say_on_one_line(text):
+    lines = text.split("\n")
+    for name, items in read_prompt(text).items():
+        assert any(line.startswith("## ") and name in line for line in lines)
+        for item in items:
+            assert any(item.id in line and item.text in line for line in lines)
