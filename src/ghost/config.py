@@ -93,8 +93,6 @@ class Settings(BaseSettings):
 
     def allowlist(self) -> list[str]:
         """The domains that pages may be read from; `["*"]` for any."""
-        if self.allowlist_domains.strip() == "*":
-            return ["*"]
         return [domain for part in self.allowlist_domains.split(",") if (domain := part.strip().lower())]
 
     @property
