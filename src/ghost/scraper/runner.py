@@ -69,8 +69,8 @@ class Scraper:
         """What was read and what was not, each with the reason; a page never fails the run.
 
         `stop`, an event or a function, ends it within a fraction of a second, a name being looked up and a connection
-        being made aside. `progress` is called from
-        this thread. Raises `ConfigurationError` for a malformed entry in the plan's `allow_domains`.
+        being made aside. `progress` is called from this thread. Raises `ConfigurationError` for a malformed entry in
+        the plan's `allow_domains`.
         """
         return Crawl(
             plan,
