@@ -94,6 +94,20 @@ class WritingPromises(Opened):
         store.apply(Changes(memories=[memory("good")]))
         assert names(store.memories()) == ["good"]
 
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            Changes(thoughts=[Thought(id="thought:1", content="\ud800", ts=1.0)]),
+            Changes(tasks=[Task(id="t", title="\ud800", created_ts=1.0, last_update_ts=1.0)]),
+            Changes(queries=[Query(id="q:1", question="\ud800", created_ts=1.0, expires_ts=2.0)]),
+            Changes(preferences={"a": "\ud800"}),
+        ],
+        ids=["thought", "task", "query", "preference"],
+    )
+    def test_text_that_is_no_unicode_is_named_and_not_taken_for_damage(self, store: MemoryStore, changes: Changes):
+        with pytest.raises(StoreError, match=r"'(thought:1|t|q:1|a)' cannot be kept as JSON"):
+            store.apply(changes)
+
     def test_touch_sets_the_time_of_access_and_passes_over_what_is_gone(self, store: MemoryStore):
         store.apply(Changes(memories=[memory("a"), memory("b")]))
         store.touch(["a", "gone"], 5.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ghost.errors import StoreError
+from ghost.mind.keepable import are_times, embedding_of, json_of, vector_of
 from ghost.mind.keywords import conditions
 from ghost.mind.model import Memory, MemoryType
 from ghost.mind.sealed import Seal
@@ -22,10 +22,6 @@ from ghost.mind.vectors import TYPE_CODES, Floats
 
 _FIELDS = "memory.id, memory.type, memory.created_at, memory.last_access, memory.importance, memory.space, "
 _FIELDS += "memory.content, memory.tags, memory.metadata"
-_ID_CHARACTERS = 200
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_YEAR_10000 = 253_402_300_800.0
-"""Epoch seconds; no calendar has a later day to show."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +33,6 @@ class ChangedRows:
     types: list[int]
     created: list[float]
     tags: list[Sequence[str]]
-
-
-def vector_of(numbers: Sequence[float], dim: int | None, of: str) -> Floats:
-    """Raises `StoreError` where the numbers are not finite, or not `dim` many."""
-    vector = np.asarray(numbers, dtype=np.float32)
-    if vector.ndim != 1 or (dim is not None and len(vector) != dim):
-        raise StoreError(f"{of} has {vector.size} numbers, and this memory compares vectors of {dim}")
-    if not np.isfinite(vector).all():
-        raise StoreError(f"{of} has a number that is not finite")
-    return vector + np.float32(0.0)  # no -0.0, which no number in JSON stands for
 
 
 class MemoryRows:
@@ -71,10 +57,11 @@ class MemoryRows:
         place = old[0] if old else next(places)
         if old:
             self._take_words(connection, *old)
-        tags = _dumps(list(memory.tags))
+        tags = json_of(list(memory.tags), f"the tags of {memory.id!a}")
+        metadata = json_of(memory.metadata, f"the metadata of {memory.id!a}")
         written = [
-            self._seal.write(f"memory {what} {memory.id}", text.encode())
-            for what, text in (("content", memory.content), ("tags", tags), ("metadata", _dumps(memory.metadata)))
+            self._seal.write(f"memory {what} {memory.id}", text)
+            for what, text in (("content", memory.content.encode()), ("tags", tags), ("metadata", metadata))
         ]
         columns = written if self._seal.is_secret else [text.decode() for text in written]
         connection.execute(
@@ -99,29 +86,13 @@ class MemoryRows:
             self._put_vector(connection, memory.id, place, vector)
         if not self._seal.is_secret:
             connection.execute(
-                "INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)", (place, memory.content, tags)
+                "INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)", (place, memory.content, tags.decode())
             )
             connection.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", ((tag, place) for tag in memory.tags))
 
     def checked(self, memory: Memory) -> Floats | None:
         """Its embedding. Raises `StoreError` where the memory cannot be kept."""
-        if not 0 < len(memory.id) <= _ID_CHARACTERS or _CONTROL.search(memory.id):
-            raise StoreError(
-                f"a memory's id {memory.id[:40]!a} is not 1 to {_ID_CHARACTERS} characters without control characters: "
-                "nobody could ask for it"
-            )
-        try:
-            "".join((memory.id, memory.content, *memory.tags, _dumps(memory.metadata))).encode()
-        except UnicodeEncodeError as error:
-            raise StoreError(f"the memory {memory.id!a} has text that is no Unicode ({error})") from error
-        if not _are_times(memory.created_at, memory.last_access):
-            raise StoreError(f"the memory {memory.id!a} has a time that is not between the years 1970 and 9999")
-        if not memory.embedding:
-            return None
-        if not memory.embedding_model:
-            raise StoreError(f"the memory {memory.id} has an embedding and does not name its model")
-        dim = self.dim if memory.embedding_model == self._space else None
-        return vector_of(memory.embedding, dim, f"the embedding of {memory.id}")
+        return embedding_of(memory, self._space, self.dim)
 
     def _put_vector(self, connection: sqlite3.Connection, name: str, place: int, vector: Floats) -> None:
         sealed = self._seal.write(f"memory vector {name}", vector.astype("<f4").tobytes())
@@ -190,7 +161,7 @@ class MemoryRows:
 
     def _memory(self, row: Sequence[Any]) -> Memory:
         name, kind, created_at, last_access, importance, space, content, tags, metadata, vector = row
-        if not _are_times(created_at, last_access):
+        if not are_times(created_at, last_access):
             raise StoreError(f"the memory {name!a} has a time that is none: restore the database from a copy")
         return Memory(
             id=name,
@@ -277,10 +248,6 @@ class MemoryRows:
         return (name, self._vector(name, vector)) if is_meant else None
 
 
-def _are_times(*values: object) -> bool:
-    return all(isinstance(at, int | float) and 0.0 <= at < _YEAR_10000 for at in values)
-
-
 def _next_change(connection: sqlite3.Connection) -> int:
     (change,) = connection.execute("UPDATE counter SET changes = changes + 1 RETURNING changes").fetchone()
     return int(change)
@@ -292,10 +259,3 @@ def _free_places(connection: sqlite3.Connection) -> Iterator[int]:
         yield place
     (last,) = connection.execute("SELECT max(place) FROM memory").fetchone()
     yield from count((last or 0) + 1)
-
-
-def _dumps(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"metadata or tags cannot be kept as JSON ({error})") from error

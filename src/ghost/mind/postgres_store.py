@@ -21,12 +21,12 @@ from ghost.errors import StoreError
 from ghost.mind import postgres_words
 from ghost.mind.ids import id_at
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.memory_rows import MemoryRows, vector_of
+from ghost.mind.keepable import body_of, embedding_of, json_of, vector_of
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.postgres_connections import Connections, Row
 from ghost.mind.postgres_words import conditions, words_of
-from ghost.mind.sealed import NoSeal
 from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
+from ghost.mind.vectors import Floats
 
 Connection = psycopg.Connection[Row]
 _Kept = TypeVar("_Kept", Thought, Task, Query)
@@ -58,7 +58,6 @@ class PostgresStore:
     def __init__(self, url: str, space: str, dim: int) -> None:
         self.space = space
         self._dim = dim
-        self._rows = MemoryRows(NoSeal(), space, dim)
         self._connections = Connections(url)
         try:
             self._lay_out()
@@ -92,23 +91,23 @@ class PostgresStore:
                 cursor,
                 "INSERT INTO thought VALUES (%s, %s, %s) "
                 "ON CONFLICT (id) DO UPDATE SET (ts, body) = (excluded.ts, excluded.body)",
-                [(thought.id, thought.ts, _body(thought)) for thought in changes.thoughts],
+                [(thought.id, thought.ts, body_of(thought)) for thought in changes.thoughts],
             )
             for table, kept in (("task", changes.tasks), ("query", changes.queries)):
                 put = f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"  # noqa: S608
-                _many(cursor, put, [(one.id, _body(one)) for one in kept])
+                _many(cursor, put, [(one.id, body_of(one)) for one in kept])
             for name, value in changes.preferences.items():
                 if value is None:
                     cursor.execute("DELETE FROM preference WHERE name = %s", (name,))
                 else:
                     put = "INSERT INTO preference VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET body = excluded.body"
-                    cursor.execute(put, (name, _json(value)))
+                    cursor.execute(put, (name, json_of(value, f"the preference {name!a}")))
             cursor.execute("DELETE FROM thought WHERE id = ANY(%s)", (list(changes.dropped_thoughts),))
         if forgotten > 0:
             self._vacuum()
 
     def _row(self, memory: Memory) -> tuple[object, ...]:
-        vector = self._rows.checked(memory)
+        vector = self._checked(memory)
         return (
             memory.id,
             memory.type.value,
@@ -117,11 +116,14 @@ class PostgresStore:
             memory.importance,
             memory.content.encode(),
             [tag.encode() for tag in memory.tags],
-            _json(memory.metadata),
+            json_of(memory.metadata, f"the metadata of {memory.id!a}"),
             memory.embedding_model if vector is not None else "",
             None if vector is None else vector.tolist(),
             words_of(memory),
         )
+
+    def _checked(self, memory: Memory) -> Floats | None:
+        return embedding_of(memory, self.space, self._dim)
 
     def _vacuum(self) -> None:
         with self._connections.maintaining() as connection:
@@ -248,7 +250,7 @@ class PostgresStore:
 
     def import_jsonl(self, path: Path) -> int:
         done = 0
-        rows = (self._row(memory) for memory in read_jsonl(path, self._rows.checked))
+        rows = (self._row(memory) for memory in read_jsonl(path, self._checked))
         with self._connections.writing() as connection:
             cursor = connection.cursor()
             while batch := list(islice(rows, _BATCH)):
@@ -288,20 +290,6 @@ def _memory(row: Row) -> Memory:
         last_access=last_access,
         metadata=json.loads(metadata),
     )
-
-
-def _body(kept: Thought | Task | Query) -> bytes:
-    try:
-        return kept.model_dump_json().encode()
-    except ValueError as error:
-        raise StoreError(f"{kept.id!a} cannot be kept as JSON ({error})") from error
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"a value cannot be kept as JSON ({error})") from error
 
 
 def _one(connection: Connection, query: str, values: Sequence[object] = ()) -> Row:

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ghost.errors import StoreError
 from ghost.mind import vectors
 from ghost.mind.ids import IdRegister
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.memory_rows import MemoryRows, vector_of
+from ghost.mind.keepable import body_of, json_of, vector_of
+from ghost.mind.memory_rows import MemoryRows
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.sealed import NoSeal, Seal
 from ghost.mind.sealed_words import WordsInMemory
@@ -97,7 +97,7 @@ class SqliteStore:
                 if value is None:
                     connection.execute("DELETE FROM preference WHERE name = ?", (name,))
                     continue
-                body = self._seal.write(f"preference {name}", _json(value))
+                body = self._seal.write(f"preference {name}", json_of(value, f"the preference {name!a}"))
                 connection.execute("REPLACE INTO preference VALUES (?, ?)", (name, body))
             connection.executemany("DELETE FROM thought WHERE id = ?", ((name,) for name in changes.dropped_thoughts))
         self._scrub()
@@ -107,7 +107,7 @@ class SqliteStore:
             self._rows.put(connection, batch)
 
     def _body(self, kind: str, kept: Thought | Task | Query) -> bytes:
-        return self._seal.write(f"{kind} {kept.id}", kept.model_dump_json().encode())
+        return self._seal.write(f"{kind} {kept.id}", body_of(kept))
 
     def touch(self, ids: Sequence[str], at: float) -> None:
         """At once, or with the next change where somebody writes: no search waits for a writer or for the disk."""
@@ -293,10 +293,3 @@ def _with_similarity(asked: Floats, found: list[tuple[str, Floats]]) -> list[tup
     scores = np.clip(np.vecdot(units, unit_rows(asked.reshape(1, -1))[0]), -1.0, 1.0)
     pairs = [(name, float(score)) for (name, _), score in zip(found, scores, strict=True)]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"a value cannot be kept as JSON ({error})") from error
