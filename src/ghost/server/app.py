@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from ghost import __version__
 from ghost.agent import Workspace
 from ghost.config import Settings
-from ghost.mind import Engine, Event, StreamOfConsciousness
+from ghost.mind import Event, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.server import (
     configuration,
@@ -85,7 +85,7 @@ class Application:
 
 
 def create_app(
-    engine: Engine,
+    engine: MeasuredEngine,
     stream: StreamOfConsciousness | None,
     settings: Settings,
     workspace: Workspace,
@@ -120,8 +120,7 @@ def create_app(
         api.add_exception_handler(kind, handler)
     api.openapi = cache(partial(document, api, needs_token=bool(token)))  # type: ignore[method-assign]
     services.metrics.describe(engine.observe, lambda: measuring.levels(services))
-    if isinstance(engine, MeasuredEngine):
-        engine.observe_cycle = services.metrics.cycle_seconds.observe
+    engine.observe_cycle = services.metrics.cycle_seconds.observe
     return Application(api, services, Access.of(settings.api_host, token))
 
 
