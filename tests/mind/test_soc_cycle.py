@@ -344,6 +344,23 @@ def test_what_the_provider_says_to_wait_is_waited(tmp_path):
     asyncio.run(run())
 
 
+def test_tasks_and_questions_are_kept_up_to_date_though_no_model_answers(tmp_path):
+    model = SpeakingModel(thoughts=[ProviderError("the key was revoked") for _ in range(500)])
+    engine = mind(tmp_path, model, clock=SystemClock(), interrupt_expiry_seconds=1.0)
+    asked = engine.interrupts.create("Which port?")
+    soc = stream(engine)
+
+    async def run():
+        await soc.start()
+        await until(lambda: engine.attention.get(f"task:{asked}") is not None)
+        await until(lambda: engine.observe()["interrupts_expired"] == 1)
+        await until(lambda: len(engine.attention) == 0)
+        assert soc.last_error == "the key was revoked"
+        await soc.stop()
+
+    asyncio.run(run())
+
+
 def test_any_mistake_in_a_cycle_leaves_the_stream_running(tmp_path):
     model = SpeakingModel(thoughts=[ZeroDivisionError("a mistake"), "#insight still here"])
     engine = mind(tmp_path, model)

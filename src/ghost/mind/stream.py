@@ -143,7 +143,12 @@ class StreamOfConsciousness:
             self.paused = self._waits_for_an_answer()
             return False
         self._cadence.begins(time())
-        is_idle = self._engine.cycle(abandoned=stopping.is_set).is_idle
+        try:
+            is_idle = self._engine.cycle(abandoned=stopping.is_set).is_idle
+        except ProviderError:
+            if not stopping.is_set():
+                self._engine.tend()  # what waits for a person is told though no model answers
+            raise
         self._consolidate_if_due(stopping, after_seconds=0.0 if is_idle else PATIENCE_SECONDS)
         return is_idle
 
