@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ghost.shell.redact import redact
@@ -26,6 +28,19 @@ def test_continued_lines_keep_their_lines_where_joining_them_tells_no_more() -> 
 
     assert redact(text)[0] == "curl -sS \\\n  -H 'Authorization: Bearer [REDACTED]' \\\n  https://a.example/"
     assert redact("ip route \\\n  show")[0] == "ip route \\\n  show"
+
+
+def test_a_secret_of_continued_lines_counts_once() -> None:
+    """What was found in the lines as they stand, and as they are joined, was added up."""
+    for end in ("\n", " \\\n "):
+        assert redact(f"psql --host a{end}--password=hunter2hunter8{end}--port 1")[1]["redaction_count"] == 1
+
+
+def test_continued_lines_cost_no_more_in_a_text_of_long_ones() -> None:
+    """Each character of a line was tried as the beginning of a run: minutes for such a line."""
+    started = time.process_time()
+    assert redact("a b" * 100_000 + "\nip \\\n route")[1]["redaction_count"] == 0
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,28 @@ where joining it shows more, the joined line is kept.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
-_RUN = re.compile(r"(?:[^\n]*[\\`]\r?\n)++[^\n]*")
+from ghost.shell.secret_values import Counts
+
+_RUN = re.compile(r"^(?:[^\n]*+(?:(?<=[\\`])|(?<=[\\`]\r))\n)++[^\n]*+", re.MULTILINE)
 _CONTINUES = re.compile(r"[\\`]\r?\n[ \t]*")
 _END_OF_LINE = ("\\\n", "`\n", "\\\r\n", "`\r\n")
 
 
-def redact_continued(text: str, redact_text: Callable[[str], str]) -> str:
+def redact_continued(text: str, counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
     """`text`, whose runs of continued lines are redacted as they are joined where that takes more out."""
     if not any(end in text for end in _END_OF_LINE):
         return text
-    return _RUN.sub(lambda run: _as_joined(run[0], redact_text), text)
+    return _RUN.sub(lambda run: _as_joined(run[0], counts, redact_text), text)
 
 
-def _as_joined(run: str, redact_text: Callable[[str], str]) -> str:
+def _as_joined(run: str, counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
     joined = _CONTINUES.sub("", run)
-    redacted = redact_text(joined)
-    if redacted == joined or redacted == _CONTINUES.sub("", redact_text(run)):
+    found: Counts = Counter()
+    redacted = redact_text(joined, found)
+    if redacted == joined or redacted == _CONTINUES.sub("", redact_text(run, Counter())):
         return run
+    counts += found
     return redacted

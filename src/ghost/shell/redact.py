@@ -81,7 +81,7 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     if depth < _MAX_WRAPPINGS:
         if "\\n" in text:
             text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
-        text = redact_continued(text, lambda inner: _one_pass(inner, counts, _MAX_WRAPPINGS))
+        text = redact_continued(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts)  # while they stand where their header says
     text = redact_inserts(text, counts)
