@@ -235,6 +235,13 @@ def stream(engine, **given):
     return StreamOfConsciousness(engine, chosen, SystemClock(), Random(1))
 
 
+def asking(folder, model):
+    """A mind that has a question to ask, and its stream."""
+    engine = mind(folder, model, clock=SystemClock())
+    engine.ingest([stimulus("web-vm cannot reach db-vm")])
+    return engine, stream(engine)
+
+
 async def until(true, seconds: float = 8.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
@@ -372,6 +379,7 @@ def test_any_mistake_in_a_cycle_leaves_the_stream_running(tmp_path):
         await soc.stop()
 
     asyncio.run(run())
+    assert engine.wm.view(1)[0].content == "#insight still here"
 
 
 def test_it_ends_within_about_a_second_while_the_model_hangs_and_nothing_half_is_written(tmp_path):
@@ -411,9 +419,7 @@ def test_it_ends_within_about_a_second_while_the_model_hangs_and_nothing_half_is
 
 def test_while_its_question_is_open_it_neither_repeats_it_nor_guesses_but_thinks_of_what_comes_in(tmp_path):
     model = SpeakingModel()
-    engine = mind(tmp_path, model, clock=SystemClock())
-    engine.ingest([stimulus("web-vm cannot reach db-vm")])
-    soc = stream(engine)
+    engine, soc = asking(tmp_path, model)
 
     async def run():
         await soc.start()
@@ -453,10 +459,7 @@ def test_a_question_that_expires_lets_it_go_on(tmp_path):
 
 
 def test_what_another_process_left_is_found_while_it_waits_for_an_answer(tmp_path):
-    model = SpeakingModel()
-    engine = mind(tmp_path, model, clock=SystemClock())
-    engine.ingest([stimulus("web-vm cannot reach db-vm")])
-    soc = stream(engine)
+    engine, soc = asking(tmp_path, SpeakingModel())
 
     async def run():
         await soc.start()
@@ -470,6 +473,7 @@ def test_what_another_process_left_is_found_while_it_waits_for_an_answer(tmp_pat
         await soc.stop()
 
     asyncio.run(run())
+    assert engine.interrupts.list_open() == []
 
 
 def test_an_idle_stream_repeats_nothing_and_fills_nothing(tmp_path):
