@@ -1,7 +1,8 @@
 """Stimuli that wait for the next cycle: kept before they are acknowledged, gone with the cycle that thought of them.
 
 Each is a preference `stimulus:<id>` in the store, taken away by the transaction of the cycle that consumed it. So a
-crash loses none, and none is thought of twice.
+crash loses none, and no mind thinks of one twice. Two processes that think on one store at once may both think of one:
+nothing claims it while a model is asked.
 """
 
 from __future__ import annotations
