@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from ghost.errors import StoreError
@@ -107,6 +109,24 @@ class WritingPromises(Opened):
     def test_text_that_is_no_unicode_is_named_and_not_taken_for_damage(self, store: MemoryStore, changes: Changes):
         with pytest.raises(StoreError, match=r"'(thought:1|t|q:1|a)' cannot be kept as JSON"):
             store.apply(changes)
+
+    def test_a_name_that_is_no_unicode_is_a_store_error_or_names_nothing(self, store: MemoryStore):
+        store.apply(Changes(memories=[memory("m", "alpha", embedding=unit(1))]))
+        name, tagged = "\ud800", Filter(tags=frozenset({"\ud800"}))
+        for ask in (
+            lambda: store.get([name]),
+            lambda: list(store.memories(tagged)),
+            lambda: store.keyword_ids("alpha", 5, tagged),
+            lambda: store.vector_ids(unit(1), 5, tagged),
+            lambda: store.keyword_ids(name, 5),
+            lambda: store.touch([name], 1.0),
+            lambda: store.apply(Changes(forgotten=[name])),
+            lambda: store.apply(Changes(preferences={name: None})),
+            lambda: store.set_embeddings({name: unit(1)}),
+        ):
+            with suppress(StoreError):
+                assert not ask()
+        assert names(store.memories()) == store.keyword_ids("alpha", 5) == ["m"]
 
     def test_touch_sets_the_time_of_access_and_passes_over_what_is_gone(self, store: MemoryStore):
         store.apply(Changes(memories=[memory("a"), memory("b")]))

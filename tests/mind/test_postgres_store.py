@@ -110,6 +110,13 @@ def test_an_address_that_is_none_is_said_without_its_password() -> None:
     assert "s3cr3t" not in str(raised.value)
 
 
+def test_a_name_that_a_server_cannot_hold_is_said(url: str) -> None:
+    store = PostgresStore(url, SPACE, DIM)
+    with pytest.raises(StoreError, match="cannot contain NUL"):
+        store.get(["mem:1\0"])
+    store.close()
+
+
 def test_memory_of_a_newer_version_is_left_alone(url: str) -> None:
     PostgresStore(url, SPACE, DIM).close()
     with psycopg.connect(url, autocommit=True) as connection:

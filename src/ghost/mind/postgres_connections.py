@@ -66,6 +66,8 @@ class Connections:
                 self._back(connection)
         except psycopg.Error as error:
             raise StoreError(f"PostgreSQL: {_words(error)}") from error
+        except UnicodeEncodeError as error:
+            raise StoreError(f"PostgreSQL: a value is no Unicode ({error})") from error
 
     def _taken(self) -> Connection[Row]:
         while True:
@@ -118,5 +120,8 @@ def _words(error: psycopg.Error) -> str:
     if error.diag.message_primary:
         return error.diag.message_primary
     lines = str(error).strip().splitlines()
-    known = ("refused", "timeout", "timed out", "does not exist", "authentication", "could not translate", "No such")
+    known = (
+        *("refused", "timeout", "timed out", "does not exist", "authentication", "could not translate", "No such"),
+        "cannot contain NUL",
+    )
     return next((line.strip() for line in lines if any(word in line for word in known)), type(error).__name__)

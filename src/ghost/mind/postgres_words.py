@@ -45,7 +45,7 @@ def conditions(where: Filter) -> tuple[str, list[object]]:
         values.append(where.until)
     if where.tags:
         parts.append("tags @> %s::bytea[]")
-        values.append([tag.encode() for tag in sorted(where.tags)])
+        values.append([tag.encode("utf-8", "surrogatepass") for tag in sorted(where.tags)])
     return " AND ".join(parts), values
 
 
