@@ -10,32 +10,24 @@ of one value may stand twice: az takes the last, and a reader the first.
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ghost.azure import Arity, Catalogue, Command, Option, catalogue, parse_options
+from ghost.azure import Catalogue, Command, catalogue, parse_options
 from ghost.errors import ConfigurationError
+from ghost.shell.az_options import Allowed, Values, parse_values
 from ghost.shell.az_queries import fault_of_query, takes_only
+from ghost.shell.az_risks import Risks, parse_risks
 from ghost.shell.grammar import Refusal
 from ghost.shell.parse import parse
-from ghost.shell.values import Check, Roots, parse_type
+from ghost.shell.values import Roots
 
 POLICY = Path(__file__).parent / "policy"
 _NO_ROOTS = Roots(())
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """An option of a read, with what its values may be."""
-
-    name: str
-    arity: Arity
-    check: Check | None
 
 
 @dataclass(frozen=True)
@@ -216,114 +208,6 @@ def _refuse(option: str, reason: str) -> Refusal:
     return Refusal(f"az: option {option[:80]}", f"The az command only reads, but {option[:80]} {reason}")
 
 
-@dataclass(frozen=True)
-class Values:
-    """`az_options.toml`: the type of each option, and where a command or group has another one for it."""
-
-    types: Mapping[str, str]
-    meaning: Mapping[str, str]
-    only: Mapping[str, Mapping[str, str]]
-    beginnings: Mapping[str, Mapping[str, str]]
-    """Of a command, the cut spellings that az takes for an option and its documents write."""
-    _checks: dict[str, Check] = field(default_factory=dict)
-
-    def allowed(self, options: Iterable[Option], path: str = "") -> dict[str, Allowed]:
-        """Those of a command's options that a read may have, by every spelling."""
-        allowed: dict[str, Allowed] = {}
-        for option in options:
-            kind = self._kind(path, option)
-            if kind is None or kind == "never" or option.may_name_a_file:
-                continue
-            one = Allowed(option.names[0], option.arity, self._check(kind, option))
-            allowed.update(dict.fromkeys(option.names, one))
-        return allowed
-
-    def _kind(self, path: str, option: Option) -> str | None:
-        """The innermost group that says something of the option decides."""
-        scope = path
-        while scope:
-            own = self.only.get(scope, {})
-            for name in option.names:
-                if name in own:
-                    return own[name]
-            scope = scope.rpartition(" ")[0]
-        return next((self.types[name] for name in option.names if name in self.types), None)
-
-    def _check(self, kind: str, option: Option) -> Check | None:
-        if option.arity == "none":
-            return None
-        if option.choices and kind not in ("directions", "sign_in"):
-            return _one_of(option.choices)
-        text = self.meaning[kind]
-        if text not in self._checks:
-            self._checks[text] = parse_type(text)
-        return self._checks[text]
-
-
-def _one_of(choices: Sequence[str]) -> Check:
-    """One of az's own words, whatever the case: so az takes most of them."""
-    known = frozenset(choice.lower() for choice in choices)
-    return lambda value, _: None if value.lower() in known else f"is not one of: {' '.join(choices)}"
-
-
-@dataclass(frozen=True)
-class Projected:
-    """A read whose answer holds secrets beside fields that hold none."""
-
-    why: str
-    fields: frozenset[str]
-    through: frozenset[str]
-    """Objects that are not taken whole, but fields of theirs."""
-    shown: tuple[str, ...]
-    """Those that tell most, for the explanation."""
-    whole_as: frozenset[str]
-    """Formats in which the whole answer shows no secret: it is left out, or has a name that redaction is certain of."""
-
-    def query(self, path: str) -> str:
-        """A query that is SAFE."""
-        shape = ",".join(f"{field}:{field}" for field in self.shown)
-        return f"[].{{{shape}}}" if path.endswith(" list") else f"{{{shape}}}"
-
-
-@dataclass(frozen=True)
-class Risks:
-    """`az_risky_reads.toml` decides; `az_risks.toml` only has words for what is no read anyway."""
-
-    secrets: tuple[tuple[re.Pattern[str], str], ...]
-    beginnings: Mapping[str, str]
-    verbs: Mapping[str, str]
-    groups: Mapping[str, str]
-    options: Mapping[str, str]
-    projected: Mapping[str, Projected]
-    clear: frozenset[str]
-    """Reads within a family that holds secrets, which hold none."""
-
-    def of_reading(self, path: str) -> str | None:
-        """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
-        if path in self.projected or path in self.clear:
-            return None
-        head = path[:200]
-        for pattern, why in self.secrets:
-            if pattern.match(f"{head} "):
-                return why
-        while head:
-            if head in self.beginnings:
-                return self.beginnings[head]
-            head = head.rpartition(" ")[0]
-        return None
-
-    def of_path(self, path: str) -> str | None:
-        """What an az command that is not SAFE does, where its words tell; None otherwise."""
-        first, *_ = words = path[:200].split() or [""]
-        if first in self.groups:
-            return self.groups[first]
-        verb = next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
-        why = self.of_reading(path)
-        if why is not None and (verb is None or words[-1] not in self.verbs or why.startswith("prints")):
-            return f"may only read, but {why}; the output would go to the model"
-        return verb
-
-
 @cache
 def reads() -> Reads:
     """The table, checked against its examples once."""
@@ -336,12 +220,12 @@ def _table(name: str) -> dict[str, Any]:
 
 def parse_reads(table: Mapping[str, Any]) -> Reads:
     options = _table("az_options.toml")
-    values = _parse_values(options)
+    values = parse_values(options)
     reads = Reads(
         catalogue=catalogue(),
         reviewed=frozenset(_leaves(table["hand_written"])).union(_leaves(table["extensions"])),
         post=_table("az_post_reads.toml")["post_reads"],
-        risks=_parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
+        risks=parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
         values=values,
         everywhere=values.allowed(parse_options(options["everywhere"]["options"].split())),
         alone=frozenset(table["alone"].split()),
@@ -352,48 +236,6 @@ def parse_reads(table: Mapping[str, Any]) -> Reads:
 
 def _leaves(groups: Mapping[str, str]) -> Iterator[str]:
     return (f"{group} {leaf}".strip() for group, leaves in groups.items() for leaf in leaves.split())
-
-
-def _parse_values(table: Mapping[str, Any]) -> Values:
-    def by_option(kinds: Mapping[str, str]) -> dict[str, str]:
-        unknown = kinds.keys() - table["meaning"].keys()
-        if unknown:
-            raise ConfigurationError(f"az_options.toml gives no meaning to {', '.join(sorted(unknown))}.")
-        return {name: kind for kind, names in kinds.items() for name in names.split()}
-
-    return Values(
-        types=by_option(table["types"]),
-        meaning=table["meaning"],
-        only={scope: by_option(kinds) for scope, kinds in table["only"].items()},
-        beginnings=table["beginnings"],
-    )
-
-
-def _parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
-    return Risks(
-        secrets=tuple((re.compile(f"(?:{row['path']}) "), row["why"]) for row in risky["secret"]),
-        beginnings={
-            beginning: row["why"]
-            for family in ("holds", "acts", "private")
-            for row in risky[family]
-            for beginning in row["path"].split(", ")
-        },
-        verbs=words["verbs"],
-        groups=words["groups"],
-        options={name: why for names, why in words["options"].items() for name in names.split(", ")},
-        projected={
-            path: Projected(
-                why=row["why"],
-                fields=frozenset(row["fields"].split()),
-                through=frozenset(row.get("through", "").split()),
-                shown=tuple(row["shown"].split()),
-                whole_as=frozenset(row.get("whole_as", "").split()),
-            )
-            for row in risky["projected"]
-            for path in row["path"].split(", ")
-        },
-        clear=frozenset(path for row in risky["clear"] for path in row["path"].split(", ")),
-    )
 
 
 def _check_examples(reads: Reads, examples: Mapping[str, Sequence[str]]) -> None:

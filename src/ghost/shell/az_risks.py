@@ -1,0 +1,96 @@
+"""What an az command does that is not SAFE, and which reads answer with secrets: `policy/az_risky_reads.toml`.
+
+The words for what is no read at all are `policy/az_risks.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A read whose answer holds secrets beside fields that hold none."""
+
+    why: str
+    fields: frozenset[str]
+    through: frozenset[str]
+    """Objects that are not taken whole, but fields of theirs."""
+    shown: tuple[str, ...]
+    """Those that tell most, for the explanation."""
+    whole_as: frozenset[str]
+    """Formats in which the whole answer shows no secret: it is left out, or has a name that redaction is certain of."""
+
+    def query(self, path: str) -> str:
+        """A query that is SAFE."""
+        shape = ",".join(f"{field}:{field}" for field in self.shown)
+        return f"[].{{{shape}}}" if path.endswith(" list") else f"{{{shape}}}"
+
+
+@dataclass(frozen=True)
+class Risks:
+    """`az_risky_reads.toml` decides; `az_risks.toml` only has words for what is no read anyway."""
+
+    secrets: tuple[tuple[re.Pattern[str], str], ...]
+    beginnings: Mapping[str, str]
+    verbs: Mapping[str, str]
+    groups: Mapping[str, str]
+    options: Mapping[str, str]
+    projected: Mapping[str, Projected]
+    clear: frozenset[str]
+    """Reads within a family that holds secrets, which hold none."""
+
+    def of_reading(self, path: str) -> str | None:
+        """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
+        if path in self.projected or path in self.clear:
+            return None
+        head = path[:200]
+        for pattern, why in self.secrets:
+            if pattern.match(f"{head} "):
+                return why
+        while head:
+            if head in self.beginnings:
+                return self.beginnings[head]
+            head = head.rpartition(" ")[0]
+        return None
+
+    def of_path(self, path: str) -> str | None:
+        """What an az command that is not SAFE does, where its words tell; None otherwise."""
+        first, *_ = words = path[:200].split() or [""]
+        if first in self.groups:
+            return self.groups[first]
+        verb = next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
+        why = self.of_reading(path)
+        if why is not None and (verb is None or words[-1] not in self.verbs or why.startswith("prints")):
+            return f"may only read, but {why}; the output would go to the model"
+        return verb
+
+
+def parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
+    return Risks(
+        secrets=tuple((re.compile(f"(?:{row['path']}) "), row["why"]) for row in risky["secret"]),
+        beginnings={
+            beginning: row["why"]
+            for family in ("holds", "acts", "private")
+            for row in risky[family]
+            for beginning in row["path"].split(", ")
+        },
+        verbs=words["verbs"],
+        groups=words["groups"],
+        options={name: why for names, why in words["options"].items() for name in names.split(", ")},
+        projected={
+            path: Projected(
+                why=row["why"],
+                fields=frozenset(row["fields"].split()),
+                through=frozenset(row.get("through", "").split()),
+                shown=tuple(row["shown"].split()),
+                whole_as=frozenset(row.get("whole_as", "").split()),
+            )
+            for row in risky["projected"]
+            for path in row["path"].split(", ")
+        },
+        clear=frozenset(path for row in risky["clear"] for path in row["path"].split(", ")),
+    )
