@@ -35,7 +35,7 @@ export function choice(options, chosen = "") {
 }
 
 export function themeChoice() {
-  const control = choice([["auto", "System"], ["dark", "Dark"], ["light", "Light"]], stored() || "auto");
+  const control = choice([["auto", "System"], ["dark", "Dark"], ["light", "Light"]], document.documentElement.dataset.theme ?? "auto");
   control.addEventListener("change", () => {
     const theme = control.value;
     if (theme === "auto") delete document.documentElement.dataset.theme;
@@ -46,10 +46,6 @@ export function themeChoice() {
     } catch { /* storage is switched off: it holds until the page is closed */ }
   });
   return h("label", { class: "theme" }, h("span", {}, "Theme"), control);
-}
-
-function stored() {
-  try { return localStorage.getItem("ghost.theme"); } catch { return null; }
 }
 
 /** Asks before something that cannot be undone. Resolves to whether it was confirmed; the focus returns by itself. */

@@ -10,7 +10,7 @@ const HIDDEN = new RegExp(
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e" +
   "\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]" +
   "|[\\u{e0000}-\\u{e0fff}]|\\p{Cs}", "gu");
-export const FOLDED_AT = 1500;
+const FOLDED_AT = 1500;
 
 export function visible(text) {
   return String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, (character) =>

@@ -1,6 +1,5 @@
 // Open questions, known to every part of the page: the count in the navigation and in the title, and the view.
 
-import { h } from "./dom.js";
 import { every, soon } from "./times.js";
 
 export class Questions extends EventTarget {
@@ -49,5 +48,3 @@ export function answerOf(values, note) {
 
 /** `place_of_it` as words for a label. */
 export const labelOf = (name) => name.replace(/[_-]+/g, " ").replace(/^./, (first) => first.toUpperCase());
-
-export const tagChip = (tag) => h("span", { class: "tag" }, tag);

@@ -29,7 +29,7 @@ export function until(ts, now = Date.now() / 1000) {
   return ts >= now ? `in ${span(ts - now)}` : `${span(now - ts)} ago`;
 }
 
-export const two = (number) => String(number).padStart(2, "0");
+const two = (number) => String(number).padStart(2, "0");
 
 /** Calls `act` every `seconds` while the page is looked at, until `signal` ends it. */
 export function every(seconds, act, signal) {

@@ -5,14 +5,14 @@ import { fill, h, keyed, outside, setText } from "../dom.js";
 import { empty, loaded } from "../notices.js";
 import { hashOf } from "../router.js";
 import { every, moment, soon, until } from "../times.js";
-import { scoreBars, scoreTable, setBars, updateTable } from "./score.js";
+import { PARTS, scoreBars, scoreTable, setBars, updateTable } from "./score.js";
 
 const SHOWN = 50;
 const TONES = { open: "info", doing: "good", blocked: "warn", done: "plain" };
 
 export function show(place, app, _route, signal) {
   const { element, body } = panel("What waits", { tools: h("p", { class: "legend", "aria-hidden": "true" },
-    ["urgency", "importance", "uncertainty", "recency", "goal_fit"].map((name) => h("span", {}, h("span", { class: "swatch", "data-part": name }), name.replace("_", " ")))) });
+    PARTS.map((name) => h("span", {}, h("span", { class: "swatch", "data-part": name }), name.replace("_", " ")))) });
   fill(place, h("h1", {}, "Tasks"), h("p", { class: "lead" },
     "A score is the sum of five parts, each from 0 to 1 times its weight (GHOST_ATTENTION_…). It is weighed anew as time passes."), element);
   const list = h("ol", { class: "tasks" });
