@@ -257,20 +257,16 @@ def test_a_directory_that_may_not_be_written_to_is_a_store_error() -> None:
     with tempfile.TemporaryDirectory() as made:
         closed = Path(made)
         closed.chmod(0o555)
-        _check_refusal_in(closed)
-
-
-def _check_refusal_in(closed: Path) -> None:
-    found = _as_nobody(
-        f"""
-        from ghost.mind.sqlite_store import SqliteStore
-        from ghost.errors import StoreError
-        try:
-            SqliteStore(Path({str(closed / "ghost.sqlite3")!r}), "s", 8)
-        except StoreError as error:
-            print("refused:", error)
-        """
-    )
+        found = _as_nobody(
+            f"""
+            from ghost.mind.sqlite_store import SqliteStore
+            from ghost.errors import StoreError
+            try:
+                SqliteStore(Path({str(closed / "ghost.sqlite3")!r}), "s", 8)
+            except StoreError as error:
+                print("refused:", error)
+            """
+        )
     assert "refused: cannot open the memory" in found
     assert "Permission denied" in found
 

@@ -42,33 +42,24 @@ class WordsInMemory:
             self._index.close()
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> None:
-        is_outer = not connection.in_transaction
-        if is_outer:
-            connection.execute("BEGIN")
+        (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
+        if changes <= self._applied:
+            return
+        self._index.execute("BEGIN")
         try:
-            (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
-            if changes <= self._applied:
-                return
-            self._index.execute("BEGIN")
-            try:
-                self._take_out(self._rows.gone_since(connection, self._applied))
-                for place, name, kind, created_at, content, tags in self._rows.words_since(connection, self._applied):
-                    self._take_out([place])
-                    row = (place, name, kind, created_at, content, tags)
-                    self._index.execute("INSERT INTO memory VALUES (?, ?, ?, ?, ?, ?)", row)
-                    self._index.execute(
-                        "INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)", (place, content, tags)
-                    )
-                    pairs = ((tag, place) for tag in json.loads(tags))
-                    self._index.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", pairs)
-                self._index.execute("COMMIT")
-            except BaseException:
-                self._index.execute("ROLLBACK")
-                raise
-            self._applied = changes
-        finally:
-            if is_outer:
-                connection.execute("COMMIT")
+            self._take_out(self._rows.gone_since(connection, self._applied))
+            for place, name, kind, created_at, content, tags in self._rows.words_since(connection, self._applied):
+                self._take_out([place])
+                row = (place, name, kind, created_at, content, tags)
+                self._index.execute("INSERT INTO memory VALUES (?, ?, ?, ?, ?, ?)", row)
+                self._index.execute("INSERT INTO words (rowid, content, tags) VALUES (?, ?, ?)", (place, content, tags))
+                pairs = ((tag, place) for tag in json.loads(tags))
+                self._index.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", pairs)
+            self._index.execute("COMMIT")
+        except BaseException:
+            self._index.execute("ROLLBACK")
+            raise
+        self._applied = changes
 
     def _take_out(self, places: Iterable[int]) -> None:
         for place in places:

@@ -152,7 +152,7 @@ class SqliteStore:
         return {kind: rows.get(kind.value, 0) for kind in MemoryType}
 
     def keyword_ids(self, query: str, limit: int, where: Filter = EVERYTHING) -> list[str]:
-        with self._connections.reading() as connection:
+        with self._connections.snapshot() as connection:
             return self._words.search(connection, query, limit, where)
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:

@@ -11,7 +11,7 @@ from ghost.mind.store import Filter
 
 class Words(Protocol):
     def search(self, connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
-        """Ids, best first. `connection`: reads the store's file."""
+        """Ids, best first. `connection`: reads the store's file as it was at one moment."""
         ...
 
     def close(self) -> None: ...
