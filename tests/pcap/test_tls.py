@@ -148,6 +148,23 @@ def test_a_client_that_checks_the_port_and_closes_is_no_failure(tmp_path: Path) 
     assert (found.handshakes_completed, found.failures) == (1, ())
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_goodbye_in_the_segment_that_ends_the_handshake_refuses_nobody(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """A probe says goodbye right behind its last flight, and a card or a kernel joins the two."""
+    pair = TlsPair(limited(client_context(), version), server_context())
+    pair.server_context.num_tickets = 0
+    talk = Connection().opened()
+    flights = list(pair.handshake())
+    last_of_all = next(octets for _, octets in pair.flights([(flights[-1][0], ssl.SSLObject.unwrap)]))
+    for from_client, octets in flights[:-1]:
+        talk.send(from_client, octets)
+    talk.send(flights[-1][0], flights[-1][1] + last_of_all)
+    found = section(tmp_path, *talk.closes(flights[-1][0]).records)
+    assert (found.handshakes_completed, found.failures) == (1, ())
+
+
 def test_a_hello_retry_is_part_of_one_handshake(tmp_path: Path) -> None:
     picky = server_context()
     picky.set_ecdh_curve("secp384r1")

@@ -134,12 +134,18 @@ class TlsTracker:
             self._after(stream, handshake, sender, events, sequence, frame, now)
             return
         if events:
-            self._events(stream, handshake, sender, events, frame, now)
             handshake.last_ns, handshake.last_frame, handshake.last_sender = now, frame, sender
+        for number, event in enumerate(events, 1):
+            self._event(stream, handshake, sender, event, frame, now)
+            # Behind a change of cipher an alert may follow instead of what ends the handshake.
+            if handshake.alert is None and (event.kind != CHANGE_CIPHER or number == len(events)):
+                self._judge(stream, handshake, sender, event, acknowledged, now)
+            if handshake.completed_ns >= 0:
+                # A segment may hold the end of the handshake and a goodbye behind it.
+                self._after(stream, handshake, sender, events[number:], sequence, frame, now)
+                break
         if sender == handshake.client and peer.next < 0 and acknowledged and not peer.over:
             peer.starts_at(acknowledged)
-        if events and handshake.alert is None:
-            self._judge(stream, handshake, sender, events, acknowledged, now)
 
     def _count(self, party: _Party, held: int) -> None:
         self._held += held - party.counted
@@ -149,17 +155,14 @@ class TlsTracker:
             party.counted = 0
             party.forget()
 
-    def _events(
-        self, stream: int, handshake: _Handshake, sender: int, events: list[Event], frame: int, now: int
-    ) -> None:
-        for event in events:
-            kind = event.kind
-            if kind in (HANDSHAKE, SSL2):
-                self._message(stream, handshake, sender, event, frame, now)
-            elif kind == CHANGE_CIPHER:
-                handshake.parties[sender].changed_ns = now
-            elif kind == ALERT:
-                self._alert(handshake, sender, event, frame)
+    def _event(self, stream: int, handshake: _Handshake, sender: int, event: Event, frame: int, now: int) -> None:
+        kind = event.kind
+        if kind in (HANDSHAKE, SSL2):
+            self._message(stream, handshake, sender, event, frame, now)
+        elif kind == CHANGE_CIPHER:
+            handshake.parties[sender].changed_ns = now
+        elif kind == ALERT:
+            self._alert(handshake, sender, event, frame)
 
     def _message(self, stream: int, handshake: _Handshake, sender: int, event: Event, frame: int, now: int) -> None:
         if event.kind == SSL2 or event.detail == _CLIENT_HELLO:
@@ -217,13 +220,11 @@ class TlsTracker:
             handshake.alert, handshake.alert_from, handshake.alert_frame = name, sender, frame
 
     def _judge(
-        self, stream: int, handshake: _Handshake, sender: int, events: list[Event], acknowledged: int, now: int
+        self, stream: int, handshake: _Handshake, sender: int, event: Event, acknowledged: int, now: int
     ) -> None:
-        """Whether the handshake is over with these events."""
+        """Whether the handshake is over with this event."""
         if handshake.chosen >= TLS13:
-            if sender == handshake.client and any(
-                event.kind == DATA and event.detail > _LEAST_FINISHED - 5 for event in events
-            ):
+            if sender == handshake.client and event.kind == DATA and event.detail > _LEAST_FINISHED - 5:
                 self._complete(handshake, now)
                 handshake.expected_ack = acknowledged
             return
@@ -313,7 +314,8 @@ class TlsTracker:
             for sender, party in enumerate(handshake.parties):
                 if party.counted and not party.over:
                     party.over = True
-                    self._events(stream, handshake, sender, party.rest(), handshake.last_frame, handshake.last_ns)
+                    for event in party.rest():
+                        self._event(stream, handshake, sender, event, handshake.last_frame, handshake.last_ns)
 
     def _read_certificates(self, address: Callable[[int], str]) -> tuple[Certificate, ...]:
         found = []
