@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,19 @@ def test_a_last_lone_syn_at_the_end_of_the_capture_is_no_finding() -> None:
 
 def test_a_lone_syn_long_before_the_end_was_not_answered() -> None:
     assert kinds(of_streams(silent(syn=1), stream())) == ["syn_unanswered"]
+
+
+def test_a_syn_that_carries_data_is_a_syn() -> None:
+    """TCP Fast Open: the first SYN brings the request along, its repeats do not."""
+    opened_fast = [silent(source_port=50_000 + n) for n in range(3)]
+    opened_fast = [
+        replace(each, client=replace(each.client, data_segments=1, payload_bytes=300, unacked_bytes=301))
+        for each in opened_fast
+    ]
+    finding = only(of_streams(*opened_fast))
+    assert (finding.kind, finding.blame, finding.severity) == ("syn_unanswered", "network", "HIGH")
+    half_heard = replace(opened_fast[0], client=replace(opened_fast[0].client, packets=30))
+    assert kinds(of_streams(half_heard)) == ["asymmetric"], "it sent more than SYNs, so somebody answered"
 
 
 def hung(source_port: int) -> Stream:

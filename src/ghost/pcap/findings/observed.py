@@ -112,11 +112,11 @@ class Observed:
 
     @cached_property
     def only_syn(self) -> Mask:
-        """Nothing but SYNs, and the resets with which a client gives up, and nothing back."""
+        """Nothing but SYNs, which may carry data (TCP Fast Open, RFC 7413), and the resets with which a client gives
+        up, and nothing back."""
         packets, syn, rst = (self.columns.sides(name) for name in ("packets", "syn", "rst"))
-        data = self.columns.sides("data_segments")
         asked = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] <= syn[:, CLIENT] + rst[:, CLIENT])
-        result: Mask = (packets[:, SERVER] == 0) & asked & (data[:, CLIENT] == 0)
+        result: Mask = (packets[:, SERVER] == 0) & asked
         return result
 
     @cached_property
