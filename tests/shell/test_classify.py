@@ -166,6 +166,7 @@ def test_a_safe_command_runs_its_own_words_behind_the_hardening_options(command:
 @settings(deadline=None)
 @given(st.sampled_from(BENIGN))
 def test_how_a_word_is_quoted_does_not_change_the_verdict(command: str) -> None:
+    assume("=" not in command.split()[0])  # in quotes a word is no variable
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in shlex.split(command))
 
     assert decide(quoted, CAPTURES) == decide(shlex.join(shlex.split(command)), CAPTURES)

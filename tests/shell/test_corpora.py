@@ -28,7 +28,7 @@ CLASSES = {
     *("environment prefix", "wrappers", "quoting", "look-alikes", "control characters", "paths", "traversal"),
     *("operators", "substitution", "url scheme", "url glob", "url user info", "metadata", "redirects"),
     *("az stray words", "az secrets", "az files and debug", "az groups that act", "az writes", "az options"),
-    *("destruction", "power", "format", "device", "fork bomb", "credentials", "unknown programs"),
+    *("destruction", "power", "format", "device", "fork bomb", "credentials", "unknown programs", "data in names"),
 }
 
 

@@ -22,7 +22,7 @@ must match and that must not, and they are checked when it is loaded.
     alone       options that are SAFE as the only word, such as --version
     variables   environment variables the run must have, so that no file of the user adds options or code
     spellings   other first words that mean this program, as regular expressions over the first words
-    sentence    the type of all operands together, where the program joins them by blanks: tcpdump's filter
+    sentence    the type of all operands together, joined by blanks: tcpdump's filter, the names that dig asks for
     payload     of a reader of captures: what it must be told so that packets that its filter lets through are shown
                 without their payload: `packet_kinds`
     operands_are_urls  the operands' hosts must be resolved and judged before the run, those too to which --resolve and
@@ -276,7 +276,7 @@ class Grammar:
         faults = [form.fault(operands, seen, roots) for form in forms]
         if None in faults:
             reason = self._fault_of_sentence(" ".join(operands), roots) if operands else None
-            return self._refuse("filter", f"the filter {_shown(' '.join(operands))} {reason}.") if reason else None
+            return self._refuse("words", f"{_shown(' '.join(operands))} {reason}.") if reason else None
         shown = " ".join(operands[:3])
         for words in (" ".join(operands[:2]), *operands[:1], *operands[1:3]):
             if known := self.risks.get(words):

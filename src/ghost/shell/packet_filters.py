@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ghost.shell.carried_data import fault_of_name
+
 _POLICY = Path(__file__).parent / "policy" / "packet_fields.toml"
 
 _TOKEN = re.compile(
@@ -43,6 +45,7 @@ _INDEX = re.compile(
 )
 _MOVES_THE_BASE = re.compile(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
 """Behind one of these words pcap-filter(7) counts from further inside the packet, also behind 'not' and 'or'."""
+_NAME_OF_HOST = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+|[A-Za-z0-9_-]{16,}", re.ASCII)
 _NAMED_OFFSETS = frozenset(("tcpflags", "icmptype", "icmpcode", "icmp6type", "icmp6code"))
 
 _PAYLOAD = (
@@ -215,6 +218,8 @@ def fault_of_packet_filter(headers: Mapping[str, int], text: str) -> str | None:
             continue
         if not first.isdigit() or len(first) > 4 or int(first) + width > headers.get(layer, 0):
             return f"asks about {match[0]}, behind the header: asked often enough, that spells the payload out"
+    if fault := next(filter(None, map(fault_of_name, _NAME_OF_HOST.findall(text))), None):
+        return fault  # tcpdump resolves it
     rest = _INDEX.sub("", text)
     if "[" in rest or "]" in rest:
         return "computes where the bytes lie that it asks about, which may be payload"

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ghost.shell.carried_data import fault_of_length, holds_content, is_encoded
+
 _POLICY = Path(__file__).parent / "policy" / "plain_requests.toml"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 """SysToolReboot, reboot.cgi and REBOOT_NOW, taken apart."""
@@ -53,11 +55,6 @@ class _Plain:
     objects: frozenset[str]
     programs: frozenset[str]
     query: _Query
-    longest_url: int
-    longest_query: int
-    encoded: re.Pattern[str]
-    unbroken: re.Pattern[str]
-    content: re.Pattern[str]
     secret_file: re.Pattern[str]
     public_pem: re.Pattern[str]
     private: _Private
@@ -66,18 +63,13 @@ class _Plain:
 @cache
 def _plain() -> _Plain:
     table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
-    acts, files, carries = table["acts"], table["files"], table["carries"]
+    acts, files = table["acts"], table["files"]
     return _Plain(
         strong=frozenset(acts["strong"].split()),
         acts=frozenset(f"{acts['strong']} {acts['weak']}".split()),
         objects=frozenset(acts["objects"].split()),
         programs=frozenset(acts["programs"].split()),
         query=_Query(**_parsed(table["query"], patterns=("statement",))),
-        longest_url=carries["longest_url"],
-        longest_query=carries["longest_query"],
-        encoded=re.compile(carries["encoded"]),
-        unbroken=re.compile(carries["unbroken"]),
-        content=re.compile(carries["content"], re.IGNORECASE),
         secret_file=re.compile(files["secret"]),
         public_pem=re.compile(files["public_pem"]),
         private=_Private(
@@ -98,15 +90,12 @@ def _parsed(rows: Mapping[str, Any], patterns: tuple[str, ...]) -> dict[str, Any
 
 def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
     """Why asking for `rest`, what stands behind the host in a URL, may do more than read; None where it only reads."""
-    if rest in ("", "/") and not _is_encoded(host):
+    if rest in ("", "/"):
         return None
-    plain = _plain()
-    if len(rest) > plain.longest_url:
-        return f"has more than {plain.longest_url} characters, which may carry data to its server"
     asked = rest.partition("#")[0]
     path, _, query = asked.partition("?")
-    if len(query) > plain.longest_query:
-        return f"has a query of more than {plain.longest_query} characters, which may carry data to its server"
+    if fault := fault_of_length(rest, query):
+        return fault
     decoded = fully_decoded(path)
     pairs = [(fully_decoded(name), fully_decoded(value.replace("+", " "))) for name, value in _pairs(query)]
     if decoded is None or any(name is None or value is None for name, value in pairs):
@@ -142,23 +131,13 @@ def _words(text: str) -> list[str]:
 
 
 def _fault_of_content(path: str, segments: list[str], pairs: list[tuple[str, str]]) -> str | None:
-    plain = _plain()
     if (
-        plain.content.search(path)
-        or any(_is_encoded(segment) for segment in segments)
-        or any(plain.content.search(part) or _is_encoded(part) for pair in pairs for part in pair)
+        holds_content(path)
+        or any(is_encoded(segment) for segment in segments)
+        or any(holds_content(part) or is_encoded(part) for pair in pairs for part in pair)
     ):
         return "carries what looks like data to its server, or the path of a file"
     return None
-
-
-def _is_encoded(text: str) -> bool:
-    plain = _plain()
-    for run in plain.encoded.findall(text):
-        mixed = run.lower() != run and run.upper() != run and any(letter.isdecimal() for letter in run)
-        if mixed or plain.unbroken.search(run):
-            return True
-    return False
 
 
 def _fault_of_path(segments: list[str]) -> str | None:

@@ -12,6 +12,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from ghost.shell.carried_data import fault_of_name
 from ghost.shell.control_services import fault_of_service
 from ghost.shell.plain_requests import fault_of_request
 
@@ -114,7 +115,7 @@ def fault_of_host_name(name: str) -> str | None:
         return f"has no valid address: {name}"
     if names_metadata(bare):
         return f"names {name}, which {_METADATA}"
-    return None
+    return f"names a host that {fault}" if (fault := fault_of_name(bare)) else None
 
 
 def _fault_of_ipv6(text: str) -> str | None:

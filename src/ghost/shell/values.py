@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
+from ghost.shell.carried_data import fault_of_header, fault_of_name, fault_of_names
 from ghost.shell.kql import fault_of_logs
 from ghost.shell.kql_graph import fault_of_graph
 from ghost.shell.packet_filters import (
@@ -148,14 +149,33 @@ def _match(parameters: str) -> Check:
     return lambda value, _: None if pattern.fullmatch(value) else reason
 
 
+def _named(parameters: str) -> Check:
+    """`NAMED <regular expression> -- <what it is>`: it is, or holds, the name of a host that is resolved or sent."""
+    check_form = _match(parameters)
+    return lambda value, roots: check_form(value, roots) or fault_of_name(value)
+
+
+def _sent(parameters: str) -> Check:
+    """`SENT <regular expression> -- <what it is>`: a text of which a server is told."""
+    check_form = _match(parameters)
+    return lambda value, roots: check_form(value, roots) or fault_of_header(value)
+
+
+def _names(_: str) -> Check:
+    """Names that are resolved one after the other."""
+    return lambda value, _: fault_of_names(value.split(" "))
+
+
 def _tokens(parameters: str) -> Check:
-    """Words inside one value, as in `'( dport = :443 )'`: each must match."""
+    """Words inside one value, as in `'( dport = :443 )'`: each must match. The name of a host is resolved."""
     pattern = re.compile(parameters, re.ASCII)
 
     def check(value: str, _: Roots) -> str | None:
         tokens = value.split(" ")
         stray = next((token for token in tokens if token and not pattern.fullmatch(token)), None)
-        return f"holds {stray!r}, which is no part of a filter" if stray else None if value else "is empty"
+        if stray:
+            return f"holds {stray!r}, which is no part of a filter"
+        return next(filter(None, map(fault_of_name, tokens)), None) if value else "is empty"
 
     return check
 
@@ -180,7 +200,7 @@ def fault_of_host(value: str) -> str | None:
         return _MANY_HOSTS
     if names_metadata(value):
         return _HANDS_OUT_CREDENTIALS
-    return None if _HOST_NAME.fullmatch(value) else "is no host name or address"
+    return fault_of_name(value) if _HOST_NAME.fullmatch(value) else "is no host name or address"
 
 
 def _fault_of_host_and_port(value: str) -> str | None:
@@ -235,7 +255,7 @@ def _dns_name(parameters: str) -> Check:
     def check(value: str, _: Roots) -> str | None:
         if taken.fullmatch(value):
             return "asks for a whole zone or is no query type the table holds"
-        return None if _DNS_NAME.fullmatch(value) else "is no domain name"
+        return fault_of_name(value) if _DNS_NAME.fullmatch(value) else "is no domain name"
 
     return check
 
@@ -318,7 +338,9 @@ def _header(parameters: str) -> Check:
         name = match["name"].lower()
         if name == "host" and (fault := fault_of_url(f"http://{(match['value'] or '').strip()}/")):
             return f"names the host {(match['value'] or '')[:80]!r}, which as part of a URL {fault}"
-        return None if name in allowed else f"sets the header {match['name']}, which is not listed"
+        if name not in allowed:
+            return f"sets the header {match['name']}, which is not listed"
+        return fault_of_header(match["value"] or "")
 
     return check
 
@@ -347,6 +369,9 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "NUMBER": _bounded(_NUMBER, "number"),
         "WORD": _word,
         "MATCH": _match,
+        "NAMED": _named,
+        "NAMES": _names,
+        "SENT": _sent,
         "TOKENS": _tokens,
         "TEXT": _text,
         "HOST": _by(fault_of_host),

@@ -1,0 +1,229 @@
+"""What looks like data that was encoded to be carried out, in a URL or a host's name: `policy/carried_data.toml`.
+
+A URL tells its server every word of it; a name tells whoever answers for its zone every label. Hashes and serial
+numbers are in ordinary names too, so a name may hold some bits that look encoded, and no more. Text that was
+encoded is data whatever its length, once it can be told. What is split into labels of five characters, or spelled in
+plain words, cannot be told from a name.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+_PIECE = re.compile(r"[A-Za-z0-9]+")
+_HEX_RUN = re.compile(r"(?<![^.])(?:[0-9A-Fa-f]+\.)+")
+_BASE32_RUN = re.compile(r"(?<![^.])(?:[A-Za-z2-7]+\.)+")
+_STRETCH = re.compile(r"[0-9]+|[A-Z]*[a-z]+|[A-Z]+")
+_HEX = re.compile(r"[0-9A-Fa-f]*")
+_MIXED = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_-]+")
+_PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
+_OF_WORDS = re.compile(rb"[A-Za-z0-9 ._:=/@-]")
+_IN_EVERY_SCRIPT = frozenset("0123456789-")
+_LONGEST_NAME = 254
+_LABELS_OF_A_ZONE = 2
+_WHY = "holds what looks like encoded data, of which a name tells whoever answers for its zone"
+_SENT = "holds what looks like encoded data, which the server is told"
+
+
+@dataclass(frozen=True)
+class _Urls:
+    longest_url: int
+    longest_query: int
+    encoded: re.Pattern[str]
+    unbroken: re.Pattern[str]
+    content: re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class _Names:
+    shortest_piece: int
+    odd_steps: int
+    odd_steps_of_words: int
+    shortest_hash: int
+    most_bits: int
+    most_bits_in_zones: int
+    most_bits_together: int
+    most_bits_in_header: int
+    id: re.Pattern[str]
+    longest_number: int
+    shortest_text: Mapping[str, int]
+    zones: tuple[str, ...]
+    pairs: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Carried:
+    urls: _Urls
+    names: _Names
+
+
+@cache
+def _carried() -> _Carried:
+    path = Path(__file__).parent / "policy" / "carried_data.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    urls, names = table["urls"], table["names"]
+    return _Carried(
+        urls=_Urls(
+            longest_url=urls["longest_url"],
+            longest_query=urls["longest_query"],
+            encoded=re.compile(urls["encoded"]),
+            unbroken=re.compile(urls["unbroken"]),
+            content=re.compile(urls["content"], re.IGNORECASE),
+        ),
+        names=_Names(
+            **{
+                **names,
+                "id": re.compile(names["id"], re.IGNORECASE),
+                "zones": tuple(f".{zone}" for zone in names["zones"].split()),
+                "pairs": frozenset(first + letter for first, *others in names["pairs"].split() for letter in others),
+            }
+        ),
+    )
+
+
+def fault_of_length(url_rest: str, query: str) -> str | None:
+    """Why what stands behind the host in a URL, or the query in it, is too long to be a question alone."""
+    urls = _carried().urls
+    if len(url_rest) > urls.longest_url:
+        return f"has more than {urls.longest_url} characters, which may carry data to its server"
+    if len(query) > urls.longest_query:
+        return f"has a query of more than {urls.longest_query} characters, which may carry data to its server"
+    return None
+
+
+def holds_content(text: str) -> bool:
+    """Whether a part of a URL, decoded, is like a line of a file or names one."""
+    return _carried().urls.content.search(text) is not None
+
+
+def is_encoded(text: str) -> bool:
+    """Whether a part of a URL is as long and as mixed as encoded data."""
+    urls = _carried().urls
+    for run in urls.encoded.findall(text):
+        mixed = run.lower() != run and run.upper() != run and any(letter.isdecimal() for letter in run)
+        if mixed or urls.unbroken.search(run):
+            return True
+    return False
+
+
+def fault_of_name(name: str) -> str | None:
+    """Why a host's name, or one that is resolved, may carry data to whoever answers for its zone."""
+    if len(name) > _LONGEST_NAME:
+        return f"has more than {_LONGEST_NAME} characters"
+    names = _carried().names
+    most = names.most_bits_in_zones if _is_in_zone(name) else names.most_bits
+    return _WHY if _spells_text(name.removesuffix(".")) or _bits_of_name(name) > most else None
+
+
+def fault_of_names(names: Sequence[str]) -> str | None:
+    """The same of names that one command asks for one after the other, each of which is well alone."""
+    bits = sum(_bits_of_name(name) for name in names if not _is_in_zone(name))
+    return f"together {_WHY}" if bits > _carried().names.most_bits_together else None
+
+
+def fault_of_header(value: str) -> str | None:
+    """Why the value of a header of a request may carry data to its server. Some hold an id or a hash."""
+    return _SENT if _bits_of_pieces(value) > _carried().names.most_bits_in_header else None
+
+
+def _is_in_zone(name: str) -> bool:
+    return f".{name.lower().removesuffix('.')}".endswith(_carried().names.zones)
+
+
+def _bits_of_name(name: str) -> int:
+    without_id = _carried().names.id.sub("", name, count=1)
+    return _bits_of_pieces(".".join(label for label in without_id.split(".") if not _is_word_of_a_script(label)))
+
+
+def _bits_of_pieces(text: str) -> int:
+    return sum(map(_bits, _PIECE.findall(text)))
+
+
+def _is_word_of_a_script(label: str) -> bool:
+    """Whether the label is the punycode (RFC 3492) of letters of one script, with digits and hyphens among them."""
+    if not label.lower().startswith("xn--"):
+        return False
+    try:
+        word = label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return False
+    letters = [letter for letter in word if letter not in _IN_EVERY_SCRIPT]
+    scripts = {unicodedata.name(letter, "none").partition(" ")[0] for letter in letters}
+    return all(letter.isalpha() or unicodedata.combining(letter) for letter in letters) and len(scripts) == 1
+
+
+def _bits(piece: str) -> int:
+    """How much data the piece could hold; 0 where it is like a word or a number."""
+    names = _carried().names
+    if piece.isdecimal():
+        return 3 * len(piece) if len(piece) > names.longest_number else 0
+    if len(piece) < names.shortest_piece:
+        return 0
+    odd = sum(1 for pair in pairwise(piece) if _is_odd(*pair))
+    is_hex = _HEX.fullmatch(piece) is not None
+    is_like_a_word = not is_hex and len(_STRETCH.findall(piece)) <= 2
+    enough = names.odd_steps_of_words if is_like_a_word else names.odd_steps
+    is_hash = is_hex and len(piece) >= names.shortest_hash and not piece.isalpha()
+    if not is_hash and 100 * odd < enough * (len(piece) - 1):
+        return 0
+    if is_hex:
+        return 4 * len(piece)
+    return 5 * len(piece) if piece in (piece.lower(), piece.upper()) else 6 * len(piece)
+
+
+def _is_odd(first: str, second: str) -> bool:
+    if first.isdecimal() or second.isdecimal():
+        return first.isdecimal() != second.isdecimal()
+    return (first.islower() and second.isupper()) or (first + second).lower() not in _carried().names.pairs
+
+
+def _spells_text(name: str) -> bool:
+    """Whether labels of it, alone or joined, decode to printable text."""
+    if name.lower().endswith(".arpa"):
+        return False
+    shortest = _carried().names.shortest_text
+    return (
+        any(_is_text(joined, shortest["hex"], _from_hex) for joined in _runs(_HEX_RUN, name))
+        or any(_is_text(joined, shortest["base32"], _from_base32) for joined in _runs(_BASE32_RUN, name))
+        or any(
+            _MIXED.fullmatch(label) and _is_text(label, shortest["base64"], _from_base64) for label in name.split(".")
+        )
+    )
+
+
+def _runs(pattern: re.Pattern[str], name: str) -> Iterator[str]:
+    """Labels that stand side by side and are all of one alphabet: each alone, and joined. What numbers the message
+    before them, and the zone behind them, may be of it too."""
+    for run in pattern.findall(f"{name}."):
+        labels = run.removesuffix(".").split(".")
+        yield from labels
+        for first in (0, 1):
+            for behind in range(_LABELS_OF_A_ZONE + 1):
+                yield "".join(labels[first : len(labels) - behind])
+
+
+def _is_text(encoded: str, shortest: int, decode: Callable[[str], bytes]) -> bool:
+    if len(encoded) < shortest:
+        return False
+    decoded = decode(encoded)
+    return _PRINTABLE.fullmatch(decoded) is not None and 5 * len(_OF_WORDS.findall(decoded)) >= 4 * len(decoded)
+
+
+def _from_hex(text: str) -> bytes:
+    return bytes.fromhex(text[: len(text) // 2 * 2])
+
+
+def _from_base32(text: str) -> bytes:
+    return base64.b32decode(text[: len(text) // 8 * 8].upper())
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text[: len(text) // 4 * 4])
