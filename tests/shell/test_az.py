@@ -117,7 +117,7 @@ def test_no_value_of_a_read_may_name_a_file_a_url_or_an_option(path: str, data: 
 def test_no_option_of_a_read_carries_a_secret_or_names_a_file() -> None:
     risky = re.compile(r"key|token|secret|password|connection-s|endpoint|url|file|debug|user-data|template|sas|uri$")
     harmless = re.compile(
-        r"--(?:next-token|skip-?token|(?:inbound-|outbound-)?endpoint-(?:name|type)|file-system|key(?:word|space-name)"
+        r"--(?:next-token|skip-?token|(?:inbound-|outbound-|data-collection-)?endpoint-(?:name|type)|file-system|key(?:word|space-name)"
         r"|(?:.*-)?profile-(?:name|version)|private-endpoint-connection-name|resource-uri"
         r"|enable-file-backup-request-intent)"  # sign in to a file share with a token
     )

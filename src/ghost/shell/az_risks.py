@@ -59,9 +59,9 @@ class Risks:
 
     def of_path(self, path: str) -> str | None:
         """What an az command that is not SAFE does, where its words tell; None otherwise."""
-        first, *_ = words = path[:200].split() or [""]
-        if first in self.groups:
-            return self.groups[first]
+        words = path[:200].split() or [""]
+        if of_group := self.groups.get(" ".join(words[:2])) or self.groups.get(words[0]):
+            return of_group
         verb = next((self.verbs[word] for word in reversed(words) if word in self.verbs), None)
         why = self.of_reading(path)
         if why is not None and (verb is None or words[-1] not in self.verbs or why.startswith("prints")):
@@ -79,7 +79,7 @@ def parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
             for beginning in row["path"].split(", ")
         },
         verbs=words["verbs"],
-        groups=words["groups"],
+        groups={path: why for paths, why in words["groups"].items() for path in paths.split(", ")},
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
         projected={
             path: Projected(
