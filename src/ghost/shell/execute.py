@@ -44,14 +44,16 @@ class Captured:
     tail: bytes = b""
     total: int = 0
     lines: int = 0
+    cut_short: bool = False
+    """Whether its program may have had more to print."""
 
     @classmethod
-    def of(cls, content: bytes | str | None, limit: int) -> Captured:
+    def of(cls, content: bytes | str | None, limit: int, *, cut_short: bool = False) -> Captured:
         raw = content.encode("utf-8", "replace") if isinstance(content, str) else content or b""
         lines = raw.count(b"\n")
         if len(raw) <= limit:
-            return cls(raw, b"", len(raw), lines)
-        return cls(raw[: limit // 2], raw[-(limit // 2) :], len(raw), lines)
+            return cls(raw, b"", len(raw), lines, cut_short)
+        return cls(raw[: limit // 2], raw[-(limit // 2) :], len(raw), lines, cut_short)
 
     @property
     def complete(self) -> bool:
@@ -166,14 +168,25 @@ def _run_built_in(
             timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds)
         finally:
             program.end()
+        exit_code = None if timed_out else program.exit_code
         return Run(
-            stdout.captured(),
-            stderr.captured(),
-            None if timed_out else program.exit_code,
+            stdout.captured(cut_short=_failed(exit_code)),
+            stderr.captured(cut_short=_was_ended(exit_code)),
+            exit_code,
             timed_out,
             time.monotonic() - started,
             confinement.layers,
         )
+
+
+def _was_ended(exit_code: int | None) -> bool:
+    """Whether a program was ended while it ran: at its deadline, by a signal, or by `timeout` in its place."""
+    return exit_code is None or exit_code < 0 or exit_code == 124 or exit_code > 128
+
+
+def _failed(exit_code: int | None) -> bool:
+    """Whether its output may end anywhere: of what it passes on, a program that fails has had a part."""
+    return exit_code != 0
 
 
 def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float) -> bool:
@@ -210,6 +223,7 @@ class _BoundedStream:
         self._tail = bytearray()
         self._total = 0
         self._lines = 0
+        self._ended = False
 
     def __enter__(self) -> _BoundedStream:
         return self
@@ -231,6 +245,7 @@ class _BoundedStream:
             return True
         except OSError:
             return False
+        self._ended = not chunk
         self._total += len(chunk)
         self._lines += chunk.count(b"\n")
         half = self._limit // 2
@@ -241,13 +256,13 @@ class _BoundedStream:
             del self._tail[:-half]
         return bool(chunk)
 
-    def captured(self) -> Captured:
+    def captured(self, *, cut_short: bool) -> Captured:
         """What was kept. The stream holds nothing of it any more, so that there is no second copy for long."""
         head = bytes(self._head)
         self._head.clear()
         tail = bytes(self._tail)
         self._tail.clear()
-        return Captured(head, tail, self._total, self._lines)
+        return Captured(head, tail, self._total, self._lines, cut_short or not self._ended)
 
 
 def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
@@ -264,12 +279,14 @@ def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], 
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        stdout, stderr = Captured.of(late.stdout, STDOUT_LIMIT), Captured.of(late.stderr, STDERR_LIMIT)
+        stdout = Captured.of(late.stdout, STDOUT_LIMIT, cut_short=True)
+        stderr = Captured.of(late.stderr, STDERR_LIMIT, cut_short=True)
         return Run(stdout, stderr, None, True, time.monotonic() - started)
+    exit_code = int(result.returncode)
     return Run(
-        Captured.of(result.stdout, STDOUT_LIMIT),
-        Captured.of(result.stderr, STDERR_LIMIT),
-        int(result.returncode),
+        Captured.of(result.stdout, STDOUT_LIMIT, cut_short=_failed(exit_code)),
+        Captured.of(result.stderr, STDERR_LIMIT, cut_short=_was_ended(exit_code)),
+        exit_code,
         False,
         time.monotonic() - started,
     )

@@ -19,6 +19,7 @@ from ghost.shell.redact import described, plain, redact
 from ghost.shell.secret_values import Counts
 from ghost.shell.secrets_in_answers import prints_answer_as_error, redact_answer, yields_secrets
 from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, truncate_text
+from ghost.shell.unfinished import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
 _SEAM_REACH = 65_536
@@ -47,13 +48,14 @@ def process_output(
 ) -> Output:
     """`command`: the words that ran, by which an answer is known that is nothing but a secret."""
     yields = yields_secrets(command)
+    cut_short = stdout.cut_short or prints_a_part(command)
     if is_binary(stdout):
         text = f"[binary output: {stdout.total} bytes, not displayed]"
         metadata = _described("binary", 0, 0, stdout.total, truncated=True)
         found: list[dict[str, Any]] = []
     else:
         text, found = _answer(plain(decode(stdout)), command) if yields else (plain(decode(stdout)), [])
-        text, metadata, more_found = _readable(text, whole=stdout.complete)
+        text, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
         found += more_found
         metadata["total_bytes"] = stdout.total
         if not stdout.complete:
@@ -62,8 +64,10 @@ def process_output(
     if yields and prints_answer_as_error(command):
         errors, answered = _answer(errors, command)
         found += answered
-    errors, more = redact(errors)  # never cut: what went wrong is often said once, and anywhere
-    metadata |= _redactions([*found, more])
+    errors, more = _finished(
+        errors, cut_short=stderr.cut_short
+    )  # never cut: what went wrong is often said once, and anywhere
+    metadata |= _redactions([*found, *more])
     if anonymizer is not None:
         of_azure = command[:1] == ("az",)
         text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
@@ -77,16 +81,30 @@ def _answer(text: str, command: Sequence[str]) -> tuple[str, list[dict[str, Any]
     return text, [described(counts)]
 
 
-def _readable(text: str, *, whole: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]:
+    """`text` without its secrets, nor what its end leaves in doubt where it was cut short, and what was found."""
+    text, found = redact(text)
+    if not cut_short:
+        return text, [found]
+    counts: Counts = Counter()
+    text = without_unfinished_line(without_unnamed_values(text, counts))
+    text, more = redact(text)
+    return text, [found, described(counts), more]
+
+
+def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     """`text` within the budget and without its secrets, what was done to it, and what was taken out of it."""
     text, extent = foreshorten(text, whole=whole)
-    text, first = redact(text)
+    text, found = _finished(text, cut_short=cut_short)
+    has_unfinished_line = cut_short and text.endswith(UNFINISHED)
     if extent is not None:
         text, metadata = truncate_foreshortened(text, extent)
     else:
         text, metadata = truncate(text) if whole else truncate_text(text)
-    text, second = redact(text)
-    return text, metadata, [first, second]
+    if has_unfinished_line:
+        metadata["truncation_applied"] = True
+    text, more = redact(text)
+    return text, metadata, [*found, more]
 
 
 def decode(captured: Captured) -> str:
@@ -102,7 +120,8 @@ def decode(captured: Captured) -> str:
     head_end = head.rfind(b"\n", max(0, len(head) - _SEAM_REACH)) + 1 or len(head) - _SEAM_MARGIN
     head, tail = head[: max(0, head_end)], tail[tail.find(b"\n") + 1 or len(tail) :]
     note = f"[truncated: {captured.total - len(head) - len(tail)} bytes omitted]\n"
-    return head.decode("utf-8", "replace").rstrip("\n") + "\n" + note + tail.decode("utf-8", "replace")
+    beginning = without_unfinished_line(head.decode("utf-8", "replace")).rstrip("\n")
+    return beginning + "\n" + note + tail.decode("utf-8", "replace")
 
 
 def is_binary(captured: Captured) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ghost.shell.continued_lines import redact_continued
 from ghost.shell.secret_values import MARKER, Counts
+from ghost.shell.secrets_at_ends import redact_end
 from ghost.shell.secrets_by_name import redact_named_values
 from ghost.shell.secrets_by_shape import redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
@@ -39,7 +40,8 @@ def redact(text: str) -> tuple[str, dict[str, Any]]:
     text = plain(text)
     for number in range(_MAX_PASSES):
         found: Counts = Counter()
-        following = _one_pass(text, found)
+        text_with_end = redact_end(text, found, lambda end, counted: _one_pass(end, counted, _MAX_WRAPPINGS))
+        following = _one_pass(text_with_end, found)
         if not found:
             break
         counts += found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ghost.shell.secret_names import Name
+from ghost.shell.secret_values import POLICY, any_of
 
 _COOKIE = re.compile(r"(?i:cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
 _OF_A_PROTOCOL = re.compile(r"(?i:\b(?:dns|edns|client|server|initiator|responder|socket|syn)[ _-]|; |\bopt: ?)$")
@@ -32,12 +33,22 @@ _THING = r"(?:[A-Za-z][a-z'-]*|'[^'\n]{1,60}'|/[\w./-]{1,80})"
 _TOLD = r"(?:no|not|changed|unchanged|updated|unlocking|locking|cannot|error|manipulation|permission|denied|does)"
 _MESSAGE = re.compile(rf"(?:ch|g)?passwd: (?=[^\n]{{0,160}}\b{_TOLD}\b){_THING}(?:[ ,]+{_THING}){{1,20}}[.!]?(?=\n|$)")
 
+_COUNTED_EVENT = re.compile(
+    rf"(?:.*[^A-Za-z])?(?:{any_of(POLICY['values']['events'])})(?:[ _.-]?(?:user|root|login|auth|ssh|client))?"
+    r"[ _.-]?[A-Za-z]{3,16}(?:[_.-](?:total|count))?",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(r"(?:\{[^{}\n]{0,120}\})?[\"']?[ \t]{0,4}[:=]?[ \t]{0,40}\"?\d{1,5}\"?(?![\w@:/+-]|\.\w)")
+"""A counter, also as Prometheus writes one: `bad_password_total{realm="x"} 31`."""
+
 
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
     if _OF_ROUTES.match(name.text, name.word) is not None and "snmp" not in _before(name):
         return True
     if _EXTENDED.match(name.text, name.word) is not None and "snmp" not in _before(name):
+        return True
+    if _COUNT.match(name.text, name.end) is not None and _COUNTED_EVENT.fullmatch(name.text, name.start, name.end):
         return True
     cookie = _COOKIE.match(name.text, name.word)
     if cookie is not None:

@@ -57,7 +57,9 @@ def _end_of_block(text: str, start: int) -> int:
     assert body is not None
     end = body.end()
     last = re.compile(r"[A-Za-z0-9+/=]+").match(text, end)  # the last line of a cut block may be short
-    return last.end() if last is not None and text[end - 1 : end] in ("\n", "n") and end > start + 60 else end
+    if last is None or text[end - 1 : end] not in ("\n", "n"):
+        return end
+    return last.end() if end > start + 60 or last.end() == len(text) else end
 
 
 def _body_before(text: str, earliest: int, end: int) -> int:
@@ -77,13 +79,20 @@ def _body_before(text: str, earliest: int, end: int) -> int:
 
 # Connection strings: a run of `key=value;` with a secret among the keys goes whole.
 
+# A password may be quoted as ADO writes it, or stand in braces as ODBC does: then it may hold a `;`.
+_EQUALS = r"[ ]?(?:=|\\u003[dD])"
+_QUOTED_PASSWORD = (
+    rf"(?i:password|pwd){_EQUALS}[ ]?(?:\\{{0,3}}\"(?:[^\"\r\n]|\"\"){{0,400}}+\""
+    r"|'(?:[^'\r\n]|''){0,400}+'|\{(?:[^}\r\n]|\}\}){0,400}+\})"
+)
 _CONNECTION_RUN = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:Data Source|User ID|[A-Za-z]{1,40}+)[ ]?(?:=|\\u003[dD])[^;\"'\r\n<>]{0,1000}+;[ ]?){1,40}+"
-    r"(?:[A-Za-z][A-Za-z ]{0,40}+(?:=|\\u003[dD])[^;\"'\s<>]{0,1000}+)?"
+    rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
+    rf"(?:Data Source|User ID|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
+    rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
 )
 _CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
-_WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=/")  # as sudo logs it
+_WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
 _REDIS_RUN = re.compile(
     r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
     r"password=[^,\s\"'\[][^\s\"']*+",
