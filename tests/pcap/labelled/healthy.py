@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from ..wire import ACK, SYN
 from . import messages
-from .network import Link, unreachable
+from .network import Link, Packet, unreachable
 from .office import WORDS, Exchange, Office, chatter, talk, tls, web
 from .scene import Scenes
 
@@ -236,6 +238,42 @@ def load_balancer_probes(office: Office) -> None:
     for n in range(8):
         one = talk(office.client, office.server, office.port, [], begin=0.5 + n, ends="open")
         office.world.later(0.7 + n, one.client.abort if n % 2 else one.client.close)
+
+
+@HEALTHY.add("none", "none", points=("server", "between"))
+def an_answer_to_a_syn_lost_once(office: Office) -> None:
+    """The SYN-ACK is lost, both ends repeat, and the connection comes to be; another one begins as the capture ends."""
+    _ordinary(office)
+    office.path.link_at = 0.2
+    seen: list[int] = []
+
+    def first_of_two(packet: Packet) -> bool:
+        segment = packet.segment
+        if segment is None or not segment.flags & SYN or len(seen) >= 2:
+            return False
+        seen.append(segment.destination_port)
+        return True
+
+    office.path.back.blocks = first_of_two
+    for begin in (1.0, 1.5, office.world.seconds - 0.01):
+        talk(office.client, office.server, office.port, chatter(office.dice, 4), begin=begin)
+
+
+@HEALTHY.add("none", "none")
+def half_open_probes(office: Office) -> None:
+    """A monitor that resets as soon as its SYN is answered."""
+    _ordinary(office)
+    for n in range(12):
+        one = talk(office.client, office.server, office.port, [], begin=0.5 + n, ends="open")
+        one.client.on_open = one.client.abort
+        send = office.client.send
+
+        def without_ack(packet: Packet, port: int = one.client.port, pass_on: Callable[[Packet], None] = send) -> None:
+            segment = packet.segment
+            if segment is None or segment.source_port != port or segment.flags != ACK:
+                pass_on(packet)
+
+        office.client.send = without_ack  # type: ignore[method-assign]
 
 
 @HEALTHY.add("none", "none", points=("client", "between"))

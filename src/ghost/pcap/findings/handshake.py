@@ -10,6 +10,7 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.half_open import half_open_findings
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.stalls import unanswered
@@ -21,6 +22,7 @@ from ghost.pcap.findings.words import at, count, duration, few, first_frames, pe
 def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """What belongs to a flood or a scan is not reported again as unanswered or refused."""
     yield from _unanswered(seen, threats)
+    yield from half_open_findings(seen, threats)
     yield from _refused(seen, threats)
     yield from _reluctant(seen, threats)
 
@@ -145,10 +147,11 @@ def _at_times(seen: Observed, threats: Threats) -> Mask:
 def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
-    failed = np.flatnonzero(_at_times(seen, threats) | _late(seen))
+    never_answered = _never_answered(seen)
+    failed = np.flatnonzero((_at_times(seen, threats) & never_answered) | _late(seen))
     if not len(failed):
         return
-    never_answered, waiting = _never_answered(seen), unanswered(seen)
+    waiting = unanswered(seen)
     good = seen.served & (c.syn_retransmissions == 0)
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():

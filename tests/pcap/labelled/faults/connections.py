@@ -38,6 +38,19 @@ def host_black_holed(office: Office) -> None:
         attempt(office.client, gone.address, office.port, 1.0 + 2 * n)
 
 
+@FAULTS.add("syn_unanswered", "network", points=("server", "between"))
+def answers_lost_on_the_way_back(office: Office) -> None:
+    """SYNs arrive and are answered; nothing comes back to the client, whose neighbours are served."""
+    office.background(server_port=other_port(office))
+    office.path.link_at = 0.2
+    lost = office.port
+    office.path.back.blocks = lambda packet: packet.segment is not None and packet.segment.source_port == lost
+    for n in range(office.dice.randrange(1, 4)):
+        talk(office.client, office.server, lost, chatter(office.dice, 2), begin=1.0 + n)
+    for neighbour in office.neighbours:
+        talk(neighbour, office.server, lost, chatter(office.dice, 2), begin=2.0)
+
+
 @FAULTS.add("refused", "server_application")
 def service_stopped(office: Office) -> None:
     office.background(server_port=other_port(office))
