@@ -7,18 +7,22 @@ from dataclasses import dataclass, field
 
 from ghost.pcap.bounded import Noted
 from ghost.pcap.layout import SAMPLE_FRAMES
-from ghost.pcap.model import ArpSection, DuplicateAddress, UnansweredArp
+from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress, UnansweredArp
 
 _ANSWER_NS = 5_000_000_000
 """A reply later than this answers no open request."""
+_ANNOUNCED_NS = 2_000_000_000
+"""Who takes an address over announces it at once, and again after this time (RFC 5227)."""
 _NOBODY = b"\0\0\0\0"
+_MOST_CLAIMANTS = 16
 
 
 @dataclass(slots=True)
 class _Asked:
-    """Requests for one address. `open` are the times of those no reply followed yet."""
+    """Requests for one address. `open` are the times of those no reply followed yet, `latest` of the last of each."""
 
     open: dict[bytes, list[int]] = field(default_factory=dict)
+    latest: dict[bytes, int] = field(default_factory=dict)
     unanswered: int = 0
     askers: dict[bytes, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
@@ -26,12 +30,65 @@ class _Asked:
 
 
 @dataclass(slots=True)
-class _Claims:
-    """Hardware addresses that claimed one address, with the first frame of each."""
+class _Claimant:
+    """How one device claimed an address."""
 
-    macs: dict[bytes, int] = field(default_factory=dict)
+    frame: int
+    claims: int = 0
+    announcements: int = 0
+    announced_from: int = 0
+    announced_until: int = 0
+    answers: int = 0
+    unasked: int = 0
+
+
+@dataclass(slots=True)
+class _Claims:
+    """Who claimed one address. `since` is when the latest claimant began to; the first may have done so long before."""
+
+    by: dict[bytes, _Claimant] = field(default_factory=dict)
     last: bytes = b""
     alternations: int = 0
+    unannounced: int = 0
+    since: int | None = None
+    shortest_held: int | None = None
+    unexplained: bool = False
+    """The latest change of hands began without an announcement."""
+
+    def claim(self, mac: bytes, now: int, *, announced: bool) -> None:
+        """Whose turn it is."""
+        if self.last and self.last != mac:
+            self.alternations += 1
+            if self.since is not None:
+                held = max(now - self.since, 0)
+                self.shortest_held = held if self.shortest_held is None else min(self.shortest_held, held)
+            self.since = now
+            self.unexplained = not announced
+            self.unannounced += self.unexplained
+        elif announced and self.unexplained and self.since is not None and now - self.since <= _ANNOUNCED_NS:
+            self.unexplained = False
+            self.unannounced -= 1
+        self.last = mac
+
+    def as_duplicate(self, address: bytes) -> DuplicateAddress:
+        return DuplicateAddress(
+            ip=_text(address),
+            macs=tuple(mac.hex(":") for mac in self.by),
+            sample_frames=tuple(claimant.frame for claimant in self.by.values()),
+            alternations=self.alternations,
+            unannounced=self.unannounced,
+            shortest_held_ms=None if self.shortest_held is None else self.shortest_held / 1e6,
+            claims=tuple(
+                AddressClaims(
+                    total=one.claims,
+                    announcements=one.announcements,
+                    announced_for_ms=(one.announced_until - one.announced_from) / 1e6,
+                    answers=one.answers,
+                    unasked=one.unasked,
+                )
+                for one in self.by.values()
+            ),
+        )
 
 
 class ArpTracker:
@@ -51,7 +108,7 @@ class ArpTracker:
         if operation not in (1, 2):
             return True
         if sender != _NOBODY:
-            self._claim(sender, sender_mac, frame)
+            self._claim(sender, sender_mac, operation, target, frame, now)
         if operation == 2:
             self._replies += 1
             if sender == target or target == _NOBODY:
@@ -68,6 +125,7 @@ class ArpTracker:
         else:
             asked = self._asked.setdefault(target, _Asked())
             asked.open.setdefault(sender, []).append(now)
+            asked.latest[sender] = now
             if len(asked.frames) < SAMPLE_FRAMES:
                 asked.frames.append(frame)
             if len(asked.askers) < SAMPLE_FRAMES:
@@ -84,13 +142,27 @@ class ArpTracker:
             del asked.open[asker]
             asked.answered = True
 
-    def _claim(self, address: bytes, mac: bytes, frame: int) -> None:
+    def _claim(self, address: bytes, mac: bytes, operation: int, target: bytes, frame: int, now: int) -> None:
         claims = self._claims.setdefault(address, _Claims())
-        if len(claims.macs) < 16:
-            claims.macs.setdefault(mac, frame)
-        if claims.last and claims.last != mac:
-            claims.alternations += 1
-        claims.last = mac
+        announced = target == address or (operation == 2 and target == _NOBODY)
+        claims.claim(mac, now, announced=announced)
+        by = claims.by.get(mac)
+        if by is None:
+            if len(claims.by) >= _MOST_CLAIMANTS:
+                return
+            by = claims.by[mac] = _Claimant(frame)
+        by.claims += 1
+        if announced:
+            by.announced_from = by.announced_from if by.announcements else now
+            by.announced_until = max(now, by.announced_from)
+            by.announcements += 1
+        if operation == 2 and not announced:
+            asked = self._asked.get(address)
+            asked_at = asked.latest.get(target) if asked is not None else None
+            if asked_at is not None and now - asked_at <= _ANSWER_NS:
+                by.answers += 1
+            else:
+                by.unasked += 1
 
     def section(self) -> ArpSection | None:
         if not self._requests and not self._replies:
@@ -115,14 +187,7 @@ class ArpTracker:
             probes=self._probes,
             unanswered_requests=tuple(sorted(unanswered, key=lambda one: (-one.count, one.ip))),
             duplicate_ips=tuple(
-                DuplicateAddress(
-                    ip=_text(address),
-                    macs=tuple(mac.hex(":") for mac in claims.macs),
-                    sample_frames=tuple(claims.macs.values()),
-                    alternations=claims.alternations,
-                )
-                for address, claims in self._claims.items()
-                if len(claims.macs) > 1
+                claims.as_duplicate(address) for address, claims in self._claims.items() if len(claims.by) > 1
             ),
         )
 

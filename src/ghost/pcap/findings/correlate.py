@@ -56,7 +56,7 @@ def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _target(cause: Finding) -> Sequence[Hashable]:
-    return [(cause.who.dst, cause.who.port)]
+    return [(cause.who.dst, cause.who.port), *cause.also]
 
 
 def _targets(symptom: Finding) -> Sequence[Hashable]:
@@ -83,7 +83,7 @@ def _client(finding: Finding) -> Sequence[Hashable]:
 
 
 def _first_host(cause: Finding) -> Sequence[Hashable]:
-    return [cause.who.src]
+    return [cause.who.src, *(host for host, _ in cause.also)]
 
 
 def _hosts(symptom: Finding) -> Sequence[Hashable]:

@@ -45,6 +45,8 @@ class Finding:
     weight: float = 0.0
     """How much traffic it concerns; orders findings of one severity."""
     measured: Mapping[str, int | float] = field(default_factory=dict)
+    also: tuple[tuple[str, int | None], ...] = ()
+    """Further hosts, with their ports, that it concerns like `who.dst`; they are explained with it."""
     id: str = ""
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,55 +1,21 @@
-"""The local segment: two devices with one address, and addresses that nobody answers for."""
+"""The local segment: addresses that two devices claim, and those that nobody answers for."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from ghost.pcap.findings.addresses import address_findings
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import count, few, first_frames
-from ghost.pcap.model import Analysis, ArpSection, DuplicateAddress, IcmpError, UnansweredArp
+from ghost.pcap.model import Analysis, IcmpError, UnansweredArp
 
 
 def segment_findings(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
     if analysis.arp is not None:
-        yield from _conflicts(analysis.arp)
+        yield from address_findings(analysis.arp)
     yield from _hosts_down(analysis, seen)
-
-
-def _conflicts(arp: ArpSection) -> Iterator[Finding]:
-    claims = Counter(mac for conflict in arp.duplicate_ips for mac in conflict.macs)
-    for conflict in arp.duplicate_ips:
-        thief = next((mac for mac in conflict.macs if claims[mac] >= threshold("arp_conflict.spoofed_addresses")), None)
-        yield _conflict(conflict, thief, claims)
-
-
-def _conflict(conflict: DuplicateAddress, thief: str | None, claims: Counter[str]) -> Finding:
-    moved = conflict.alternations < threshold("arp_conflict.min_alternations")
-    if thief is not None:
-        severity, title = "CRITICAL", f"{thief} claims the address {conflict.ip} of another device (ARP spoofing)"
-    elif moved:
-        severity, title = "LOW", f"The address {conflict.ip} moved to another device"
-    else:
-        severity, title = "HIGH", f"{len(conflict.macs)} devices claim the address {conflict.ip}"
-    changes = f"the claim changed {count(conflict.alternations, 'time')}"
-    also = f"; {thief} claims {claims[thief]} addresses that others hold" if thief is not None else ""
-    return Finding(
-        kind="arp_conflict",
-        severity=severity,
-        blame="server_host" if thief is None else "network",
-        protocol="ARP",
-        title=title,
-        detail=f"{few(conflict.macs)} announce {conflict.ip}; {changes}{also}.",
-        who=Who(conflict.ip, conflict.ip),
-        evidence=first_frames([conflict.sample_frames]),
-        cause=cause_of("arp_moved" if moved and thief is None else "arp_conflict"),
-        remediation=remediation_of("arp_conflict", src=conflict.ip),
-        confidence="medium" if moved else "high",
-        weight=conflict.alternations,
-        measured={"macs": len(conflict.macs), "alternations": conflict.alternations},
-    )
 
 
 def _hosts_down(analysis: Analysis, seen: Observed) -> Iterator[Finding]:

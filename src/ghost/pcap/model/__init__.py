@@ -41,6 +41,7 @@ from ghost.pcap.model.http import (
 from ghost.pcap.model.network import (
     ArpSection,
     DuplicateAddress,
+    AddressClaims,
     EchoPath,
     IcmpError,
     IcmpSection,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "ArpSection",
+    "AddressClaims",
     "CaptureSummary",
     "Certificate",
     "ConnectionStats",

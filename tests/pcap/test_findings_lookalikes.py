@@ -1,0 +1,46 @@
+"""Faults and what looks like them, side by side: each is told from its twin, wherever it was captured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import Finding, find
+
+from .labelled.scene import Scene
+from .labelled.takeovers import SEVERITIES, TAKEOVERS
+
+SCENES = {**TAKEOVERS}
+MINOR = ("LOW", "INFO")
+
+
+def found_in(scene: Scene, directory: Path) -> list[tuple[str, tuple[Finding, ...]]]:
+    """What is found with two seeds at each capture point."""
+    results = []
+    for point in scene.points:
+        for seed in (11, 402):
+            capture = scene.save(directory / f"{point}{seed}.pcap", seed, point)
+            results.append((f"{point} {seed}", find(analyse(capture, compile_kernels=False))))
+    return results
+
+
+def told(found: tuple[Finding, ...]) -> list[str]:
+    return [f"{f.severity} {f.kind} {f.blame} {f.confidence}: {f.title} {f.detail}" for f in found]
+
+
+@pytest.mark.parametrize("name", [name for name, scene in SCENES.items() if scene.kind == "none"])
+def test_what_only_looks_like_a_fault_raises_no_alarm(name: str, tmp_path: Path) -> None:
+    for place, found in found_in(SCENES[name], tmp_path):
+        assert all(finding.severity in MINOR for finding in found), (place, told(found))
+
+
+@pytest.mark.parametrize("name", [name for name, scene in SCENES.items() if scene.kind != "none"])
+def test_the_twin_is_the_only_finding_that_matters(name: str, tmp_path: Path) -> None:
+    scene = SCENES[name]
+    for place, found in found_in(scene, tmp_path):
+        assert (found[0].kind, found[0].blame) == (scene.kind, scene.blame), (place, told(found))
+        assert found[0].severity == SEVERITIES[name], (place, told(found))
+        assert [f for f in found if f.severity not in MINOR] == [found[0]], (place, told(found))
+        assert found[0].evidence
