@@ -115,7 +115,7 @@ class Applications:
     def sections(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> dict[str, Any]:
         """The sections of `Analysis` that these protocols fill, by name."""
         return {
-            "dns": self._dns.section(address),
+            "dns": self._dns.section(address, capture_end_ns),
             "tls": self._tls.section(address, ending, capture_end_ns),
             "http": self._http.section(address, ending, capture_end_ns),
             "dhcp": self._dhcp.section(address, capture_end_ns),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -102,6 +102,20 @@ def keep_least(items: list[Item], most: int, order: Callable[[Item], object]) ->
     """Forget all but the `most` least by `order`; cheap if it is called only when the list has grown to twice that."""
     items.sort(key=order)  # type: ignore[arg-type]  # every order used is a number or a tuple of them
     del items[most:]
+
+
+def fairly(items: Sequence[Item], most: int, group_of: Callable[[Item], Hashable]) -> list[Item]:
+    """`most` of the items in their order; the first of every group come before the second of any, so that a large
+    group hides no other."""
+    if len(items) <= most:
+        return list(items)
+    seen: Counter[Hashable] = Counter()
+    ranks = []
+    for number, item in enumerate(items):
+        group = group_of(item)
+        ranks.append((seen[group], number))
+        seen[group] += 1
+    return [items[number] for number in sorted(number for _, number in sorted(ranks)[:most])]
 
 
 def merged_times(parts: Iterable[Times]) -> Times:

@@ -12,18 +12,26 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ghost.pcap.bounded import Tally, Times, keep_least, merged_times
+from ghost.pcap.bounded import Noted, Tally, Times, fairly, keep_least, merged_times
+from ghost.pcap.dns_asked import Asked, Key, OpenQuestions
+from ghost.pcap.dns_failures import Failures
+from ghost.pcap.dns_long_names import LONG, LongNames
 from ghost.pcap.dns_question import is_trial_of, rcode_text, read_asked
 from ghost.pcap.endings import beyond
 from ghost.pcap.layout import MARK_DNS_TCP, MARK_LLMNR, MARK_MDNS
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
 SLOW_NS = 100_000_000
-RECOVERY_NS = 10_000_000_000
-"""An answer to the same question that comes later than this made up for nothing."""
+_TENTH_NS = 100_000_000
 TRIAL_NS = 3_000_000_000
 """A resolver goes on to its next trial sooner than this."""
-_MOST_LISTED = 50
+_MOST_LISTED = 20_000
+_MOST_SLOW = 20
+"""Of one server."""
+_MOST_GIVEN_UP = 20
+"""Of one server, remembered of those that were forgotten for want of room."""
+_LATEST = 100
+"""Tenths of a second; what comes later counts as this late."""
 _MOST_TOP = 20
 _MOST_OPEN = 100_000
 _MOST_DONE = 100_000
@@ -35,28 +43,6 @@ _LONGEST_MESSAGE = 1 << 16
 _MOST_TRIALS = 16
 """Names that do not exist, remembered for each client and server until another trial succeeds."""
 
-_Asking = tuple[str, str]
-"""Name and type."""
-_Key = tuple[int, int, int, _Asking]
-"""Endpoints of client and server (address id << 16 | port), message id, name and type."""
-_Who = tuple[int, int, _Asking]
-"""Client, server, name and type."""
-
-
-@dataclass(slots=True, eq=False)
-class _Asked:
-    """A question, and what became of it."""
-
-    key: _Key
-    who: _Who
-    first: int
-    last: int
-    frame: int
-    attempts: int = 1
-    latency: int | None = None
-    rcode: str | None = None
-    recovered: bool = False
-
 
 @dataclass(slots=True)
 class _Server:
@@ -64,6 +50,13 @@ class _Server:
     responses: int = 0
     rcodes: Counter[str] = field(default_factory=Counter)
     latencies: Times = field(default_factory=Times)
+    late: Counter[int] = field(default_factory=Counter)
+    slow: list[Asked] = field(default_factory=list)
+    given_up: list[Asked] = field(default_factory=list)
+    given_up_total: int = 0
+    given_up_recovered: int = 0
+    unasked: Noted = field(default_factory=Noted)
+    unasked_client: int | None = None
 
 
 class DnsTracker:
@@ -73,23 +66,15 @@ class DnsTracker:
         self._queries = self._responses = self._unmatched = self._repeated = 0
         self._malformed = self._truncated = self._mdns = self._llmnr = 0
         self._types, self._rcodes = Tally(1_000), Tally(100)
-        self._names = Tally(_MOST_NAMES)
-        self._open: OrderedDict[_Key, _Asked] = OrderedDict()
-        self._by_number: dict[tuple[int, int, int], list[_Key]] | None = None
-        """Open questions by endpoints and id; made when the first answer without its question asks for it."""
-        self._by_name: dict[_Who, _Asked | list[_Asked]] = {}
-        """Open questions: one, or where there were several a list."""
-        self._done: OrderedDict[_Key, None] = OrderedDict()
+        self._names, self._long_names = Tally(_MOST_NAMES), LongNames()
+        self._open = OpenQuestions()
+        self._done: OrderedDict[Key, None] = OrderedDict()
         self._servers: dict[int, _Server] = {}
-        self._given_up: list[_Asked] = []
-        """Forgotten for want of room."""
-        self._given_up_total = 0
-        self._given_up_by: Counter[int] = Counter()
-        self._slow: list[_Asked] = []
-        self._failed: dict[str, dict[_Who, _Asked]] = {"nxdomain": {}, "servfail": {}}
-        """By client, server, name and type: the first."""
-        self._failures: Counter[str] = Counter()
-        self._trials: OrderedDict[tuple[int, int], list[_Asked]] = OrderedDict()
+        self._others = _Server()
+        """Those for which there is no room, together."""
+        self._answered_clients: set[int] = set()
+        self._nxdomain, self._servfail = Failures(), Failures()
+        self._trials: OrderedDict[tuple[int, int], list[Asked]] = OrderedDict()
         """Names that did not exist, by client and server."""
         self._recovered = 0
         self._streams: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
@@ -143,7 +128,7 @@ class DnsTracker:
             return False
         number = message[0] << 8 | message[1]
         if message[2] & 0x80:
-            self._response((receiver, sender, number, asking), message, now)
+            self._response((receiver, sender, number, asking), message, frame, now)
         else:
             self._query((sender, receiver, number, asking), frame, now)
         return True
@@ -151,83 +136,58 @@ class DnsTracker:
     def _server(self, address: int) -> _Server:
         server = self._servers.get(address)
         if server is None:
-            server = _Server()
-            if len(self._servers) < _MOST_SERVERS:
-                self._servers[address] = server
+            if len(self._servers) >= _MOST_SERVERS:
+                return self._others
+            server = self._servers[address] = _Server()
         return server
 
-    def _query(self, key: _Key, frame: int, now: int) -> None:
+    def _query(self, key: Key, frame: int, now: int) -> None:
         self._queries += 1
-        name, kind = key[3]
+        client, server, (name, kind) = key[0] >> 16, key[1] >> 16, key[3]
         self._types.add(kind)
+        if len(name) >= LONG:
+            self._long_names.add(name, kind, client, server, frame, new=name not in self._names.counts)
         self._names.add(name)
-        self._server(key[1] >> 16).queries += 1
+        self._server(server).queries += 1
         waiting = self._open.get(key)
         if waiting is not None:
-            waiting.attempts += 1
-            waiting.last, waiting.frame = now, frame
+            self._open.again(waiting, frame, now)
             self._repeated += 1
             return
         self._done.pop(key, None)
-        self._opened(_Asked(key, (key[0] >> 16, key[1] >> 16, key[3]), now, now, frame))
+        self._open.add(Asked(key, (client, server, key[3]), now, now, frame))
         if len(self._open) > _MOST_OPEN:
-            forgotten = self._closed(next(iter(self._open)))
-            self._given_up_total += 1
-            self._given_up_by[forgotten.who[1]] += 1
-            if len(self._given_up) < _MOST_LISTED:
-                self._given_up.append(forgotten)
+            self._give_up(self._open.close_oldest())
 
-    def _opened(self, asked: _Asked) -> None:
-        key = asked.key
-        self._open[key] = asked
-        if self._by_number is not None:
-            self._by_number.setdefault(key[:3], []).append(key)
-        same = self._by_name.get(asked.who)
-        if same is None:
-            self._by_name[asked.who] = asked
-        elif isinstance(same, list):
-            same.append(asked)
-        else:
-            self._by_name[asked.who] = [same, asked]
+    def _give_up(self, forgotten: Asked) -> None:
+        server = self._server(forgotten.who[1])
+        server.given_up_total += 1
+        server.given_up_recovered += forgotten.recovered
+        if not forgotten.recovered and len(server.given_up) < _MOST_GIVEN_UP:
+            server.given_up.append(forgotten)
 
-    def _closed(self, key: _Key) -> _Asked:
-        asked = self._open.pop(key)
-        if self._by_number is not None:
-            numbered = self._by_number[key[:3]]
-            numbered.remove(key)
-            if not numbered:
-                del self._by_number[key[:3]]
-        same = self._by_name[asked.who]
-        if isinstance(same, list):
-            same.remove(asked)
-        if same is asked or not same:
-            del self._by_name[asked.who]
-        return asked
-
-    def _numbered(self, number: tuple[int, int, int]) -> _Key | None:
-        """The first open question with these ends and this id."""
-        if self._by_number is None:
-            self._by_number = {}
-            for key in self._open:
-                self._by_number.setdefault(key[:3], []).append(key)
-        return next(iter(self._by_number.get(number, ())), None)
-
-    def _response(self, key: _Key, message: bytes, now: int) -> None:
+    def _response(self, key: Key, message: bytes, frame: int, now: int) -> None:
         rcode = rcode_text(message[3] & 15)
         self._responses += 1
         self._rcodes.add(rcode)
         self._truncated += message[2] >> 1 & 1
-        server = self._server(key[1] >> 16)
+        client, server = key[0] >> 16, self._server(key[1] >> 16)
         server.responses += 1
         server.rcodes[rcode] += 1
+        if len(self._answered_clients) < _MOST_CLIENTS:
+            self._answered_clients.add(client)
         if key not in self._open:
             # An error without its question (RFC 1035 allows FORMERR and the like to drop it).
-            found = None if key[3][0] else self._numbered(key[:3])
+            found = None if key[3][0] else self._open.numbered(key[:3])
             if found is None:
-                self._unmatched += key not in self._done
+                if key not in self._done:
+                    self._unmatched += 1
+                    server.unasked.add(frame)
+                    if server.unasked_client is None:
+                        server.unasked_client = client
                 return
             key = found
-        asked = self._closed(key)
+        asked = self._open.close(key)
         self._recovered -= asked.recovered
         asked.recovered = False
         self._done[key] = None
@@ -235,25 +195,21 @@ class DnsTracker:
             self._done.popitem(last=False)
         asked.latency, asked.rcode = max(now - asked.last, 0), rcode
         server.latencies.add(asked.latency)
+        failed = rcode in ("SERVFAIL", "REFUSED")
         if asked.latency >= SLOW_NS:
-            self._slow.append(asked)
-            if len(self._slow) > 4 * _MOST_LISTED:
-                keep_least(self._slow, _MOST_LISTED, _slowest)
+            server.late[min(asked.latency // _TENTH_NS, _LATEST)] += not failed
+            server.slow.append(asked)
+            if len(server.slow) > 4 * _MOST_SLOW:
+                keep_least(server.slow, _MOST_SLOW, _slowest)
         if rcode == "NOERROR":
             self._recover(asked, message[6] << 8 | message[7], now)
         elif rcode == "NXDOMAIN":
-            self._fail("nxdomain", asked)
+            self._nxdomain.add(asked)
             self._remember_trial(asked)
-        elif rcode in ("SERVFAIL", "REFUSED"):
-            self._fail("servfail", asked)
+        elif failed:
+            self._servfail.add(asked)
 
-    def _fail(self, kind: str, asked: _Asked) -> None:
-        self._failures[kind] += 1
-        failed = self._failed[kind]
-        if len(failed) < _MOST_LISTED:
-            failed.setdefault(asked.who, asked)
-
-    def _remember_trial(self, asked: _Asked) -> None:
+    def _remember_trial(self, asked: Asked) -> None:
         both = asked.who[:2]
         trials = self._trials.setdefault(both, [])
         trials.append(asked)
@@ -261,13 +217,9 @@ class DnsTracker:
         if len(self._trials) > _MOST_CLIENTS:
             self._trials.popitem(last=False)
 
-    def _recover(self, asked: _Asked, answers: int, now: int) -> None:
+    def _recover(self, asked: Asked, answers: int, now: int) -> None:
         """What this success made up for: the same question unanswered, the same name with a search suffix."""
-        same = self._by_name.get(asked.who, ())
-        for other in (same,) if isinstance(same, _Asked) else same:
-            if not other.recovered and other.first <= asked.first and now - other.last <= RECOVERY_NS:
-                other.recovered = True
-                self._recovered += 1
+        self._recovered += self._open.recover(asked, now)
         both = asked.who[:2]
         if not answers or both not in self._trials:
             return
@@ -277,6 +229,7 @@ class DnsTracker:
             if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[3][0], asked.key[3][0]):
                 trial.recovered = True
                 self._recovered += 1
+                self._nxdomain.recovered(trial)
             else:
                 left.append(trial)
         if left:
@@ -286,11 +239,11 @@ class DnsTracker:
 
     # -------------------------------------------------------------------------------------------------- results
 
-    def section(self, address: Callable[[int], str]) -> DnsSection | None:
+    def section(self, address: Callable[[int], str], capture_end_ns: int) -> DnsSection | None:
         if not (self._queries or self._responses or self._mdns or self._llmnr or self._malformed):
             return None
 
-        def query(asked: _Asked) -> DnsQuery:
+        def query(asked: Asked) -> DnsQuery:
             return DnsQuery(
                 name=asked.key[3][0],
                 type=asked.key[3][1],
@@ -301,55 +254,77 @@ class DnsTracker:
                 latency_ms=None if asked.latency is None else asked.latency / 1e6,
                 rcode=asked.rcode,
                 recovered=asked.recovered,
+                count=asked.count,
+                waited_ms=max(capture_end_ns - asked.first, 0) / 1e6 if asked.rcode is None else None,
             )
 
-        unanswered_by = self._given_up_by + Counter(key[1] >> 16 for key in self._open)
-        unanswered = sorted([*self._given_up, *self._open.values()], key=_earliest)
-        keep_least(self._slow, _MOST_LISTED, _slowest)
-        servers = [
-            DnsServer(
-                address=address(number),
-                queries=server.queries,
-                responses=server.responses,
-                unanswered=unanswered_by[number],
-                latency_ms=server.latencies.statistics(),
-                rcodes=dict(sorted(server.rcodes.items(), key=lambda item: (-item[1], item[0]))),
-            )
-            for number, server in self._servers.items()
-        ]
-        nxdomain, servfail = (
-            tuple(query(asked) for asked in sorted(self._failed[kind].values(), key=_earliest))
-            for kind in ("nxdomain", "servfail")
-        )
+        every = [*self._servers.values(), self._others]
+        for server in every:
+            keep_least(server.slow, _MOST_SLOW, _slowest)
+        slow = sorted((asked for server in every for asked in server.slow), key=_slowest)
         return DnsSection(
             queries_total=self._queries,
             responses_total=self._responses,
-            unanswered_total=self._given_up_total + len(self._open),
+            unanswered_total=sum(server.given_up_total for server in every) + len(self._open),
             repeated_queries=self._repeated,
             responses_unmatched=self._unmatched,
             query_types=self._types.most(),
             rcodes=self._rcodes.most(),
-            latency_ms=merged_times(server.latencies for server in self._servers.values()).statistics(),
-            servers=tuple(sorted(servers, key=lambda server: (-server.queries, server.address))),
+            latency_ms=merged_times(server.latencies for server in every).statistics(),
+            servers=self._server_rows(address),
             top_domains=tuple(self._names.most(_MOST_TOP).items()),
-            unanswered=tuple(map(query, unanswered[:_MOST_LISTED])),
-            slow=tuple(map(query, self._slow)),
-            nxdomain=nxdomain,
-            servfail=servfail,
-            nxdomain_total=self._failures["nxdomain"],
-            servfail_total=self._failures["servfail"],
+            unanswered=tuple(map(query, self._unanswered())),
+            slow=tuple(map(query, fairly(slow, _MOST_LISTED, _server_of))),
+            nxdomain=tuple(map(query, sorted(self._nxdomain, key=_earliest))),
+            servfail=tuple(map(query, sorted(self._servfail, key=_earliest))),
+            nxdomain_total=self._nxdomain.total,
+            servfail_total=self._servfail.total,
             distinct_names=len(self._names),
             truncated_responses=self._truncated,
             malformed=self._malformed,
             mdns_packets=self._mdns,
             llmnr_packets=self._llmnr,
             recovered_total=self._recovered,
+            long_names=self._long_names.section(address),
+            answered_clients=frozenset(map(address, self._answered_clients)),
         )
 
+    def _unanswered(self) -> list[Asked]:
+        """Those first, in the choice of what is listed, that nothing made up for."""
+        given_up = [asked for server in self._servers.values() for asked in server.given_up]
+        ranked = sorted([*given_up, *self._open], key=lambda asked: (asked.recovered, asked.frame))
+        return sorted(fairly(ranked, _MOST_LISTED, _server_of), key=_earliest)
 
-def _earliest(asked: _Asked) -> tuple[int, _Key]:
+    def _server_rows(self, address: Callable[[int], str]) -> tuple[DnsServer, ...]:
+        waiting, recovered = Counter[int](), Counter[int]()
+        for asked in self._open:
+            waiting[asked.who[1]] += 1
+            recovered[asked.who[1]] += asked.recovered
+        rows = [
+            DnsServer(
+                address=address(number),
+                queries=server.queries,
+                responses=server.responses,
+                unanswered=server.given_up_total + waiting[number],
+                latency_ms=server.latencies.statistics(),
+                rcodes=dict(sorted(server.rcodes.items(), key=lambda item: (-item[1], item[0]))),
+                recovered=server.given_up_recovered + recovered[number],
+                late={tenths: times for tenths, times in sorted(server.late.items()) if times},
+                unasked=server.unasked.occurrences(),
+                unasked_client=None if server.unasked_client is None else address(server.unasked_client),
+            )
+            for number, server in self._servers.items()
+        ]
+        return tuple(sorted(rows, key=lambda row: (-row.queries, row.address)))
+
+
+def _server_of(asked: Asked) -> int:
+    return asked.who[1]
+
+
+def _earliest(asked: Asked) -> tuple[int, Key]:
     return asked.frame, asked.key
 
 
-def _slowest(asked: _Asked) -> tuple[int, int]:
+def _slowest(asked: Asked) -> tuple[int, int]:
     return -(asked.latency or 0), asked.frame

@@ -69,6 +69,22 @@ def _type_text(number: int) -> str:
     return dns.rdatatype.to_text(dns.rdatatype.RdataType.make(number))
 
 
+_SECOND_LEVEL = frozenset({"co", "com", "net", "org", "ac", "gov", "edu", "ne", "or"})
+"""Below a country's domain these are no names of their own (`example.co.uk`)."""
+
+
+def labels_of(name: str) -> list[str]:
+    return [label for label in name.lower().split(".") if label]
+
+
+@lru_cache(maxsize=16_384)
+def registered(name: str) -> str:
+    """The part of a name that somebody registers: `example.co.uk` of `www.example.co.uk`."""
+    labels = labels_of(name)
+    deep = len(labels) >= 3 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
+    return ".".join(labels[-3:] if deep else labels[-2:])
+
+
 def is_trial_of(tried: str, found: str) -> bool:
     """`tried` is what a resolver asks on its way to `found`: the name with a suffix of the search list.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ghost.pcap import certificates
-from ghost.pcap.bounded import Tally, Times
+from ghost.pcap.bounded import Tally, Times, fairly
 from ghost.pcap.endings import Ending, Endings, beyond
 from ghost.pcap.model import Certificate, Side, TlsFailure, TlsSection, TlsStage
 from ghost.pcap.tls_messages import (
@@ -37,6 +37,7 @@ _MOST_CERTIFICATES = 4_096
 _MOST_HELD = 32 << 20
 """Bytes of unfinished messages over all streams."""
 _MOST_LISTED = 50
+_MOST_FAILURES = 20_000
 _MOST_NAMES = 20
 
 _CLIENT_HELLO, _SERVER_HELLO, _CERTIFICATE, _SERVER_HELLO_DONE = 1, 2, 11, 14
@@ -299,7 +300,7 @@ class TlsTracker:
             server_names=self._server_names.most(_MOST_NAMES),
             distinct_server_names=len(self._server_names),
             alerts=self._alerts.most(),
-            failures=tuple(failures[:_MOST_LISTED]),
+            failures=tuple(fairly(failures, _MOST_FAILURES, lambda one: (one.server, one.port, one.stage, one.alert))),
             failures_total=len(failures),
             certificates=self._read_certificates(address) if read else (),
             certificates_read=read,

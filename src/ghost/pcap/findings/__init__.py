@@ -48,7 +48,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *http_findings(seen),
         *segment_findings(analysis, seen),
         *control_findings(analysis),
-        *dns_findings(analysis),
+        *dns_findings(seen),
         *capture_findings(seen),
     ]
     found = doubted(one_cause_each(found))

@@ -7,24 +7,30 @@ from collections.abc import Iterable, Iterator
 
 from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.one_way import answers_alone, answers_pass_elsewhere
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.reputation import asks_reputation
 from ghost.pcap.findings.suspicious import dns_threats
 from ghost.pcap.findings.words import count, duration, few, first_frames, percent, rate
-from ghost.pcap.model import Analysis, DnsQuery, DnsSection, DnsServer
+from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
 DNS = 53
+_SHOWN = 3
+"""Names in a sentence."""
 
 
-def dns_findings(analysis: Analysis) -> Iterator[Finding]:
-    dns = analysis.dns
+def dns_findings(seen: Observed) -> Iterator[Finding]:
+    dns = seen.analysis.dns
     if dns is None:
         return
     servers = {server.address: server for server in dns.servers}
     yield from dns_threats(dns)
-    yield from _timeouts(dns, servers)
+    yield from _timeouts(seen, dns, servers)
     yield from _servfail(dns, servers)
     yield from _nxdomain(dns)
     yield from _slow(dns, servers)
+    yield from answers_alone(seen, dns)
 
 
 def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
@@ -35,9 +41,10 @@ def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
 
 
 def _finding(
-    kind: str, examples: list[DnsQuery], *, severity: str, title: str, detail: str, **measured: int | float
-) -> Finding:
-    """A finding about one server."""
+    kind: str, examples: list[DnsQuery], *, severity: str, title: str, detail: str, weight: int | None = None,
+    **measured: int | float,
+) -> Finding:  # fmt: skip
+    """A finding about one server; it weighs as many queries as it concerns."""
     client = Counter(query.client for query in examples).most_common(1)[0][0]
     server, example = examples[0].server, examples[0].name
     return Finding(
@@ -52,24 +59,35 @@ def _finding(
         cause=cause_of(kind),
         remediation=remediation_of(kind, src=client, dst=server, port=DNS, name=example.rstrip(".") or "."),
         confidence="high",
-        weight=len(examples),
+        weight=len(examples) if weight is None else weight,
         measured=measured,
     )
 
 
 def _names(queries: Iterable[DnsQuery]) -> str:
-    return few(list(dict.fromkeys(f"“{text.name(query.name, 60)}”" for query in queries)))
+    distinct = list(dict.fromkeys(query.name for query in queries))
+    return few([*(f"“{text.name(name, 60)}”" for name in distinct[:_SHOWN]), *distinct[_SHOWN:]], _SHOWN)
 
 
-def _timeouts(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
-    for address, queries in _by_server(query for query in dns.unanswered if not query.recovered).items():
+def _timeouts(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
+    lost: list[DnsQuery] = []
+    excused: Counter[str] = Counter()
+    for query in dns.unanswered:
+        if query.recovered:
+            continue
+        if _too_young(query, servers.get(query.server)) or answers_pass_elsewhere(seen, query.client, query.server):
+            excused[query.server] += 1
+        else:
+            lost.append(query)
+    for address, queries in _by_server(lost).items():
         server = servers.get(address)
         asked = server.queries if server else len(queries)
-        lost = server.unanswered if server else len(queries)
+        # The list may be cut; the server's own numbers are not.
+        failed = max(len(queries), server.unanswered - server.recovered - excused[address] if server else 0)
         silent = server is None or server.responses == 0
-        share = percent(lost, asked)
+        share = percent(failed, asked)
         few_lost = not silent and share < threshold("dns_timeout.medium_pct")
-        severity = "HIGH" if silent and lost > 1 else "LOW" if few_lost else "MEDIUM"
+        severity = "HIGH" if silent and failed > 1 else "LOW" if few_lost else "MEDIUM"
         title = f"The DNS server {address} " + ("answers nothing" if silent else f"leaves {rate(share)} unanswered")
         repeats = sum(query.attempts - 1 for query in queries)
         yield _finding(
@@ -77,17 +95,27 @@ def _timeouts(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Findin
             queries,
             severity=severity,
             title=title,
-            detail=f"{lost} of {count(asked, 'query', 'queries')} without an answer ({count(repeats, 'repeat')}):"
+            detail=f"{failed} of {count(asked, 'query', 'queries')} without an answer ({count(repeats, 'repeat')}):"
             f" {_names(queries)}.",
-            unanswered=lost,
+            weight=failed,
+            unanswered=failed,
             queries=asked,
         )
+
+
+def _too_young(query: DnsQuery, server: DnsServer | None) -> bool:
+    """Asked so shortly before the capture ends that the answer may still be on its way."""
+    if query.waited_ms is None:
+        return False
+    slowest = server.latency_ms.p95 if server is not None and server.latency_ms is not None else 0.0
+    patience = max(threshold("dns_timeout.answer_window_ms"), threshold("dns_timeout.slow_server_factor") * slowest)
+    return query.waited_ms < patience
 
 
 def _servfail(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
     for address, queries in _by_server(dns.servfail).items():
         server = servers.get(address)
-        failed = len(queries)
+        failed = sum(query.count for query in queries)
         if server is not None:
             failed = max(failed, sum(server.rcodes.get(code, 0) for code in ("SERVFAIL", "REFUSED")))
         answered = server.responses if server else failed
@@ -100,6 +128,7 @@ def _servfail(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Findin
             title=f"The DNS server {address} {what} {count(failed, 'query', 'queries')}",
             detail=f"{failed} of {count(answered, 'response')} are {'REFUSED' if refused else 'SERVFAIL'}:"
             f" {_names(queries)}.",
+            weight=failed,
             failed=failed,
             responses=answered,
         )
@@ -119,19 +148,22 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
         for q in dns.nxdomain
         if not q.recovered
         and not _is_reverse(q.name)
+        and not asks_reputation(q.name)
         and q.name.lower().partition(".")[0] not in _ASKED_EVERYWHERE
         and not _found_elsewhere(q.name.lower(), resolved)
         and q.name.lower() not in tried
     ]
     for address, queries in _by_server(missing).items():
         distinct = len({query.name.lower() for query in queries})
+        answers = sum(query.count for query in queries)
         yield _finding(
             "dns_nxdomain",
             queries,
             severity="MEDIUM",
             title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, says the DNS server {address}",
-            detail=f"{count(len(queries), 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN.",
-            nxdomain=len(queries),
+            detail=f"{count(answers, 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN.",
+            weight=answers,
+            nxdomain=answers,
             names=distinct,
         )
 
@@ -180,8 +212,9 @@ def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
     for address, queries in _by_server(late).items():
         server = servers.get(address)
         answered = server.responses if server else len(queries)
-        share = percent(len(queries), answered)
-        if len(queries) < threshold("dns_slow.min_queries") or share < threshold("dns_slow.min_pct"):
+        number = max(len(queries), _later_than(limit, server))
+        share = percent(number, answered)
+        if number < threshold("dns_slow.min_queries") or share < threshold("dns_slow.min_pct"):
             continue
         slowest = max(query.latency_ms or 0.0 for query in queries)
         typical = server.latency_ms.median if server and server.latency_ms else slowest
@@ -190,9 +223,15 @@ def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
             queries,
             severity="MEDIUM",
             title=f"The DNS server {address} is slow: {rate(share)} of its answers take over {duration(limit)}",
-            detail=f"{len(queries)} of {count(answered, 'response')}; median {duration(typical)}, slowest"
+            detail=f"{number} of {count(answered, 'response')}; median {duration(typical)}, slowest"
             f" {duration(slowest)}: {_names(queries)}.",
-            slow=len(queries),
+            weight=number,
+            slow=number,
             responses=answered,
             slowest_ms=round(slowest, 1),
         )
+
+
+def _later_than(limit_ms: float, server: DnsServer | None) -> int:
+    """How many answers came after more than that; the queries listed are some of each server's slowest."""
+    return sum(times for tenths, times in server.late.items() if tenths * 100 >= limit_ms) if server else 0

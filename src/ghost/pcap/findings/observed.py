@@ -262,6 +262,34 @@ class Observed:
         return {path: np.array(found, np.int64) for path, found in groups.items()}
 
     @cached_property
+    def answered_elsewhere(self) -> set[Path]:
+        """Host and peer where the peer's packets do not pass here, though the host shows that it gets them: it goes on
+        after its SYN, or acknowledges what is not in the capture."""
+        c = self.columns
+        packets, syn, rst, acked = (c.sides(name) for name in ("packets", "syn", "rst", "acked_unseen"))
+        alone = (packets > 0) & (packets[:, ::-1] == 0)
+        # The side that opens sends its first ACK when the answer has come.
+        goes_on = (syn > 0) & (packets > syn + rst)
+        rows, sides = np.nonzero(alone & (goes_on | (acked > 0)))
+        ends = c.hosts[rows, sides], c.hosts[rows, 1 - sides]
+        pairs = np.unique(np.stack(ends, axis=1), axis=0).tolist()
+        return {(c.host(host), c.host(peer)) for host, peer in pairs}
+
+    @cached_property
+    def unheard(self) -> set[str]:
+        """Hosts that hear somebody, but to which no packet was captured: only what they send passes here."""
+        c, analysis = self.columns, self.analysis
+        told = {c.host(number) for number in distinct(c.hosts[c.sides("packets")[:, ::-1] > 0]).tolist()}
+        if analysis.dns is not None:
+            told |= analysis.dns.answered_clients
+        for talk in (*analysis.udp.conversations, *analysis.udp.unanswered) if analysis.udp else ():
+            told.update([talk.server.address] * bool(talk.client_packets))
+            told.update([talk.client.address] * bool(talk.server_packets))
+        told.update(path.src for path in (analysis.icmp.echo_paths if analysis.icmp else ()) if path.replies)
+        told.update(error.dst for error in (analysis.icmp.errors if analysis.icmp else ()))
+        return {host for host, _ in self.answered_elsewhere} - told
+
+    @cached_property
     def speakers(self) -> set[str]:
         """Addresses that sent a TCP packet."""
         c = self.columns

@@ -8,7 +8,7 @@ import numpy as np
 
 from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, few, first_frames
 from ghost.pcap.model import Certificate, TlsFailure, TlsSection
@@ -29,7 +29,8 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
     for failure in tls.failures:
         if _meant(failure):
             groups.setdefault((failure.server, failure.port, _blame(failure)), []).append(failure)
-    for (server, port, blame), failures in groups.items():
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_GROUPS]
+    for (server, port, blame), failures in largest:
         yield _failed(seen, server, port, blame, failures)
     yield from _certificates(tls, {server for server, _, _ in groups})
 

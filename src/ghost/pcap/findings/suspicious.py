@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ghost.pcap import text
+from ghost.pcap.dns_question import labels_of, registered
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.reputation import asks_reputation, in_reputation_zone
 from ghost.pcap.findings.words import count, few, first_frames
 from ghost.pcap.model import DnsQuery, DnsSection
 
 VOWELS = set("aeiouy")
-SECOND_LEVEL = {"co", "com", "net", "org", "ac", "gov", "edu", "ne", "or"}
-"""Below a country's domain these are no names of their own (`example.co.uk`)."""
+_WORD = re.compile(r"[^._-]+")
 
 
 def dns_threats(dns: DnsSection) -> Iterator[Finding]:
     yield from _generated(dns)
     yield from _tunnels(dns)
-
-
-def _labels(name: str) -> list[str]:
-    return [label for label in name.lower().rstrip(".").split(".") if label]
-
-
-def registered(name: str) -> str:
-    """The part of a name that somebody registers: `example.co.uk` of `www.example.co.uk`."""
-    labels = _labels(name)
-    deep = len(labels) >= 3 and len(labels[-1]) == 2 and labels[-2] in SECOND_LEVEL
-    return ".".join(labels[-3:] if deep else labels[-2:])
 
 
 def looks_random(label: str) -> bool:
@@ -64,7 +54,8 @@ def _generated(dns: DnsSection) -> Iterator[Finding]:
     """Many registered names that do not exist, most of them gibberish, asked for by one client."""
     by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
     for query in dns.nxdomain:
-        if len(_labels(query.name)) >= 2 and not _is_reverse(query.name) and not query.recovered:
+        expected = query.recovered or _is_reverse(query.name) or asks_reputation(query.name)
+        if len(labels_of(query.name)) >= 2 and not expected:
             by_client[query.client].setdefault(registered(query.name), query)
     for client, domains in by_client.items():
         random = [domain for domain in domains if looks_random(domain.split(".")[0])]
@@ -73,7 +64,8 @@ def _generated(dns: DnsSection) -> Iterator[Finding]:
             examples = [domains[domain] for domain in random]
             shown = few([f"“{text.name(domain, 40)}”" for domain in random])
             yield _finding(
-                client, examples, advice="dns_generated",
+                Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], advice="dns_generated",
+                name=examples[0].name.rstrip("."),
                 title=f"{client} asks for names that an algorithm made: {shown}",
                 detail=f"{count(max(len(random), 1), 'registered name')} without an address, made of letters at random,"
                 f" among {dns.nxdomain_total} NXDOMAIN answers.",
@@ -84,48 +76,44 @@ def _generated(dns: DnsSection) -> Iterator[Finding]:
 # ----------------------------------------------------------------------------------------------------- tunnels
 
 
-@dataclass
-class _Below:
-    """Names below one registered name."""
-
-    names: list[str]
-    queries: int = 0
-
-
 def _tunnels(dns: DnsSection) -> Iterator[Finding]:
     """Ever new long names below one registered name: the names themselves carry data."""
-    below: dict[str, _Below] = {}
-    for name, asked in dns.top_domains:
-        if not _is_reverse(name):
-            group = below.setdefault(registered(name), _Below([]))
-            group.names.append(name)
-            group.queries += asked
-    for domain, group in below.items():
-        carried = [_carried(name, domain) for name in group.names]
+    for below in dns.long_names:
+        if below.names < threshold("dns_suspicious.min_distinct"):
+            return  # most names come first
+        domain = below.domain
+        if _is_reverse(domain) or not below.sample:
+            continue
+        carried = _carried(domain, below.sample)
         long = [part for part in carried if len(part) >= threshold("dns_suspicious.min_carried") and _packed(part)]
-        if len(long) < threshold("dns_suspicious.min_long_names") or dns.distinct_names < threshold(
+        # Rounded up: thirty names of which every one carries data are thirty.
+        carrying = math.ceil(below.names * len(long) / len(below.sample))
+        if len(long) < threshold("dns_suspicious.min_long_names") or carrying < threshold(
             "dns_suspicious.min_distinct"
         ):
             continue
-        examples = _about(domain, (*dns.nxdomain, *dns.unanswered, *dns.slow, *dns.servfail))
-        asked_by = examples[0].client if examples else "-"
         odd = ", ".join(
-            f"{number} {kind}" for kind, number in dns.query_types.items() if kind in ("TXT", "NULL", "CNAME", "MX")
+            f"{number} {kind}" for kind, number in below.query_types.items() if kind in ("TXT", "NULL", "CNAME", "MX")
         )
         yield _finding(
-            asked_by, examples, advice="dns_tunnel", server=dns.servers[0].address if dns.servers else "-",
-            name=domain,
+            Who(below.client, below.server, 53), below.frames, advice="dns_tunnel", name=domain,
             title=f"Names below “{text.name(domain, 60)}” carry data (DNS tunnel)",
-            detail=f"{count(dns.distinct_names, 'distinct name')} were asked for, those below"
-            f" “{text.name(domain, 60)}” with about {sum(map(len, long)) // len(long)} random characters each"
+            detail=f"{count(below.names, 'distinct long name')} below “{text.name(domain, 60)}” were asked for, with"
+            f" about {sum(map(len, long)) // len(long)} random characters each that no other of them has"
             + (f"; record types {odd}" if odd else "") + ".",
-            measured={"distinct_names": dns.distinct_names, "queries": dns.queries_total},
+            measured={"distinct_names": below.names, "queries": below.queries},
         )  # fmt: skip
 
 
-def _carried(name: str, domain: str) -> str:
-    head = name.lower().rstrip(".")
-    return head[: -len(domain) - 1].replace(".", "") if head.endswith("." + domain) else ""
+def _carried(domain: str, names: Sequence[str]) -> list[str]:
+    """What each name has that no other of them has. Services of a cluster have long names of a few words that come
+    again and again; data is new in every name."""
+    heads = [
+        _WORD.findall(head[: -len(domain) - 1]) if head.endswith("." + domain) and not in_reputation_zone(head) else []
+        for head in (name.lower().rstrip(".") for name in names)
+    ]
+    names_with = Counter(word for head in heads for word in set(head))
+    return ["".join(word for word in head if names_with[word] == 1) for head in heads]
 
 
 def _packed(part: str) -> bool:
@@ -133,15 +121,10 @@ def _packed(part: str) -> bool:
     return _entropy(part) >= 0.85 * math.log2(max(min(len(set(part)), len(part)), 2))
 
 
-def _about(domain: str, queries: Iterable[DnsQuery]) -> list[DnsQuery]:
-    return [query for query in queries if registered(query.name) == domain]
-
-
 def _finding(
-    client: str, examples: Sequence[DnsQuery], *, advice: str, title: str, detail: str, server: str = "-",
-    name: str = "", measured: dict[str, int | float],
+    who: Who, frames: Sequence[int], *, advice: str, title: str, detail: str, name: str,
+    measured: dict[str, int | float],
 ) -> Finding:  # fmt: skip
-    server = examples[0].server if examples else server
     return Finding(
         kind="dns_suspicious",
         severity="HIGH",
@@ -149,12 +132,10 @@ def _finding(
         protocol="DNS",
         title=title,
         detail=detail,
-        who=Who(client, server, 53),
-        evidence=first_frames([query.frame] for query in examples[:5]),
+        who=who,
+        evidence=first_frames([frames]),
         cause=cause_of(advice),
-        remediation=remediation_of(
-            advice, src=client, dst=server, name=name or (examples[0].name.rstrip(".") if examples else None)
-        ),
+        remediation=remediation_of(advice, src=who.src, dst=who.dst, name=name or None),
         confidence="medium",
         weight=sum(measured.values()),
         measured=measured,

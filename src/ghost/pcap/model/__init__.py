@@ -29,6 +29,7 @@ from ghost.pcap.model.common import (
     Statistics,
 )
 from ghost.pcap.model.dns import (
+    DnsLongNames,
     DnsQuery,
     DnsSection,
     DnsServer,
@@ -85,6 +86,7 @@ __all__ = [
     "DhcpSection",
     "DhcpUnanswered",
     "Direction",
+    "DnsLongNames",
     "DnsQuery",
     "DnsSection",
     "DnsServer",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ghost.pcap.model.common import Statistics
+from ghost.pcap.model.common import Occurrences, Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,10 @@ class DnsQuery:
     rcode: str | None
     recovered: bool = False
     """The client soon got what it wanted: the name without a search suffix, or the same question, answered."""
+    count: int = 1
+    """Failures: how often this client got it for this name and type."""
+    waited_ms: float | None = None
+    """Unanswered: from the first attempt to the end of the capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,31 @@ class DnsServer:
     unanswered: int
     latency_ms: Statistics | None
     rcodes: Mapping[str, int]
+    recovered: int = 0
+    """Of the unanswered ones, those that another attempt made up for."""
+    late: Mapping[int, int] = field(default_factory=dict)
+    """Answers that came late and are no failures of the server, by whole tenths of a second (from 1 on)."""
+    unasked: Occurrences = field(default_factory=Occurrences)
+    """Responses whose query is not in the capture."""
+    unasked_client: str | None = None
+    """Who got the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DnsLongNames:
+    """Names of forty characters and more below one registered name."""
+
+    domain: str
+    names: int
+    """Different ones."""
+    queries: int
+    client: str
+    """Who asked most."""
+    server: str
+    query_types: Mapping[str, int]
+    sample: tuple[str, ...]
+    """Up to 64 of them, those that were new last."""
+    frames: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +83,13 @@ class DnsSection:
     top_domains: tuple[tuple[str, int], ...]
     """Asked names, most frequent first, up to twenty."""
     unanswered: tuple[DnsQuery, ...]
-    """These four up to fifty each."""
+    """Some thousands at most, and of each server as many as of any other."""
     slow: tuple[DnsQuery, ...]
-    """Slowest first, those above 100 ms."""
+    """Slowest first, those above 100 ms; up to twenty of each server."""
     nxdomain: tuple[DnsQuery, ...]
+    """Each client's name and type once, with how often. Bounded for each server, and for each registered name."""
     servfail: tuple[DnsQuery, ...]
-    """SERVFAIL and REFUSED."""
+    """SERVFAIL and REFUSED; as `nxdomain`."""
     nxdomain_total: int
     servfail_total: int
     distinct_names: int
@@ -69,3 +99,7 @@ class DnsSection:
     llmnr_packets: int
     recovered_total: int = 0
     """Of the NXDOMAIN answers and the unanswered queries, those that a later success made up for."""
+    long_names: tuple[DnsLongNames, ...] = ()
+    """Most names first."""
+    answered_clients: frozenset[str] = frozenset()
+    """Who got any response, of the first some thousands."""

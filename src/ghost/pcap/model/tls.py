@@ -89,7 +89,7 @@ class TlsSection:
     alerts: Mapping[str, int] = field(default_factory=dict)
     """In clear, with the side that sent it: `{"server: handshake_failure": 2}`; closures are not counted."""
     failures: tuple[TlsFailure, ...] = ()
-    """Up to fifty."""
+    """Some thousands at most, and of each service as many as of any other."""
     failures_total: int = 0
     certificates: tuple[Certificate, ...] = ()
     """Each server's once, soonest to expire first, up to fifty."""

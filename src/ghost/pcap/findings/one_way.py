@@ -1,0 +1,46 @@
+"""Captures that hold one direction of a conversation: what is not in them was not silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.words import count, first_frames
+from ghost.pcap.model import DnsSection
+
+DNS = 53
+
+
+def answers_pass_elsewhere(seen: Observed, client: str, server: str) -> bool:
+    """TCP proves that the client hears the server, or that it hears somebody, while no packet to it was captured."""
+    if (client, server) in seen.answered_elsewhere and seen.traffic(server, client) is None:
+        return True
+    return client in seen.unheard
+
+
+def answers_alone(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
+    """DNS servers whose answers were captured and no question. Where TCP shows the same of the hosts, it says it."""
+    said = {host for path in seen.half_heard for host in path}
+    for server in dns.servers:
+        client, unasked = server.unasked_client, server.unasked
+        if client is None or server.queries or unasked.count < threshold("asymmetric.min_packets"):
+            continue
+        if said.isdisjoint({server.address, client}):
+            yield Finding(
+                kind="asymmetric",
+                severity="MEDIUM",
+                blame="network",
+                protocol="DNS",
+                title=f"Only one direction was captured: {server.address} to {client}, never back",
+                detail=f"{count(unasked.count, 'DNS response')} and none of the queries: what is asked, repeated or not"
+                " answered cannot be seen here.",
+                who=Who(server.address, client, DNS),
+                evidence=first_frames([unasked.frames]),
+                cause=cause_of("asymmetric"),
+                remediation=remediation_of("asymmetric", src=server.address, dst=client),
+                confidence="medium",
+                weight=unasked.count,
+                measured={"packets": unasked.count, "queries": 0},
+            )
