@@ -102,8 +102,15 @@ def test_an_id_passes_once_and_only_in_its_form() -> None:
     assert fault_of_name("8a1c2e3f-4b5d-9e6f-0a9b-0c1d2e3f4a5b.8a1c2e3f.app.example.com") is not None
 
 
+def _letters(first: str, count: int) -> str:
+    """Punycode of letters of one script that are no word."""
+    return "".join(chr(ord(first) + 389 * at) for at in range(count)).encode("punycode").decode()
+
+
 def test_punycode_is_a_word_only_where_it_is_letters_of_one_script() -> None:
     assert fault_of_name("xn--vermgensberatung-zwb.example") is None
+    assert fault_of_name("xn--80ak6aa92e.xn--p1ai") is None
+    assert fault_of_name(".".join(["xn--" + _letters("一", 18)] * 2) + ".evil.example") is not None
     assert fault_of_name("xn--7d9f8b6c5dx2x4zq9w8r7t6y5.evil.example") is not None
 
 

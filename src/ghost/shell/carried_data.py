@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 _PIECE = re.compile(r"[A-Za-z0-9]+")
@@ -28,7 +28,7 @@ _PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
 _OF_WORDS = re.compile(rb"[A-Za-z0-9 ._:=/@-]")
 _IN_EVERY_SCRIPT = frozenset("0123456789-")
 _LONGEST_NAME = 254
-_LABELS_OF_A_ZONE = 2
+_LABELS_OF_A_ZONE = 5
 _WHY = "holds what looks like encoded data, of which a name tells whoever answers for its zone"
 _SENT = "holds what looks like encoded data, which the server is told"
 
@@ -54,6 +54,7 @@ class _Names:
     most_bits_in_header: int
     id: re.Pattern[str]
     longest_number: int
+    bits_of_punycode: int
     shortest_text: Mapping[str, int]
     zones: tuple[str, ...]
     pairs: frozenset[str]
@@ -140,7 +141,21 @@ def _is_in_zone(name: str) -> bool:
 
 def _bits_of_name(name: str) -> int:
     without_id = _carried().names.id.sub("", name, count=1)
-    return _bits_of_pieces(".".join(label for label in without_id.split(".") if not _is_word_of_a_script(label)))
+    labels = without_id.split(".")
+    words = [label for label in labels if _is_word_of_a_script(label)]
+    others = [label for label in labels if label not in words]
+    of_words = _carried().names.bits_of_punycode * sum(map(len, words))
+    return of_words + _bits_of_pieces(".".join(_with_hex_joined(others)))
+
+
+def _with_hex_joined(labels: Sequence[str]) -> Iterator[str]:
+    """The labels, those of hex digits side by side as one: a hash that was split, of which a part may be all digits."""
+    for is_hex, side_by_side in groupby(labels, _is_piece_of_hex):
+        yield ("" if is_hex else ".").join(side_by_side)
+
+
+def _is_piece_of_hex(label: str) -> bool:
+    return len(label) >= _carried().names.shortest_piece and _HEX.fullmatch(label) is not None
 
 
 def _bits_of_pieces(text: str) -> int:
@@ -176,7 +191,7 @@ def _bits(piece: str) -> int:
         return 0
     if is_hex:
         return 4 * len(piece)
-    return 5 * len(piece) if piece in (piece.lower(), piece.upper()) else 6 * len(piece)
+    return 5 * len(piece) if piece in (piece.lower(), piece.upper()) else 8 * len(piece)
 
 
 def _is_odd(first: str, second: str) -> bool:
