@@ -81,6 +81,8 @@ CLOSED_LATER = {
     "a login of docker": ('{"auths":{"cr.io":{"auth":"YWNyOlplZG9hcnkrR2F5YWw="}}}', "YWNyOlplZG9hcnkrR2F5YWw="),
     "a shared key": ('{\n  "value": "fjord-Otter",\n  "id": "/s/connections/c/sharedkey"\n}\n', "fjord-Otter"),
     "a variable named behind its value": ('"env": [{"value": "fjordOtter",\n "name": "DB_PASS"}]', "fjordOtter"),
+    "a variable of YAML": ("env:\n- value: fjordOtter\n  name: DB_PASS\n", "fjordOtter"),
+    "a logon of Windows": ("<Value>fjordOtter</Value>\n  <PlainText>true</PlainText>", "fjordOtter"),
     "a hash of Windows": (
         "bob:500:aad3b435b51404eeaad3b435b51404ee:8846f7eaee8fb117ad06bdd830b7586c:::",
         "8846f7eaee8fb117ad06bdd830b7586c",
@@ -147,6 +149,8 @@ def test_of_a_long_line_only_its_end_goes() -> None:
         '{"error": {"code": "Forbidden", "message": "no access"}}',
         '[{"name": "x", "value": "plain"}]',
         "<html><body>502 Bad Gateway</body></html>",
+        "* note - see\nFrom: bob\ntext: hello there\n",
+        "routes:\n- name: a\n  value: plain\n- to: 10.0.0.4\n  metric: 3\n",
         "[sudo] password for bob: ",
         "Are you sure you want to continue connecting (yes/no)? ",
     ],

@@ -32,6 +32,9 @@ _STATUS_DIGITS = 3  # `code=000`
 _PROMPT = re.compile(r"[^\n]{0,200}[:?] ")
 _WHOLE_PAGE = re.compile(r"</html>[ \t]*", re.IGNORECASE)
 _TOKEN = re.compile(r"\"(?P<string>(?:[^\"\\]|\\.)*+)(?:\"(?P<colon>\s{0,40}+:)?|\\?\Z)|[{}\[\],]", re.DOTALL)
+_LAST_ELEMENT = re.compile(r"<(?P<name>\w{1,40})>(?P<value>[^<>\n]{1,400})</(?P=name)>\s{0,80}(?:<[^<>]{0,80})?\Z")
+_ITEM = re.compile(r"(?m)^[ \t]*-[ ](?=[A-Za-z]\w{0,40}:)")
+_FIELD = re.compile(r"(?m)(?:^[ \t]*|(?<=- ))(?P<name>[A-Za-z]\w{0,40}):[ \t]+[\"']?(?P<value>[^\s\"'][^\n\"']{0,400})")
 _NAMES = frozenset(POLICY["fields"]["names"]) - frozenset(POLICY["fields"]["asides"]) | {"id"}
 _VALUES = frozenset(POLICY["fields"]["values"])
 
@@ -95,12 +98,15 @@ class _Object:
 
 
 def without_unnamed_values(text: str, counts: Counts) -> str:
-    """`text`, where it is JSON that ends too early, without the values of unfinished objects that nothing names yet."""
-    if '":' not in text or is_json(text):
-        return text
+    """`text`, where it ends too early, without the values of unfinished records that nothing names yet."""
+    spans = _in_last_item(text[: text.rfind("\n") + 1])  # what stands on an unfinished line goes with it
+    if '":' in text and not is_json(text):
+        spans += [span for each in _open_objects(text) for span in each.values]
     pieces: list[str] = []
     done = 0
-    for start, end in sorted(span for each in _open_objects(text) for span in each.values):
+    for start, end in sorted(set(spans)):
+        if start < done:
+            continue
         pieces += [text[done:start], MARKER]
         counts["api_key"] += 1
         done = end
@@ -125,6 +131,19 @@ def _open_objects(text: str) -> list[_Object]:
             inner.values.append(token.span("string"))
     stack[0].values = [span for span in stack[0].values if span[0] >= len(text) - REACH]  # of a part of an object
     return stack
+
+
+def _in_last_item(text: str) -> list[tuple[int, int]]:
+    """Values of the last item of YAML or element of XML that stand before a name could."""
+    element = _LAST_ELEMENT.search(text, max(0, len(text) - REACH))
+    if element is not None and element["name"].lower() in _VALUES and not _is_harmless(element["value"]):
+        return [element.span("value")]
+    items = list(_ITEM.finditer(text, max(0, len(text) - 4 * REACH)))
+    fields = list(_FIELD.finditer(text, items[-1].start())) if items else []
+    if any(each["name"].lower() in _NAMES for each in fields):
+        return []
+    values = [each for each in fields if each["name"].lower() in _VALUES and not _is_harmless(each["value"])]
+    return [each.span("value") for each in values]
 
 
 def _is_harmless(value: str) -> bool:

@@ -76,7 +76,7 @@ _OPTION_VALUE = re.compile(
     rf"(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))"
 )
 _ELEMENT = re.compile(
-    r"[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
+    r"(?![ \t]{0,4}=)[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
 )
 _VALUE_GROUPS = ("triple", "tripled", "double", "escaped", "single", "list", "items", "block", "bare")
 
