@@ -308,6 +308,20 @@ def test_loss_that_only_timers_repair_is_told_from_loss_that_duplicate_acks_repa
     assert kinds(recovered) == ["loss"]
 
 
+def test_one_segment_repeated_into_silence_is_a_dead_connection_however_few_segments_there_were() -> None:
+    repeats = {"rto_retransmissions": times(6), "retransmissions": times(6), "lost_downstream": times(6)}
+    sent = {**repeats, "data_segments": 7, "packets": 9, "unacked_bytes": 90, "largest_acked_segment": 0, "fin": NO}
+    silent_server = {"data_segments": 0, "payload_bytes": 0, "packets": 1, "fin": NO}
+    dead = stream({**sent, "last_ns": 13 * SECOND}, silent_server, last_ns=13 * SECOND, teardown="open")
+    finding = only(of_streams(dead))
+    assert (finding.kind, finding.blame, finding.severity) == ("rto_loss", "network", "HIGH")
+    assert finding.title == "10.0.2.4:443 acknowledges nothing of what 10.0.1.4 sends"
+    heard = stream({**sent, "last_ns": 2 * SECOND}, silent_server, last_ns=2 * SECOND, teardown="open")
+    assert kinds(of_streams(heard)) == ["none"], "the server spoke a second ago"
+    fins = {**sent, "unacked_bytes": 1, "fin": times(1), "last_ns": 13 * SECOND}
+    assert kinds(of_streams(stream(fins, silent_server, last_ns=13 * SECOND))) == ["none"], "only its FIN is unheard"
+
+
 def test_segments_that_overtake_each_other_are_reordering_not_loss() -> None:
     finding = only(of_streams(stream(server={"data_segments": 200, "reordered": times(20)})))
     assert (finding.kind, finding.who.src) == ("reordering", "10.0.2.4")

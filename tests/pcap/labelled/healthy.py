@@ -240,6 +240,27 @@ def load_balancer_probes(office: Office) -> None:
         office.world.later(0.7 + n, one.client.abort if n % 2 else one.client.close)
 
 
+@HEALTHY.add("none", "none")
+def ends_in_an_outage(office: Office) -> None:
+    """Something is repeated as the capture ends; who knows whether the next repeat gets through."""
+    _ordinary(office)
+    end = office.world.seconds
+    office.path.there.outages = office.path.back.outages = ((end - 0.7, end),)
+    talk(office.client, office.server, office.port, chatter(office.dice, 90, pause=0.3), begin=1.0)
+
+
+@HEALTHY.add("none", "none", points=("server",))
+def clients_that_went_away(office: Office) -> None:
+    """Phones out of range: the server repeats its last answer to one, and its FIN to the other."""
+    _ordinary(office)
+    for n in range(2):
+        phone = office.new_host()
+        office.new_path(phone, office.server)
+        one = talk(phone, office.server, office.port, chatter(office.dice, 3, pause=0.2), begin=1.0, ends="open")
+        office.world.later(4.0, lambda phone=phone: setattr(phone, "silent", True))  # type: ignore[misc]
+        office.world.later(4.1, one.server.close if n else lambda one=one: one.server.write(bytes(200)))  # type: ignore[misc]
+
+
 @HEALTHY.add("none", "none", points=("server", "between"))
 def an_answer_to_a_syn_lost_once(office: Office) -> None:
     """The SYN-ACK is lost, both ends repeat, and the connection comes to be; another one begins as the capture ends."""

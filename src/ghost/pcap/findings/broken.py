@@ -11,6 +11,7 @@ from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, directions, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.unheard import unheard
 from ghost.pcap.findings.words import at, count, duration, first_frames
 from ghost.pcap.model import Direction, HttpExchange
 
@@ -32,6 +33,8 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     c = seen.columns
     rst, fin = c.sides("rst") > 0, c.sides("fin") > 0
     ended = rst.any(axis=1) & ~fin.all(axis=1) & ~np.isin(c.handshake, ("refused", "unanswered"))
+    # Who resets at last because nothing of it was heard any more breaks nothing.
+    ended &= ~(unheard(seen) & rst).any(axis=1)
     if not ended.any():
         return
     foreign = seen.foreign_reset.any(axis=1)

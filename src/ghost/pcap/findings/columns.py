@@ -39,6 +39,7 @@ SIDE_FIELDS = {
     "largest_in_flight": layout.D_IN_FLIGHT,
     "rst_after_fin": layout.D_RST_AFTER_FIN,
     "longest_silence_ms": layout.D_SILENCE,
+    "last_ns": layout.D_LAST_TIME,
 }
 SIDE_EVENTS = {
     "retransmissions": layout.E_RETRANSMISSION,

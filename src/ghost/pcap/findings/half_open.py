@@ -63,9 +63,11 @@ def _half_open(seen: Observed, service: int, rows: Ints, *, certain: bool) -> Fi
     syns, answers = (int(c.sides(name)[rows, side].sum()) for name, side in (("syn", CLIENT), ("syn_ack", SERVER)))
     who = client if len(numbers) == 1 else f"{len(numbers)} clients"
     why = "The server answers, so it is the way back that fails"
-    if own:
+    if not certain:
+        why = "Either the client is gone or was never there, or what it sends after its SYN is dropped"
+    if own and certain:
         why += f", for some connections: {count(own, 'other')} of {client} to the same port came to be"
-    elif others:
+    elif others and certain:
         why += f", and only the one to {'this client' if len(numbers) == 1 else 'these'}: {few(others)} is served"
     again = "the SYN was repeated as if there had been no answer" if certain else "the client said nothing more"
     return Finding(
@@ -73,7 +75,9 @@ def _half_open(seen: Observed, service: int, rows: Ints, *, certain: bool) -> Fi
         severity=severity,
         blame="network",
         protocol="TCP",
-        title=f"Answers of {at(server, port)} do not reach {who}: its SYN-ACKs are never acknowledged",
+        title=f"Answers of {at(server, port)} do not reach {who}: its SYN-ACKs are never acknowledged"
+        if certain
+        else f"SYN-ACKs of {at(server, port)} to {who} are never acknowledged",
         detail=f"{count(answers, 'SYN-ACK')} to {count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}, and"
         f" no ACK: {again}. {why}.",
         who=Who(client, server, port),

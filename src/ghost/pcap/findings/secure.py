@@ -10,6 +10,7 @@ from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.unheard import unheard
 from ghost.pcap.findings.words import at, count, duration, few, first_frames
 from ghost.pcap.model import Certificate, TlsFailure, TlsSection
 
@@ -26,9 +27,12 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
     if tls is None:
         return
     groups: dict[tuple[str, int, str], list[TlsFailure]] = {}
+    unheard_streams = set(np.flatnonzero(unheard(seen).any(axis=1)).tolist())
     for failure in tls.failures:
-        if _meant(failure):
-            groups.setdefault((failure.server, failure.port, _blame(failure)), []).append(failure)
+        # Where nothing gets through that one end repeats, no handshake does; that is a finding of its own.
+        if _meant(failure) and failure.stream_id not in unheard_streams:
+            blame = "network" if _not_acknowledged(seen, failure) else _blame(failure)
+            groups.setdefault((failure.server, failure.port, blame), []).append(failure)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_GROUPS]
     for (server, port, blame), failures in largest:
         yield _failed(seen, server, port, blame, failures)
@@ -44,6 +48,16 @@ def _meant(failure: TlsFailure) -> bool:
         # A client that leaves before the server has said anything changed its mind, unless it had waited.
         return failure.chosen_version is not None or waited >= threshold("tls_failure.client_patience_ms")
     return True
+
+
+def _not_acknowledged(seen: Observed, failure: TlsFailure) -> bool:
+    """The server's kernel never had what the client said, or the client's what the server said, and it was repeated."""
+    c = seen.columns
+    if failure.stage == "alert" or failure.ended_by == "server" or failure.stream_id >= len(c):
+        return False
+    row = failure.stream_id
+    repeated = (c.unacked_bytes[row] > 0) & (c.sides("rto_retransmissions")[row] > 0)
+    return bool(repeated.any())
 
 
 def _blame(failure: TlsFailure) -> str:
@@ -102,6 +116,8 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
             said += " to the client's answer"
         return ("tls_client_certificate" if blame == "client" else "tls_failure"), said
     waited = f" for {duration(failure.waited_ms)}" if failure.waited_ms else ""
+    if blame == "network":
+        return "rto_loss_unheard", "what one side says is repeated and never acknowledged"
     if failure.stage == "no_server_hello":
         return "tls_hung", f"no answer to the client hello{waited}"
     if failure.stage == "hung":

@@ -12,6 +12,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.unheard import not_heard, unheard_on
 from ghost.pcap.findings.words import count, few, first_frames, percent, rate
 from ghost.pcap.model import IcmpError
 
@@ -36,6 +37,12 @@ def _loss(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
     if traffic.lost < threshold("loss.min_segments"):
         return
     lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
+    dead = unheard_on(seen, path)
+    if len(dead):
+        lost -= _lost_on(seen, path, dead)
+        if lost < threshold("loss.min_segments") or percent(lost, traffic.sent) < threshold("loss.min_pct"):
+            yield not_heard(seen, path, dead)
+            return
     if (
         lost < threshold("loss.min_segments")
         or traffic.sent < threshold("loss.min_data_segments")
@@ -76,6 +83,12 @@ def _to_a_restarted_host(seen: Observed, path: Path) -> int:
     rows, sides = seen.of_path(path)
     mine = repeated_in_vain(seen)[rows] & (sides == CLIENT)
     return int(seen.columns.lost()[rows, sides][mine].sum())
+
+
+def _lost_on(seen: Observed, path: Path, rows: Ints) -> int:
+    """Losses of these connections of a path."""
+    every, sides = seen.of_path(path)
+    return int(seen.columns.lost()[every, sides][np.isin(every, rows)].sum())
 
 
 def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..network import Link, Packet
-from ..office import Exchange, Office, chatter, talk, web
+from ..office import Exchange, Office, chatter, talk, tls, web
 from ..scene import FAULTS
 from ..stack import Connection
 from .usual import bulk, other_port
@@ -33,6 +33,35 @@ def link_fails_for_moments(office: Office) -> None:
     office.path.back.outages = office.path.there.outages = outages
     for n in range(4):
         talk(office.client, office.server, office.port, chatter(office.dice, 60, pause=0.05), begin=1.0 + n * 0.1)
+
+
+@FAULTS.add("rto_loss", "network", points=("client", "between"))
+def one_connection_cut_off(office: Office) -> None:
+    """A device forgets a connection in use and drops what belongs to it; others between the two go on."""
+    office.background(server_port=other_port(office))
+    cut = talk(office.client, office.server, office.port, chatter(office.dice, 40, pause=0.2), begin=1.0)
+    talk(office.client, office.server, office.port, chatter(office.dice, 40, pause=0.3), begin=1.0)
+    office.path.link_at = 0.9
+    port = cut.client.port
+
+    def forgotten(packet: Packet) -> bool:
+        return office.world.now > 4 and packet.segment is not None and packet.segment.source_port == port
+
+    office.path.there.blocks = forgotten
+
+
+@FAULTS.add("rto_loss", "network", points=("client", "between"))
+def hello_lost_on_the_way(office: Office) -> None:
+    """The connection opens, and nothing that follows gets through: TLS does not fail, the way does."""
+    office.background(server_port=other_port(office))
+    office.path.link_at = 0.9
+
+    def data(packet: Packet) -> bool:
+        return packet.segment is not None and packet.segment.destination_port == 8443 and bool(packet.segment.data)
+
+    office.path.there.blocks = data
+    for n in range(office.dice.randrange(1, 4)):
+        talk(office.client, office.server, 8443, tls(office.dice, office.name("api"), [900]), begin=1.0 + n)
 
 
 @FAULTS.add("reordering", "network")
