@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import struct
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import dns.exception
@@ -199,6 +201,83 @@ def test_a_question_cut_at_its_first_zero_is_the_one_that_the_whole_message_asks
     else:
         assert found is not None
         assert found[0] == (whole.to_text(omit_final_dot=True).lower() or ".")
+
+
+def test_all_failures_of_a_name_are_counted_once_made_up_for_or_not(tmp_path: Path) -> None:
+    lost = [record for n in range(5) for record in found_at("gone.example", n, n * 1000, dns.rcode.NXDOMAIN)]
+    tried = [
+        record
+        for n in range(3)
+        for name, code in (("db.corp.example", dns.rcode.NXDOMAIN), ("db", dns.rcode.NOERROR))
+        for record in found_at(name, 10 + n, 10_000 + n * 1000 + 10 * (name == "db"), code)
+    ]
+    late_trial = found_at("db.corp.example", 90, 20_000, dns.rcode.NXDOMAIN)  # its success lies behind the end
+    found = section(tmp_path, *lost, *tried, *late_trial)
+    assert {(one.name, one.recovered, one.count) for one in found.nxdomain} == {
+        ("gone.example", False, 5),
+        ("db.corp.example", True, 4),
+    }
+    assert found.nxdomain_total == 9
+
+
+def test_random_names_below_one_domain_leave_room_for_others(tmp_path: Path) -> None:
+    records = [record for n in range(400) for record in found_at(f"r{n}.victim.example", n, n * 10, dns.rcode.NXDOMAIN)]
+    found = section(tmp_path, *records, *found_at("gone.example.org", 500, 5_000, dns.rcode.NXDOMAIN))
+    assert len(found.nxdomain) < 400
+    assert found.nxdomain[-1].name == "gone.example.org"
+    assert found.nxdomain_total == 401
+
+
+def test_how_long_a_query_was_not_answered_counts_from_its_first_attempt(tmp_path: Path) -> None:
+    message = query("lost.example", 1)
+    found = section(tmp_path, asked(0, message), asked(900, message), *found_at("other.example", 2, 2_000))
+    assert [one.waited_ms for one in found.unanswered] == [2_002.0]
+
+
+def test_answers_without_their_questions_are_counted_for_their_server(tmp_path: Path) -> None:
+    records = [answered(n, answer(query(f"{n}.example", n))) for n in range(3)]
+    (server,) = section(tmp_path, *records).servers
+    assert (server.queries, server.unasked.count, server.unasked.frames, server.unasked_client) == (
+        0, 3, (1, 2, 3), CLIENT,
+    )  # fmt: skip
+
+
+def cpu(records: list[Record], path: Path) -> float:
+    path.write_bytes(pcap(records))
+    began = time.process_time()
+    analyse(path, compile_kernels=False)
+    return time.process_time() - began
+
+
+def same_id(number: int) -> list[Record]:
+    """A client that asks everything with one id, an error that names no question, and answers the last first."""
+    messages = [query(f"n{n}.example", 7) for n in range(number)]
+    error = messages[0][:2] + b"\x81\x81" + bytes(8)
+    replies = [answered(number + 1 + n, answer(each)) for n, each in enumerate(reversed(messages))]
+    return [asked(n * 0.1, each) for n, each in enumerate(messages)] + [answered(number, error), *replies]
+
+
+def same_name(number: int) -> list[Record]:
+    """One name is asked for again and again while nothing is answered, and then again with answers."""
+    asked_for = [query("api.example", n) for n in range(number)]
+    lost = [asked(n * 0.1, each, 2000 + n % 50) for n, each in enumerate(asked_for)]
+    then = number * 0.1
+    again = [
+        record
+        for n, each in enumerate(asked_for)
+        for record in (asked(then + n, each, 60_000), answered(then + n + 0.5, answer(each), 60_000))
+    ]
+    return lost + again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", [same_id, same_name])
+def test_the_time_for_odd_clients_grows_with_packets_not_with_their_square(
+    tmp_path: Path, odd: Callable[[int], list[Record]]
+) -> None:
+    cpu(odd(50), tmp_path / "first.pcap")
+    small, large = (cpu(odd(number), tmp_path / f"{number}.pcap") for number in (3_000, 12_000))
+    assert large < 8 * small
 
 
 def test_multicast_names_are_counted_apart_and_owed_no_answer(tmp_path: Path) -> None:

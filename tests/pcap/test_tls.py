@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.endings import End, Ending
+from ghost.pcap.findings import find
 from ghost.pcap.model import TlsFailure, TlsSection
 from ghost.pcap.tls import TlsTracker
 from ghost.pcap.tls_messages import read_client_hello, read_server_hello, read_ssl2_hello, version_name
 from ghost.pcap.tls_records import Records
 
 from .talks import Connection, TlsPair, client_context, later, server_context, tls
-from .wire import Record, pcap
+from .wire import MS, Record, pcap
 
 DAY_MS = 86_400_000
 CANARY = b"CANARY-0123456789"
@@ -113,6 +114,18 @@ def test_versions_that_do_not_meet_are_told_with_what_was_offered(tmp_path: Path
     failure = only_failure(tmp_path, *tls(pair).closes(False).records)
     assert (failure.stage, failure.alert, failure.alert_from) == ("alert", "protocol_version", "server")
     assert (failure.offered_version, failure.chosen_version) == ("TLS 1.2", None)
+
+
+def test_failures_at_one_server_hide_none_at_another_and_all_are_counted(tmp_path: Path) -> None:
+    def refused(number: int, server: str, at_ms: int) -> list[Record]:
+        talk = Connection(server=server, client_port=30_000 + number, now=at_ms * MS).opened()
+        return talk.send(True, hello()).send(False, b"\x15\3\3\0\2\2\x28").closes().records
+
+    records = [record for n in range(90) for record in refused(n, "10.0.2.1" if n < 60 else "10.0.2.2", 1_000 * n)]
+    path = tmp_path / "refused.pcap"
+    path.write_bytes(pcap(records))
+    found = [finding for finding in find(analyse(path)) if finding.kind == "tls_failure"]
+    assert [(one.who.dst, one.measured["failed"]) for one in found] == [("10.0.2.1", 60), ("10.0.2.2", 30)]
 
 
 def test_a_server_that_wants_a_certificate_in_tls_1_3_is_seen_to_refuse_though_its_alert_is_encrypted(

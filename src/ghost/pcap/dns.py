@@ -41,7 +41,8 @@ _MOST_CLIENTS = 4_096
 _MOST_STREAMS = 10_000
 _LONGEST_MESSAGE = 1 << 16
 _MOST_TRIALS = 16
-"""Names that do not exist, remembered for each client and server until another trial succeeds."""
+"""Names that do not exist, remembered for each client, server and first label until another trial succeeds."""
+_MOST_TRIED = 16_384
 
 
 @dataclass(slots=True)
@@ -74,8 +75,8 @@ class DnsTracker:
         """Those for which there is no room, together."""
         self._answered_clients: set[int] = set()
         self._nxdomain, self._servfail = Failures(), Failures()
-        self._trials: OrderedDict[tuple[int, int], list[Asked]] = OrderedDict()
-        """Names that did not exist, by client and server."""
+        self._trials: OrderedDict[tuple[int, int, str], list[Asked]] = OrderedDict()
+        """Names that did not exist, by client, server and first label, which all trials of a name share."""
         self._recovered = 0
         self._streams: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
         """By the ends of a TCP direction: where the next length or message begins, and of a message its length."""
@@ -210,21 +211,21 @@ class DnsTracker:
             self._servfail.add(asked)
 
     def _remember_trial(self, asked: Asked) -> None:
-        both = asked.who[:2]
-        trials = self._trials.setdefault(both, [])
+        group = _trial_group(asked)
+        trials = self._trials.setdefault(group, [])
         trials.append(asked)
         del trials[:-_MOST_TRIALS]
-        if len(self._trials) > _MOST_CLIENTS:
+        if len(self._trials) > _MOST_TRIED:
             self._trials.popitem(last=False)
 
     def _recover(self, asked: Asked, answers: int, now: int) -> None:
         """What this success made up for: the same question unanswered, the same name with a search suffix."""
         self._recovered += self._open.recover(asked, now)
-        both = asked.who[:2]
-        if not answers or both not in self._trials:
+        group = _trial_group(asked)
+        if not answers or group not in self._trials:
             return
         left = []
-        for trial in self._trials[both]:
+        for trial in self._trials[group]:
             pause = asked.first - trial.last - (trial.latency or 0)
             if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[3][0], asked.key[3][0]):
                 trial.recovered = True
@@ -233,9 +234,9 @@ class DnsTracker:
             else:
                 left.append(trial)
         if left:
-            self._trials[both] = left
+            self._trials[group] = left
         else:
-            del self._trials[both]
+            del self._trials[group]
 
     # -------------------------------------------------------------------------------------------------- results
 
@@ -316,6 +317,11 @@ class DnsTracker:
             for number, server in self._servers.items()
         ]
         return tuple(sorted(rows, key=lambda row: (-row.queries, row.address)))
+
+
+def _trial_group(asked: Asked) -> tuple[int, int, str]:
+    client, server, (name, _) = asked.who
+    return client, server, name.partition(".")[0]
 
 
 def _server_of(asked: Asked) -> int:

@@ -1,0 +1,63 @@
+"""Faults of name resolution and what looks like them: found behind many of their kind, and never where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import Finding, find
+
+from .labelled.lookups import LOOKUPS, one_way_to_one_host_and_a_dead_resolver
+from .labelled.scene import Scene
+
+SEEDS = (11, 402)
+MINOR = ("LOW", "INFO")
+FAULTS = [name for name, scene in LOOKUPS.items() if scene.kind != "none"]
+
+
+def found_in(name: str, seed: int, directory: Path) -> tuple[Finding, ...]:
+    capture = LOOKUPS[name].save(directory / f"{seed}.pcap", seed, LOOKUPS[name].points[0])
+    return find(analyse(capture, compile_kernels=False))
+
+
+def told(found: tuple[Finding, ...]) -> list[str]:
+    return [f"{f.severity} {f.kind} {f.blame}: {f.title} {f.detail}" for f in found]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_the_first_finding_and_nothing_of_another_kind_is(name: str, seed: int, tmp_path: Path) -> None:
+    found = found_in(name, seed, tmp_path)
+    assert (found[0].kind, found[0].blame) == (LOOKUPS[name].kind, LOOKUPS[name].blame), told(found)
+    assert {finding.kind for finding in found if finding.severity not in MINOR} == {LOOKUPS[name].kind}, told(found)
+    assert found[0].evidence
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", [name for name in LOOKUPS if name not in FAULTS])
+def test_what_only_looks_like_one_raises_no_alarm(name: str, seed: int, tmp_path: Path) -> None:
+    found = found_in(name, seed, tmp_path)
+    assert all(finding.severity in MINOR for finding in found), told(found)
+
+
+def test_all_failures_are_counted_for_the_server_that_made_them(tmp_path: Path) -> None:
+    servers = {f.who.dst: f.measured for f in found_in("failing_server_behind_another", 7, tmp_path)}
+    assert sorted(measured["failed"] for measured in servers.values()) == [20, 80]
+    slow = [f.measured["slow"] for f in found_in("slow_server_behind_a_slower_one", 7, tmp_path)]
+    assert slow == [200, 200]
+    (missing,) = (f for f in found_in("lost_name_behind_a_search_list", 7, tmp_path) if f.kind == "dns_nxdomain")
+    assert missing.measured == {"nxdomain": 6, "names": 1}
+    (dead,) = (f for f in found_in("dead_resolver_behind_lost_queries", 7, tmp_path) if f.severity == "HIGH")
+    assert dead.measured["unanswered"] == 12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_client_that_is_heard_otherwise_shows_that_its_resolver_is_silent(seed: int, tmp_path: Path) -> None:
+    scene = Scene("both", "dns_timeout", "dns", one_way_to_one_host_and_a_dead_resolver)
+    found = find(analyse(scene.save(tmp_path / "both.pcap", seed, "client"), compile_kernels=False))
+    assert {(f.kind, f.severity) for f in found if f.severity not in MINOR} == {
+        ("dns_timeout", "HIGH"),
+        ("asymmetric", "MEDIUM"),
+    }, told(found)
