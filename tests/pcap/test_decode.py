@@ -34,8 +34,17 @@ def pppoe(packet: bytes) -> bytes:
     return struct.pack(">BBHHH", 0x11, 0, 1, len(packet) + 2, 0x21) + packet
 
 
-def vxlan(packet: bytes) -> bytes:
-    return ip("192.0.2.1", "192.0.2.2", 17, udp(50000, 4789, b"\x08\0\0\0\0\0\x01\0" + ethernet(packet)))
+def vxlan(packet: bytes, port: int = 4789) -> bytes:
+    return ip("192.0.2.1", "192.0.2.2", 17, udp(50000, port, b"\x08\0\0\0\0\0\x01\0" + ethernet(packet)))
+
+
+def gtp(packet: bytes, flags: int = 0, more: bytes = b"") -> bytes:
+    head = struct.pack(">BBHI", 0x30 | flags, 255, len(more) + len(packet), 7) + more
+    return ip("192.0.2.1", "192.0.2.2", 17, udp(2152, 2152, head + packet))
+
+
+def mpls(inside: bytes) -> bytes:
+    return b"\0\0\x10\x40\0\0\x21\x40" + inside
 
 
 def geneve(kind: int, packet: bytes, options: bytes = b"") -> bytes:
@@ -46,13 +55,23 @@ def geneve(kind: int, packet: bytes, options: bytes = b"") -> bytes:
 PPTP = b"\x30\x01\x88\x0b" + struct.pack(">HHI", len(INNER) + 4, 7, 1)  # key and sequence number
 ERSPAN = b"\x10\0\x88\xbe" + struct.pack(">III", 1, 0x10010001, 0)  # type II, with its header of eight bytes
 
+ERSPAN_3 = b"\x10\0\x22\xeb" + struct.pack(">I", 1) + b"\x20" + b"\0" * 10 + b"\1" + b"\0" * 8  # with a subheader
+
 CARRIERS = {
     "ethernet": (1, ethernet(INNER), ()),
     "vlan": (1, ethernet(vlan(0x0800, INNER), 0x8100), ("vlan",)),
     "qinq": (1, ethernet(vlan(0x8100, vlan(0x0800, INNER)), 0x88A8), ("vlan", "qinq")),
     "snap": (1, ethernet(b"\xaa\xaa\x03\0\0\0\x08\0" + INNER, len(INNER) + 8), ()),
     "pppoe": (1, ethernet(pppoe(INNER), 0x8864), ("pppoe",)),
-    "mpls": (1, ethernet(b"\0\0\x10\x40\0\0\x21\x40" + INNER, 0x8847), ("mpls",)),
+    "mpls": (1, ethernet(mpls(INNER), 0x8847), ("mpls",)),
+    "ethernet in mpls": (1, ethernet(mpls(ethernet(INNER)), 0x8847), ("mpls",)),
+    "ethernet in mpls, with control word": (1, ethernet(mpls(b"\0\0\0\5" + ethernet(INNER)), 0x8847), ("mpls",)),
+    "ah": (1, ethernet(ip(CLIENT, SERVER, 51, b"\6\4" + b"\0" * 22 + SEGMENT)), ()),
+    "gtp": (1, ethernet(gtp(INNER)), ("gtp",)),
+    "gtp, with number": (1, ethernet(gtp(INNER, 2, b"\0\1\0\0")), ("gtp",)),
+    "gtp of 5g": (1, ethernet(gtp(INNER, 4, b"\0\0\0\x85\1\0\1\0")), ("gtp",)),
+    "vxlan of linux": (1, ethernet(vxlan(INNER, 8472)), ("vxlan",)),
+    "erspan III": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, ERSPAN_3 + ethernet(INNER))), ("gre",)),
     "gre": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\0\0\x08\0" + INNER)), ("gre",)),
     "gre with key": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 47, b"\x20\0\x08\0\0\0\0\7" + INNER)), ("gre",)),
     "ip in ip": (1, ethernet(ip("192.0.2.1", "192.0.2.2", 4, INNER)), ("ipip",)),
@@ -140,6 +159,65 @@ def test_an_unknown_link_type_is_named_and_its_packets_counted_as_undecoded(tmp_
     summary = analysed(tmp_path, INNER, link).summary
     assert summary.link_types == (f"LINKTYPE_{link}",)
     assert summary.undecoded_packets == 1
+    assert [(each.why, each.packets) for each in summary.unread] == [("link_type", 1)]
+
+
+OVER_UDP = ip(CLIENT, SERVER, 17, udp(40000, 51820, b"\4\0\0\0" + b"x" * 60))
+UNREAD = {
+    "ESP (encrypted)": ("encrypted", ethernet(ip(CLIENT, SERVER, 50, b"x" * 80))),
+    "WireGuard (encrypted)": ("encrypted", ethernet(OVER_UDP)),
+    "MACsec (encrypted)": ("encrypted", ethernet(b"x" * 60, 0x88E5)),
+    "SCTP": ("protocol", ethernet(ip(CLIENT, SERVER, 132, b"x" * 80))),
+    "EtherType 0x1234": ("protocol", ethernet(b"x" * 60, 0x1234)),
+    "PPP 0x0053": ("protocol", ethernet(struct.pack(">BBHHH", 0x11, 0, 1, 62, 0x53) + b"x" * 60, 0x8864)),
+    "inside mpls": ("tunnel", ethernet(mpls(b"\x10" + b"x" * 60), 0x8847)),
+    "inside gre": ("tunnel", ethernet(ip(CLIENT, SERVER, 47, b"\0\0\0\0" + b"x" * 60))),
+    "VXLAN": ("tunnel", ethernet(ip(CLIENT, SERVER, 17, udp(40000, 8472, b"x" * 60)))),
+    "GTP-U without an IP packet": ("tunnel", ethernet(gtp(b"x" * 60))),
+    "damaged headers": ("damaged", ethernet(ip(CLIENT, SERVER, 6, b"x" * 8))),
+    "STP": ("control", ethernet(b"\x42\x42\3" + b"\0" * 40, 43)),
+    "LLDP": ("control", ethernet(b"x" * 60, 0x88CC)),
+    "LCP": ("control", ethernet(struct.pack(">BBHHH", 0x11, 0, 1, 12, 0xC021) + b"x" * 10, 0x8864)),
+    "OSPF": ("control", ethernet(ip(CLIENT, SERVER, 89, b"x" * 60))),
+    "CDP": ("control", ethernet(b"\xaa\xaa\3\0\0\x0c\x20\0" + b"x" * 40, 48)),
+}
+
+
+@pytest.mark.parametrize("what", UNREAD)
+def test_what_is_not_decoded_is_counted_with_its_reason(tmp_path: Path, what: str) -> None:
+    why, frame = UNREAD[what]
+    summary = analysed(tmp_path, frame).summary
+    assert [(each.what, each.why, each.packets) for each in summary.unread] == [(what, why, 1)]
+    assert summary.unread_packets == (why != "control")
+    assert summary.total_packets == 1
+
+
+def test_headers_that_the_snap_length_cut_are_counted_as_such(tmp_path: Path) -> None:
+    frame = ethernet(vxlan(INNER))
+    path = tmp_path / "cut.pcap"
+    records = struct.pack("<IIII", 1, 0, 64, len(frame)) + frame[:64]
+    path.write_bytes(pcap([]) + records)
+    assert [(each.what, each.packets) for each in analyse(path).summary.unread] == [
+        ("headers cut by the snap length", 1)
+    ]
+
+
+@pytest.mark.parametrize("ports", [(51820, 53), (4500, 123), (53, 8472)])
+def test_a_query_from_the_port_of_a_tunnel_is_a_query(tmp_path: Path, ports: tuple[int, int]) -> None:
+    query = b"\x08\0\1\0\0\1\0\0\0\0\0\0\1a\0\0\1\0\1" + b"\0" * 29
+    analysis = analysed(tmp_path, ethernet(ip(CLIENT, SERVER, 17, udp(*ports, query))))
+    assert analysis.summary.protocols_present["udp"] == 1
+    assert not [each for each in analysis.summary.unread if each.why == "encrypted"]
+    assert not analysis.summary.unread_packets
+
+
+def test_more_reasons_than_the_table_has_are_counted_together(tmp_path: Path) -> None:
+    path = tmp_path / "many.pcap"
+    frames = [ethernet(ip(CLIENT, SERVER, 140 + n % 60, b"x" * 40)) for n in range(120)]
+    path.write_bytes(pcap([(n, frame) for n, frame in enumerate(frames)]))
+    summary = analyse(path).summary
+    assert summary.unread_packets == 120
+    assert {each.what: each.packets for each in summary.unread}["others"] == 120 - 2 * 31
 
 
 def test_the_same_packet_seen_twice_is_a_duplicate_and_no_loss(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ KINDS = [
     "mtu_black_hole", "asymmetric", "idle_timeout", "arp_conflict", "host_down", "routing_loop", "admin_prohibited",
     "port_unreachable", "icmp_redirect", "dns_nxdomain", "dns_servfail", "dns_timeout", "dns_slow", "dns_suspicious",
     "tls_failure", "http_5xx", "http_slow", "snat_exhaustion", "syn_flood", "port_scan", "capture_incomplete",
+    "not_decoded",
 ]  # fmt: skip
 MINOR = ("LOW", "INFO")
 RULES = Path(findings_package.__file__).parent

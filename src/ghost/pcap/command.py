@@ -232,7 +232,10 @@ def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
     return (0 if folder.rows else 1), folder.written["html_report_path"]
 
 
-_COLOURS = {"CRITICAL": "1;31", "HIGH": "1;31", "MEDIUM": "1;33", "LOW": "1;36", "HEALTHY": "1;32", "FAILED": "1;31"}
+_COLOURS = {
+    "CRITICAL": "1;31", "HIGH": "1;31", "MEDIUM": "1;33", "LOW": "1;36", "HEALTHY": "1;32", "FAILED": "1;31",
+    "NOT": "1;33",
+}  # fmt: skip
 
 
 def _print_lines(lines: Sequence[str]) -> None:

@@ -37,7 +37,9 @@ from ghost.pcap import (
     shards,
     tally,
     tcp,
+    tls_tickets,
     udp,
+    unread,
 )
 from ghost.pcap.vectors import Ints, Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.records import write_text
@@ -52,7 +54,7 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, tally, passes, marks)
+_MODULES = (decode, flows, bins, segments, tls_tickets, tcp, udp, records, shards, unread, tally, passes, marks)
 _ENTRIES = (
     records.walk_pcap, records.walk_pcapng, passes.pass_packets, marks.sort_marked, decode.decode,
     decode.place_addresses, tcp.finish, tcp.place_streams, udp.place_conversations, shards.deal,

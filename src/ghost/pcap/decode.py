@@ -1,7 +1,8 @@
 """From bytes to columns: link, network and transport headers of each packet. Keeps nothing but an address table.
 
 RFC 791, 8200, 9293, 768, 826; IEEE 802.1Q; RFC 2516 (PPPoE), 2784 and 2637 (GRE), 7348 (VXLAN), 8926 (Geneve), 3032
-(MPLS); the LINKTYPE_ registry of tcpdump.org. The innermost IP packet that can be reached is the one decoded.
+(MPLS), 4385 and 4448 (Ethernet in MPLS); 3GPP TS 29.281 (GTP-U); the LINKTYPE_ registry of tcpdump.org. The innermost
+IP packet that can be reached is the one decoded.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from ghost.pcap.layout import (
     DSACK_START,
     ENCAPSULATION,
     END,
+    ETHERTYPE,
     FRAGMENT,
     IN_GENEVE,
     IN_GRE,
+    IN_GTP,
     IN_IPIP,
     IN_MPLS,
     IN_PPPOE,
@@ -85,6 +88,7 @@ _STOP = -1
 _FRAME = 0x10000
 _ANY_IP = 0x10001
 _PPP_FRAME = 0x10002
+_PPP_PROTOCOL = 0x20000
 _DEEPEST = 16
 """Layers followed before a packet is given up: nesting is finite, malice is not."""
 
@@ -241,6 +245,41 @@ def datagram_mark(buf: Ints, at: int, end: int, source_port: int, destination_po
     return 0
 
 
+def ethernet_in_mpls(buf: Ints, o: int, end: int) -> int:
+    """Where the Ethernet frame of a pseudowire begins, whose labels end at `o`: behind a control word, or at once. 0
+    where there is none: nothing but a known EtherType tells."""
+    for skipped in (4, 0):
+        at = o + skipped
+        if end - at >= 14 and (skipped == 0 or buf[o] >> 4 == 0):
+            kind = (buf[at + 12] << 8) | buf[at + 13]
+            if kind in (0x0800, 0x86DD, 0x0806, 0x8100, 0x88A8, 0x8847, 0x8863, 0x8864):
+                return at
+    return 0
+
+
+def plain_vxlan(buf: Ints, o: int) -> bool:
+    """Whether all that must be zero is: on Linux's own port, which is nobody's by right."""
+    return buf[o] == 0x08 and buf[o + 1] | buf[o + 2] | buf[o + 3] | buf[o + 7] == 0
+
+
+def inside_gtp(buf: Ints, o: int, end: int) -> int:
+    """Where the IP packet begins that a GTP-U message at `o` carries; 0 where it carries none."""
+    flags = buf[o]
+    if flags >> 4 != 3 or buf[o + 1] != 255:
+        return 0
+    at = o + 8
+    if flags & 7:
+        at += 4
+        following = buf[at - 1] if flags & 4 and at <= end else 0
+        while following != 0 and end - at >= 4:
+            size = buf[at] * 4
+            if size == 0 or size > end - at:
+                return 0
+            at += size
+            following = buf[at - 1]
+    return at if end - at >= 20 and (buf[at] >> 4 == 4 or buf[at] >> 4 == 6) else 0
+
+
 def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, opened: Ints) -> None:
     """TCP header and the options the analysis needs; `length` is what the IP header leaves to TCP."""
     rows[p + TRANSPORT] = o
@@ -363,9 +402,11 @@ def decode(
                         o += 8
                         if kind < 0x600:
                             rows[p + NETWORK] = NETWORK_OTHER
+                            rows[p + ETHERTYPE] = 0xAA
                             break
                     else:
                         rows[p + NETWORK] = NETWORK_OTHER
+                        rows[p + ETHERTYPE] = buf[o] if end > o else 0
                         break
             elif kind in (0x8100, 0x88A8, 0x9100):
                 if end - o < 4:
@@ -398,6 +439,7 @@ def decode(
                     kind = 0x86DD
                 else:
                     rows[p + NETWORK] = NETWORK_OTHER
+                    rows[p + ETHERTYPE] = _PPP_PROTOCOL | int(carried)
                     break
             elif kind in (0x8847, 0x8848):
                 bottom = False
@@ -408,6 +450,11 @@ def decode(
                     break
                 inside |= IN_MPLS
                 kind = _ANY_IP
+                if end > o and buf[o] >> 4 != 4 and buf[o] >> 4 != 6:
+                    frame = ethernet_in_mpls(buf, o, end)
+                    if frame > 0:
+                        o = frame
+                        kind = _FRAME
             elif kind == _ANY_IP:
                 if end - o < 1:
                     break
@@ -448,6 +495,9 @@ def decode(
                         rows[p + FRAGMENT] = 1
                     protocol = buf[o + 9] + 0
                     o += header
+                    if protocol == 51 and place == 0 and end - o >= 8:
+                        protocol = buf[o] + 0
+                        o += (buf[o + 1] + 2) * 4
                 else:
                     if end - o < 40 or buf[o] >> 4 != 6:
                         break
@@ -508,10 +558,18 @@ def decode(
                     destination_port = (buf[o + 2] << 8) | buf[o + 3]
                     size = (buf[o + 4] << 8) | buf[o + 5]
                     stop = min(stop, o + size) if size >= 8 else stop
-                    if destination_port == 4789 and end - o >= 30 and buf[o + 8] & 0x08:
+                    frame = 0
+                    if destination_port == 2152 and end - o >= 36:
+                        frame = inside_gtp(buf, o + 8, end)
+                    linux = destination_port == 8472 and end - o >= 30 and plain_vxlan(buf, o + 8)
+                    if linux or (destination_port == 4789 and end - o >= 30 and buf[o + 8] & 0x08):
                         inside |= IN_VXLAN
                         o += 16
                         kind = _FRAME
+                    elif frame > 0:
+                        inside |= IN_GTP
+                        o = frame
+                        kind = _ANY_IP
                     elif destination_port == 6081 and end - o >= 16 and buf[o + 8] >> 6 == 0:
                         inside |= IN_GENEVE
                         kind = (buf[o + 10] << 8) | buf[o + 11]
@@ -561,6 +619,9 @@ def decode(
                         kind = _FRAME
                         if options & 0x1000:
                             o += 8
+                    elif carried == 0x22EB and end - o >= 12:
+                        kind = _FRAME
+                        o += 20 if buf[o + 11] & 1 else 12
                     else:
                         kind = carried
                 else:
@@ -575,6 +636,8 @@ def decode(
             else:
                 if rows[p + NETWORK] == 0:
                     rows[p + NETWORK] = NETWORK_OTHER
+                # The Linux cooked header says 4 where LLC follows.
+                rows[p + ETHERTYPE] = int(buf[o] if kind == 4 and end > o else kind)
                 break
         rows[p + ENCAPSULATION] = inside
         if rows[p + FRAGMENT] == 0:
@@ -652,6 +715,9 @@ KERNELS = (
     expect_records,
     follow_handshake,
     datagram_mark,
+    ethernet_in_mpls,
+    plain_vxlan,
+    inside_gtp,
     decode_tcp,
     note_twin,
     decode,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import ghost
 from ghost.pcap import text
 from ghost.pcap.findings import Finding, Remedy
+from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import count, duration, few, percent, rate
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
@@ -23,9 +24,9 @@ WHOSE = {
     "none": "nobody",
 }
 METHOD = (
-    f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was read; TCP was analysed"
-    " packet by packet by Wireshark's definitions, and a repeated segment counts as lost only where the receiver lacked"
-    " it. Frame numbers count from 1, as in every capture tool."
+    f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was looked at; TCP was"
+    " analysed packet by packet by Wireshark's definitions, and a repeated segment counts as lost only where the"
+    " receiver lacked it. Frame numbers count from 1, as in every capture tool."
 )
 
 
@@ -50,7 +51,9 @@ def limits(summary: CaptureSummary) -> Iterator[str]:
         yield f"{count(summary.dropped_by_capturer, 'packet')} dropped by the capturer"
     if summary.truncated_record:
         yield "the file ends inside a record"
-    if summary.undecoded_packets:
+    if summary.unread:
+        yield f"not decoded: {few([f'{each.what} {each.packets:,}' for each in summary.unread], 6)}"
+    elif summary.undecoded_packets:
         yield f"{count(summary.undecoded_packets, 'packet')} could not be decoded"
     if summary.fragments:
         yield f"{count(summary.fragments, 'IP fragment')} counted, not reassembled"
@@ -153,7 +156,9 @@ def fresh_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[
 
 
 def verdict_word(worst: Finding) -> str:
-    """How bad: the severity, `HEALTHY` or `NO PACKETS`."""
+    """How bad: the severity, `HEALTHY`, `NOT READ` or `NO PACKETS`."""
+    if worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct"):
+        return "NOT READ"
     if worst.kind != "none":
         return worst.severity
     return "NO PACKETS" if worst.protocol == "capture" else "HEALTHY"

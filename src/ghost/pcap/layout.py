@@ -29,6 +29,7 @@ SEQUENCE = 17
 ACKNOWLEDGED = 18
 CONTROL = 19  # TCP flags
 WINDOW = 20
+ETHERTYPE = 20  # of a frame that holds neither IP nor ARP; below 0x600 its DSAP, above 0xFFFF a PPP protocol
 MSS = 21  # 0 where absent
 SCALE = 22  # shift + 1, 0 where absent
 SACK_PERMITTED = 23
@@ -63,8 +64,8 @@ MARK_NTP = 12
 MARK_QUIC = 13  # an Initial, Retry or Version Negotiation packet
 MARKS = 14
 
-ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls")
-IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS = (1 << bit for bit in range(8))
+ENCAPSULATIONS = ("vlan", "qinq", "pppoe", "gre", "ipip", "vxlan", "geneve", "mpls", "gtp")
+IN_VLAN, IN_QINQ, IN_PPPOE, IN_GRE, IN_IPIP, IN_VXLAN, IN_GENEVE, IN_MPLS, IN_GTP = (1 << bit for bit in range(9))
 
 LINK_NULL, LINK_ETHERNET, LINK_PPP, LINK_RAW, LINK_LOOP = 0, 1, 9, 101, 108
 LINK_SLL, LINK_IPV4, LINK_IPV6, LINK_SLL2 = 113, 228, 229, 276

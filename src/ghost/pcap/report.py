@@ -72,7 +72,7 @@ def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
         yield f"**Seen:** {markdown(worst.detail)}  "
         yield markdown(worst.cause)
         return
-    yield f"{level} {worst.severity}: {markdown(worst.title)}"
+    yield f"{level} {verdict_word(worst)}: {markdown(worst.title)}"
     yield f"**Seen:** {markdown(worst.detail)}  "
     yield f"**Whose:** {WHOSE[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
     if worst.remediation:

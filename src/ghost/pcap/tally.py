@@ -34,6 +34,7 @@ from ghost.pcap.layout import (
 )
 from ghost.pcap.model import CaptureSummary, Occurrences
 from ghost.pcap.read import LINK_NAMES, FileFacts
+from ghost.pcap.unread import REASON_ROW, REASONS, note_unread, unread
 from ghost.pcap.vectors import Array, Ints
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
@@ -56,7 +57,8 @@ _NETWORKS = _TWIN_FRAMES + SAMPLE_FRAMES
 _PROTOCOLS = _NETWORKS + 8
 _MARKS = _PROTOCOLS + 256
 _ENCAPSULATED = _MARKS + 32
-_COUNTERS = _ENCAPSULATED + len(ENCAPSULATIONS)
+_UNREAD = _ENCAPSULATED + len(ENCAPSULATIONS)
+_COUNTERS = _UNREAD + REASONS * REASON_ROW
 
 
 def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
@@ -85,8 +87,13 @@ def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
         network = rows[p + NETWORK]
         totals[_NETWORKS + network] = totals[_NETWORKS + network] + 1
         if network >= 4:
-            at = _PROTOCOLS + rows[p + PROTOCOL]
+            protocol = rows[p + PROTOCOL]
+            at = _PROTOCOLS + protocol
             totals[at] = totals[at] + 1
+            if protocol != 6 and protocol != 17 and protocol != 1 and protocol != 58 and rows[p + FRAGMENT] != 2:
+                note_unread(rows, p, totals, _UNREAD)
+        elif network != NETWORK_ARP:
+            note_unread(rows, p, totals, _UNREAD)
         if rows[p + MARK] and rows[p + LENGTH]:
             at = _MARKS + rows[p + MARK]
             totals[at] = totals[at] + 1
@@ -141,8 +148,9 @@ class Tally:
         found = ((name, count) for name, count in named.items() if count)
         return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
-    def summary(self, name: str, facts: FileFacts, unreadable: int) -> CaptureSummary:
-        """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser."""
+    def summary(self, name: str, facts: FileFacts, unreadable: int, conversations: Array) -> CaptureSummary:
+        """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser;
+        `conversations` are those of UDP."""
         totals = self._totals.tolist()
         present, twins = self.packets > 0, totals[T_TWINS]
         notes = tuple(facts.notes) if present else (*facts.notes, "The capture holds no packets.")
@@ -168,5 +176,6 @@ class Tally:
             fragments=totals[T_FRAGMENTS],
             backward_timestamps=totals[T_BACKWARD],
             duplicate_packets=Occurrences(twins, tuple(totals[_TWIN_FRAMES:][: min(twins, SAMPLE_FRAMES)])),
+            unread=unread(self._totals[_UNREAD:], conversations, unreadable),
             notes=notes,
         )

@@ -23,11 +23,12 @@ from ghost.pcap.findings.size import size_findings
 from ghost.pcap.findings.stalls import stall_findings
 from ghost.pcap.findings.threats import threats_in
 from ghost.pcap.findings.transfer import transfer_findings
+from ghost.pcap.findings.undecoded import is_blind
 from ghost.pcap.findings.web import http_findings
 from ghost.pcap.model import Analysis
 
 MOST = 20
-ABOUT_THE_CAPTURE = {"capture_incomplete", "duplicate_packets"}
+ABOUT_THE_CAPTURE = {"capture_incomplete", "not_decoded", "duplicate_packets"}
 
 __all__ = ["MOST", "Finding", "Remedy", "Who", "find"]
 
@@ -52,7 +53,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *capture_findings(seen),
     ]
     found = doubted(one_cause_each(found))
-    if all(finding.kind in ABOUT_THE_CAPTURE for finding in found):
+    if all(finding.kind in ABOUT_THE_CAPTURE for finding in found) and not is_blind(analysis.summary):
         found.append(healthy(analysis))
     ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
     return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(ranked[:MOST], 1))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.words import count, duration, first_frames, percent, rate
+from ghost.pcap.findings.undecoded import counted_only, judged_packets, unread_findings, unread_pct
+from ghost.pcap.findings.words import count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import Analysis
 
 NOBODY = Who("-", "-")
@@ -15,6 +16,7 @@ NOBODY = Who("-", "-")
 
 def capture_findings(seen: Observed) -> Iterator[Finding]:
     yield from _incomplete(seen.analysis)
+    yield from unread_findings(seen.analysis)
     yield from _duplicates(seen)
 
 
@@ -91,22 +93,49 @@ def healthy(analysis: Analysis) -> Finding:
     """That nothing is broken, with the numbers that say so."""
     summary = analysis.summary
     empty = analysis.is_empty
+    some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
     size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
     return Finding(
         kind="none",
         severity="INFO",
         blame="none",
         protocol="capture" if empty else "all",
-        title="The capture holds no packets" if empty else "Nothing in this capture is broken",
+        title="The capture holds no packets"
+        if empty
+        else "Nothing that could be read in this capture is broken"
+        if some_unread
+        else "Nothing in this capture is broken",
         detail="There is nothing to judge: check the interface, the filter and the time of the capture."
         if empty
-        else " ".join([size, *_numbers(analysis)]),
+        else " ".join([size, *_numbers(analysis), *_not_judged(analysis)]),
         who=NOBODY,
         evidence=(),
         cause=cause_of("empty" if empty else "none"),
         remediation=remediation_of("empty" if empty else "none"),
-        confidence="high" if summary.total_packets >= threshold("none.min_packets") else "low" if empty else "medium",
+        confidence=_confidence(analysis),
     )
+
+
+def _confidence(analysis: Analysis) -> str:
+    """That nothing is broken, by what was seen of it."""
+    summary = analysis.summary
+    judged = judged_packets(summary)
+    if judged == 0 or unread_pct(summary) >= threshold("not_decoded.min_pct"):
+        return "low"
+    guessed = percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct")
+    return "medium" if guessed or judged < threshold("none.min_packets") else "high"
+
+
+def _not_judged(analysis: Analysis) -> Iterator[str]:
+    """What the all-clear does not cover."""
+    summary = analysis.summary
+    if percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct"):
+        datagrams = count(counted_only(summary), "datagram")
+        yield f"UDP: {datagrams} counted; whether they served their purpose their programs alone know."
+    if summary.unread:
+        named = few([f"{each.what} {each.packets:,}" for each in summary.unread])
+        share = percent(summary.total_packets - judged_packets(summary), summary.total_packets)
+        yield f"Not decoded: {named} ({rate(share)} of the packets)."
 
 
 def _numbers(analysis: Analysis) -> Iterator[str]:

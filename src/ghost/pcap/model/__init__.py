@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from ghost.pcap.model.capture import (
     CaptureSummary,
+    Unread,
 )
 from ghost.pcap.model.common import (
     Endpoint,
@@ -114,6 +115,7 @@ __all__ = [
     "UdpConversation",
     "UdpSection",
     "UnansweredArp",
+    "Unread",
 ]
 
 

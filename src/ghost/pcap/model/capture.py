@@ -10,6 +10,19 @@ from ghost.pcap.model.common import Occurrences
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """Packets of which the inside was not decoded, for one reason."""
+
+    what: str
+    """`ESP (encrypted)`, `link type 105 (802.11)`, `inside gre`, ..."""
+    why: Literal["link_type", "protocol", "encrypted", "tunnel", "cut", "damaged", "control"]
+    """`control`: what neighbours on a link and routers tell each other, which carries nobody's traffic."""
+    packets: int
+    first_frame: int = 0
+    """0 where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSummary:
     file: str
     """The file's name without its directory."""
@@ -45,12 +58,19 @@ class CaptureSummary:
     """Packets stamped earlier than the one before them."""
     duplicate_packets: Occurrences = field(default_factory=Occurrences)
     """The same IP packet (addresses, IP id, sequence, length) seen again within 5 ms: captured twice or duplicated."""
+    unread: tuple[Unread, ...] = ()
+    """What was not decoded, most packets first."""
     notes: tuple[str, ...] = ()
     """What a reader of the report must know about the file, one sentence each."""
 
     @property
     def duration_seconds(self) -> float:
         return 0.0 if self.first_ns is None or self.last_ns is None else (self.last_ns - self.first_ns) / 1e9
+
+    @property
+    def unread_packets(self) -> int:
+        """Packets that may carry anything and were not decoded."""
+        return sum(each.packets for each in self.unread if each.why != "control")
 
     @property
     def packets_per_second(self) -> float:

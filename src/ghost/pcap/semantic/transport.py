@@ -14,6 +14,7 @@ from ghost.pcap.semantic.values import endpoint, moment, present, rounded, stati
 ITEMS = 20
 STREAMS = 20
 CONVERSATIONS = 10
+ITEMS_UNREAD = 8
 
 
 def capture_summary(analysis: Analysis) -> dict[str, Any]:
@@ -39,6 +40,9 @@ def capture_summary(analysis: Analysis) -> dict[str, Any]:
         "capture_point": _capture_point(analysis),
         "truncated_record": summary.truncated_record,
         "undecoded_packets": summary.undecoded_packets,
+        "not_decoded": [
+            {"what": each.what, "why": each.why, "packets": each.packets} for each in summary.unread[:ITEMS_UNREAD]
+        ],
         "fragments": summary.fragments,
         "backward_timestamps": summary.backward_timestamps,
         "duplicate_packets": summary.duplicate_packets.count,
