@@ -9,10 +9,11 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
+from .labelled import masses, takeovers
 from .labelled.scene import Scene
-from .labelled.takeovers import SEVERITIES, TAKEOVERS
 
-SCENES = {**TAKEOVERS}
+SCENES = {**takeovers.TAKEOVERS, **masses.MASSES}
+SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES}
 MINOR = ("LOW", "INFO")
 
 

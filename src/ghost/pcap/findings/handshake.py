@@ -35,6 +35,9 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_at_times(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
     rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
+    for port, streams in _silent_everywhere(seen, rows):
+        rows = np.setdiff1d(rows, streams)
+        yield _many_silent_hosts(seen, port, streams)
     for (host,), streams in islice(groups_of(rows, c.hosts[:, SERVER]), MOST_GROUPS):
         yield from _silent_host(seen, host, streams)
 
@@ -46,7 +49,12 @@ def _never_answered(seen: Observed) -> Mask:
     given_up = (c.sides("syn")[:, CLIENT] >= threshold("syn_unanswered.min_attempts")) | (
         waited_ms >= threshold("syn_unanswered.answer_window_ms")
     )
-    result: Mask = seen.only_syn & given_up
+    # Where nobody is answered, many that wait for longer than any path takes say so together before one is repeated.
+    waiting = seen.only_syn & (waited_ms >= threshold("delay.handshake_ms"))
+    services, tries = np.unique(seen.service[waiting], return_counts=True)
+    silent = services[tries >= threshold("syn_unanswered.many_attempts")]
+    silent = silent[~np.isin(silent, seen.service[c.sides("packets")[:, SERVER] > 0])]
+    result: Mask = seen.only_syn & (given_up | (waiting & np.isin(seen.service, silent)))
     return result
 
 
@@ -55,6 +63,40 @@ def _heard_elsewhere(seen: Observed, row: int) -> bool:
         return False
     client, server = seen.columns.hosts[row]
     return (seen.columns.host(client), seen.columns.host(server)) in seen.half_heard
+
+
+def _silent_everywhere(seen: Observed, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    """Ports on which many hosts are silent to few clients, with the attempts. Hosts of which somebody says more are
+    left out."""
+    c = seen.columns
+    known = np.array([seen.number_of.get(address, -1) for address in _spoken_of(seen)], np.int64)
+    rows = rows[~np.isin(c.hosts[rows, SERVER], known)]
+    for (port,), streams in islice(groups_of(rows, c.ports[:, SERVER]), MOST_GROUPS):
+        hosts, clients = len(distinct(c.hosts[streams, SERVER])), len(distinct(c.hosts[streams, CLIENT]))
+        if hosts >= threshold("syn_unanswered.many_hosts") and hosts >= 2 * clients:
+            yield port, streams
+
+
+def _spoken_of(seen: Observed) -> set[str]:
+    """Hosts that routers say something about, or that nobody answers for by ARP."""
+    analysis = seen.analysis
+    errors = analysis.icmp.errors if analysis.icmp else ()
+    silent = analysis.arp.unanswered_requests if analysis.arp else ()
+    return {error.unreachable_dst for error in errors if error.unreachable_dst} | {one.ip for one in silent}
+
+
+def _many_silent_hosts(seen: Observed, port: int, rows: Ints) -> Finding:
+    """One port of many hosts: filtered, if any of them answers anything else; a part of the network is dead if not."""
+    c = seen.columns
+    hosts = distinct(c.hosts[rows, SERVER])
+    alive = hosts[np.isin(hosts, c.hosts[c.sides("packets")[:, SERVER] > 0, SERVER])].tolist()
+    if not alive:
+        why = "None of these hosts answers anything in the capture."
+        return _finding(seen, int(hosts[0]), port, rows, "syn_unanswered", "network", why, "medium")
+    who = few([c.host(host) for host in alive], 2)
+    why = f"{who} of them answer{'s' if len(alive) == 1 else ''} on other ports or others, so this port is filtered."
+    confidence = "high" if 2 * len(alive) >= len(hosts) else "medium"
+    return _finding(seen, alive[0], port, rows, "syn_unanswered_policy", "policy", why, confidence)
 
 
 def _silent_host(seen: Observed, host: int, rows: Ints) -> Iterator[Finding]:
@@ -101,7 +143,10 @@ def _finding(
     clients = _clients(seen, rows)
     source, address = clients[0][0], c.host(host)
     syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())
+    hosts = [c.host(number) for number in distinct(c.hosts[rows, SERVER]).tolist()]
     where = at(address, port) if ports == 1 else f"{address} ({ports} ports, most often {port})"
+    if len(hosts) > 1:
+        where = f"port {port} of {len(hosts)} hosts, such as {address}"
     asks = f"{source} gets" if len(clients) == 1 else f"{len(clients)} clients get"
     late = int(seen.served[rows].sum())
     answered = f"{late} answered late, the others never" if late else "none answered"
@@ -121,7 +166,9 @@ def _finding(
         remediation=remediation_of(advice, src=source, dst=address, port=port),
         confidence=confidence,
         weight=syns,
-        measured={"syn": syns, "syn_retransmitted": repeated, "answered": late},
+        measured={"syn": syns, "syn_retransmitted": repeated, "answered": late}
+        | ({"hosts": len(hosts)} if len(hosts) > 1 else {}),
+        also=tuple((other, port) for other in hosts if other != address),
     )
 
 
@@ -190,32 +237,102 @@ def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:
 
 
 def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    """A host of which many ports are closed is one finding, and so is a port that many hosts have closed."""
     c = seen.columns
     rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
+    for (service,), streams in islice(groups_of(_by_strangers(seen, rows), seen.service), MOST_GROUPS):
+        yield _refused_by_stranger(seen, service, streams, seen.ttls(service >> 16))
+        rows = np.setdiff1d(rows, streams)
+    down = rows[~np.isin(seen.service[rows], seen.service[seen.served])]
+    for host_first in (True, False):
+        for streams in _closed_together(seen, down, host_first=host_first):
+            yield _refused_port(seen, streams)
+            rows, down = np.setdiff1d(rows, streams), np.setdiff1d(down, streams)
+    for _, streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
+        yield _refused_port(seen, streams)
+
+
+def _closed_together(seen: Observed, rows: Ints, *, host_first: bool) -> Iterator[Ints]:
+    """Refusals of many ports of a host; or of one port of many hosts, met by few clients."""
+    c = seen.columns
+    hosts, ports = c.hosts[:, SERVER], c.ports[:, SERVER]
+    for _, streams in islice(groups_of(rows, hosts if host_first else ports), MOST_GROUPS):
+        number = len(distinct((ports if host_first else hosts)[streams]))
+        clients = len(distinct(c.hosts[streams, CLIENT]))
+        if number >= threshold("refused.many") and (host_first or number >= 2 * clients):
+            yield streams
+
+
+def _by_strangers(seen: Observed, rows: Ints) -> Ints:
+    """Those whose reset carries a TTL that no other packet of the host has."""
+    c = seen.columns
+    ttl, hosts = c.sides("ttl_min"), c.hosts
+    lowest = np.full(len(c.addresses), 1 << 16)
+    highest = np.full(len(c.addresses), -1)
+    np.minimum.at(lowest, hosts[ttl >= 0], ttl[ttl >= 0])
+    np.maximum.at(highest, hosts[ttl >= 0], ttl[ttl >= 0])
+    of_reset, host, tolerance = (
+        c.sides("rst_ttl")[rows, SERVER],
+        hosts[rows, SERVER],
+        threshold("third_party_reset.ttl_tolerance"),
+    )
+    # Most are like the lowest or the highest; only the others need a look at all that there are.
+    odd = (np.abs(of_reset - lowest[host]) > tolerance) & (np.abs(of_reset - highest[host]) > tolerance)
+    rows = rows[odd & (highest[host] >= 0)]
+    strange = [np.zeros(0, np.int64)]
     for (service,), streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
         known = seen.ttls(service >> 16)
-        tolerance = threshold("third_party_reset.ttl_tolerance")
-        ttl = c.sides("rst_ttl")[streams, SERVER]
-        strange = np.array([bool(known) and all(abs(value - other) > tolerance for other in known) for value in ttl])
-        if strange.any():
-            yield _refused_by_stranger(seen, service, streams[strange], known)
-        if not strange.all():
-            yield _refused_port(seen, service, streams[~strange])
+        open_to_others = bool((seen.served & (seen.service == service)).any())
+        of_service = c.sides("rst_ttl")[streams, SERVER].tolist()
+        strange.append(
+            streams[
+                [
+                    all(abs(ttl - other) > tolerance for other in known)
+                    and (open_to_others or not _is_beside(ttl, known))
+                    for ttl in of_service
+                ]
+            ]
+        )
+    return np.concatenate(strange)
 
 
-def _refused_port(seen: Observed, service: int, rows: Ints) -> Finding:
-    host, port = seen.name_of(service)
+def _is_beside(ttl: int, known: Sequence[int]) -> bool:
+    """As far away as the host, with the other usual first TTL: a Windows machine behind the same virtual address as a
+    Linux one, or the other way round. A device on the way is nearer, and begins at 255 as a rule."""
+    return any(
+        {_first_ttl(ttl), _first_ttl(other)} == {64, 128} and _first_ttl(ttl) - ttl == _first_ttl(other) - other
+        for other in known
+    )
+
+
+def _first_ttl(ttl: int) -> int:
+    """What it was when it left, by what systems choose."""
+    return 64 if ttl <= 64 else 128 if ttl <= 128 else 255
+
+
+def _refused_port(seen: Observed, rows: Ints) -> Finding:
+    """Of one service, of many ports of a host, or of one port of many hosts."""
+    c = seen.columns
+    services = {service: len(streams) for (service,), streams in groups_of(rows, seen.service)}
+    busiest = next(iter(services))
+    host, port = seen.name_of(busiest)
     clients = _clients(seen, rows)
     source = clients[0][0]
-    served = int((seen.served & (seen.service == service)).sum())
+    served = int((seen.served & (seen.service == busiest)).sum())
     only = "" if not served else f" {count(served, 'other connection')} to it succeeded: the service comes and goes."
     refuses = f"{source} is" if len(clients) == 1 else f"{len(clients)} clients are"
+    hosts = distinct(c.hosts[rows, SERVER])
+    where = at(host, port)
+    if len(hosts) > 1:
+        where = f"port {port} of {len(hosts)} hosts, such as {host}"
+    elif len(services) > 1:
+        where = f"{host} ({len(services)} ports, most often {port})"
     return Finding(
         kind="refused",
         severity="MEDIUM" if served else "HIGH",
         blame="server_application",
         protocol="TCP",
-        title=f"{refuses} refused by {at(host, port)}",
+        title=f"{refuses} refused by {where}",
         detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
         who=Who(source, host, port),
         evidence=first_frames(seen.frames(rows, "rst", SERVER)),
@@ -223,7 +340,9 @@ def _refused_port(seen: Observed, service: int, rows: Ints) -> Finding:
         remediation=remediation_of("refused", src=source, dst=host, port=port),
         confidence="high",
         weight=len(rows),
-        measured={"refused": len(rows), "completed": served},
+        measured={"refused": len(rows), "completed": served}
+        | ({"services": len(services)} if len(services) > 1 else {}),
+        also=tuple(seen.name_of(service) for service in services if service != busiest),
     )
 
 

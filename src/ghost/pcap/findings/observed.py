@@ -133,7 +133,22 @@ class Observed:
         low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
         tolerance = threshold("third_party_reset.ttl_tolerance")
         known = (low >= 0) & (ttl >= 0)
-        result: Mask = known & ((ttl < low - tolerance) | (ttl > high + tolerance))
+        result: Mask = known & ((ttl < low - tolerance) | (ttl > high + tolerance)) & ~self.traced[:, np.newaxis]
+        return result
+
+    @cached_property
+    def traced(self) -> Mask:
+        """Probes of a TCP traceroute: the hop limits of one host towards another begin at the lowest there is, and
+        climb."""
+        c = self.columns
+        limits = np.stack([c.sides("ttl_min")[:, CLIENT], c.sides("ttl_max")[:, CLIENT]], axis=1)
+        low = (limits > 0) & (limits <= threshold("traceroute.max_hops"))
+        pair = c.hosts[:, CLIENT] * max(len(c.addresses), 1) + c.hosts[:, SERVER]
+        known = distinct((np.stack([pair, pair], axis=1) * 256 + limits)[low])
+        pairs, begin, hops = np.unique(known // 256, return_index=True, return_counts=True)
+        lowest = known[begin] % 256 if len(known) else known
+        climbing = pairs[(hops >= threshold("traceroute.min_hops")) & (lowest <= threshold("traceroute.lowest_hop"))]
+        result: Mask = low.any(axis=1) & np.isin(pair, climbing)
         return result
 
     # ---------------------------------------------------------------------------------------------------- services
