@@ -37,7 +37,6 @@ from ghost.pcap import (
     shards,
     tally,
     tcp,
-    tls_tickets,
     udp,
     unread,
 )
@@ -54,7 +53,7 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, flows, bins, segments, tls_tickets, tcp, udp, records, shards, unread, tally, passes, marks)
+_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, unread, tally, passes, marks)
 _ENTRIES = (
     records.walk_pcap, records.walk_pcapng, passes.pass_packets, marks.sort_marked, decode.decode,
     decode.place_addresses, tcp.finish, tcp.place_streams, udp.place_conversations, shards.deal,
