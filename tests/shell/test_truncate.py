@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import truncate
-from ghost.shell.truncate import MAX_CHARACTERS, MAX_LINES
+from ghost.shell.bounded_json import is_deep, is_too_large, read_ends, read_json, written
+from ghost.shell.truncate import MAX_CHARACTERS, MAX_LINES, foreshorten, truncate_foreshortened
 
 
 def within_budget(text: str) -> bool:
@@ -148,3 +150,64 @@ def test_any_text_ends_within_the_budget(lines: list[str], times: int) -> None:
     shortened, metadata = truncate(text)
     assert within_budget(shortened)
     assert metadata["truncation_applied"] is not within_budget(text)
+
+
+LARGE = {
+    "numbers, deep": lambda size: "[" * 900 + "1," * (size // 2) + "1" + "]" * 900,
+    "numbers, a hundred deep": lambda size: "[" * 100 + "1," * (size // 2) + "1" + "]" * 100,
+    "objects in each other": lambda size: '{"a":' * 300 + "[" + "1," * (size // 2) + "1]" + "}" * 300,
+    "lists": lambda size: "[" + "[]," * (size // 3) + "0]",
+    "objects": lambda size: "[" + '{"":0},' * (size // 7) + "0]",
+    "an object of objects": lambda size: '{"value":[' + '{"":0},' * (size // 7) + "0]}",
+    "no JSON": lambda size: "[" + '{"":0},' * (size // 7),
+    "a long item": lambda size: "[" + "[" + '{"":0},' * (size // 7) + "0],1]",
+    "lines": lambda size: "\n" * size,
+}
+
+
+@pytest.mark.parametrize("size", [400_000, 1_500_000])
+@pytest.mark.parametrize("kind", LARGE)
+def test_the_memory_is_bounded_however_much_an_output_holds(kind: str, size: int) -> None:
+    text = LARGE[kind](size)
+    tracemalloc.start()
+    try:
+        shortened, extent = foreshorten(text)
+        shown = truncate(shortened) if extent is None else truncate_foreshortened(shortened, extent)
+        assert tracemalloc.get_traced_memory()[1] < 64_000_000
+    finally:
+        tracemalloc.stop()
+    assert within_budget(shown[0])
+    assert shown[1]["truncation_applied"] is True
+
+
+def test_of_an_array_that_is_too_large_to_be_read_the_ends_are_shown_and_the_items_counted() -> None:
+    items = [{"n": n, "text": f"item, [{n}]"} for n in range(100_000)]
+    text = json.dumps(items, indent=1)
+    assert is_too_large(text)
+    with pytest.raises(ValueError, match="larger"):
+        read_json(text)
+    assert read_ends(f" {text}\n", 3, 1) == (items[:3], items[-1:], 100_000)
+    shortened, extent = foreshorten(text)
+    assert extent is not None
+    shown, metadata = truncate_foreshortened(shortened, extent)
+    assert json.loads(shown) == [*items[:3], "[truncated: showing 4 of 100000 items]", items[-1]]
+    assert (metadata["items_total"], metadata["items_shown"]) == (100_000, 4)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1,2", "[1 2]", "[1,]", "[]", "[1] x", "[1]]", "[NaN]", "[", '["' + "x" * 300_000 + '"]']
+)
+def test_what_is_no_array_of_short_items_has_no_ends(text: str) -> None:
+    with pytest.raises(ValueError):
+        read_ends(text, 3, 1)
+
+
+def test_writing_stops_at_the_length_and_at_what_is_deep() -> None:
+    value: Any = 1
+    for _ in range(48):
+        value = [value]
+    assert not is_deep(value)
+    assert written(value, None, 97) == "[" * 48 + "1" + "]" * 48
+    assert written(value, None, 96) is None
+    assert is_deep([value])
+    assert written([value], None, 1_000) is None

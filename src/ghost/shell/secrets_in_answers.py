@@ -17,6 +17,7 @@ from typing import Any
 
 from ghost.shell import az
 from ghost.shell.az_queries import secret_field, takes_only
+from ghost.shell.bounded_json import is_deep, read_json, written
 from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import MARKER, POLICY, Counts, looks_random
 
@@ -29,6 +30,7 @@ _PROGRAMS = frozenset(_POLICY["programs"])
 _SHELL_MARKS = re.compile(r"[\s;|&()`'\"$]+")
 _INNER_WORDS = 64
 _SHORTEST = 3
+_INDENTED = 1 << 23  # a longer answer is not indented
 _TELLING_DIGITS = 6  # a shorter number beside a name counts something
 
 _WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]++|[A-Z]++(?![a-z])|\d++")
@@ -126,10 +128,13 @@ def redact_answer(text: str, words: Sequence[str], counts: Counts) -> str:
     """What such a command printed, without any value that could be a secret."""
     judge = _judge_for(words, counts)
     try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
+        answer = read_json(text)
+    except ValueError:
         return _by_line(text, words, judge)
-    return json.dumps(_judged(answer, None, judge), ensure_ascii=False, indent=2)
+    if is_deep(answer):
+        return _by_line(text, words, judge)
+    judged = _judged(answer, None, judge)
+    return written(judged, 2, _INDENTED) or json.dumps(judged, ensure_ascii=False)
 
 
 def prints_answer_as_error(words: Sequence[str]) -> bool:

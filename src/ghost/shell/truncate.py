@@ -6,12 +6,13 @@ foreshortened before it is redacted: to what may be shown, and what must be seen
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from ghost.shell.bounded_json import is_too_large, read_ends, read_json, written
 
 MAX_LINES = 200
 CHARACTERS_PER_TOKEN = 4
@@ -54,7 +55,7 @@ def foreshorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
     lines = text.count("\n") + (not text.endswith("\n"))
     size = len(text.encode("utf-8", "replace"))
     if kind == "json_array":
-        return _short_array(value, WIDE)[0], Extent(kind, lines, size, len(value))
+        return _short_array(value, WIDE)[0], Extent(kind, lines, size, _items(value)[1])
     if kind == "json_object":
         return _short_object(value, WIDE), Extent(kind, lines, size)
     return _both_ends(text, lines), Extent(kind, lines, size)
@@ -116,17 +117,25 @@ def within_budget(text: str) -> bool:
 def _recognise(text: str) -> tuple[str, Any]:
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            value = json.loads(text, parse_constant=_refuse, parse_float=_float)
-        except (ValueError, RecursionError):
+            value = _ends_of_array(text) if is_too_large(text) else read_json(text)
+        except ValueError:
             pass
         else:
             return ("json_array" if isinstance(value, list) else "json_object"), value
     return ("tabular" if _is_table(text) else "text"), None
 
 
+def _ends_of_array(text: str) -> list[Any]:
+    """The first and last items of an array that is too large to be read whole, with a note between them."""
+    if not text.lstrip().startswith("["):
+        raise ValueError("no array")
+    first, last, total = read_ends(text, ARRAY_HEAD, ARRAY_TAIL)
+    return [*first, _note(len(first) + len(last), total), *last]
+
+
 def _is_table(text: str) -> bool:
     """A header, perhaps a row of dashes, and rows in which columns are parted by tabs or two blanks and more."""
-    lines = [line for line in text.splitlines()[:50] if line.strip()]
+    lines = [line for line in text[:WINDOW].splitlines()[:50] if line.strip()]
     if len(lines) < 2:
         return False
     if _DASHES.fullmatch(lines[1].strip()):
@@ -155,7 +164,7 @@ def _short_array(items: list[Any], budget: Budget = SHOWN) -> tuple[str, int]:
         shown, count = _ends(items, head, tail)
         if (text := _first_within(budget, _forms(shown, budget))) is not None:
             return text, count
-    return _dump([_note(0, _items(items)[1])]), 0
+    return written([_note(0, _items(items)[1])], None, math.inf) or "[]", 0
 
 
 def _short_object(value: dict[str, Any], budget: Budget = SHOWN) -> str:
@@ -211,24 +220,10 @@ def _note(shown: int, total: int) -> str:
 def _first_within(budget: Budget, forms: Iterator[Any]) -> str | None:
     for form in forms:
         for indent in (2, None):
-            text = _dump(form, indent)
-            if len(text) <= budget.characters and len(text.splitlines()) <= budget.lines:
+            text = written(form, indent, budget.characters)
+            if text is not None and len(text.splitlines()) <= budget.lines:
                 return text
     return None
-
-
-def _dump(value: Any, indent: int | None = None) -> str:
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _float(literal: str) -> float | str:
-    number = float(literal)
-    return number if math.isfinite(number) else literal
 
 
 # Lines
