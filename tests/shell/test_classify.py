@@ -199,7 +199,8 @@ def test_every_spelling_of_the_capture_engine_means_the_packaged_one(spelling: s
     decision = decide(f"{spelling} {tmp_path}/a.cap --findings", [tmp_path])
 
     assert decision.classification == SAFE
-    assert decision.arguments == ("pcap-forensics", f"{tmp_path}/a.cap", "--findings")
+    places = ("--semantic-dir", "reports", "--report-dir", "reports")
+    assert decision.arguments == ("pcap-forensics", *places, f"{tmp_path}/a.cap", "--findings")
 
 
 def test_real_paths_decide_where_a_capture_lies(tmp_path: Path) -> None:

@@ -129,6 +129,21 @@ def test_a_real_ss_lists_the_sockets(make: Any) -> None:
     assert response["output"].startswith("State")
 
 
+@pytest.mark.parametrize(("options", "written"), [("", "reports"), (" --report-dir=out", "out"), (" --findings", None)])
+def test_a_capture_beside_the_audit_is_diagnosed(
+    make: Any, tmp_path: Path, monkeypatch: Any, options: str, written: str | None
+) -> None:
+    """`ghost shell run "pcap-forensics FILE"` where the working directory holds the audit."""
+    monkeypatch.chdir(tmp_path)
+    header = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+    (tmp_path / "c.pcap").write_bytes(header)
+    done = make(never, roots=None).execute({"command": f"pcap-forensics c.pcap{options}", "reasoning": "to see"})
+    assert (done["status"], done["exit_code"]) == ("completed", 0), done
+    reports = {path.parent.name for path in tmp_path.rglob("c_forensic_report.md")}
+    assert reports == ({written} if written else set())
+    assert (tmp_path / "reports").exists() is (written is not None)
+
+
 def test_a_failing_program_is_a_completed_command(make: Any) -> None:
     response = ask(make(), "ls /no/such/place")
     assert response["status"] == "completed"

@@ -215,18 +215,19 @@ class Sandbox:
 
     def _output_directories(self, profile: Profile, arguments: Sequence[str]) -> Iterator[str]:
         """Directories that the command is told to write, made where they are missing, if they lie under the roots."""
-        for option, absent in profile.output_options.items():
-            given = [a.partition("=")[2] for a in arguments if a.startswith(f"{option}=")]
-            given += [arguments[i + 1] for i, a in enumerate(arguments[:-1]) if a == option]
-            for path in given or [absent]:
-                if self._holds_records(path):
-                    if given:
-                        raise PermissionError(
-                            errno.EACCES, f"{path} holds the records of commands: give another directory to {option}"
-                        )
-                elif self._under_roots(path):
-                    Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
-                    yield path
+        if not set(profile.writes_nothing_with).isdisjoint(arguments):
+            return
+        for option in profile.output_options:
+            path = _last_value(option, arguments)
+            if path is None:
+                continue
+            if self._holds_records(path):
+                raise PermissionError(
+                    errno.EACCES, f"{path} holds the records of commands: give another directory to {option}"
+                )
+            if self._under_roots(path):
+                Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+                yield path
 
     def _holds_records(self, path: str) -> bool:
         """Whether what may write below `path` could write an audit: Landlock takes nothing out of a directory."""
@@ -240,6 +241,17 @@ class Sandbox:
     def _under_roots(self, path: str) -> bool:
         real = os.path.realpath(path)
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
+
+
+def _last_value(option: str, arguments: Sequence[str]) -> str | None:
+    """What `option` is given: the program takes the last of several."""
+    value = None
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == option:
+            value = following
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    return value
 
 
 def _files_stay_writable(kernel: Kernel, profile: Profile) -> str | None:

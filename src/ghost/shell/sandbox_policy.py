@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -46,8 +46,10 @@ class Profile:
     reads: tuple[str, ...] = ()
     reads_arguments: bool = False
     """Reads the files its words name, where they lie under the roots."""
-    output_options: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Options that name a directory to write, each with the directory it means when left out."""
+    output_options: tuple[str, ...] = ()
+    """Options that name a directory to write."""
+    writes_nothing_with: tuple[str, ...] = ()
+    """With one of these options it needs no such directory."""
     caches: tuple[str, ...] = ()
     """Directories of the user's cache that it writes."""
     pretends: str = ""
