@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,13 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled.lookups import LOOKUPS, one_way_to_one_host_and_a_dead_resolver
+from .labelled.lookups import (
+    LOOKUPS,
+    one_way_to_one_host_and_a_dead_resolver,
+    slow_pages_and_slow_names_of_others,
+    slow_pages_of_a_server_with_slow_names,
+)
+from .labelled.office import Office
 from .labelled.scene import Scene
 
 SEEDS = (11, 402)
@@ -61,3 +68,13 @@ def test_a_client_that_is_heard_otherwise_shows_that_its_resolver_is_silent(seed
         ("dns_timeout", "HIGH"),
         ("asymmetric", "MEDIUM"),
     }, told(found)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("play", [slow_pages_of_a_server_with_slow_names, slow_pages_and_slow_names_of_others])
+def test_slow_names_explain_no_page_that_would_be_slow_without_them(
+    play: Callable[[Office], None], seed: int, tmp_path: Path
+) -> None:
+    scene = Scene("both", "http_slow", "server_application", play, seconds=40.0)
+    found = find(analyse(scene.save(tmp_path / "both.pcap", seed, "between"), compile_kernels=False))
+    assert {f.kind for f in found if f.severity not in MINOR} == {"http_slow", "dns_slow"}, told(found)

@@ -26,8 +26,8 @@ _TENTH_NS = 100_000_000
 TRIAL_NS = 3_000_000_000
 """A resolver goes on to its next trial sooner than this."""
 _MOST_LISTED = 20_000
-_MOST_SLOW = 20
-"""Of one server."""
+_MOST_SLOW = 100
+"""Of one server, where there is room for as many of each."""
 _MOST_GIVEN_UP = 20
 """Of one server, remembered of those that were forgotten for want of room."""
 _LATEST = 100
@@ -77,7 +77,7 @@ class DnsTracker:
         self._nxdomain, self._servfail = Failures(), Failures()
         self._trials: OrderedDict[tuple[int, int, str], list[Asked]] = OrderedDict()
         """Names that did not exist, by client, server and first label, which all trials of a name share."""
-        self._recovered = 0
+        self._recovered = self._slow = 0
         self._streams: OrderedDict[tuple[int, int], tuple[int, int]] = OrderedDict()
         """By the ends of a TCP direction: where the next length or message begins, and of a message its length."""
 
@@ -199,9 +199,7 @@ class DnsTracker:
         failed = rcode in ("SERVFAIL", "REFUSED")
         if asked.latency >= SLOW_NS:
             server.late[min(asked.latency // _TENTH_NS, _LATEST)] += not failed
-            server.slow.append(asked)
-            if len(server.slow) > 4 * _MOST_SLOW:
-                keep_least(server.slow, _MOST_SLOW, _slowest)
+            self._take_slow(server, asked)
         if rcode == "NOERROR":
             self._recover(asked, message[6] << 8 | message[7], now)
         elif rcode == "NXDOMAIN":
@@ -209,6 +207,17 @@ class DnsTracker:
             self._remember_trial(asked)
         elif failed:
             self._servfail.add(asked)
+
+    def _take_slow(self, server: _Server, asked: Asked) -> None:
+        server.slow.append(asked)
+        self._slow += 1
+        if len(server.slow) > 4 * _MOST_SLOW:
+            self._slow -= len(server.slow) - _MOST_SLOW
+            keep_least(server.slow, _MOST_SLOW, _slowest)
+        if self._slow > 4 * _MOST_LISTED:
+            for each in (*self._servers.values(), self._others):
+                keep_least(each.slow, max(_MOST_LISTED // (len(self._servers) + 1), 1), _slowest)
+            self._slow = sum(len(each.slow) for each in (*self._servers.values(), self._others))
 
     def _remember_trial(self, asked: Asked) -> None:
         group = _trial_group(asked)

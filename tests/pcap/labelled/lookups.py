@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import messages
 from .faults.usual import other_port
 from .network import Host, Packet
-from .office import WORDS, Office, chatter, talk
+from .office import WORDS, Exchange, Office, chatter, talk
 from .scene import Scenes
 
 LOOKUPS = Scenes()
@@ -347,3 +347,32 @@ def long_names_of_a_cloud(office: Office) -> None:
             else f"{office.dice.choice(WORDS)}-sqlserver-{digits[:6]}-prod-weu-001.privatelink.database.windows.net"
         )
         office.lookup(name, office.dice.uniform(0.5, 15.0))
+
+
+# ------------------------------------------------------------------------------------------- who waits for a name
+
+
+def _pages(office: Office, think: float, lookup: float, asks: Host) -> None:
+    """Each page takes `think` seconds, in which a host looks up a name for `lookup` seconds."""
+    office.background(server_port=other_port(office), lookups=False)
+    office.new_path(office.server, office.resolver)
+    office.lookups["*"] = lambda asked: (lookup, messages.reply(asked, addresses=[office.others[0].address]))
+    for n in range(6):
+        page = Exchange(messages.get(office.name("www"), f"/{n}"), ((think, messages.answer(900)),))
+        talk(office.client, office.server, 8080, [page], begin=0.5 + 2 * n)
+        office.lookup(office.name(f"backend{n}"), 0.8 + 2 * n, source=asks)
+
+
+@LOOKUPS.add("dns_slow", "dns", points=("between",), seconds=30.0)
+def pages_wait_for_names(office: Office) -> None:
+    _pages(office, 2.6, 2.0, office.server)
+
+
+def slow_pages_of_a_server_with_slow_names(office: Office) -> None:
+    """The lookup is slow as well, and the least of what a page takes."""
+    _pages(office, 5.0, 1.2, office.server)
+
+
+def slow_pages_and_slow_names_of_others(office: Office) -> None:
+    """The client's lookups are slow, not the server's."""
+    _pages(office, 2.6, 2.0, office.client)

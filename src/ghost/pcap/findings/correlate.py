@@ -82,6 +82,11 @@ def _client(finding: Finding) -> Sequence[Hashable]:
     return [finding.who.src]
 
 
+def _waiting(cause: Finding) -> Sequence[Hashable]:
+    """Services that answer late because they wait for it."""
+    return cause.also
+
+
 def _first_host(cause: Finding) -> Sequence[Hashable]:
     return [cause.who.src, *(host for host, _ in cause.also)]
 
@@ -129,5 +134,6 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
     ("http_5xx", _WAITING, _service, _service),
     ("zero_window", _WAITING | {"throughput_limited", "mid_session_reset"}, _pair, _pair),
     ("dns_suspicious", frozenset({"dns_nxdomain"}), _client, _client),
+    ("dns_slow", _WAITING, _waiting, _targets),
     ("arp_conflict", _LOSS | {"mid_session_reset"}, _first_host, _hosts),
 )

@@ -12,7 +12,7 @@ from ghost.pcap.findings.one_way import answers_alone, answers_pass_elsewhere
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.reputation import asks_reputation
 from ghost.pcap.findings.suspicious import dns_threats
-from ghost.pcap.findings.words import count, duration, few, first_frames, percent, rate
+from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
 DNS = 53
@@ -29,7 +29,7 @@ def dns_findings(seen: Observed) -> Iterator[Finding]:
     yield from _timeouts(seen, dns, servers)
     yield from _servfail(dns, servers)
     yield from _nxdomain(dns)
-    yield from _slow(dns, servers)
+    yield from _slow(seen, dns, servers)
     yield from answers_alone(seen, dns)
 
 
@@ -42,7 +42,7 @@ def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
 
 def _finding(
     kind: str, examples: list[DnsQuery], *, severity: str, title: str, detail: str, weight: int | None = None,
-    **measured: int | float,
+    also: tuple[tuple[str, int | None], ...] = (), **measured: int | float,
 ) -> Finding:  # fmt: skip
     """A finding about one server; it weighs as many queries as it concerns."""
     client = Counter(query.client for query in examples).most_common(1)[0][0]
@@ -61,6 +61,7 @@ def _finding(
         confidence="high",
         weight=len(examples) if weight is None else weight,
         measured=measured,
+        also=also,
     )
 
 
@@ -201,7 +202,7 @@ def _found_elsewhere(name: str, resolved: set[str]) -> bool:
     return False
 
 
-def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
+def _slow(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
     limit = threshold("dns_slow.slow_ms")
     # A resolver that fails takes its time to: that is told once.
     late = [
@@ -216,6 +217,8 @@ def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
         share = percent(number, answered)
         if number < threshold("dns_slow.min_queries") or share < threshold("dns_slow.min_pct"):
             continue
+        waiting = _waiting_for(seen, queries)
+        behind = f" Answers of {few([at(host, port) for host, port in waiting])} wait for it." if waiting else ""
         slowest = max(query.latency_ms or 0.0 for query in queries)
         typical = server.latency_ms.median if server and server.latency_ms else slowest
         yield _finding(
@@ -224,12 +227,35 @@ def _slow(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
             severity="MEDIUM",
             title=f"The DNS server {address} is slow: {rate(share)} of its answers take over {duration(limit)}",
             detail=f"{number} of {count(answered, 'response')}; median {duration(typical)}, slowest"
-            f" {duration(slowest)}: {_names(queries)}.",
+            f" {duration(slowest)}: {_names(queries)}.{behind}",
             weight=number,
+            also=waiting,
             slow=number,
             responses=answered,
             slowest_ms=round(slowest, 1),
         )
+
+
+def _waiting_for(seen: Observed, late: Iterable[DnsQuery]) -> tuple[tuple[str, int | None], ...]:
+    """HTTP servers that asked for these names in the middle of a request, and would not have answered late without."""
+    http = seen.analysis.http
+    asked_by: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for query in late:
+        asked_by[query.client].append((query.frame, query.latency_ms or 0.0))
+    limit = threshold("slow_application.slow_ms")
+    slow: Counter[tuple[str, int | None]] = Counter()
+    explained: Counter[tuple[str, int | None]] = Counter()
+    for exchange in http.slow if http else ():
+        waited = exchange.response_ms or 0.0
+        if waited < limit or len(exchange.frames) < 2:
+            continue
+        begin, end, service = exchange.frames[0], exchange.frames[-1], (exchange.server, exchange.port)
+        slow[service] += 1
+        explained[service] += any(
+            begin < frame < end and waited - latency < limit for frame, latency in asked_by[exchange.server]
+        )
+    spare = threshold("slow_application.min_answers")
+    return tuple(service for service, number in slow.items() if 0 < explained[service] > number - spare)
 
 
 def _later_than(limit_ms: float, server: DnsServer | None) -> int:

@@ -85,7 +85,7 @@ class DnsSection:
     unanswered: tuple[DnsQuery, ...]
     """Some thousands at most, and of each server as many as of any other."""
     slow: tuple[DnsQuery, ...]
-    """Slowest first, those above 100 ms; up to twenty of each server."""
+    """Slowest first, those above 100 ms; up to a hundred of each server."""
     nxdomain: tuple[DnsQuery, ...]
     """Each client's name and type once, with how often. Bounded for each server, and for each registered name."""
     servfail: tuple[DnsQuery, ...]
