@@ -130,8 +130,13 @@ S_REQUEST_OPEN = 19
 S_REQUEST_TIME = 20
 S_REQUEST_END = 21
 S_REQUEST_UNACKED = 22
-S_FIRST_RST = 23  # side + 1
-STREAM = 24
+S_REQUEST_START = 23
+REQUEST = 5  # columns from S_REQUEST_OPEN on
+S_FIRST_RST = 24  # side + 1
+S_UNPROMPTED = 25  # messages of the client after a pause, while earlier ones were acknowledged and not answered
+S_GREETING = 26  # from the handshake to what the server said unasked, -1 where it did not
+S_MIRRORED = 27  # a request of the other side, where it is only a guess who the client is
+STREAM = 32
 
 # A side of a stream.
 D_PACKETS = 0

@@ -25,6 +25,7 @@ from ghost.pcap.layout import (
     SIDE,
 )
 from ghost.pcap.model import TcpSection
+from ghost.pcap.roles import with_roles
 from ghost.pcap.samples import Samples
 from ghost.pcap.stream_view import StreamView
 from ghost.pcap.vectors import Array, interpreted_vector
@@ -70,7 +71,9 @@ class StreamState:
         """`names` are what clients called their servers, by stream."""
         if not len(self.streams):
             return None
-        view = StreamView(self.streams, self.sides, self.evidence, self.samples, names, address, capture_end_ns)
+        view = StreamView(
+            with_roles(self.streams), self.sides, self.evidence, self.samples, names, address, capture_end_ns
+        )
         return TcpSection(
             totals=view.totals(),
             connections=view.connections(),

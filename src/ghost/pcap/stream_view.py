@@ -68,17 +68,21 @@ from ghost.pcap.layout import (
     S_FIRST_FRAME,
     S_FIRST_RST,
     S_FIRST_TIME,
+    S_GREETING,
     S_HIGH,
     S_KNOWN_BY,
     S_LAST_FRAME,
     S_LAST_TIME,
     S_LOW,
+    S_REQUEST_END,
     S_REQUEST_OPEN,
+    S_REQUEST_START,
     S_REQUEST_TIME,
     S_SYN_ACK_REPEATS,
     S_SYN_REPEATS,
     S_TO_CLIENT,
     S_TO_SERVER,
+    S_UNPROMPTED,
     S_WIRE_BYTES,
     SAMPLE_DELTA,
     SAMPLE_REQUEST_ACKED,
@@ -182,9 +186,11 @@ class StreamView(Sequence[Stream]):
         return self._address(number)
 
     def samples(self, kind: int) -> tuple[Array, Array]:
-        """Every single sample of a kind that is held: the number of its stream, and its nanoseconds."""
-        keys, values = self._samples.of_kind(kind, SAMPLES)
-        return keys // 2, values
+        """Every single sample of a kind of the server's that is held: the number of its stream, and its nanoseconds."""
+        sides, values = self._samples.of_kind(kind, SAMPLES)
+        # Where it was only a guess who the client is, there are samples of both.
+        mine = self._streams[sides // 2, S_CLIENT] != sides % 2
+        return sides[mine] // 2, values[mine]
 
     # ------------------------------------------------------------------------------------------------- one stream
 
@@ -229,6 +235,11 @@ class StreamView(Sequence[Stream]):
             response_ms=self._samples.of(server_key + SAMPLE_RESPONSE),
             request_acked_ms=self._samples.of(server_key + SAMPLE_REQUEST_ACKED),
             unanswered_request_ms=wait,
+            unanswered_request_bytes=(row[S_REQUEST_END] - row[S_REQUEST_START]) & 0xFFFFFFFF
+            if wait is not None
+            else 0,
+            unprompted=row[S_UNPROMPTED],
+            greeting_ms=_ms(row[S_GREETING]),
             teardown=teardown,
             rst_from=_rst_from(row, sides, client),
             server_name=self._names.get(number),

@@ -114,14 +114,17 @@ from ghost.pcap.layout import (
     S_FIRST_FRAME,
     S_FIRST_RST,
     S_FIRST_TIME,
+    S_GREETING,
     S_HIGH,
     S_INITIAL_RTT,
     S_KNOWN_BY,
     S_LAST_FRAME,
     S_LAST_TIME,
     S_LOW,
+    S_MIRRORED,
     S_REQUEST_END,
     S_REQUEST_OPEN,
+    S_REQUEST_START,
     S_REQUEST_TIME,
     S_REQUEST_UNACKED,
     S_SYN_ACK_REPEATS,
@@ -130,6 +133,7 @@ from ghost.pcap.layout import (
     S_SYN_TIME,
     S_TO_CLIENT,
     S_TO_SERVER,
+    S_UNPROMPTED,
     S_WIRE_BYTES,
     SACK_PERMITTED,
     SAMPLE_DELTA,
@@ -167,6 +171,8 @@ from ghost.pcap.vectors import Ints
 
 _FAST_NS = 20_000_000
 _ORDER_NS = 3_000_000
+_AGAIN_NS = 500_000_000
+"""Who says more so long after the last word was acknowledged does not go on with it, but begins anew."""
 _MOST_HELD = 4096
 """Unacknowledged segments remembered for each side; a side whose peer is not captured is held to `_MOST_UNHEARD`."""
 _MOST_UNHEARD = 64
@@ -202,6 +208,7 @@ def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: I
     streams[t + S_SYN_ACK_TIME] = -1
     streams[t + S_TO_SERVER] = -1
     streams[t + S_TO_CLIENT] = -1
+    streams[t + S_GREETING] = -1
     for side in range(stream * 2, stream * 2 + 2):
         s = side * SIDE
         sides[s + D_BASE] = -1
@@ -492,30 +499,45 @@ def count_packet(
 
 
 def time_response(
-    p: int, stream: int, sender: int, new_data: int, rows: Ints, streams: Ints, samples: Ints, counts: Ints
-) -> None:
-    """From the last byte of a request to its ACK and to the first byte of the answer."""
+    p: int, stream: int, sender: int, client: int, block: int, new_data: int, rows: Ints, streams: Ints,
+    samples: Ints, counts: Ints,
+) -> None:  # fmt: skip
+    """From the last byte of a request to its ACK and to the first byte of the answer, where side `client` asks.
+
+    `block` is where the five columns of the request begin.
+    """
     t = stream * STREAM
     now = rows[p + TIME]
-    if sender == streams[t + S_CLIENT]:
+    if sender == client:
         if new_data:
-            streams[t + S_REQUEST_OPEN] = 1
-            streams[t + S_REQUEST_UNACKED] = 1
-            streams[t + S_REQUEST_TIME] = now
-            streams[t + S_REQUEST_END] = (rows[p + SEQUENCE] + rows[p + LENGTH]) & _SEQ
+            if streams[block] == 0:
+                streams[block + S_REQUEST_START - S_REQUEST_OPEN] = rows[p + SEQUENCE]
+            elif (
+                streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] == 0
+                and now - streams[block + S_REQUEST_TIME - S_REQUEST_OPEN] >= _AGAIN_NS
+                and block == t + S_REQUEST_OPEN
+            ):
+                streams[t + S_UNPROMPTED] = streams[t + S_UNPROMPTED] + 1
+            streams[block] = 1
+            streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 1
+            streams[block + S_REQUEST_TIME - S_REQUEST_OPEN] = now
+            streams[block + S_REQUEST_END - S_REQUEST_OPEN] = (rows[p + SEQUENCE] + rows[p + LENGTH]) & _SEQ
         return
     server = stream * 2 + sender
-    waited = max(now - streams[t + S_REQUEST_TIME], 0)
+    asked = streams[block + S_REQUEST_TIME - S_REQUEST_OPEN]
+    waited = max(now - asked, 0)
     if (
-        streams[t + S_REQUEST_UNACKED]
+        streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN]
         and rows[p + CONTROL] & ACK
-        and (rows[p + ACKNOWLEDGED] - streams[t + S_REQUEST_END]) & _SEQ < _HALF
+        and (rows[p + ACKNOWLEDGED] - streams[block + S_REQUEST_END - S_REQUEST_OPEN]) & _SEQ < _HALF
     ):
-        streams[t + S_REQUEST_UNACKED] = 0
+        streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 0
         sample(SAMPLE_REQUEST_ACKED, server, waited, samples, counts)
-    if new_data and streams[t + S_REQUEST_OPEN]:
-        streams[t + S_REQUEST_OPEN] = 0
+    if new_data and streams[block]:
+        streams[block] = 0
         sample(SAMPLE_RESPONSE, server, waited, samples, counts)
+    elif new_data and asked == 0 and streams[t + S_GREETING] < 0 and streams[t + S_TO_CLIENT] >= 0:
+        streams[t + S_GREETING] = max(now - streams[t + S_SYN_ACK_TIME] - streams[t + S_TO_CLIENT], 0)
 
 
 def track(
@@ -578,7 +600,12 @@ def track(
             # A probe is repeated on purpose.
             kind = 3 if probe else judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
             hold(p, stream, sender, kind, rows, sides, events, pool, counts)
-        time_response(p, stream, sender, new_data, rows, streams, samples, counts)
+        client = streams[stream * STREAM + S_CLIENT]
+        block = stream * STREAM + S_REQUEST_OPEN
+        time_response(p, stream, sender, client, block, new_data, rows, streams, samples, counts)
+        if streams[stream * STREAM + S_KNOWN_BY] == 3:
+            block = stream * STREAM + S_MIRRORED
+            time_response(p, stream, sender, 1 - client, block, new_data, rows, streams, samples, counts)
 
         # What the next packet is compared with.
         end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ

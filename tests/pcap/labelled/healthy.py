@@ -62,6 +62,17 @@ def begins_in_mid_stream(office: Office) -> None:
         )
 
 
+@HEALTHY.add("none", "none", seconds=40.0)
+def begins_in_mid_stream_at_a_high_port(office: Office) -> None:
+    """Which end serves is told by the port that several ends talk to, although servers speak first in the capture."""
+    talk(office.client, office.others[0], 80, web(office.dice, office.name("www"), [9000, 900]), begin=8.0)
+    office.world.starts_at = 5.0
+    for n in range(4):
+        asks = [*chatter(office.dice, 1, pause=0.1), *chatter(office.dice, 10, pause=2.5)]
+        one = talk(office.client, office.server, 50_051, asks, begin=1.0 + 0.1 * n, ends="open")
+        office.world.later(5.05 + 0.01 * n, lambda one=one: one.server.write(b"notice" * 9))  # type: ignore[misc]
+
+
 @HEALTHY.add("none", "none", seconds=200.0)
 def kept_alive(office: Office) -> None:
     _ordinary(office)

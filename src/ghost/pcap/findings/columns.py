@@ -84,6 +84,10 @@ class Columns:
     syn_ack_to_ack_ms: Floats
     request_ms: Floats
     """How long the client's last request had waited without any answer; NaN where it was answered."""
+    request_bytes: Ints
+    """The size of that request; 0 where it was answered."""
+    unprompted: Ints
+    greeting_ms: Floats
     unacked_bytes: Ints
     sides: Callable[[str], Ints]
     """A column pair by the name of a field of `Direction`: client, server."""
@@ -170,6 +174,11 @@ def _of_view(view: StreamView) -> Columns:
         syn_to_syn_ack_ms=_times(state[:, layout.S_TO_SERVER]),
         syn_ack_to_ack_ms=_times(state[:, layout.S_TO_CLIENT]),
         request_ms=np.where(waiting, wait, np.nan),
+        request_bytes=np.where(
+            waiting, (state[:, layout.S_REQUEST_END] - state[:, layout.S_REQUEST_START]) & 0xFFFFFFFF, 0
+        ),
+        unprompted=state[:, layout.S_UNPROMPTED],
+        greeting_ms=_times(state[:, layout.S_GREETING]),
         unacked_bytes=unacked,
         sides=cache(sides),
         samples=cache(samples),
@@ -247,6 +256,9 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         syn_to_syn_ack_ms=times([stream.syn_to_syn_ack_ms for stream in streams]),
         syn_ack_to_ack_ms=times([stream.syn_ack_to_ack_ms for stream in streams]),
         request_ms=times([stream.unanswered_request_ms for stream in streams]),
+        request_bytes=numbers([stream.unanswered_request_bytes for stream in streams]),
+        unprompted=numbers([stream.unprompted for stream in streams]),
+        greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
         sides=cache(sides),
         samples=cache(samples),

@@ -151,6 +151,12 @@ class Stream:
     """What carried it besides Ethernet, e.g. `vlan`, `pppoe`, `gre`, `ipip`, `vxlan`."""
     server_name: str | None = None
     """TLS server name or HTTP host, where one was readable."""
+    unanswered_request_bytes: int = 0
+    """Size of the request that `unanswered_request_ms` is about."""
+    unprompted: int = 0
+    """Messages of the client that came after a pause, while earlier ones were acknowledged and not answered."""
+    greeting_ms: float | None = None
+    """From the handshake to the first data of a server that speaks first; None where it does not."""
 
     @property
     def handshake_rtt_ms(self) -> float | None:

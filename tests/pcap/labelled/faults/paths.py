@@ -184,6 +184,16 @@ def answers_late(office: Office) -> None:
         talk(office.client, office.server, office.port, slow, begin=0.5 + n)
 
 
+@FAULTS.add("slow_application", "server_application", seconds=40.0)
+def answers_late_at_a_high_port(office: Office) -> None:
+    """The capture begins with the server's answers in mid-stream; the port that several ends talk to tells who asks."""
+    office.background(server_port=other_port(office))
+    office.world.starts_at = 5.0
+    for n in range(4):
+        asks = [Exchange(b"select " * 20, ((office.dice.uniform(1.5, 4.0), bytes(2000)),), 0.1) for _ in range(8)]
+        talk(office.client, office.server, 50_051, asks, begin=2.0 + 0.3 * n, ends="open")
+
+
 @FAULTS.add("slow_application", "server_application")
 def never_answers(office: Office) -> None:
     """The request is acknowledged, and then nothing."""
