@@ -147,3 +147,28 @@ def test_message_types_agree_with_tshark(tmp_path: Path) -> None:
     assert found is not None
     assert sorted(lines) == ["1", "1", "2", "3", "5", "7"]
     assert sum(found.messages.values()) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("duid", "shown"),
+    [
+        (b"\0\3\0\1" + MAC, "02:00:00:00:00:07"),
+        (b"\0\1\0\1\1\2\3\4" + MAC, "02:00:00:00:00:07"),
+        (b"\0\2\0\0\1\2" + CANARY, "duid-en-"),
+        (b"\0\4" + CANARY[:16], "duid-uuid-"),
+        (b"\0\3\0\1" + CANARY, "duid-ll-"),
+        (CANARY, "duid-other-"),
+    ],
+)
+def test_of_an_identifier_nothing_but_a_hardware_address_is_shown(tmp_path: Path, duid: bytes, shown: str) -> None:
+    solicit = bytes([SOLICIT]) + b"\0\0\1" + option6(1, duid)
+    advertise = bytes([ADVERTISE]) + b"\0\0\2" + option6(1, b"\0\3\0\1" + MAC) + option6(2, duid)
+    found = section(tmp_path, sent6(0, solicit), sent6(1, advertise, answer=True), later(60_000))
+    for name in (found.unanswered[0].client, found.offering_servers[0]):
+        assert name.startswith(shown)
+        assert CANARY[:4].hex() not in name
+        assert len(name) <= 20
+    odd = bytearray(message(DISCOVER))
+    odd[2], odd[28:44] = 16, CANARY[:16]
+    (client,) = section(tmp_path, sent(0, bytes(odd)), later(60_000)).unanswered
+    assert client.client.startswith("client-")

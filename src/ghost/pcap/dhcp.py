@@ -1,10 +1,12 @@
 """DHCP (RFC 2131) and DHCPv6 (RFC 8415): transactions that no server answered, refusals, and who makes offers.
 
-Only types, transaction ids, hardware addresses and server identifiers are read; no other option is.
+Only types, transaction ids, hardware addresses and server identifiers are read; no other option is. An identifier that
+is no hardware address is never shown, for anything may be in it: a short digest stands for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +36,8 @@ _ANSWERS6 = {
 }
 _RELAYED6 = (12, 13)
 _BAD_STATUS6 = (2, 3, 4)
+_LONGEST_DUID = 130
+_DUID_KINDS = {1: "llt", 2: "en", 3: "ll", 4: "uuid"}
 
 _Transaction = tuple[int, bytes, bytes]
 """Version, transaction id, client (hardware address or DUID)."""
@@ -129,8 +133,8 @@ class DhcpTracker:
         if not self._messages:
             return None
         unanswered = [
-            DhcpUnanswered(_hardware(client), kind, asked.count, tuple(asked.frames))
-            for (_, _, client), exchange in self._exchanges.items()
+            DhcpUnanswered(_shown(version, client), kind, asked.count, tuple(asked.frames))
+            for (version, _, client), exchange in self._exchanges.items()
             for kind, asked in exchange.asked.items()
             if not asked.answered and capture_end_ns - asked.first >= WAIT_NS
         ]
@@ -187,9 +191,9 @@ def read_dhcp6(payload: bytes) -> Message | None:
     client, server, status = b"", None, 0
     for option, value in _options6(payload[4:]):
         if option == 1:
-            client = value[:20]
+            client = value[:_LONGEST_DUID]
         elif option == 2:
-            server = value[:20].hex()
+            server = _shown(6, value[:_LONGEST_DUID])
         elif option == 13:
             status = max(status, int.from_bytes(value[:2], "big"))
         elif option in (3, 25):
@@ -207,5 +211,13 @@ def _options6(octets: bytes) -> Iterator[tuple[int, bytes]]:
         at += 4 + size
 
 
-def _hardware(client: bytes) -> str:
-    return client.hex(":") if len(client) == 6 else client.hex()
+def _shown(version: int, identifier: bytes) -> str:
+    """A hardware address, also one inside a DUID (RFC 8415, 11); of anything else its kind and a digest."""
+    if version == 4 and len(identifier) == 6:
+        return identifier.hex(":")
+    kind = int.from_bytes(identifier[:2], "big")
+    # Link-layer with time, and link-layer, of Ethernet.
+    if version == 6 and (kind, len(identifier)) in ((1, 14), (3, 10)) and identifier[2:4] == b"\0\1":
+        return identifier[-6:].hex(":")
+    name = f"duid-{_DUID_KINDS.get(kind, 'other')}" if version == 6 else "client"
+    return f"{name}-{hashlib.blake2s(identifier, digest_size=4).hexdigest()}"

@@ -15,7 +15,7 @@ class DhcpUnanswered:
     """A client's transaction that no server answered."""
 
     client: str
-    """Hardware address, or DUID in hexadecimal (cut)."""
+    """Hardware address; of a client that has none (or a DUID without one) a digest of its identifier."""
     message: str
     """`discover`, `request`, `solicit`, ..."""
     count: int
@@ -59,6 +59,8 @@ class NtpServer:
     """Median of how far its clock is from the client's, where the client's requests carry a usable time."""
     frames: tuple[int, ...] = ()
     """Unanswered or unsynchronised, up to five."""
+    client: str | None = None
+    """Who asked first."""
 
 
 @dataclass(frozen=True, slots=True)
