@@ -53,9 +53,12 @@ _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 _ERRORS: frozenset[str] = frozenset(
     ("unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench")
 )
-_MOST_ERRORS = 200
+_MOST_ERRORS = 1000
 _MOST_ERROR_KINDS = 20_000
 _MOST_PATHS = 50
+_MOST_PROBES = 4096
+_ECHO = {4: 8, 6: 128}
+"""The type of an echo request by version."""
 
 
 @dataclass(slots=True)
@@ -74,6 +77,16 @@ class _Path:
     frames: list[int] = field(default_factory=list)
 
 
+class _Error(Noted):
+    """What an error says, with the hop limits of the pings it is about."""
+
+    __slots__ = ("hop_limits",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hop_limits: set[int] | None = None
+
+
 _ErrorKey = tuple[
     int, int, int, int, int, str | None, str | None, int | None, int | None, int | None, str | None
 ]  # fmt: skip
@@ -86,7 +99,10 @@ class IcmpTracker:
         self._packets = 0
         self._types: Counter[tuple[int, int, int]] = Counter()
         self._paths: dict[tuple[int, int], _Path] = {}
-        self._errors: dict[_ErrorKey, Noted] = {}
+        self._errors: dict[_ErrorKey, _Error] = {}
+        self._probes: dict[tuple[int, int], int] = {}
+        """Hop limits of the latest pings, by the id of their source and their own id and sequence."""
+        self._probes_before: dict[tuple[int, int], int] = {}
         self._samples = Samples()
         self._replies_unmatched = self._duplicate_replies = 0
         self._rtts: list[tuple[int, int]] = []
@@ -100,6 +116,7 @@ class IcmpTracker:
         destination: int,
         frame: int,
         now: int,
+        hop_limit: int = 0,
     ) -> bool:
         if len(message) < 4:
             return False
@@ -109,11 +126,17 @@ class IcmpTracker:
         name = (_TYPES_4 if version == 4 else _TYPES_6).get(kind)
         if name == "echo_request" and len(message) >= 8:
             self._request(message, wire_length, source, destination, frame, now)
+            self._probe(source, int.from_bytes(message[4:8], "big"), hop_limit)
         elif name == "echo_reply" and len(message) >= 8:
             self._reply(message, wire_length, source, destination, now)
         elif name in _ERRORS:
             self._error(version, message, source, destination, frame)
         return True
+
+    def _probe(self, source: int, key: int, hop_limit: int) -> None:
+        self._probes[source, key] = hop_limit
+        if len(self._probes) > _MOST_PROBES:
+            self._probes_before, self._probes = self._probes, {}
 
     def _path(self, source: int, destination: int) -> _Path:
         path = self._paths.get((source, destination))
@@ -192,8 +215,13 @@ class IcmpTracker:
             if len(self._errors) >= _MOST_ERROR_KINDS:
                 # A scan of a whole network: the rest is counted without its ports.
                 key = (version, kind, code, source, destination, None, None, None, None, mtu, gateway)
-            error = self._errors.setdefault(key, Noted())
+            error = self._errors.setdefault(key, _Error())
         error.add(frame)
+        pinged = _pinged(version, message[8:])
+        probe = (destination, -1 if pinged is None else pinged)
+        hop_limit = self._probes.get(probe) or self._probes_before.get(probe)
+        if hop_limit:
+            error.hop_limits = {hop_limit, *(error.hop_limits or ())}
 
     def section(self, address: Callable[[int], str]) -> IcmpSection | None:
         if not self._packets:
@@ -204,7 +232,6 @@ class IcmpTracker:
             for key in list(path.open):
                 self._expire(path, key)
         paths = sorted(self._paths.items(), key=lambda item: (-item[1].expired, -item[1].requests))
-        errors = sorted(self._errors.items(), key=lambda item: -item[1].count)[:_MOST_ERRORS]
         return IcmpSection(
             packets=self._packets,
             echo_pairs_matched=matched,
@@ -216,8 +243,21 @@ class IcmpTracker:
                 _type_name(*what): count for what, count in sorted(self._types.items(), key=lambda item: -item[1])
             },
             echo_paths=tuple(self._echo_path(*both, path, address) for both, path in paths[:_MOST_PATHS]),
-            errors=tuple(_as_error(key, error, address) for key, error in errors),
+            errors=tuple(_as_error(key, error, address) for key, error in self._most_telling()),
         )
+
+    def _most_telling(self) -> list[tuple[_ErrorKey, _Error]]:
+        """Most frequent first. Where there are too many, everybody who was told something keeps the most frequent of
+        each kind: what a scanner is told by a thousand hosts hides no filter that somebody else meets."""
+        ranked = sorted(self._errors.items(), key=lambda item: -item[1].count)
+        if len(ranked) <= _MOST_ERRORS:
+            return ranked
+        told: Counter[tuple[int, ...]] = Counter()
+        places = []
+        for number, ((version, kind, code, _, destination, *_), _) in enumerate(ranked):
+            places.append((told[version, kind, code, destination], number))
+            told[version, kind, code, destination] += 1
+        return [ranked[number] for number in sorted(number for _, number in sorted(places)[:_MOST_ERRORS])]
 
     def _echo_path(self, source: int, destination: int, path: _Path, address: Callable[[int], str]) -> EchoPath:
         return EchoPath(
@@ -274,13 +314,23 @@ def _embedded_6(packet: bytes) -> tuple[str | None, str | None, int | None, int 
     return str(ipaddress.IPv6Address(packet[24:40])), _PROTOCOLS.get(protocol, f"ip_{protocol}"), *ports
 
 
+def _pinged(version: int, packet: bytes) -> int | None:
+    """Id and sequence of the echo request that an error quotes; None where it quotes something else."""
+    if len(packet) < 20 or packet[0] >> 4 != version:
+        return None
+    protocol, quoted = (packet[9], packet[(packet[0] & 15) * 4 :]) if version == 4 else (packet[6], packet[40:])
+    if protocol not in (1, 58) or len(quoted) < 8 or quoted[0] != _ECHO[version]:
+        return None
+    return int.from_bytes(quoted[4:8], "big")
+
+
 def _ports(protocol: int, transport: bytes) -> tuple[int | None, int | None]:
     if protocol not in (6, 17, 132) or len(transport) < 4:
         return None, None
     return int.from_bytes(transport[:2], "big"), int.from_bytes(transport[2:4], "big")
 
 
-def _as_error(key: _ErrorKey, error: Noted, address: Callable[[int], str]) -> IcmpError:
+def _as_error(key: _ErrorKey, error: _Error, address: Callable[[int], str]) -> IcmpError:
     version, kind, code, source, destination, target, protocol, source_port, destination_port, mtu, gateway = key
     return IcmpError(
         version=4 if version == 4 else 6,
@@ -298,4 +348,5 @@ def _as_error(key: _ErrorKey, error: Noted, address: Callable[[int], str]) -> Ic
         gateway=gateway,
         count=error.count,
         sample_frames=tuple(error.frames),
+        hop_limits=tuple(sorted(error.hop_limits or ())),
     )

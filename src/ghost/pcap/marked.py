@@ -79,6 +79,6 @@ class Parsers:
         elif mark == MARK_ICMP:
             versions = [6 if each == MARK_ICMP6 else 4 for each in packets.marks]
             each_one(self.icmp.packet, versions, packets.messages, packets.lengths, packets.sources,
-                     packets.destinations, packets.frames, packets.times)  # fmt: skip
+                     packets.destinations, packets.frames, packets.times, packets.sequences)  # fmt: skip
         else:
             self.applications.take(mark, packets)

@@ -27,6 +27,7 @@ from ghost.pcap.layout import (
     STREAM_NUMBER,
     TIME,
     TRANSPORT,
+    TTL,
 )
 from ghost.pcap.vectors import Ints
 
@@ -36,7 +37,7 @@ from ghost.pcap.vectors import Ints
     C_TIME, C_STREAM, C_SENDER, C_RECEIVER, C_ROW, C_START, C_STOP,
 ) = range(16)  # fmt: skip
 """Sender and receiver are endpoints, address id << 16 | port; then the row it has in the batch, and where its message
-lies in the buffer."""
+lies in the buffer. ICMP has no sequence number: its hop limit stands in its place."""
 COLUMNS = 16
 
 _MOST_ICMP = 576
@@ -96,6 +97,8 @@ def sort_marked(rows: Ints, count: int, counts: Ints, table: Ints) -> int:
         table[C_LENGTH * room + t] = rows[p + LENGTH]
         table[C_FRAME * room + t] = rows[p + FRAME]
         table[C_TIME * room + t] = rows[p + TIME]
+        if reader == MARK_ICMP:
+            table[C_SEQUENCE * room + t] = rows[p + TTL]
         table[C_STREAM * room + t] = rows[p + STREAM_NUMBER]
         table[C_SENDER * room + t] = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
         table[C_RECEIVER * room + t] = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]

@@ -47,8 +47,8 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *stall_findings(seen),
         *tls_findings(seen),
         *http_findings(seen),
-        *segment_findings(analysis, seen),
-        *control_findings(analysis),
+        *segment_findings(seen, threats),
+        *control_findings(seen, threats),
         *dns_findings(seen),
         *capture_findings(seen),
     ]

@@ -3,28 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ghost.pcap.findings.addresses import address_findings
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.words import count, few, first_frames
 from ghost.pcap.model import Analysis, IcmpError, UnansweredArp
 
 
-def segment_findings(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
-    if analysis.arp is not None:
-        yield from address_findings(analysis.arp)
-    yield from _hosts_down(analysis, seen)
+def segment_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    if seen.analysis.arp is not None:
+        yield from address_findings(seen.analysis.arp)
+    yield from _hosts_down(seen, threats)
 
 
-def _hosts_down(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class _Down:
+    """An address, and who says that nobody is there: one who asked for it by ARP in vain, routers, or both."""
+
+    address: str
+    source: str
+    silent: UnansweredArp | None
+    reports: tuple[IcmpError, ...]
+
+    @property
+    def no_route(self) -> bool:
+        """Its last router says "host" when nobody answers it there, "network" when it has no route."""
+        hosts = any(error.code == 1 if error.version == 4 else error.code != 0 for error in self.reports)
+        return self.silent is None and not hosts
+
+    @property
+    def is_needed(self) -> bool:
+        """Routers speak of it, several ask for it, or one asks for longer than a single attempt takes."""
+        silent = self.silent
+        again = silent is not None and silent.count > threshold("host_down.requests_an_attempt")
+        return bool(self.reports) or again or (silent is not None and len(silent.asked_by) > 1)
+
+    @property
+    def weight(self) -> int:
+        return sum(error.count for error in self.reports) + (self.silent.count if self.silent else 0)
+
+
+def _hosts_down(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    """Those that one asks for, or routers say the same about, are one finding where they are many."""
+    groups: dict[tuple[str, bool, bool], list[_Down]] = {}
+    for down in _down(seen, threats):
+        groups.setdefault((down.source, down.no_route, down.is_needed), []).append(down)
+    for (source, _, needed), group in groups.items():
+        if not needed and len(group) >= threshold("port_scan.min_hosts"):
+            yield _sweep(source, group)
+        elif len(group) >= threshold("icmp.many"):
+            yield _finding(sorted(group, key=lambda down: -down.weight))
+        else:
+            for down in group:
+                yield _finding([down])
+
+
+def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
     """ARP silence alone proves little: a switch does not show the replies to others. So the one who asks must be
     heard otherwise, or ICMP must agree."""
-    errors = analysis.icmp.of_kind("unreachable") if analysis.icmp else ()
+    analysis = seen.analysis
     unreachable: dict[str, list[IcmpError]] = {}
-    for error in errors:
-        if _says_down(error) and error.unreachable_dst:
+    for error in analysis.icmp.of_kind("unreachable") if analysis.icmp else ():
+        scanned = (error.dst, error.unreachable_dst, error.destination_port) in threats.tried
+        if _says_down(error) and error.unreachable_dst and not scanned:
             unreachable.setdefault(error.unreachable_dst, []).append(error)
     speakers = seen.speakers | _other_speakers(analysis)
     for silent in analysis.arp.unanswered_requests if analysis.arp else ():
@@ -32,10 +77,32 @@ def _hosts_down(analysis: Analysis, seen: Observed) -> Iterator[Finding]:
         heard = [address for address in silent.asked_by if address in speakers]
         asked_enough = silent.count >= threshold("host_down.min_requests") and not silent.ever_answered
         if silent.ip not in speakers and (agreed or (asked_enough and heard)):
-            yield _down(silent.ip, silent, agreed, (heard or list(silent.asked_by) or ["?"])[0])
+            yield _Down(silent.ip, (heard or list(silent.asked_by) or ["?"])[0], silent, tuple(agreed))
     for address, agreed in unreachable.items():
         if address not in speakers:
-            yield _down(address, None, agreed, agreed[0].dst)
+            yield _Down(address, agreed[0].dst, None, tuple(agreed))
+
+
+def _sweep(source: str, group: list[_Down]) -> Finding:
+    first = group[0].address
+    requests = sum(down.weight for down in group)
+    return Finding(
+        kind="port_scan",
+        severity="MEDIUM",
+        blame="client",
+        protocol="ARP",
+        title=f"{source} looks for {len(group)} addresses that nobody has, such as {first}",
+        detail=f"{count(requests, 'ARP request')} had no reply, a few for each address: a scan, by itself or by"
+        " somebody beyond it whose packets it forwards.",
+        who=Who(source, first),
+        also=tuple((down.address, None) for down in group[1:]),
+        evidence=first_frames(down.silent.sample_frames for down in group if down.silent is not None),
+        cause=cause_of("port_scan"),
+        remediation=remediation_of("port_scan", src=source, dst=first),
+        confidence="medium",
+        weight=requests,
+        measured={"arp_requests": requests, "hosts": len(group)},
+    )
 
 
 def _says_down(error: IcmpError) -> bool:
@@ -60,32 +127,38 @@ def _other_speakers(analysis: Analysis) -> set[str]:
     return speakers
 
 
-def _down(address: str, silent: UnansweredArp | None, agreed: list[IcmpError], source: str) -> Finding:
-    reports = sum(error.count for error in agreed)
+def _finding(group: list[_Down]) -> Finding:
+    """Of one address, or of many that one and the same asks for."""
+    first = group[0]
+    silent = [down.silent for down in group if down.silent is not None]
+    agreed = [error for down in group for error in down.reports]
+    requests, reports = sum(one.count for one in silent), sum(error.count for error in agreed)
     routers = sorted({error.src for error in agreed})
+    it = "it" if len(group) == 1 else "them"
     parts = []
-    if silent is not None:
-        parts.append(f"{count(silent.count, 'ARP request')} for it had no reply")
+    if silent:
+        parts.append(f"{count(requests, 'ARP request')} for {it} had no reply")
     if agreed:
-        parts.append(
-            f"{few(routers)} reported it unreachable {count(reports, 'time')} ({agreed[0].code_meaning.lower()})"
-        )
-    # Its last router says "host" when nobody answers it there, "network" when it has no route.
-    no_route = silent is None and all(error.code != 1 if error.version == 4 else error.code == 0 for error in agreed)
-    by_router = silent is None and bool(agreed)
-    advice = "net_unreachable" if no_route else "host_down"
+        meaning = agreed[0].code_meaning.lower()
+        parts.append(f"{few(routers)} reported {it} unreachable {count(reports, 'time')} ({meaning})")
+    advice = "net_unreachable" if first.no_route else "host_down"
+    router = routers[0] if routers else None
     return Finding(
         kind="host_down",
         severity="HIGH" if agreed else "MEDIUM",
-        blame="network" if no_route else "server_host",
-        protocol="ICMP" if by_router else "ARP",
-        title=f"{address} is unreachable: nobody answers for it",
+        blame="network" if first.no_route else "server_host",
+        protocol="ICMP" if agreed and not silent else "ARP",
+        title=f"{first.address} is unreachable: nobody answers for it"
+        if len(group) == 1
+        else f"{len(group)} hosts, such as {first.address}, are unreachable: nobody answers for them",
         detail=" and ".join(parts) + ".",
-        who=Who(source, address),
-        evidence=first_frames([*(e.sample_frames for e in agreed), silent.sample_frames if silent else ()]),
+        who=Who(first.source, first.address),
+        also=tuple((down.address, None) for down in group[1:]),
+        evidence=first_frames([*(e.sample_frames for e in agreed), *(one.sample_frames for one in silent)]),
         cause=cause_of(advice),
-        remediation=remediation_of(advice, src=source, dst=address, router=routers[0] if routers else None),
+        remediation=remediation_of(advice, src=first.source, dst=first.address, router=router),
         confidence="high" if agreed and silent else "medium",
-        weight=reports + (silent.count if silent else 0),
-        measured={"arp_requests": silent.count if silent else 0, "unreachable_messages": reports},
+        weight=reports + requests,
+        measured={"arp_requests": requests, "unreachable_messages": reports}
+        | ({"hosts": len(group)} if len(group) > 1 else {}),
     )

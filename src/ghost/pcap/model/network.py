@@ -115,6 +115,8 @@ class IcmpError:
     """The better next hop that a redirect names."""
     count: int
     sample_frames: tuple[int, ...]
+    hop_limits: tuple[int, ...] = ()
+    """The different ones, ascending, that pings it is about had at the capture point; empty where none was captured."""
 
     @property
     def sample_frame(self) -> int:
@@ -154,7 +156,7 @@ class IcmpSection:
     echo_paths: tuple[EchoPath, ...]
     """Up to fifty, unmatched first."""
     errors: tuple[IcmpError, ...]
-    """Of every kind, most frequent first; up to 200."""
+    """Of every kind, most frequent first; up to 1000, of which everybody who was told something has a share."""
 
     def of_kind(self, kind: str) -> tuple[IcmpError, ...]:
         return tuple(error for error in self.errors if error.kind == kind)
