@@ -37,6 +37,7 @@ from ghost.pcap import (
     shards,
     tally,
     tcp,
+    tls_tickets,
     udp,
     unread,
 )
@@ -53,7 +54,10 @@ _READY = "ready"
 _OPTIONS: dict[str, Any] = {
     "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
-_MODULES = (decode, flows, bins, segments, tcp, udp, records, shards, unread, tally, passes, marks)
+_MODULES = (
+    flows, bins, segments, tls_tickets, decode, tcp, udp, records, shards, unread, tally, passes, marks,
+)  # fmt: skip
+"""Those that others call come first."""
 _ENTRIES = (
     records.walk_pcap, records.walk_pcapng, passes.pass_packets, marks.sort_marked, decode.decode,
     decode.place_addresses, tcp.finish, tcp.place_streams, udp.place_conversations, shards.deal,

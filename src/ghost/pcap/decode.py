@@ -68,6 +68,7 @@ from ghost.pcap.layout import (
     PACKET,
     PAYLOAD,
     PROTOCOL,
+    RECORDS,
     SACK_PERMITTED,
     SCALE,
     SEQUENCE,
@@ -81,6 +82,7 @@ from ghost.pcap.layout import (
     WINDOW,
     WIRE,
 )
+from ghost.pcap.tls_tickets import records_in
 from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
 # What begins at the current offset: an EtherType, or one of these.
@@ -303,6 +305,7 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
         rows[p + MARK] = first_bytes(buf, at, length - header)
         if rows[p + MARK] == MARK_TLS or rows[p + MARK] == 0:
             follow_handshake(buf, rows, p, at, end, opened)
+            rows[p + RECORDS] = records_in(buf, at, end, length - header)
     at = o + 20
     stop = min(o + header, end)
     while at < stop:

@@ -41,6 +41,7 @@ TWIN = 28  # 1 where the same packet was seen just before
 MARK = 29  # which parser wants it
 FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
+RECORDS = 31  # until then: what TLS records the payload holds, as `tls_tickets` tells them
 END = 32  # where the captured bytes end in the buffer
 STREAM_NUMBER = 33  # written by the TCP kernel
 ROUND_TRIP = 34  # of the segment that this one acknowledges, in ns, 0 where none; written by the TCP kernel
@@ -136,7 +137,10 @@ S_FIRST_RST = 24  # side + 1
 S_UNPROMPTED = 25  # messages of the client after a pause, while earlier ones were acknowledged and not answered
 S_GREETING = 26  # from the handshake to what the server said unasked, -1 where it did not
 S_MIRRORED = 27  # a request of the other side, where it is only a guess who the client is
-STREAM = 32
+S_TLS = 32  # how far the opening of TLS 1.3 is, as `tls_tickets` counts
+S_TICKET = 33  # length of what the server said first behind it
+S_ASKED = 34  # 1 where the client said more than the handshake
+STREAM = 35
 
 # A side of a stream.
 D_PACKETS = 0

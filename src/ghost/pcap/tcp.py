@@ -107,6 +107,7 @@ from ghost.pcap.layout import (
     PROTOCOL,
     ROUND_TRIP,
     RST,
+    S_ASKED,
     S_CLIENT,
     S_CLIENT_SYN_TIME,
     S_COMPLETED,
@@ -167,6 +168,7 @@ from ghost.pcap.segments import (
     open_hole,
     sample,
 )  # fmt: skip
+from ghost.pcap.tls_tickets import asks, is_ticket
 from ghost.pcap.vectors import Ints
 
 _FAST_NS = 20_000_000
@@ -508,14 +510,15 @@ def time_response(
     """
     t = stream * STREAM
     now = rows[p + TIME]
+    primary = block == t + S_REQUEST_OPEN
     if sender == client:
-        if new_data:
+        if new_data and (not primary or asks(p, t, rows, streams)):
             if streams[block] == 0:
                 streams[block + S_REQUEST_START - S_REQUEST_OPEN] = rows[p + SEQUENCE]
             elif (
                 streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] == 0
                 and now - streams[block + S_REQUEST_TIME - S_REQUEST_OPEN] >= _AGAIN_NS
-                and block == t + S_REQUEST_OPEN
+                and primary
             ):
                 streams[t + S_UNPROMPTED] = streams[t + S_UNPROMPTED] + 1
             streams[block] = 1
@@ -533,7 +536,10 @@ def time_response(
     ):
         streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 0
         sample(SAMPLE_REQUEST_ACKED, server, waited, samples, counts)
-    if new_data and streams[block]:
+    if new_data and primary and is_ticket(p, t, rows, streams):
+        # Nobody waits for it; who asked something does so still.
+        streams[block] = streams[t + S_ASKED]
+    elif new_data and streams[block]:
         streams[block] = 0
         sample(SAMPLE_RESPONSE, server, waited, samples, counts)
     elif new_data and asked == 0 and streams[t + S_GREETING] < 0 and streams[t + S_TO_CLIENT] >= 0:

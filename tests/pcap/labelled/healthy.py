@@ -10,6 +10,7 @@ from . import messages
 from .network import Link, Packet, unreachable
 from .office import WORDS, Exchange, Office, chatter, talk, tls, web
 from .scene import Scenes
+from .tickets import with_tickets
 
 HEALTHY = Scenes()
 
@@ -322,3 +323,19 @@ def ping_and_traceroute(office: Office) -> None:
             said = unreachable(f"10.254.{hop}.1", sent, 0, kind=11)
             office.world.later(2 + hop * 0.2 + n * 0.01, lambda sent=sent: office.world.capture(sent, 0))  # type: ignore[misc]
             office.world.later(2 + hop * 0.2 + n * 0.01 + 0.005, lambda said=said: office.world.capture(said, 0))  # type: ignore[misc]
+
+
+@HEALTHY.add("none", "none", seconds=40.0)
+def quick_behind_tickets(office: Office) -> None:
+    """Session tickets, and answers at once; then nothing that anybody waits for: news that come when they come, idle
+    connections, and some that were opened in advance."""
+    _ordinary(office)
+    dice = office.dice
+    for n in range(3):
+        news = [(dice.uniform(2.5, 5.0), messages.encrypted(dice.randrange(60, 400), dice)) for _ in range(4)]
+        answer = (0.02, messages.encrypted(dice.randrange(140, 600), dice))
+        with_tickets(office, [answer, *news], begin=1.0 + n, together=n == 1, ends="open")
+        with_tickets(office, [answer], begin=1.5 + n, ends="open")
+        idle = with_tickets(office, [], begin=2.0 + n, asks=False, ends="open", together=n == 2)
+        office.world.later(20.0 + n, lambda idle=idle: idle.client.write(messages.encrypted(19, dice)))  # type: ignore[misc]
+        office.world.later(20.0 + n, idle.client.close)

@@ -1,0 +1,148 @@
+"""Session tickets of TLS 1.3 (RFC 8446, 4.6.1), which a server sends behind the handshake and which answer nobody.
+
+They are encrypted like answers. What gives them away: nothing but whole records, the first that the server says to a
+client that finished, and two of one length, since each holds the same session. (OpenSSL, and whatever uses it, sends
+two. A single one is told apart only where it acknowledges less than the request.) So that a request that waits for its
+answer is not taken for answered.
+"""
+
+from __future__ import annotations
+
+from ghost.pcap.layout import (
+    ACKNOWLEDGED,
+    RECORDS,
+    S_ASKED,
+    S_REQUEST_END,
+    S_TICKET,
+    S_TLS,
+)
+from ghost.pcap.vectors import Ints
+
+# What a segment's payload holds: the length of its last record, and these.
+SEVERAL = 1 << 15
+ALIKE = 1 << 16  # nothing but whole encrypted records, of one length
+WHOLE = 1 << 17  # nothing but whole encrypted records, but for a change of cipher before them
+CHANGE = 1 << 18  # begins with a change of cipher
+HELLO = 1 << 19  # begins with a client's hello, or with what announces its second
+ALERT = 1 << 20  # begins with an alert that is none of TLS 1.3
+_LENGTH = 0x7FFF
+
+# How far a stream is.
+_SAID_HELLO = 1
+_CHANGED = 2
+_FINISHED = 3
+_TICKET = 4
+_TICKETS = 5
+_PAST = 6
+_OLDER = -1
+
+_CHANGE_CIPHER, _ALERT, _HANDSHAKE, _DATA = 20, 21, 22, 23
+_CLIENT_HELLO = 1
+_MOST_RECORDS = 8
+_LAST_WORDS = 19
+"""Length of an alert in TLS 1.3, which hides that it is one."""
+_LEAST_TICKET = 60
+"""Its own fields, what names the session, and what encryption adds: 58 bytes with a name of 16."""
+_BLOCK = 16
+"""Tickets are encrypted for the server alone, in blocks, and a number in them may need a byte more."""
+_SEQ = 0xFFFFFFFF
+_HALF = 0x80000000
+
+
+def records_in(buf: Ints, at: int, end: int, length: int) -> int:
+    """What TLS records the payload of a segment holds, whose six or more captured bytes begin at `at`; 0 where it is
+    nothing that tells tickets from answers."""
+    if buf[at + 1] != 3 or buf[at] < _CHANGE_CIPHER or buf[at] > _DATA:
+        return 0
+    found = 0
+    place = 0
+    if buf[at] == _CHANGE_CIPHER:
+        found = CHANGE
+        place = 6
+        if length == place:
+            return found
+    if at + place + 6 > end:
+        return 0
+    if buf[at + place] == _ALERT:
+        return ALERT
+    if buf[at + place] == _HANDSHAKE:
+        return HELLO if buf[at + place + 5] == _CLIENT_HELLO else 0
+    first = 0
+    last = 0
+    alike = True
+    records = 0
+    while place < length:
+        record = at + place
+        if records == _MOST_RECORDS or record + 5 > end or buf[record] != _DATA or buf[record + 1] != 3:
+            return 0
+        last = ((buf[record + 3] << 8) | buf[record + 4]) & _LENGTH
+        if records == 0:
+            first = last
+        alike = alike and one_length(first, last)
+        records += 1
+        place += 5 + last
+    if place != length:
+        return 0
+    if records > 1:
+        found |= SEVERAL
+    if alike:
+        found |= ALIKE
+    return found | WHOLE | last
+
+
+def one_length(one: int, other: int) -> bool:
+    return one == other or one - other == _BLOCK or other - one == _BLOCK
+
+
+def asks(p: int, stream: int, rows: Ints, streams: Ints) -> int:
+    """Whether new data of the client may want an answer; an alert wants none.
+
+    Follows what a client says first, up to what it asks in an encrypted connection of TLS 1.3: there a change of cipher
+    is followed by encrypted data, in older versions by the rest of the handshake.
+    """
+    phase = streams[stream + S_TLS]
+    held = rows[p + RECORDS]
+    if held & ALERT:
+        return 0
+    if phase >= _FINISHED:
+        if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
+            return 0
+        streams[stream + S_ASKED] = 1
+    elif held & HELLO:
+        streams[stream + S_TLS] = _SAID_HELLO
+    elif phase == _SAID_HELLO and held == CHANGE:
+        streams[stream + S_TLS] = _CHANGED
+    elif held & WHOLE and (phase == _CHANGED or (phase == _SAID_HELLO and held & CHANGE)):
+        streams[stream + S_TLS] = _FINISHED
+        # 32 or 48 bytes of a hash end the handshake, in a message and a record; what lies behind them is a request.
+        finished = held & _LENGTH
+        streams[stream + S_ASKED] = 0 if finished in (53, 69) else 1
+    else:
+        streams[stream + S_TLS] = _OLDER
+    return 1
+
+
+def is_ticket(p: int, stream: int, rows: Ints, streams: Ints) -> int:
+    """Whether new data of the server is a session ticket and no answer."""
+    phase = streams[stream + S_TLS]
+    if phase != _FINISHED and phase != _TICKET:
+        return 0
+    held = rows[p + RECORDS]
+    size = held & _LENGTH
+    if not held & ALIKE or size < _LEAST_TICKET:
+        streams[stream + S_TLS] = _PAST
+        return 0
+    if phase == _TICKET:
+        found = one_length(size, streams[stream + S_TICKET])
+        streams[stream + S_TLS] = _TICKETS if found else _PAST
+        return 1 if found else 0
+    streams[stream + S_TICKET] = size
+    streams[stream + S_TLS] = _TICKETS if held & SEVERAL else _TICKET
+    if held & SEVERAL:
+        return 1
+    # What was sent before all of the request had come is no answer to it.
+    unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & _SEQ < _HALF
+    return 1 if streams[stream + S_ASKED] and unasked else 0
+
+
+KERNELS = (one_length, records_in, asks, is_ticket)
