@@ -89,6 +89,33 @@ def test_a_capture_is_left_exactly_as_it_was(shared_captures: Path, tmp_path: Pa
         assert [state(path) for path in paths] == before
 
 
+def test_another_capture_of_the_name_of_a_result_is_not_written_over(shared_captures: Path, tmp_path: Path) -> None:
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    (tmp_path / "x.pcap").write_bytes(content)
+    for other in (content, gzip.compress(content), b"\x0a\x0d\x0d\x0a" + bytes(24)):
+        (tmp_path / "x_report.html").write_bytes(other)
+        ran = run("x.pcap", cwd=tmp_path)
+        assert ran.returncode == 2
+        assert "x_report.html is a capture and would be written over" in ran.stderr
+        assert (tmp_path / "x_report.html").read_bytes() == other
+    (tmp_path / "x_report.html").write_text("<!doctype html>")
+    assert run("x.pcap", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "x_report.html").stat().st_size > 1_000
+
+
+@pytest.mark.parametrize("other", ["gone.pcap", "notes.txt", "."])
+def test_the_second_capture_is_looked_at_before_the_first_is_read(
+    other: str, shared_captures: Path, tmp_path: Path
+) -> None:
+    content = (shared_captures / "smtp.pcap").read_bytes()
+    (tmp_path / "x.pcap").write_bytes(content)
+    (tmp_path / "notes.txt").write_text("seen on Tuesday")
+    ran = run("x.pcap", "--compare", other, "--report-dir", "out", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert len(ran.stderr.splitlines()) == 1  # and not the line about x.pcap, which would come first
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["x_semantic.json", "x_report.html"])
 def test_a_result_that_would_take_the_place_of_a_capture_is_refused(
     name: str, shared_captures: Path, tmp_path: Path

@@ -211,3 +211,54 @@ def assert_agrees(path: Path) -> int:
 def test_requests_and_answers_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
     paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]
     assert sum(map(assert_agrees, paths)) >= 40
+
+
+LOOKS_LIKE_ONE = b"GET /secret HTTP/1.1\r\nHost: in-the-upload.example\r\n\r\n"
+
+
+@pytest.mark.parametrize("body", [LOOKS_LIKE_ONE * 200, (LOOKS_LIKE_ONE + b"and more of a log ") * 100])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upload_that_holds_what_looks_like_requests_holds_none(
+    tmp_path: Path, body: bytes, *, chunked: bool
+) -> None:
+    spoken = talk()
+    head = "Transfer-Encoding: chunked\r\n" if chunked else f"Content-Length: {len(body)}\r\n"
+    spoken.asks(request("PUT", more=head))
+    for at in range(0, len(body), len(LOOKS_LIKE_ONE) * 20):  # each segment begins like a request
+        spoken.asks(body[at : at + len(LOOKS_LIKE_ONE) * 20])
+    spoken.waits(2_000).answers(answer(201)).asks(request(host="next.example")).answers(answer(500))
+    found = section(tmp_path, *spoken.closes().records, later(60_000))
+    assert found.methods == {"PUT": 1, "GET": 1}
+    assert found.hosts == {"api.example": 1, "next.example": 1}
+    assert (found.unanswered, found.status_distribution) == ((), {"201": 1, "500": 1})
+    assert [one.host for one in found.errors] == ["next.example"]
+
+
+def test_data_of_another_protocol_that_begins_like_a_request_is_none(tmp_path: Path) -> None:
+    sent = talk(2121).asks(LOOKS_LIKE_ONE + b"rest of a file").waits(5_000).closes()
+    path = tmp_path / "ftp.pcap"
+    path.write_bytes(pcap([*sent.records, later(60_000)]))
+    assert analyse(path).http is None
+
+
+def test_a_request_that_was_refused_before_its_body_may_be_followed_by_the_next(tmp_path: Path) -> None:
+    spoken = talk().asks(request("PUT", more="Expect: 100-continue\r\nContent-Length: 90000\r\n"))
+    spoken.answers(answer(401)).asks(request("GET")).waits(4_000).answers(answer(200))
+    found = section(tmp_path, *spoken.closes().records)
+    assert (found.requests, found.responses, len(found.slow)) == (2, 2, 1)
+
+
+def test_requests_behind_an_upload_of_unknown_length_are_seen_where_one_way_was_captured_alone(tmp_path: Path) -> None:
+    spoken = talk()
+    for _ in range(3):
+        spoken.asks(request("POST", more="Transfer-Encoding: chunked\r\n")).asks(b"5\r\nhello\r\n0\r\n\r\n")
+        spoken.answers(answer(200))
+    there = [record for record in spoken.closes().records if record[1][34:36] == (40_000).to_bytes(2, "big")]
+    assert section(tmp_path, *there).requests == 3
+
+
+def test_after_100_continue_an_upload_of_unknown_length_is_still_an_upload(tmp_path: Path) -> None:
+    spoken = talk().asks(request("PUT", more="Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n"))
+    spoken.answers(b"HTTP/1.1 100 Continue\r\n\r\n").asks(LOOKS_LIKE_ONE).answers(answer(200))
+    found = section(tmp_path, *spoken.closes().records)
+    assert (found.requests, found.hosts) == (1, {"api.example": 1})

@@ -98,6 +98,15 @@ def test_escaped_text_cannot_act_in_markdown_or_on_a_terminal(name: str) -> None
     assert shown.isprintable()
 
 
+@pytest.mark.parametrize("name", ["http://evil.example/x", "CN=HTTPS://e.example", "(www.evil.example", "x_ftp://e.ex"])
+def test_no_name_becomes_a_link_by_itself(name: str) -> None:
+    """GitHub links `http://`, `https://`, `ftp://` and `www.`, wherever they stand."""
+    shown = text.markdown(name)
+    assert not re.search(r"://|www\.", shown, re.IGNORECASE)
+    assert re.sub(r"\\(.)", r"\1", shown) == name
+    assert text.markdown("10.0.0.1:80 is refused by [::1]:443") == "10.0.0.1:80 is refused by \\[::1\\]:443"
+
+
 @given(st.text(max_size=60))
 def test_a_code_span_holds_exactly_one_span(name: str) -> None:
     assert text.code(name).count("`") == 2

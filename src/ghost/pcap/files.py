@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ghost.errors import UsageError
+from ghost.pcap.read import CAPTURE_MAGICS, GZIP_MAGIC
 from ghost.pcap.text import printable
 from ghost.records import private_dir, write_text
 
@@ -37,7 +38,7 @@ def clean(name: str) -> str:
 
 def prepare(captures: Iterable[Path], outputs: Iterable[Path]) -> None:
     """Make the directories of results, before the work and not after it. Raises UsageError where a result would take
-    the place of a capture: a capture is evidence."""
+    the place of a capture, also of another than these: a capture is evidence."""
     taken = {capture.resolve() for capture in captures}
     outputs = list(outputs)
     for output in outputs:
@@ -46,8 +47,25 @@ def prepare(captures: Iterable[Path], outputs: Iterable[Path]) -> None:
                 f"{printable(str(output))} is the capture itself and would be written over: "
                 "give another --semantic-dir or --report-dir"
             )
+        if begins_like_a_capture(output):
+            raise UsageError(
+                f"{printable(str(output))} is a capture and would be written over: "
+                "give another --semantic-dir or --report-dir"
+            )
     for directory in {output.parent for output in outputs}:
         private_dir(directory)
+
+
+def begins_like_a_capture(path: Path) -> bool:
+    """Pcap, pcapng or gzip, none of which a result is. False where nothing can be read there."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError:
+        return False
+    return head in CAPTURE_MAGICS or head.startswith(GZIP_MAGIC)
 
 
 def write_all(contents: Mapping[Path, str]) -> None:

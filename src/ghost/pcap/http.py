@@ -2,7 +2,8 @@
 
 Requests and answers of a connection are paired in order. Of a head only the method, Host, status, Content-Length and
 what says that no length counts are read; a path, a query and every other field are passed over. Bodies are never
-handed over: whether one is complete is told from sequence numbers.
+handed over: whether one is complete is told from sequence numbers. An upload may hold what looks like a request; it is
+none inside a body, nor where something else than its body or another head lies behind it in the segment.
 """
 
 from __future__ import annotations
@@ -135,6 +136,21 @@ class _Connection:
     last: _Answer | None = None
     """The last answer whose body was to go on in later segments."""
     tunnel: bool = False
+    body_to: int = -1
+    """Sequence number behind the body of the client's last request; -1 where there is none, or nobody knows."""
+    encoded: bool = False
+    """The last request's body tells its end itself, which is not read."""
+    interim: bool = False
+    """The server has said 100 Continue or the like to it, which is no answer yet."""
+
+    def may_begin(self, sequence: int, acknowledged: int) -> bool:
+        """Whether the client may begin a request there, by the requests and answers before."""
+        if self.body_to >= 0 and beyond(sequence, self.body_to) < 0:
+            # Refused before its body was sent, a request may go without it (RFC 9110, 10.1.1).
+            return sequence == self.asked_to and not self.waiting
+        if self.encoded and self.waiting:
+            return not self.interim and beyond(acknowledged, self.waiting[-1].acknowledged) > 0
+        return True
 
 
 class HttpTracker:
@@ -171,6 +187,8 @@ class HttpTracker:
         done_to = connection.answered_to if answers else connection.asked_to
         if done_to >= 0 and beyond(sequence, done_to) < 0:
             return
+        if not answers and not (connection.may_begin(sequence, acknowledged) and _plausible(head, payload, length)):
+            return
         at = 0
         for _ in range(_MOST_HEADS):
             here = (sequence + at + head.end) % _MODULO
@@ -190,6 +208,8 @@ class HttpTracker:
             connection.answered_to = (sequence + at) % _MODULO
         else:
             connection.asked_to = (sequence + at) % _MODULO
+            more = body is not None and length - at < body < _MODULO // 2
+            connection.body_to = (connection.asked_to + (body or 0)) % _MODULO if more else -1
 
     def _request(
         self, stream: int, connection: _Connection, head: Head, left: int, acknowledged: int, frame: int, now: int
@@ -203,6 +223,7 @@ class HttpTracker:
             self._names.setdefault(stream, head.host)
         whole = not head.encoded and (head.promised or 0) <= left
         request = _Request(head.method, head.host, now, frame, whole, acknowledged)
+        connection.encoded, connection.interim = head.encoded, False
         if not connection.waiting:
             connection.waiting = [request]
         elif len(connection.waiting) < _MOST_WAITING:
@@ -215,6 +236,7 @@ class HttpTracker:
         status = head.status
         self._statuses.add(str(status))
         if 100 <= status < 200 and status != 101:
+            connection.interim = True
             return 0
         self._responses += 1
         connection.last = None
@@ -304,6 +326,15 @@ class HttpTracker:
             unpaired_responses=self._unpaired,
             upgraded=self._upgraded,
         )  # fmt: skip
+
+
+def _plausible(head: Head, payload: bytes, length: int) -> bool:
+    """Behind a request there is its body, or the next one. (Who asks for a tunnel may speak through it at once.)"""
+    body = head.promised or 0
+    if head.encoded or head.method == "CONNECT" or length - head.end <= body:
+        return True
+    following = payload[head.end + body :].lstrip(b"\r\n")  # some send an empty line behind a body
+    return not following or any(following.startswith(method[: len(following)]) for method in _METHODS)
 
 
 def _unanswered(

@@ -17,6 +17,7 @@ from ghost.pcap.ends_report import ends_document, ends_headline, ends_markdown
 from ghost.pcap.files import Places, prepare, stem_of, write_all
 from ghost.pcap.html_comparison import html_comparison
 from ghost.pcap.one import judge
+from ghost.pcap.read import check_capture
 from ghost.pcap.semantic import dump, semantic
 from ghost.pcap.two_ends import TwoEnds, two_ends
 
@@ -57,6 +58,8 @@ def compare_captures(baseline: Path, current: Path, places: Places, *, ends: boo
         "executive_summary_path": places.reports / f"{a}_vs_{b}_executive_summary.md",
         "html_report_path": places.reports / f"{a}_vs_{b}_comparison.html",
     }
+    for capture in (baseline, current):
+        check_capture(capture)  # before the first of them is read, which may take long
     prepare([baseline, current], written.values())
     left, right = Capture(*judge(baseline)), Capture(*judge(current))
     table = differences(left.analysis, right.analysis)

@@ -38,6 +38,8 @@ _MAGIC = {
     b"\xa1\xb2\x3c\x4d": (True, 1),
 }
 _NG_MAGIC = b"\x0a\x0d\x0d\x0a"
+CAPTURE_MAGICS = (*_MAGIC, _NG_MAGIC)
+GZIP_MAGIC = b"\x1f\x8b"
 
 LINK_NAMES = {
     0: "NULL", 1: "ETHERNET", 9: "PPP", 12: "RAW", 14: "RAW", 101: "RAW", 108: "LOOP", 113: "LINUX_SLL",
@@ -109,14 +111,7 @@ class CaptureReader:
         self._links = np.zeros(4, np.int64)
         """Of the current section, a row an interface, as the kernel wants them."""
         self._known = 0
-        try:
-            if not path.is_dir() and path.exists() and not path.is_file():
-                raise CaptureError(
-                    f"cannot read {path}: it is a pipe or a device and can be read only once; save it to a file first"
-                )
-            self._file = path.open("rb", buffering=0)
-        except OSError as error:
-            raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+        self._file = _open(path)
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
         """Run the next batches this way."""
@@ -125,7 +120,7 @@ class CaptureReader:
     def batches(self) -> Iterator[Batch]:
         with self._opened() as file, hashed(file, os.fstat(file.fileno()).st_size) as source:
             self._stream: Source = source
-            if self._fill(2) and bytes(self._buffer[:2]) == b"\x1f\x8b":
+            if self._fill(2) and bytes(self._buffer[:2]) == GZIP_MAGIC:
                 yield from self._compressed(source)
             else:
                 yield from self._any_format()
@@ -223,10 +218,7 @@ class CaptureReader:
         elif magic == _NG_MAGIC:
             yield from self._pcapng()
         else:
-            raise CaptureError(
-                f"{self._path.name} is not a packet capture (it begins with {magic.hex(' ')}); "
-                "give a pcap or pcapng file, plain or gzip-compressed"
-            )
+            raise _no_capture(self._path, magic)
 
     # ------------------------------------------------------------------------------------------------------- pcap
 
@@ -383,6 +375,35 @@ class CaptureReader:
             f"The file is damaged after frame {self._frame - 1}: no sound record follows; the rest was not analysed."
         )
         self.facts.truncated = True
+
+
+def check_capture(path: Path) -> None:
+    """Raises CaptureError where `path` cannot be read or begins like no capture; nothing else of it is read."""
+    with _open(path) as file:
+        try:
+            head = file.read(4)
+        except OSError as error:
+            raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+    if head and head not in CAPTURE_MAGICS and not head.startswith(GZIP_MAGIC):
+        raise _no_capture(path, head)
+
+
+def _open(path: Path) -> FileIO:
+    try:
+        if not path.is_dir() and path.exists() and not path.is_file():
+            raise CaptureError(
+                f"cannot read {path}: it is a pipe or a device and can be read only once; save it to a file first"
+            )
+        return path.open("rb", buffering=0)
+    except OSError as error:
+        raise CaptureError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _no_capture(path: Path, magic: bytes) -> CaptureError:
+    return CaptureError(
+        f"{path.name} is not a packet capture (it begins with {magic.hex(' ')}); "
+        "give a pcap or pcapng file, plain or gzip-compressed"
+    )
 
 
 def _decoded_link(link: int) -> int:

@@ -6,8 +6,12 @@ for a reader. They stay readable and lose their power.
 
 from __future__ import annotations
 
+import re
+
 LONGEST_NAME = 100
 _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]|~#!"})
+_LINK = re.compile(r"(?<=[a-z]:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
+"""Inside what GitHub and others make a link of without being asked: `http://` and `www.`."""
 _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -23,8 +27,8 @@ def name(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def markdown(text: str) -> str:
-    """`text` as Markdown that shows exactly it, also inside a table cell."""
-    return printable(text).translate(_MARKDOWN).translate(_HTML)
+    """`text` as Markdown that shows exactly it, also inside a table cell; no name in it becomes a link."""
+    return _LINK.sub(r"\\", printable(text).translate(_MARKDOWN).translate(_HTML))
 
 
 def code(text: str) -> str:
