@@ -10,6 +10,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
+from .labelled.faults.silence import WELL_ANSWERED
 from .labelled.lookups import (
     LOOKUPS,
     one_way_to_one_host_and_a_dead_resolver,
@@ -46,6 +47,14 @@ def test_a_fault_is_the_first_finding_and_nothing_of_another_kind_is(name: str, 
 @pytest.mark.parametrize("name", [name for name in LOOKUPS if name not in FAULTS])
 def test_what_only_looks_like_one_raises_no_alarm(name: str, seed: int, tmp_path: Path) -> None:
     found = found_in(name, seed, tmp_path)
+    assert all(finding.severity in MINOR for finding in found), told(found)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", WELL_ANSWERED)
+def test_who_answers_at_times_or_elsewhere_is_not_silent(name: str, seed: int, tmp_path: Path) -> None:
+    capture = WELL_ANSWERED[name].save(tmp_path / "scene.pcap", seed, "client")
+    found = find(analyse(capture, compile_kernels=False))
     assert all(finding.severity in MINOR for finding in found), told(found)
 
 

@@ -11,14 +11,14 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ghost.pcap.bounded import Noted, Tally, Times
+from ghost.pcap.bounded import Noted, Tally, Times, fairly
 from ghost.pcap.layout import MARK_DHCP, SAMPLE_FRAMES
 from ghost.pcap.model import DhcpSection, DhcpUnanswered
 
 WAIT_NS = 3_000_000_000
 """A message that the capture did not follow for so long is not called unanswered."""
 _MOST_OPEN = 20_000
-_MOST_LISTED = 50
+_MOST_LISTED = 2_000
 _MOST_SERVERS = 10
 
 _TYPES = {
@@ -146,7 +146,7 @@ class DhcpTracker:
         return DhcpSection(
             messages=self._messages.most(),
             servers={name: -count for count, name in servers[:_MOST_SERVERS]},
-            unanswered=tuple(unanswered[:_MOST_LISTED]),
+            unanswered=tuple(fairly(unanswered, _MOST_LISTED, lambda one: one.client)),
             unanswered_total=len(unanswered),
             naks=self._naks.occurrences(),
             declines=self._declines.occurrences(),

@@ -34,6 +34,7 @@ _Ends = tuple[int, int, int, int]
 @dataclass(slots=True)
 class _Server:
     requests: int = 0
+    client: int | None = None
     last: tuple[int, int, int] | None = None
     """Frame, stratum and leap indicator of the last answer."""
     offsets: list[tuple[int, int]] = field(default_factory=list)
@@ -59,7 +60,10 @@ class NtpTracker:
             self._other += 1
         elif mode == 3:
             self._requests += 1
-            self._server(ends[2]).requests += 1
+            server = self._server(ends[2])
+            server.requests += 1
+            if server.client is None:
+                server.client = ends[0]
             self._open[ends, payload[40:48]] = (now, frame)
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
@@ -108,8 +112,10 @@ class NtpTracker:
         for (ends, _), (now, frame) in self._open.items():
             if capture_end_ns - now >= WAIT_NS:
                 unanswered.setdefault(ends[2], []).append(frame)
-        rows = [self._row(address(number), server, unanswered.get(number, [])) for number, server in
-                self._servers.items()]  # fmt: skip
+        rows = [
+            self._row(address(number), server, unanswered.get(number, []), address)
+            for number, server in self._servers.items()
+        ]
         rows.sort(key=lambda row: (-row.unsynchronised, -row.unanswered, -row.requests, row.server))
         return NtpSection(
             requests=self._requests,
@@ -124,7 +130,9 @@ class NtpTracker:
             other=self._other,
         )
 
-    def _row(self, name: str, server: _Server, unanswered: list[int]) -> NtpServer:
+    def _row(
+        self, name: str, server: _Server, unanswered: list[int], address: Callable[[int], str]
+    ) -> NtpServer:  # fmt: skip
         offsets = sorted(offset for _, offset in server.offsets)
         stratum, leap = server.last[1:] if server.last is not None else (None, 0)
         return NtpServer(
@@ -135,6 +143,7 @@ class NtpTracker:
             unsynchronised=stratum is not None and _unsynchronised(stratum, leap),
             offset_ms=round(offsets[(len(offsets) - 1) // 2] / 1e6, 3) if offsets else None,
             frames=tuple(sorted(server.frames + unanswered)[:SAMPLE_FRAMES]),
+            client=None if server.client is None else address(server.client),
         )
 
 

@@ -19,6 +19,7 @@ from ghost.pcap.findings.names import dns_findings
 from ghost.pcap.findings.observed import observe
 from ghost.pcap.findings.secure import tls_findings
 from ghost.pcap.findings.segment import segment_findings
+from ghost.pcap.findings.silent import silence_findings
 from ghost.pcap.findings.size import size_findings
 from ghost.pcap.findings.stalls import stall_findings
 from ghost.pcap.findings.threats import threats_in
@@ -50,6 +51,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *segment_findings(seen, threats),
         *control_findings(seen, threats),
         *dns_findings(seen),
+        *silence_findings(seen),
         *capture_findings(seen),
     ]
     found = doubted(one_cause_each(found))

@@ -82,6 +82,10 @@ def _client(finding: Finding) -> Sequence[Hashable]:
     return [finding.who.src]
 
 
+def _server_host(finding: Finding) -> Sequence[Hashable]:
+    return [finding.who.dst]
+
+
 def _waiting(cause: Finding) -> Sequence[Hashable]:
     """Services that answer late because they wait for it."""
     return cause.also
@@ -96,7 +100,7 @@ def _hosts(symptom: Finding) -> Sequence[Hashable]:
 
 
 _LOSS = frozenset({"loss", "rto_loss"})
-_SILENCE = frozenset({"syn_unanswered", "dns_timeout"})
+_SILENCE = frozenset({"syn_unanswered", "dns_timeout", "no_answer"})
 _WAITING = frozenset({"slow_application", "http_slow"})
 
 _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
@@ -123,6 +127,7 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
     ),
     ("snat_exhaustion", frozenset({"syn_unanswered"}), _service, _service),
     ("syn_unanswered", _WAITING, _queue, _service),
+    ("syn_unanswered", frozenset({"no_answer"}), _server_host, _server_host),
     # a full queue delays all that passes it, and drops what does not fit any more
     ("bufferbloat", _LOSS | {"delay", "reordering", "throughput_limited"}, _pair, _pair),
     ("throughput_limited", _LOSS, _pair, _pair),

@@ -32,7 +32,7 @@ class DhcpSection:
     servers: Mapping[str, int] = field(default_factory=dict)
     """Messages by the address they came from, relays included."""
     unanswered: tuple[DhcpUnanswered, ...] = ()
-    """Up to fifty."""
+    """Some thousands at most, and of each client as many as of any other."""
     unanswered_total: int = 0
     naks: Occurrences = NOTHING
     declines: Occurrences = NOTHING
