@@ -56,6 +56,9 @@ def test_no_adversarial_command_is_safe_and_each_gets_the_verdict_the_corpus_sta
     decided = {row["command"]: decide(row["command"], CAPTURES).classification for row in ADVERSARIAL}
 
     assert [command for command, verdict in decided.items() if verdict == SAFE] == []
+    # What is wrong with a command is not that its capture lies elsewhere.
+    beside = [row["command"] for row in ADVERSARIAL if decide(row["command"], [Path.cwd()]).classification == SAFE]
+    assert beside == []
     assert [row for row in ADVERSARIAL if decided[row["command"]] != row["expected"]] == []
 
 
