@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +82,46 @@ def test_a_capture_that_cannot_be_read_is_named_and_the_others_are_judged(folder
     assert "healthy.pcap" in {row.name for row in found.rows}
     assert [name for name, _ in found.failed] == ["broken.pcap.gz"]
     assert table_lines(found)[-1].startswith("FAILED    broken.pcap.gz")
+
+
+def test_what_is_called_a_capture_and_is_none_or_empty_is_named_too(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder / "written.pcap").write_text("a note under the wrong name")
+    (folder / "full_disk.pcap3").touch()
+    assert main([str(folder), "--json"]) == 1
+    said = capsys.readouterr()
+    printed = json.loads(said.out)
+    assert [one["capture"] for one in printed["failed"]] == ["written.pcap"]
+    assert "is not a packet capture" in said.err
+    assert {one["capture"]: one["packets"] for one in printed["captures"]}["full_disk.pcap3"] == 0
+    assert printed["skipped_files"] == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root reads everything")
+def test_captures_and_folders_that_may_not_be_read_are_named_and_fail(folder: Path, tmp_path: Path) -> None:
+    secret, room = folder / "secret.dump", folder / "deeper" / "room"
+    secret.write_bytes((folder / "healthy.pcap").read_bytes())
+    room.mkdir()
+    (room / "web.pcap").write_bytes((folder / "healthy.pcap").read_bytes())
+    program = [sys.executable, "-m", "ghost.pcap"]
+    if os.geteuid() == 0:
+        program = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *program]
+    secret.chmod(0)
+    room.chmod(0)
+    try:
+        done = subprocess.run([*program, folder, "--json"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        locked = subprocess.run([*program, room], cwd=tmp_path, capture_output=True, text=True, check=False)
+    finally:
+        secret.chmod(0o600)
+        room.chmod(0o700)
+    failed = {one["capture"]: one["error"] for one in json.loads(done.stdout)["failed"]}
+    assert failed.keys() == {"secret.dump", "deeper/room"}
+    assert all("Permission denied" in error for error in failed.values())
+    assert (done.returncode, locked.returncode) == (1, 1)
+    assert "Permission denied" in locked.stderr
+    assert "holds no packet capture" not in locked.stderr
 
 
 def test_an_interrupt_keeps_what_is_done_and_says_what_is_left(

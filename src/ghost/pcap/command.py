@@ -54,7 +54,8 @@ examples:
   {program} captures/
       reads every capture below that folder and prints them worst first; files go to captures_reports/
 {open_example}
-exit status: 0 done, 1 failed (one line on standard error), 2 wrong usage, 130 interrupted
+exit status: 0 done, 1 failed (one line on standard error; of a folder, one a capture that could not be read), 2 wrong
+usage, 130 interrupted
 """
 
 OPEN_EXAMPLE = """\
@@ -229,7 +230,7 @@ def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
     if folder.interrupted:
         sys.stdout.flush()
         raise KeyboardInterrupt
-    return (0 if folder.rows else 1), folder.written["html_report_path"]
+    return (1 if folder.failed else 0), folder.written["html_report_path"]
 
 
 _COLOURS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,10 @@ from ghost.pcap.text import code, markdown, printable
 MOST_CAPTURES = 1000
 MOST_FILES = 100_000
 """Looked at; a folder with more is not a folder of captures."""
+_MOST_NAMED = 5
 _MAGIC = (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a")
+_NAMED = re.compile(r"\.(pcap|pcapng|cap|dmp)[0-9]*(\.gz)?$", re.IGNORECASE)
+"""How captures are called; tcpdump numbers the files of a long one."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +114,18 @@ class Folder:
 
 def judge_folder(path: Path, places: Places) -> Folder:
     """Read every capture below `path` and write its reports, a table and an index of them. Raises CaptureError where
-    there is none."""
+    there is none, or where the folder may not be read."""
     folder = Folder(path)
     captures = list(_captures(folder))
     if not captures:
+        if folder.failed:
+            raise CaptureError("; ".join(f"{name}: {error}" for name, error in folder.failed[:_MOST_NAMED]))
         raise CaptureError(
             f"{path} holds no packet capture ({count(len(folder.skipped), 'other file')}): give a capture, or a folder"
             " with pcap or pcapng files in it"
         )
+    for name, error in folder.failed:
+        _say(name, error)
     folder.left = max(len(captures) - MOST_CAPTURES, 0)
     captures = captures[:MOST_CAPTURES]
     stems = _stems(path, captures)
@@ -135,9 +143,13 @@ def judge_folder(path: Path, places: Places) -> Folder:
             break
         except (GhostError, OSError) as error:
             folder.failed.append((name, printable(str(error))))
-            sys.stderr.write(f"{printable(name)}: {printable(str(error))}\n")
+            _say(name, str(error))
     write_all(dict(zip(folder.written.values(), (_markdown(folder), _html(folder)), strict=True)))
     return folder
+
+
+def _say(name: str, error: str) -> None:
+    sys.stderr.write(f"{printable(name)}: {printable(error)}\n")
 
 
 def _row(name: str, judged: Judged) -> Row:
@@ -154,9 +166,15 @@ def _row(name: str, judged: Judged) -> Row:
 
 
 def _captures(folder: Folder) -> Iterator[Path]:
-    """By what files begin with, not by their names; hidden ones and links to elsewhere are left alone."""
+    """By what files begin with, and those that are called captures though they may not be read, or begin with something
+    else: whoever reads them says why. Hidden ones and links to elsewhere are left alone."""
+
+    def locked(error: OSError) -> None:
+        name = os.path.relpath(error.filename, folder.path)
+        folder.failed.append((str(folder.path) if name == "." else name, f"cannot read this folder: {error.strerror}"))
+
     looked = 0
-    for directory, inner, files in os.walk(folder.path):
+    for directory, inner, files in os.walk(folder.path, onerror=locked):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
         for name in sorted(files):
             path = Path(directory) / name
@@ -165,19 +183,22 @@ def _captures(folder: Folder) -> Iterator[Path]:
             looked += 1
             if looked > MOST_FILES:
                 return
-            if _is_capture(path):
+            if _NAMED.search(name) is not None or _is_capture(path):
                 yield path
             else:
                 folder.skipped.append(str(path.relative_to(folder.path)))
 
 
 def _is_capture(path: Path) -> bool:
+    """Also what may not be read: it may be one, and nobody would miss it."""
     try:
         with path.open("rb") as file:
             head = file.read(4)
         if head[:2] == b"\x1f\x8b":
             with gzip.open(path) as inside:
                 head = inside.read(4)
+    except PermissionError:
+        return True
     except (OSError, EOFError, zlib.error):
         return False
     return head in _MAGIC
@@ -205,7 +226,8 @@ def _stems(path: Path, captures: Sequence[Path]) -> dict[Path, str]:
 def table_lines(folder: Folder) -> list[str]:
     """For a terminal: one line a capture, worst first."""
     rows = folder.ranked()
-    width = min(max((len(printable(row.name)) for row in rows), default=0), 48)
+    names = [*(row.name for row in rows), *(name for name, _ in folder.failed)]
+    width = min(max((len(printable(name)) for name in names), default=0), 48)
     lines = [folder.sentence]
     for row in rows:
         word = "HEALTHY" if row.finding.kind == "none" else row.finding.severity
