@@ -72,6 +72,17 @@ def test_the_rules_use_every_threshold_there_is_and_no_other() -> None:
     assert used == {f"{section}.{name}" for section, entries in table.items() for name in entries}
 
 
+def test_every_list_of_ports_has_a_reason_and_is_used() -> None:
+    table = tomllib.loads((RULES / "protocols.toml").read_text())
+    used = {
+        kind for source in RULES.glob("*.py") for kind in re.findall(r'of_protocol\(seen, "(\w+)"', source.read_text())
+    }
+    assert used == table.keys()
+    for kind, entry in table.items():
+        assert len(entry["reason"].split()) >= 6, kind
+        assert entry["ports"] == sorted(set(entry["ports"])), kind
+
+
 def test_every_advice_has_a_cause_and_commands_that_are_filled_in_completely() -> None:
     table = tomllib.loads((RULES / "advice.toml").read_text())
     values = {

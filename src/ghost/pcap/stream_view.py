@@ -185,6 +185,11 @@ class StreamView(Sequence[Stream]):
         """The text of an address id."""
         return self._address(number)
 
+    def first_fins(self) -> Array:
+        """The frame of the first FIN of each side of these streams; 0 without one."""
+        first = self._evidence.first(E_FIN, 2 * len(self._streams)).reshape(-1, 2)
+        return first if len(self._order) == len(self._streams) else first[self._order]
+
     def samples(self, kind: int) -> tuple[Array, Array]:
         """Every single sample of a kind of the server's that is held: the number of its stream, and its nanoseconds."""
         sides, values = self._samples.of_kind(kind, SAMPLES)

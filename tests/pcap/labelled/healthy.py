@@ -244,6 +244,38 @@ def a_little_loss(office: Office) -> None:
 
 
 @HEALTHY.add("none", "none")
+def goodbyes_before_a_reset(office: Office) -> None:
+    """Either end says goodbye, and resets without waiting for an answer to it."""
+    _ordinary(office)
+    word = messages.encrypted(19, office.dice)
+    for n in range(4):
+        asks = tls(office.dice, office.name("shop"), [3000])
+        one = talk(office.client, office.server, 8443, asks, begin=1.0 + n, ends="open")
+        leaver = one.server if n % 2 else one.client
+        office.world.later(4.0 + n, lambda leaver=leaver: leaver.write(word))  # type: ignore[misc]
+        office.world.later(4.00005 + n, leaver.abort)
+        shell = talk(office.client, office.server, 22, chatter(office.dice, 3), begin=1.0 + n, ends="open")
+        office.world.later(4.0 + n, lambda shell=shell: shell.client.write(bytes(60)))  # type: ignore[misc]
+        office.world.later(4.0 + n + office.path.delay * 1.1, shell.server.abort)
+
+
+@HEALTHY.add("none", "none", seconds=60.0)
+def nobody_answers_reports(office: Office) -> None:
+    """Logs, by their port or because they go on and on; and frames of HTTP/2 that only say that something came."""
+    _ordinary(office)
+    lines = [office.dice.randbytes(90) for _ in range(3)]
+    for n, port in enumerate((514, 24224, 5999, 1883)):
+        greeted = chatter(office.dice, 1) if port == 1883 else []
+        one = talk(office.client, office.server, port, greeted, begin=1.0 + n, ends="open")
+        for k, line in enumerate(lines[: 2 if port == 514 else 3]):
+            office.world.later(3.0 + n + k, lambda one=one, line=line: one.client.write(line))  # type: ignore[misc]
+        office.world.later(30.0 + n, one.server.close if n % 2 else one.client.close)
+        asks = [*tls(office.dice, office.name("web"), [4000]), Exchange(messages.encrypted(30, office.dice), (), 0.001)]
+        two = talk(office.client, office.server, 8443, asks, begin=2.0 + n, ends="open")
+        office.world.later(40.0 + n, two.server.close)
+
+
+@HEALTHY.add("none", "none")
 def load_balancer_probes(office: Office) -> None:
     """Connections that open and are reset or closed at once, without a byte."""
     _ordinary(office)

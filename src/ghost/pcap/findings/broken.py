@@ -9,14 +9,12 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.manners import brief, said_goodbye, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, directions, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.unheard import unheard
 from ghost.pcap.findings.words import at, count, duration, first_frames
 from ghost.pcap.model import Direction, HttpExchange
-
-MOST_LOOKED_AT = 50
-"""Streams of one service that are looked at one by one."""
 
 
 def broken_findings(seen: Observed) -> Iterator[Finding]:
@@ -41,7 +39,7 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     after_fin = c.sides("rst_after_fin")[:, CLIENT] | c.sides("rst_after_fin")[:, SERVER]
     said = c.sides("payload_bytes").sum(axis=1) > 0
     after_rst = c.sides("data_after_rst").any(axis=1)
-    owed = ~np.isnan(c.request_ms) | after_rst | _cut_off(seen)
+    owed = (~np.isnan(c.request_ms) & ~said_goodbye(seen)) | after_rst | _cut_off(seen)
     harmed = ended & said & owed & (after_fin == 0)
     silence = c.sides("longest_silence_ms").max(axis=1)
     idle = harmed & (silence >= threshold("idle_timeout.min_gap_ms"))
@@ -62,9 +60,10 @@ def _resets(seen: Observed) -> Iterator[Finding]:
 
 
 def _cut_off(seen: Observed) -> Mask:
-    """The side that was reset had sent data that nobody acknowledged, or the one that resets had."""
+    """The side that was reset had sent data that nobody acknowledged, or the one that resets had, besides a goodbye."""
     c = seen.columns
-    return np.asarray((c.unacked_bytes > 0).any(axis=1), np.bool_)
+    own_goodbye = (c.sides("rst") > 0) & (c.unacked_bytes <= threshold("early_close.goodbye_bytes"))
+    return np.asarray(((c.unacked_bytes > 0) & ~own_goodbye).any(axis=1), np.bool_)
 
 
 def _first_reset_by_server(seen: Observed, row: int) -> bool:
@@ -243,11 +242,10 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     short = c.sides("data_segments")[:, CLIENT] <= threshold("early_close.max_request_segments")
     lone = ~spoke & short & ~np.isnan(c.request_ms)
     acked = c.unacked_bytes[:, CLIENT] == 0
-    rows = np.flatnonzero(fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused"))
-    for (_, service), group in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
-        some = np.array([row for row in group[:MOST_LOOKED_AT].tolist() if _server_closed_first(seen, row)], np.int64)
-        if not len(some):
-            continue
+    owing = fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused")
+    owing &= (c.closed_first == SERVER) & ~wants_no_answer(seen)
+    rows, doubtful = np.flatnonzero(owing), brief(seen) & spoke
+    for (_, service), some in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         client, (server, port) = c.host(c.hosts[some[0], CLIENT]), seen.name_of(service)
         if (server, port) in cut:
             continue
@@ -257,13 +255,9 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
             f" after up to {duration(longest)}."
         )
         frames = first_frames(seen.frames(some, "fin", SERVER))
-        yield _early(client, server, port, len(some), detail, frames, "medium")
-
-
-def _server_closed_first(seen: Observed, row: int) -> bool:
-    stream = seen.columns.make([row])[0]
-    ours, theirs = stream.client.fin.frames, stream.server.fin.frames
-    return bool(theirs) and (not ours or theirs[0] < ours[0])
+        if doubtful[some].all():
+            detail += " What was asked is so short that it may have been no question."
+        yield _early(client, server, port, len(some), detail, frames, "low" if doubtful[some].all() else "medium")
 
 
 def _early(
@@ -271,7 +265,7 @@ def _early(
 ) -> Finding:
     return Finding(
         kind="early_close",
-        severity="HIGH" if number > 1 else "MEDIUM",
+        severity="LOW" if confidence == "low" else "HIGH" if number > 1 else "MEDIUM",
         blame="server_application",
         protocol="TCP",
         title=f"{at(server, port)} closes connections of {client} before its answer is complete",

@@ -87,6 +87,8 @@ class Columns:
     request_bytes: Ints
     """The size of that request; 0 where it was answered."""
     unprompted: Ints
+    closed_first: Ints
+    """Which side sent the first FIN; -1 where neither did."""
     greeting_ms: Floats
     unacked_bytes: Ints
     sides: Callable[[str], Ints]
@@ -178,6 +180,7 @@ def _of_view(view: StreamView) -> Columns:
             waiting, (state[:, layout.S_REQUEST_END] - state[:, layout.S_REQUEST_START]) & 0xFFFFFFFF, 0
         ),
         unprompted=state[:, layout.S_UNPROMPTED],
+        closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
         greeting_ms=_times(state[:, layout.S_GREETING]),
         unacked_bytes=unacked,
         sides=cache(sides),
@@ -210,6 +213,12 @@ def _turned(both: Ints, swapped: Mask) -> Ints:
         part[turn] = part[turn][:, ::-1]
         table[:, start : start + _CHUNK] = part.transpose(2, 0, 1)
     return table
+
+
+def _earlier(frames: Ints) -> Ints:
+    """The side whose frame comes first, of those that have one."""
+    known = np.where(frames > 0, frames, np.iinfo(np.int64).max)
+    return np.where((frames > 0).any(axis=1), known.argmin(axis=1), -1)
 
 
 def _times(nanoseconds: Ints) -> Floats:
@@ -258,6 +267,9 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         request_ms=times([stream.unanswered_request_ms for stream in streams]),
         request_bytes=numbers([stream.unanswered_request_bytes for stream in streams]),
         unprompted=numbers([stream.unprompted for stream in streams]),
+        closed_first=_earlier(
+            numbers([next(iter(side.fin.frames), 0) for pair in pairs for side in pair]).reshape(-1, 2)
+        ),
         greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
         sides=cache(sides),

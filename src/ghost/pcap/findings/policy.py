@@ -28,6 +28,12 @@ def threshold(key: str) -> float:
     return value
 
 
+def ports_of(kind: str) -> list[int]:
+    """The server ports of a kind of protocol in protocols.toml; `KeyError` where there is none."""
+    ports: list[int] = _table("protocols.toml")[kind]["ports"]
+    return ports
+
+
 def cause_of(advice: str) -> str:
     text: str = _table("advice.toml")[advice]["cause"]
     return text

@@ -9,6 +9,7 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.manners import brief, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, first_frames, percent, rate
@@ -142,6 +143,8 @@ def unanswered(seen: Observed) -> Mask:
         & asks
         & (dialogue | first)
         & ~_speaks_unasked(seen)
+        & ~wants_no_answer(seen)
+        & ~(brief(seen) & dialogue & (c.closed_first == SERVER))
     )
     return result
 

@@ -193,6 +193,36 @@ def answer_cut_short(office: Office) -> None:
         office.world.later(1.6 + n, one.server.close)
 
 
+@FAULTS.add("mid_session_reset", "server_application")
+def reset_at_a_short_question(office: Office) -> None:
+    """A short question is no goodbye: the process dies of it."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        one = talk(office.client, office.server, 6379, chatter(office.dice, 3, pause=0.1), begin=1.0 + n, ends="open")
+        office.world.later(2.5 + n, lambda one=one: one.client.write(b"*1\r\n$5\r\nDEBUG\r\n"))  # type: ignore[misc]
+        office.world.later(2.5 + n + office.path.delay * 1.1, one.server.abort)
+
+
+@FAULTS.add("early_close", "server_application", seconds=60.0)
+def short_question_closed_without_answer(office: Office) -> None:
+    """A short question to a database is no control frame: it waits in vain until the server closes."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        one = talk(office.client, office.server, 5432, chatter(office.dice, 3, pause=0.1), begin=1.0 + n, ends="open")
+        office.world.later(3.0 + n, lambda one=one: one.client.write(b"Q\0\0\0\rselect 1;\0"))  # type: ignore[misc]
+        office.world.later(33.0 + n, one.server.close)
+
+
+@FAULTS.add("early_close", "server_application")
+def metrics_closed_without_answer(office: Office) -> None:
+    """A request of HTTP wants an answer, also on a port where others only report."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        asks = [Exchange(messages.get(office.name("node"), "/metrics"), ((99.0, b"x"),), 0.05)]
+        one = talk(office.client, office.server, 9100, asks, begin=1.0 + n)
+        office.world.later(1.8 + n, one.server.close)
+
+
 @FAULTS.add("early_close", "server_application")
 def closed_without_answer(office: Office) -> None:
     """The server takes the request and closes without a word."""
