@@ -375,3 +375,68 @@ def test_packets_of_very_large_captures_are_matched_only_when_that_is_asked_for(
     monkeypatch.setattr("ghost.pcap.two_ends.MOST_UNASKED", 30)
     assert two_ends(a, b, analyse(a), analyse(b), certain=False) is None
     assert two_ends(a, b, analyse(a), analyse(b), certain=True) is not None
+
+
+@dataclass
+class SteppedWire(Wire):
+    """B's clock is set while the captures run."""
+
+    step_ms: float = 300.0
+    step_at_ms: float = 500.0
+
+    def clock_of_b(self, now: float) -> int:
+        return super().clock_of_b(now) + (int(self.step_ms * MS) if now >= self.step_at_ms else 0)
+
+
+@pytest.mark.parametrize("step", [300.0, -2000.0, 45.0, 3_600_000.0])
+@pytest.mark.parametrize("lossy", [False, True])
+def test_a_clock_that_was_set_is_told_and_no_delay_with_it(tmp_path: Path, step: float, *, lossy: bool) -> None:
+    path = SteppedWire(step_ms=step)
+    conversation(path, lambda n, to_server: lossy and n in (70, 130))
+    found = path.judged(tmp_path)
+    assert found.clock is not None
+    assert abs(step) - 20 <= found.clock.changed_ns / 1e6 <= abs(step)
+    assert found.round_trip_ms is None
+    for one in found.ways:
+        assert one.delay_ms is None
+        assert one.lost.count <= (2 if lossy else 0)
+    if abs(step) < 1000:
+        assert [one.lost.count for one in found.ways] == [2, 2] if lossy else [0, 0]
+    assert "changed against A's by" in ends_headline(found)[-1]
+    assert "delayed" not in "".join(ends_headline(found))
+    assert "-" not in ends_headline(found)[-1].replace("two-", "")
+    assert ends_document(found)["clock_changed_by_at_least_ms"] == pytest.approx(found.clock.changed_ns / 1e6, abs=1)
+
+
+def test_a_clock_that_nothing_disciplines_is_followed(tmp_path: Path) -> None:
+    path = Wire(there_ms=5, back_ms=5, offset_ms=20, drift=5e-3)
+    for n in range(300):
+        path.packet(n * 100.0, True, tcp(40_000, 443, 10_000_000 + n, 1, ACK | PSH, b"x"))
+        path.packet(n * 100.0 + 50, False, tcp(443, 40_000, 1, 10_000_001 + n, ACK))
+    found = path.judged(tmp_path)
+    assert found.clock is not None
+    assert found.clock.drift == pytest.approx(5e-3, rel=0.02)
+    assert not found.clock.changed_ns
+    assert way(found, "A").delay_ms.max < 11  # type: ignore[union-attr]
+
+
+def test_a_queue_that_grows_is_a_delay_and_no_clock_that_was_set(tmp_path: Path) -> None:
+    path = Wire(there_ms=5, back_ms=5)
+    for n in range(300):
+        late = 400.0 if n > 150 else 0.0
+        path.packet(n * 10.0, True, tcp(40_000, 443, 10_000_000 + n, 1, ACK | PSH, b"x"), late_ms=late)
+        path.packet(n * 10.0 + 5, False, tcp(443, 40_000, 1, 10_000_001 + n, ACK))
+    found = path.judged(tmp_path)
+    assert found.clock is not None
+    assert not found.clock.changed_ns
+    assert way(found, "A").delay_ms.max == pytest.approx(405, abs=1)  # type: ignore[union-attr]
+    assert "delayed by 400 ms" in "".join(ends_headline(found))
+
+
+def test_stamps_that_cross_on_one_machine_are_no_clock_that_was_set(tmp_path: Path) -> None:
+    path = Wire(there_ms=0.002, back_ms=-0.05)
+    conversation(path)
+    found = path.judged(tmp_path)
+    assert found.clock is not None
+    assert not found.clock.changed_ns
+    assert min(one.delay_ms.min for one in found.ways if one.delay_ms is not None) >= 0

@@ -57,6 +57,9 @@ def ends_document(ends: TwoEnds) -> dict[str, Any]:
         "clock_offset_uncertainty_ms": None
         if clock is None or clock.uncertainty_ns is None
         else round(clock.uncertainty_ns / 1e6, 6),
+        "clock_changed_by_at_least_ms": None
+        if clock is None or not clock.changed_ns
+        else round(clock.changed_ns / 1e6, 6),
         "clock_drift_ppm": None if clock is None else round(clock.drift * 1e6, 3),
         "shortest_round_trip_ms": ends.round_trip_ms,
         "not_judged": ends.not_judged,
@@ -137,6 +140,13 @@ def _clock(ends: TwoEnds) -> str:
             " be compared."
         )
     drift = f", drifting by {clock.drift * 1e6:+.1f} ppm" if clock.drift else ""
+    if clock.changed_ns:
+        return (
+            f"{count(ends.matched, 'packet')} in both captures; the clocks of A and B do not agree with each other all"
+            f" the time: B's changed against A's by {duration(clock.changed_ns / 1e6)} at least, or packets would have"
+            " arrived before they left. A clock was set or runs wrong (chronyc tracking), so no delay is told; what was"
+            " lost does not depend on it."
+        )
     if clock.uncertainty_ns is None:
         return (
             f"{count(ends.matched, 'packet')} in both captures, all one way: B's clock and the delay cannot be told"
@@ -158,7 +168,9 @@ def _left_out(ends: TwoEnds) -> str:
 def _figures(ends: TwoEnds) -> Iterator[tuple[str, str]]:
     yield "Packets in both", f"{ends.matched:,}"
     if ends.clock is not None:
-        yield "Clock of B", f"{ends.clock.offset_ns / 1e6:+,.3f} ms"
+        steady = f"{ends.clock.offset_ns / 1e6:+,.3f} ms"
+        changed = f"changed by {duration(ends.clock.changed_ns / 1e6)} at least"
+        yield "Clock of B", changed if ends.clock.changed_ns else steady
     if ends.round_trip_ms is not None:
         yield "Shortest round trip", duration(ends.round_trip_ms)
     for way in ends.ways:

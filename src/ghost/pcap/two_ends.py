@@ -146,7 +146,8 @@ class _Judge:
             not_judged += left_out
             if one is not None:
                 ways.append(one)
-        trip = None if clock.uncertainty_ns is None else 2 * clock.uncertainty_ns / 1e6
+        known = clock.uncertainty_ns is not None and not clock.changed_ns
+        trip = 2 * clock.uncertainty_ns / 1e6 if known and clock.uncertainty_ns is not None else None
         return TwoEnds(*names, len(self._found.a), clock, trip, tuple(ways), not_judged)
 
     # ------------------------------------------------------------------------------------------------- direction
@@ -194,7 +195,8 @@ class _Judge:
         if not len(near.rows) and not len(lost):
             return None, len(unjudged)
         late = _overtaken(near, far)
-        statistics_ms = statistics(delay / 1e6) if len(delay) else None
+        told = len(delay) > 0 and not clock.changed_ns
+        statistics_ms = statistics(np.maximum(delay, 0.0) / 1e6) if told else None
         return (
             OneWay(
                 sender=near.end,
@@ -257,7 +259,8 @@ class _Judge:
             begin = min(begin, int(mine.min() + shift) - _TOGETHER_NS)
         if abs(float(mine.max()) + shift - end) <= together:
             end = max(end, int(mine.max() + shift) + _TOGETHER_NS)
-        inside = (expected >= begin) & (expected <= end)
+        doubt = clock.changed_ns / 2
+        inside = (expected - doubt >= begin) & (expected + doubt <= end)
         return rows[inside], rows[~inside]
 
 

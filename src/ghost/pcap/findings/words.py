@@ -37,6 +37,8 @@ def rate(value: float) -> str:
 
 def duration(ms: float) -> str:
     """With the unit a person would choose: `0.4 ms`, `350 ms`, `2.5 s`, `12 min`, `3.0 h`, `4.2 days`."""
+    if ms < 0:
+        return f"-{duration(-ms)}"
     if ms < 1000:
         return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
     seconds = ms / 1000
