@@ -153,6 +153,9 @@ def test_spaces_cannot_push_a_part_of_the_command_out_of_sight():
     gate, screen = terminal("d", "")
     gate("rm '" + " " * 3000 + "x'", "r", "k", 3)
     assert "rm ' [3000 spaces] x'" in screen.getvalue()
+    lines = io.StringIO()
+    PlainGate(lines, io.StringIO("d\n\n"))("rm '" + " " * 3000 + "x'", "r", "k", 3)
+    assert "rm ' [3000 spaces] x'" in lines.getvalue()
 
 
 def boxed(command: str, reasoning: str = "r", width: int = 80) -> str:
@@ -240,3 +243,28 @@ def test_the_question_is_shown_to_a_person_whose_errors_go_to_a_file(tmp_path, a
     os.close(controller)
     assert asked in shown
     assert b"RISK:" in shown
+
+
+def test_what_is_typed_or_pasted_behind_a_wrong_answer_approves_nothing(tmp_path):
+    """A paste of several lines answers once; its other lines are forgotten, an `a` among them too."""
+    (tmp_path / "keep").touch()
+    controller, theirs = pty.openpty()
+    ghost = str(Path(sys.executable).parent / "ghost")
+    process = subprocess.Popen(
+        [ghost, "shell", "run", "rm keep"], cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    while b"Your choice: " not in shown:
+        shown += os.read(controller, 4096)
+    os.write(controller, b"x\ny\na\n")
+    while b"Type a, d or m." not in shown or not shown.endswith(b"Your choice: "):
+        shown += os.read(controller, 4096)
+    os.write(controller, b"d\n\n")
+    with suppress(OSError):  # the end of a terminal, as Linux says it
+        while chunk := os.read(controller, 4096):
+            shown += chunk
+    process.wait()
+    os.close(controller)
+    assert (tmp_path / "keep").exists()
+    assert shown.count(b"Type a, d or m.") == 1

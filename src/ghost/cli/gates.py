@@ -97,11 +97,12 @@ class TerminalGate:
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
             else:
+                _forget_typed_ahead()
                 self._rich.print(f"Type {_letters(risk)}.")
 
 
 def _forget_typed_ahead() -> None:
-    """What was typed before the question was shown is no answer to it."""
+    """What was typed before the question was shown, or behind a wrong answer, is no answer to it."""
     if sys.stdin is not None and sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
@@ -132,7 +133,7 @@ class PlainGate:
         _forget_typed_ahead()
         self._say("RISKY COMMAND: approval required")
         self._say(f"  TIER:       {tier}")
-        self._say(f"  COMMAND:    {plain(command)}")
+        self._say(f"  COMMAND:    {_SPACES.sub(_counted, plain(command))}")
         if notes := _notes(command):
             self._say(f"  NOTE:       {notes}")
         self._say(f"  RISK:       {_flowing(risk)}")
@@ -148,6 +149,7 @@ class PlainGate:
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
             else:
+                _forget_typed_ahead()
                 self._say(f"Type {_letters(risk)}.")
 
     def _ask(self, question: str) -> str:
