@@ -265,6 +265,7 @@ class DnsTracker:
                 rcode=asked.rcode,
                 recovered=asked.recovered,
                 count=asked.count,
+                tried_ms=max(asked.last - asked.first, 0) / 1e6,
                 waited_ms=max(capture_end_ns - asked.first, 0) / 1e6 if asked.rcode is None else None,
             )
 

@@ -215,6 +215,27 @@ def resolver_dies_before_the_end(office: Office) -> None:
     office.ping(office.client, office.others[0], 19.5, 10)
 
 
+@LOOKUPS.add("dns_timeout", "dns", points=_HERE)
+def capture_stopped_when_the_program_gave_up(office: Office) -> None:
+    """Two attempts of half a second each, the last packets that there are."""
+    office.background(server_port=other_port(office), lookups=False)
+    office.lookups["gone.example"] = lambda asked: None
+    for n in range(8):
+        office.lookup(office.name(f"near{n}"), 1.0 + n)
+    for n in range(3):
+        office.lookup(f"h{n}.gone.example", 19.3)
+        office.lookup(f"h{n}.gone.example", 19.9)
+
+
+@LOOKUPS.add("none", "none", points=_HERE)
+def two_programs_ask_when_the_capture_ends(office: Office) -> None:
+    _ordinary(office)
+    office.lookups["last.example"] = lambda asked: (0.3, messages.reply(asked, addresses=[office.server.address]))
+    for n in range(4):
+        for k in range(2):
+            office.lookup(f"h{n}.last.example", 19.8 + 0.02 * n + 0.005 * k)
+
+
 # ------------------------------------------------------------------------------------------------------ one way
 
 

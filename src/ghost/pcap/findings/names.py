@@ -73,10 +73,11 @@ def _names(queries: Iterable[DnsQuery]) -> str:
 def _timeouts(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Finding]:
     lost: list[DnsQuery] = []
     excused: Counter[str] = Counter()
-    for query in dns.unanswered:
-        if query.recovered:
-            continue
-        if _too_young(query, servers.get(query.server)) or answers_pass_elsewhere(seen, query.client, query.server):
+    unanswered = [query for query in dns.unanswered if not query.recovered]
+    given_up = _asked_again(unanswered)
+    for query in unanswered:
+        young = _too_young(query, servers.get(query.server), again=_question(query) in given_up)
+        if young or answers_pass_elsewhere(seen, query.client, query.server):
             excused[query.server] += 1
         else:
             lost.append(query)
@@ -104,12 +105,33 @@ def _timeouts(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) ->
         )
 
 
-def _too_young(query: DnsQuery, server: DnsServer | None) -> bool:
+_Question = tuple[str, str, str, str]
+
+
+def _question(query: DnsQuery) -> _Question:
+    """Client, server, name and type: the same whatever the id."""
+    return query.client, query.server, query.name, query.type
+
+
+def _asked_again(unanswered: Iterable[DnsQuery]) -> set[_Question]:
+    """What a client asked a second time, so much later that it had given up on the first."""
+    first: dict[_Question, float] = {}
+    last: dict[_Question, float] = {}
+    for query in unanswered:
+        question, waited = _question(query), query.waited_ms or 0.0
+        first[question] = max(first.get(question, waited), waited)
+        last[question] = min(last.get(question, waited), waited - query.tried_ms)
+    return {question for question in first if first[question] - last[question] >= threshold("dns_timeout.again_ms")}
+
+
+def _too_young(query: DnsQuery, server: DnsServer | None, *, again: bool) -> bool:
     """Asked so shortly before the capture ends that the answer may still be on its way."""
     if query.waited_ms is None:
         return False
     slowest = server.latency_ms.p95 if server is not None and server.latency_ms is not None else 0.0
-    patience = max(threshold("dns_timeout.answer_window_ms"), threshold("dns_timeout.slow_server_factor") * slowest)
+    patience = threshold("dns_timeout.slow_server_factor") * slowest
+    if not again:
+        patience = max(patience, threshold("dns_timeout.answer_window_ms"))
     return query.waited_ms < patience
 
 

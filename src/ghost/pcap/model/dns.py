@@ -28,6 +28,8 @@ class DnsQuery:
     """Failures: how often this client got it for this name and type."""
     waited_ms: float | None = None
     """Unanswered: from the first attempt to the end of the capture."""
+    tried_ms: float = 0.0
+    """From the first attempt to the last."""
 
 
 @dataclass(frozen=True, slots=True)
