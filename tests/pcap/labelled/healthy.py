@@ -275,6 +275,30 @@ def nobody_answers_reports(office: Office) -> None:
         office.world.later(40.0 + n, two.server.close)
 
 
+@HEALTHY.add("none", "none", seconds=40.0)
+def greeted_after_a_pause(office: Office) -> None:
+    """A mail server that makes strangers wait; monitors that only connect; connections kept in reserve."""
+    _ordinary(office)
+    for n in range(3):
+        one = talk(office.client, office.server, 25, [], begin=1.0 + n, ends="open")
+        office.world.later(7.0 + n, lambda one=one: one.server.write(b"220 mail ESMTP\r\n"))  # type: ignore[misc]
+        office.world.later(8.0 + n, one.client.close)
+        probe = talk(office.client, office.server, 22, [], begin=1.0 + n, ends="open")
+        office.world.later(1.3 + n, probe.client.close)
+        talk(office.client, office.server, 8443, [], begin=1.0 + n, ends="open")
+
+
+@HEALTHY.add("none", "none", seconds=420.0)
+def reset_in_idleness(office: Office) -> None:
+    """Keep-alives are answered, and one day the server clears up."""
+    _ordinary(office)
+    for n in range(3):
+        one = talk(office.client, office.server, office.port, chatter(office.dice, 3), begin=1.0 + n, ends="open")
+        for k in range(1, 4):
+            office.world.later(k * 75.0 + n, one.client.keep_alive)
+        office.world.later(280.0 + n, one.server.abort)
+
+
 @HEALTHY.add("none", "none")
 def load_balancer_probes(office: Office) -> None:
     """Connections that open and are reset or closed at once, without a byte."""

@@ -190,7 +190,19 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     probed = (c.sides("keep_alives") >= repeats) & (c.sides("keep_alive_acks")[:, ::-1] == 0)
     probed &= c.sides("keep_alives") >= threshold("idle_timeout.min_unanswered_probes")
     alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
-    yield from _idle(seen, np.flatnonzero(silent & alive & (repeated | probed).any(axis=1)))
+    disowned = talked & silent & np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & _probe_was_reset(seen)
+    yield from _idle(seen, np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned))
+
+
+def _probe_was_reset(seen: Observed) -> Mask:
+    """A keep-alive was answered by a reset: whoever answered does not know the connection any more."""
+    c = seen.columns
+    last_ns = c.sides("last_ns")
+    unanswered = c.sides("keep_alives") > c.sides("keep_alive_acks")[:, ::-1]
+    reset = (c.sides("rst")[:, ::-1] > 0) & (last_ns[:, ::-1] >= last_ns)
+    never_closed = ~(c.sides("fin") > 0).any(axis=1)
+    result: Mask = np.asarray((unanswered & reset).any(axis=1) & never_closed, np.bool_)
+    return result
 
 
 def _idle(seen: Observed, every: Ints) -> Iterator[Finding]:

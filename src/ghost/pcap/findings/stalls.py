@@ -9,6 +9,7 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.greetings import greeting_findings
 from ghost.pcap.findings.manners import brief, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -18,6 +19,7 @@ from ghost.pcap.findings.words import at, count, duration, first_frames, percent
 def stall_findings(seen: Observed) -> Iterator[Finding]:
     yield from _zero_window(seen)
     yield from _slow_answers(seen)
+    yield from greeting_findings(seen)
 
 
 # -------------------------------------------------------------------------------------------------- zero window

@@ -194,6 +194,19 @@ def answers_late_at_a_high_port(office: Office) -> None:
         talk(office.client, office.server, 50_051, asks, begin=2.0 + 0.3 * n, ends="open")
 
 
+@FAULTS.add("slow_application", "server_application", seconds=40.0)
+def never_greets(office: Office) -> None:
+    """The server would speak first, and does not, or after the client's patience with all before it."""
+    office.background(server_port=other_port(office))
+    port = office.dice.choice([22, 25, 3306])
+    late = office.dice.random() < 0.5
+    for n in range(3):
+        one = talk(office.client, office.server, port, [], begin=1.0 + n, ends="open")
+        if late:
+            office.world.later(12.0 + n, lambda one=one: one.server.write(b"220 ready\r\n"))  # type: ignore[misc]
+        office.world.later(25.0 + n, one.client.close)
+
+
 @FAULTS.add("slow_application", "server_application")
 def never_answers(office: Office) -> None:
     """The request is acknowledged, and then nothing."""
@@ -280,6 +293,17 @@ def forgotten_while_idle(office: Office) -> None:
     office.path.there.blocks = office.path.back.blocks = forgotten
     if at_server:  # the server, too, wants to send: a notice after the silence
         office.world.later(idle + 5, lambda: one.server.write(b"notice" * 20))
+
+
+@FAULTS.add("idle_timeout", "network", points=("client", "between"), seconds=420.0)
+def keep_alive_reset(office: Office) -> None:
+    """Nothing is owed: a keep-alive finds out that the connection is forgotten."""
+    office.background(server_port=other_port(office))
+    for n in range(2):
+        one = talk(office.client, office.server, office.port, chatter(office.dice, 3), begin=1.0 + n, ends="open")
+        for k in range(1, 6):
+            office.world.later(k * 75.0 + n, one.client.keep_alive)
+        office.world.later(200, one.server._forget)
 
 
 @FAULTS.add("idle_timeout", "network", points=("client", "between"), seconds=420.0)
