@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ghost.pcap.findings import find
 from ghost.pcap.html_comparison import html_comparison
 from ghost.pcap.model import Analysis
 from tests.pcap.analyses import of_streams, stream, tcp, times
-from tests.pcap.wire import Talk, transfer
+from tests.pcap.wire import SYN, Talk, pcap, transfer
 
 
 def capture(path: Path) -> Capture:
@@ -126,3 +127,57 @@ def test_findings_that_are_new_or_gone_are_assessed_like_metrics(tmp_path: Path)
     assert document["resolved_findings"] == []
     back = differences(lossy.analysis, healthy.analysis)
     assert "- RESOLVED, " in comparison_report(lossy, healthy, back)
+
+
+def unanswered(tmp_path: Path, name: str) -> Capture:
+    silent = Talk()
+    for wait in (0, 1000, 2000, 4000):
+        silent.c(0, 0, SYN, after_ms=wait)
+    return capture(silent.save(tmp_path / name))
+
+
+def in_every_form(a: Capture, b: Capture) -> tuple[str, ...]:
+    table = differences(a.analysis, b.analysis)
+    return (
+        verdict(a, b, table)[0],
+        comparison_report(a, b, table),
+        comparison_summary(a, b, table),
+        html_comparison(a, b, table, None),
+        str(comparison_document(a, b, table)),
+    )
+
+
+def test_an_empty_capture_is_neither_better_nor_worse(tmp_path: Path) -> None:
+    full, empty = unanswered(tmp_path, "full.pcap"), capture(Talk().save(tmp_path / "empty.pcap"))
+    assert [finding.kind for finding in full.findings] == ["syn_unanswered"]
+    for a, b, side in ((full, empty, "B"), (empty, full, "A")):
+        for form in in_every_form(a, b):
+            assert f"Not comparable: {side} holds no packets" in form
+            assert not re.search(r"no longer|Better:|RESOLVED, |NEW ISSUE, |>RESOLVED<|>NEW ISSUE<", form)
+    assert comparison_document(full, empty, [])["resolved_findings"] == []
+    assert [f["kind"] for f in comparison_document(full, empty, [])["findings_without_traffic_in_b"]] == [
+        "syn_unanswered"
+    ]
+
+
+def test_a_capture_without_traffic_of_the_service_does_not_show_that_it_recovered(tmp_path: Path) -> None:
+    broken = unanswered(tmp_path, "broken.pcap")
+    elsewhere = Talk(server_port=22)
+    elsewhere.opened().c(1, 1, size=50).s(1, 51, size=90).c(51, 91)
+    other = capture(elsewhere.save(tmp_path / "other.pcap"))
+    point, tally = verdict(broken, other, [])
+    assert point.startswith("Not comparable: B holds no traffic of 10.0.2.4:5432")
+    assert "--ends" in tally
+    works = Talk(client_port=41_000).opened().c(1, 1, size=50).s(1, 51, size=90).c(51, 91)
+    repaired = capture(works.save(tmp_path / "repaired.pcap"))
+    assert verdict(broken, repaired, [])[0].startswith("Better: no longer")
+    again = capture(Talk(records=works.records + elsewhere.records).save(tmp_path / "both.pcap"))
+    assert verdict(broken, again, [])[0].startswith("Better: no longer")
+
+
+def test_a_capture_that_could_not_be_read_is_not_compared(tmp_path: Path) -> None:
+    broken = unanswered(tmp_path, "broken.pcap")
+    path = tmp_path / "radio.pcap"
+    path.write_bytes(pcap(Talk().opened().records, link=105))
+    unread = capture(path)
+    assert verdict(broken, unread, [])[0] == "Not comparable: B could not be read"

@@ -15,6 +15,7 @@ from typing import Literal
 
 from ghost.pcap.facts import faults
 from ghost.pcap.findings import Finding
+from ghost.pcap.held import Held
 from ghost.pcap.model import Analysis, Statistics
 
 Assessment = Literal["STABLE", "REGRESSION", "IMPROVEMENT", "NEW ISSUE", "RESOLVED"]
@@ -99,6 +100,17 @@ def only(these: Sequence[Finding], those: Sequence[Finding]) -> list[Finding]:
     """Faults of `these` that have no counterpart: the same kind about the same service or direction."""
     known = {_identity(finding) for finding in those}
     return [finding for finding in faults(these) if _identity(finding) not in known]
+
+
+def gone(a: Capture, b: Capture) -> tuple[list[Finding], list[Finding]]:
+    """Faults of A that B does not have: those B would have shown, and those it holds no traffic of."""
+    missing = only(a.findings, b.findings)
+    held = Held(b.analysis) if missing else None
+    shown = [held is not None and held.could_show(finding) for finding in missing]
+    return (
+        [finding for finding, could in zip(missing, shown, strict=True) if could],
+        [finding for finding, could in zip(missing, shown, strict=True) if not could],
+    )
 
 
 def _identity(finding: Finding) -> tuple[str, str, int | None]:

@@ -7,10 +7,11 @@ from typing import Any
 
 import ghost
 from ghost.pcap import text
-from ghost.pcap.compare import STABLE_BELOW_PCT, Capture, Difference, Metric, only
+from ghost.pcap.compare import STABLE_BELOW_PCT, Capture, Difference, Metric, gone, only
 from ghost.pcap.facts import faults
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.words import count, duration
+from ghost.pcap.findings.words import at, count, duration
+from ghost.pcap.held import says_nothing
 from ghost.pcap.text import code, markdown
 
 METHOD = (
@@ -28,7 +29,7 @@ TWO_PLACES = (
 
 def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
     """`ends` are Markdown lines about the path between the captures, where they were taken at its two ends."""
-    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     lines = [f"# Comparison: {_name(a)} (A) and {_name(b)} (B)", ""]
     lines += ends or [*_verdict(a, b, table, "##"), ""]
     lines += ["## Metrics at each end", ""] if ends else []
@@ -37,11 +38,11 @@ def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Seq
         "",
         f"## Findings only in B{'' if ends else ' (new)'}",
         "",
-        *_finding_lines(new, "" if ends else "NEW ISSUE, "),
+        *_finding_lines(new, "" if ends or says_nothing(a.analysis) else "NEW ISSUE, "),
         "",
         f"## Findings only in A{'' if ends else ' (gone)'}",
         "",
-        *_finding_lines(gone, "" if ends else "RESOLVED, "),
+        *_lines_gone(resolved, unseen, assessed=not ends),
         "",
         "## Findings in both",
         "",
@@ -59,7 +60,7 @@ def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Seq
 
 def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
     """The point in the first lines; 50 lines at most. `ends` are plain lines about the path between the captures."""
-    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     lines = [f"# {markdown(ends[0])}", *(f"- {markdown(line)}" for line in ends[1:])] if ends else []
     lines += [] if ends else _verdict(a, b, table, "#")
     lines += [
@@ -73,7 +74,7 @@ def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Se
         "",
         "## Findings only in A" if ends else "## Gone since A",
         "",
-        *_finding_lines(gone[:8]),
+        *_lines_gone(resolved[:8], unseen[: 8 - len(resolved[:8])], assessed=False),
         "",
     ]
     changed = [difference for difference in table if difference.assessment != "STABLE"]
@@ -93,16 +94,28 @@ def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, s
     """`Worse: now ...`, and how much of what; plain text."""
     worse = [d for d in table if d.assessment in ("NEW ISSUE", "REGRESSION")]
     better = [d for d in table if d.assessment in ("RESOLVED", "IMPROVEMENT")]
-    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
-    if new or worse:
-        word = "Worse" if not (better or gone) else "Changed"
-    else:
-        word = "Better" if better or gone else "Stable"
+    new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     tally = (
-        f"{count(len(new), 'new finding')}, {len(gone)} gone; {count(len(worse), 'metric')} worse,"
+        f"{count(len(new), 'new finding')}, {len(resolved)} gone; {count(len(worse), 'metric')} worse,"
         f" {len(better)} better, {len(table) - len(worse) - len(better)} stable."
     )
-    return word + _point(new, gone, worse, better), tally
+    for side, capture in (("A", a), ("B", b)):
+        reason = says_nothing(capture.analysis)
+        if reason is not None:
+            return f"Not comparable: {side} {reason}", tally
+    if unseen:
+        tally += f" {count(len(unseen), 'finding')} of A neither gone nor there: B holds no traffic of the service."
+    if unseen and not (new or worse or better or resolved):
+        return (
+            f"Not comparable: B holds no traffic of {at(unseen[0].who.dst, unseen[0].who.port)}, where A shows:"
+            f" {unseen[0].title}",
+            f"{tally} If they are the two ends of one path, add --ends.",
+        )
+    if new or worse:
+        word = "Worse" if not (better or resolved) else "Changed"
+    else:
+        word = "Better" if better or resolved else "Stable"
+    return word + _point(new, resolved, worse, better), tally
 
 
 def comparison_headline(a: Capture, b: Capture, table: Sequence[Difference]) -> list[str]:
@@ -128,7 +141,8 @@ def comparison_document(a: Capture, b: Capture, table: Sequence[Difference]) -> 
             for d in table
         ],
         "new_findings": [_finding(finding) for finding in only(b.findings, a.findings)],
-        "resolved_findings": [_finding(finding) for finding in only(a.findings, b.findings)],
+        "resolved_findings": [_finding(finding) for finding in gone(a, b)[0]],
+        "findings_without_traffic_in_b": [_finding(finding) for finding in gone(a, b)[1]],
     }
 
 
@@ -143,13 +157,13 @@ def _verdict(a: Capture, b: Capture, table: Sequence[Difference], level: str) ->
     yield tally
 
 
-def _point(new: list[Finding], gone: list[Finding], worse: list[Difference], better: list[Difference]) -> str:
+def _point(new: list[Finding], resolved: list[Finding], worse: list[Difference], better: list[Difference]) -> str:
     if new:
         return f": now {new[0].title}"
     if worse:
         return f": {_sentence(worse[0])}"
-    if gone:
-        return f": no longer {gone[0].title}"
+    if resolved:
+        return f": no longer {resolved[0].title}"
     return f": {_sentence(better[0])}" if better else ""
 
 
@@ -176,6 +190,13 @@ def shown(number: float, metric: Metric) -> str:
 
 def _finding_lines(findings: Sequence[Finding], assessment: str = "") -> list[str]:
     return [f"- {assessment}{f.severity}: {markdown(f.title)}. {markdown(f.detail)}" for f in findings] or ["None."]
+
+
+def _lines_gone(resolved: Sequence[Finding], unseen: Sequence[Finding], *, assessed: bool) -> list[str]:
+    if not unseen:
+        return _finding_lines(resolved, "RESOLVED, " if assessed else "")
+    lines = _finding_lines(unseen, "NO TRAFFIC OF IT IN B, ")
+    return [*(_finding_lines(resolved, "RESOLVED, " if assessed else "") if resolved else ()), *lines]
 
 
 def _name(capture: Capture) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ghost.pcap import text
-from ghost.pcap.compare import Capture, Difference, only
+from ghost.pcap.compare import Capture, Difference, gone, only
 from ghost.pcap.comparison_report import METHOD, TWO_PLACES, change, shown, size, verdict
 from ghost.pcap.ends_report import ends_headline, ends_html
 from ghost.pcap.facts import WHOSE, faults
 from ghost.pcap.findings import Finding
+from ghost.pcap.held import says_nothing
 from ghost.pcap.markup import Content, Markup, element
 from ghost.pcap.page import badge, facts, page, section, table
 from ghost.pcap.two_ends import TwoEnds
@@ -23,7 +24,8 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
     lead: list[Content] = [element("p", tally)]
     if ends is not None:
         point, lead = "Two ends of one path", [element("p", line) for line in ends_headline(ends)]
-    new, gone = only(b.findings, a.findings), only(a.findings, b.findings)
+    new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
+    fresh = "NEW ISSUE" if ends is None and says_nothing(a.analysis) is None else ""
     return page(
         f"{names[0]} and {names[1]}: {point}",
         [
@@ -45,8 +47,12 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
             ),
             ends_html(ends) if ends is not None else None,
             section("Metrics" if ends is None else "Metrics at each end", _metrics(differences, assessed=ends is None)),
-            section("Findings only in B", _findings("Findings of B alone", new, "NEW ISSUE" if ends is None else "")),
-            section("Findings only in A", _findings("Findings of A alone", gone, "RESOLVED" if ends is None else "")),
+            section("Findings only in B", _findings("Findings of B alone", new, fresh)),
+            section(
+                "Findings only in A",
+                _findings("Findings of A alone", resolved, "RESOLVED" if ends is None else ""),
+                _findings("Findings of A about services of which B holds no traffic", unseen, ""),
+            ),
             section(
                 "Findings in both", _findings("Findings in both", [f for f in faults(b.findings) if f not in new], "")
             ),
