@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from ghost.pcap.analysis import analyse
 from ghost.pcap.arp import ArpTracker
 from ghost.pcap.icmp import IcmpTracker
-from ghost.pcap.model import Analysis
+from ghost.pcap.model import Analysis, DuplicateAddress
 
-from .wire import ACK, CLIENT, MS, SERVER, Record, ethernet, ip, pcap, tcp
+from .wire import ACK, CLIENT, MS, SERVER, Record, ethernet, ip, pcap, tcp, udp
 
-ROUTER = "10.0.1.1"
-MAC, OTHER_MAC = b"\x02\0\0\0\0\1", b"\x02\0\0\0\0\2"
+ROUTER, OTHER_ROUTER = "10.0.1.1", "10.0.2.1"
+MAC, OTHER_MAC, THIRD_MAC = (b"\x02\0\0\0\0" + bytes([n]) for n in (1, 2, 3))
 
 
 def arp(operation: int, mac: bytes, sender: str, target: str) -> bytes:
@@ -64,6 +64,32 @@ def test_two_cards_that_claim_one_address_are_a_duplicate(tmp_path: Path) -> Non
     assert (duplicate.sample_frames, duplicate.alternations) == ((1, 2), 2)
 
 
+def test_a_takeover_is_told_by_its_announcements(tmp_path: Path) -> None:
+    (found,) = _duplicates(
+        tmp_path, arp(2, MAC, ROUTER, CLIENT), arp(1, OTHER_MAC, ROUTER, ROUTER), arp(2, MAC, ROUTER, ROUTER)
+    )
+    assert (found.alternations, found.unannounced, found.shortest_held_ms) == (2, 0, 10.0)
+    assert [one.announcements for one in found.claims] == [1, 1]
+
+
+def test_who_is_announced_a_moment_late_is_announced(tmp_path: Path) -> None:
+    frames = [arp(2, MAC, ROUTER, CLIENT), arp(1, OTHER_MAC, ROUTER, SERVER)]
+    assert [each.unannounced for each in _duplicates(tmp_path, *frames)] == [1]
+    assert [each.unannounced for each in _duplicates(tmp_path, *frames, arp(1, OTHER_MAC, ROUTER, ROUTER))] == [0]
+
+
+def test_replies_are_counted_by_whether_somebody_had_asked(tmp_path: Path) -> None:
+    asked, answered = arp(1, MAC, CLIENT, ROUTER), [arp(2, mac, ROUTER, CLIENT) for mac in (OTHER_MAC, THIRD_MAC)]
+    (found,) = _duplicates(tmp_path, asked, *answered, arp(2, THIRD_MAC, ROUTER, SERVER))
+    assert [(one.total, one.answers, one.unasked) for one in found.claims] == [(1, 1, 0), (2, 1, 1)]
+
+
+def _duplicates(tmp_path: Path, *frames: bytes) -> tuple[DuplicateAddress, ...]:
+    found = analysed(tmp_path, *frames).arp
+    assert found is not None
+    return found.duplicate_ips
+
+
 def test_announcements_and_probes_are_owed_no_reply(tmp_path: Path) -> None:
     found = analysed(tmp_path, arp(1, MAC, CLIENT, CLIENT), arp(1, MAC, "0.0.0.0", CLIENT)).arp
     assert found is not None
@@ -91,6 +117,33 @@ def test_an_error_says_what_it_is_about(tmp_path: Path) -> None:
     assert (about.kind, about.code_meaning, about.next_hop_mtu) == ("unreachable", "fragmentation needed", 1400)
     assert (about.src, about.unreachable_dst, about.protocol, about.destination_port) == (ROUTER, SERVER, "tcp", 443)
     assert (about.count, about.sample_frames) == (2, (1, 2))
+
+
+def test_an_error_about_a_ping_knows_its_hop_limit(tmp_path: Path) -> None:
+    frames = []
+    for number, hops in ((1, 3), (2, 4), (3, 64)):
+        ping = ip(CLIENT, SERVER, 1, struct.pack(">BBHHH", 8, 0, 0, 9, number) + b"x" * 8, ttl=hops)
+        told = struct.pack(">BBHI", 11, 0, 0, 0) + ip(CLIENT, SERVER, 1, ping[20:28], ttl=1)
+        frames += [ethernet(ping), ethernet(ip(ROUTER if hops < 64 else OTHER_ROUTER, CLIENT, 1, told))]
+    found = analysed(tmp_path, *frames, error(ROUTER, 11, 0)).icmp
+    assert found is not None
+    by_speaker = {(each.src, each.protocol): each.hop_limits for each in found.of_kind("ttl_exceeded")}
+    assert by_speaker == {(ROUTER, "icmp"): (3, 4), (OTHER_ROUTER, "icmp"): (64,), (ROUTER, "tcp"): ()}
+
+
+def test_what_a_scanner_is_told_a_thousand_times_hides_no_error_of_others() -> None:
+    tracker = IcmpTracker()
+    for port in range(1500):
+        quoted = ip(CLIENT, SERVER, 17, udp(40_000, 1024 + port, b""))[:28]
+        for _ in range(2):
+            tracker.packet(4, struct.pack(">BBHI", 3, 3, 0, 0) + quoted, 56, 2, 1, port, port)
+    quoted = ip(OTHER_ROUTER, SERVER, 6, tcp(40_000, 5432, 1, 0, ACK))[:28]
+    tracker.packet(4, struct.pack(">BBHI", 3, 13, 0, 0) + quoted, 56, 7, 3, 1501, 1501)
+    found = tracker.section(str)
+    assert found is not None
+    assert len(found.errors) == 1000
+    assert [each.destination_port for each in found.errors if each.dst == "3"] == [5432]
+    assert [each.count for each in found.errors] == [2] * 999 + [1]
 
 
 def test_sources_of_exceeded_hop_limits_are_counted(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def a_monitor_whose_agents_are_stopped(office: Office) -> None:
 def all_services_of_a_dead_host(office: Office) -> None:
     office.background(to_server=False)
     (gone,) = _targets(office, 1, silent=True)
-    for n in range(18):
+    for n in range(30):
         for visit in range(3):
             attempt(office.client, gone.address, 8000 + 3 * n, 1.0 + 0.2 * n + 16 * visit)
 
@@ -160,7 +160,7 @@ def all_services_of_a_dead_host(office: Office) -> None:
 def all_services_of_a_host_are_stopped(office: Office) -> None:
     office.background(to_server=False)
     (host,) = _targets(office, 1, silent=False)
-    for n in range(18):
+    for n in range(30):
         for visit in range(4):
             attempt(office.client, host.address, 30000 + 7 * n, 1.0 + 0.1 * n + 6 * visit)
 

@@ -220,9 +220,20 @@ def a_dead_neighbour(office: Office) -> None:
     _asks(office, 77, 1, 9)
 
 
+@TOLD.add("host_down", "server_host", points=("client",))
+def a_dead_neighbour_among_those_that_are_swept(office: Office) -> None:
+    office.background(server_port=office.port)
+    _asks(office, 60, 100, 3)
+    _asks(office, 200, 1, 9)
+
+
 SEVERITIES |= dict.fromkeys(TOLD, "HIGH") | {
     "a_media_server_that_stops": "MEDIUM", "a_poller_whose_agents_are_stopped": "MEDIUM",
     "a_sweep_of_the_segment": "MEDIUM", "many_neighbours_that_are_needed": "MEDIUM", "a_dead_neighbour": "MEDIUM",
+    "a_dead_neighbour_among_those_that_are_swept": "MEDIUM",
 }  # fmt: skip
-BESIDE = {"a_filter_that_meets_one_among_a_thousand_messages": ["MEDIUM port_unreachable server_application"]}
+BESIDE = {
+    "a_filter_that_meets_one_among_a_thousand_messages": ["MEDIUM port_unreachable server_application"],
+    "a_dead_neighbour_among_those_that_are_swept": ["MEDIUM port_scan client"],
+}
 """What else a scene shows that is no symptom of its fault."""

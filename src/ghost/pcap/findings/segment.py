@@ -100,7 +100,7 @@ def _sweep(source: str, group: list[_Down]) -> Finding:
         cause=cause_of("port_scan"),
         remediation=remediation_of("port_scan", src=source, dst=first),
         confidence="medium",
-        weight=requests,
+        weight=1,  # nobody needs any of them: whatever else is degraded comes first
         measured={"arp_requests": requests, "hosts": len(group)},
     )
 

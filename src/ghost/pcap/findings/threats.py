@@ -55,8 +55,6 @@ def _scans(seen: Observed, failed: Ints) -> Iterator[tuple[Finding, Ints]]:
         if percent(answered, answered + len(services)) > threshold("port_scan.max_answered_pct"):
             continue
         of_one_host, of_one_port = int(ports_each.max()), int(hosts_each.max())
-        if of_one_host < threshold("port_scan.surely_ports") and _comes_back(seen, rows):
-            continue
         if of_one_host >= threshold("port_scan.min_ports"):
             host = int(hosts[np.argmax(ports_each)])
             what = f"{of_one_host} closed or silent ports of {c.host(host)}"
@@ -66,6 +64,8 @@ def _scans(seen: Observed, failed: Ints) -> Iterator[tuple[Finding, Ints]]:
             what = f"port {port} of {of_one_port} hosts"
             target = int(services[services & 0xFFFF == port].min())
         else:
+            continue
+        if of_one_host < threshold("port_scan.surely_ports") and _comes_back(seen, rows):
             continue
         yield _scan(seen, source, rows, what, target, len(services), len(hosts), answered), rows
 
