@@ -27,6 +27,22 @@ class _Asked:
     askers: dict[bytes, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
     answered: bool = False
+    last: int = 0
+    at_the_end: int = 0
+    """Since the address was last heard."""
+    last_frames: list[int] = field(default_factory=list)
+
+    def add(self, frame: int, now: int) -> None:
+        self.last = now
+        self.at_the_end += 1
+        for frames in (self.frames, self.last_frames):
+            if len(frames) < SAMPLE_FRAMES:
+                frames.append(frame)
+
+    def heard(self) -> None:
+        """The address itself said something."""
+        self.at_the_end = 0
+        self.last_frames.clear()
 
 
 @dataclass(slots=True)
@@ -108,6 +124,8 @@ class ArpTracker:
         if operation not in (1, 2):
             return True
         if sender != _NOBODY:
+            if sender in self._asked:
+                self._asked[sender].heard()
             self._claim(sender, sender_mac, operation, target, frame, now)
         if operation == 2:
             self._replies += 1
@@ -126,8 +144,7 @@ class ArpTracker:
             asked = self._asked.setdefault(target, _Asked())
             asked.open.setdefault(sender, []).append(now)
             asked.latest[sender] = now
-            if len(asked.frames) < SAMPLE_FRAMES:
-                asked.frames.append(frame)
+            asked.add(frame, now)
             if len(asked.askers) < SAMPLE_FRAMES:
                 asked.askers[sender] = None
         return True
@@ -176,8 +193,10 @@ class ArpTracker:
                         ip=_text(address),
                         count=count,
                         asked_by=tuple(map(_text, asked.askers)),
-                        sample_frames=tuple(asked.frames),
+                        sample_frames=tuple(asked.last_frames or asked.frames),
                         ever_answered=asked.answered,
+                        at_the_end=asked.at_the_end,
+                        last_ns=asked.last,
                     )
                 )
         return ArpSection(

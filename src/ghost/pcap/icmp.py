@@ -75,16 +75,18 @@ class _Path:
     largest_answered: int = 0
     largest_unanswered: int = 0
     frames: list[int] = field(default_factory=list)
+    last_reply: int = 0
 
 
 class _Error(Noted):
     """What an error says, with the hop limits of the pings it is about."""
 
-    __slots__ = ("hop_limits",)
+    __slots__ = ("hop_limits", "last")
 
     def __init__(self) -> None:
         super().__init__()
         self.hop_limits: set[int] | None = None
+        self.last = 0
 
 
 _ErrorKey = tuple[
@@ -130,7 +132,7 @@ class IcmpTracker:
         elif name == "echo_reply" and len(message) >= 8:
             self._reply(message, wire_length, source, destination, now)
         elif name in _ERRORS:
-            self._error(version, message, source, destination, frame)
+            self._error(version, message, source, destination, frame, now)
         return True
 
     def _probe(self, source: int, key: int, hop_limit: int) -> None:
@@ -169,6 +171,7 @@ class IcmpTracker:
             self._replies_unmatched += 1
             return
         path.replies += 1
+        path.last_reply = now
         if key in path.open:
             then, _, _ = path.open.pop(key)
             path.matched += 1
@@ -190,7 +193,9 @@ class IcmpTracker:
             self._samples.add(columns[:, 0], columns[:, 1])
             self._rtts.clear()
 
-    def _error(self, version: Literal[4, 6], message: bytes, source: int, destination: int, frame: int) -> None:
+    def _error(
+        self, version: Literal[4, 6], message: bytes, source: int, destination: int, frame: int, now: int
+    ) -> None:
         kind, code = message[0], message[1]
         mtu = gateway = None
         if version == 4:
@@ -217,6 +222,7 @@ class IcmpTracker:
                 key = (version, kind, code, source, destination, None, None, None, None, mtu, gateway)
             error = self._errors.setdefault(key, _Error())
         error.add(frame)
+        error.last = now
         pinged = _pinged(version, message[8:])
         probe = (destination, -1 if pinged is None else pinged)
         hop_limit = self._probes.get(probe) or self._probes_before.get(probe)
@@ -270,6 +276,7 @@ class IcmpTracker:
             largest_answered_bytes=path.largest_answered,
             largest_unanswered_bytes=path.largest_unanswered,
             sample_frames=tuple(sorted(path.frames)),
+            last_reply_ns=path.last_reply,
         )
 
 
@@ -349,4 +356,5 @@ def _as_error(key: _ErrorKey, error: _Error, address: Callable[[int], str]) -> I
         count=error.count,
         sample_frames=tuple(error.frames),
         hop_limits=tuple(sorted(error.hop_limits or ())),
+        last_ns=error.last,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..wire import ACK, SYN
 from . import messages
+from .gone import ask, beside, chat, tell
 from .network import Link, Packet, unreachable
 from .office import WORDS, Exchange, Office, chatter, talk, tls, web
 from .scene import Scenes
@@ -395,3 +396,28 @@ def quick_behind_tickets(office: Office) -> None:
         idle = with_tickets(office, [], begin=2.0 + n, asks=False, ends="open", together=n == 2)
         office.world.later(20.0 + n, lambda idle=idle: idle.client.write(messages.encrypted(19, dice)))  # type: ignore[misc]
         office.world.later(20.0 + n, idle.client.close)
+
+
+@HEALTHY.add("none", "none", points=("client",))
+def gone_for_a_moment(office: Office) -> None:
+    """A neighbour that is started anew: requests for it have no reply, and then it is there again."""
+    _ordinary(office)
+    host = beside(office)
+    chat(office, office.client, host, 0.6)
+    ask(office, office.client, host, 5.0, 5)
+    tell(office, office.client, host, 9.001)
+    chat(office, office.client, host, 9.1)
+    other = beside(office)
+    chat(office, office.client, other, 0.8)
+    ask(office, office.client, other, 5.5, 4)
+    chat(office, other, office.client, 12.0)
+
+
+@HEALTHY.add("none", "none", points=("client",))
+def asked_for_by_a_stranger(office: Office) -> None:
+    """A neighbour spoke to this host once; that others ask for it later is seen, and its replies to them are not."""
+    _ordinary(office)
+    host, stranger = beside(office), beside(office)
+    chat(office, office.client, host, 0.6)
+    chat(office, office.client, stranger, 1.0)
+    ask(office, stranger, host, 6.0, 9)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from ghost.pcap.findings.addresses import address_findings
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.last_heard import LastHeard
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.words import count, few, first_frames
-from ghost.pcap.model import Analysis, IcmpError, UnansweredArp
+from ghost.pcap.model import IcmpError, UnansweredArp
 
 
 def segment_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
@@ -71,15 +72,15 @@ def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
         scanned = (error.dst, error.unreachable_dst, error.destination_port) in threats.tried
         if _says_down(error) and error.unreachable_dst and not scanned:
             unreachable.setdefault(error.unreachable_dst, []).append(error)
-    speakers = seen.speakers | _other_speakers(analysis)
+    heard = LastHeard(seen)
     for silent in analysis.arp.unanswered_requests if analysis.arp else ():
-        agreed = unreachable.pop(silent.ip, [])
-        heard = [address for address in silent.asked_by if address in speakers]
-        asked_enough = silent.count >= threshold("host_down.min_requests") and not silent.ever_answered
-        if silent.ip not in speakers and (agreed or (asked_enough and heard)):
-            yield _Down(silent.ip, (heard or list(silent.asked_by) or ["?"])[0], silent, tuple(agreed))
+        reports = unreachable.pop(silent.ip, [])
+        agreed = reports if heard.told(silent.ip, reports) else []
+        askers = heard.asked_in_vain(silent)
+        if agreed or askers:
+            yield _Down(silent.ip, (askers or list(silent.asked_by) or ["?"])[0], silent, tuple(agreed))
     for address, agreed in unreachable.items():
-        if address not in speakers:
+        if heard.told(address, agreed):
             yield _Down(address, agreed[0].dst, None, tuple(agreed))
 
 
@@ -110,21 +111,6 @@ def _says_down(error: IcmpError) -> bool:
     if error.version == 4:
         return error.code in (0, 1, 6, 7)
     return error.code in (0, 3)
-
-
-def _other_speakers(analysis: Analysis) -> set[str]:
-    speakers: set[str] = set()
-    if analysis.udp is not None:
-        for talk in analysis.udp.conversations:
-            speakers.add(talk.client.address)
-            if talk.server_packets:
-                speakers.add(talk.server.address)
-    if analysis.icmp is not None:
-        for path in analysis.icmp.echo_paths:
-            speakers.add(path.src)
-            if path.replies:
-                speakers.add(path.dst)
-    return speakers
 
 
 def _finding(group: list[_Down]) -> Finding:

@@ -48,6 +48,10 @@ class UnansweredArp:
     sample_frames: tuple[int, ...]
     ever_answered: bool
     """Some other request for this address was answered in the capture."""
+    at_the_end: int = 0
+    """Those of the requests that came after the last ARP message of this address."""
+    last_ns: int = 0
+    """Of the last request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ class IcmpError:
     sample_frames: tuple[int, ...]
     hop_limits: tuple[int, ...] = ()
     """The different ones, ascending, that pings it is about had at the capture point; empty where none was captured."""
+    last_ns: int = 0
+    """Of the last of them."""
 
     @property
     def sample_frame(self) -> int:
@@ -139,6 +145,7 @@ class EchoPath:
     largest_unanswered_bytes: int
     sample_frames: tuple[int, ...]
     """Unanswered requests."""
+    last_reply_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,12 +39,12 @@ def router_finds_no_host(office: Office) -> None:
     office.background(to_server=False)
     gone = office.new_host()
     path = office.new_path(office.client, gone)
-    _answers_with(office, path, gone, 1, delay=3.0)
+    answers_with(office, path, gone, 1, delay=3.0)
     for n in range(3):
         attempt(office.client, gone.address, office.port, 1.0 + 3 * n)
 
 
-def _answers_with(
+def answers_with(
     office: Office,
     path: Path,
     target: Host,
@@ -77,7 +77,7 @@ def routes_point_at_each_other(office: Office) -> None:
     office.background(to_server=False)
     lost = office.new_host()
     path = office.new_path(office.client, lost)
-    _answers_with(office, path, lost, 0, kind=11, delay=0.02)
+    answers_with(office, path, lost, 0, kind=11, delay=0.02)
     for n in range(3):
         attempt(office.client, lost.address, office.port, 1.0 + 2 * n)
 
@@ -85,7 +85,7 @@ def routes_point_at_each_other(office: Office) -> None:
 @FAULTS.add("admin_prohibited", "policy", points=("client", "between"))
 def filter_says_so(office: Office) -> None:
     office.background(server_port=other_port(office))
-    _answers_with(office, office.path, office.server, office.dice.choice([9, 10, 13]), port=office.port)
+    answers_with(office, office.path, office.server, office.dice.choice([9, 10, 13]), port=office.port)
     for n in range(3):
         attempt(office.client, office.server.address, office.port, 1.0 + 2 * n)
 
