@@ -103,6 +103,15 @@ def a_flood_from_a_pool_of_addresses(office: Office) -> None:
         _syn(office, source, office.server.address, office.port, 5 + n / 2500, ttl=50 + n % 9)
 
 
+@MASSES.add("syn_flood", "client", points=("server",))
+def a_flood_from_few_addresses_that_is_answered(office: Office) -> None:
+    """Each comes back at no great pace; but none acknowledges the answer, and none is known."""
+    office.background(server_port=other_port(office))
+    for n in range(600):
+        _syn(office, f"198.51.100.{n % 60 + 1}", office.server.address, office.port, 2 + n / 50, ttl=50 + n % 9,
+             answer=bytes([SYN | ACK]))  # fmt: skip
+
+
 # -------------------------------------------------------------------------------------------------------- scans
 
 

@@ -79,8 +79,8 @@ def _is_crafted(seen: Observed, rows: Ints) -> Mask:
 
 
 def _from_programs(seen: Observed, rows: Ints) -> Mask:
-    """Attempts of sources that come back at the pace of a program; and at any pace where an ordinary socket, or a host
-    that is known to talk with others, has no answer at all."""
+    """Attempts without an answer of sources that come back at the pace of a program, or at any pace from ordinary
+    sockets. An answer that is not acknowledged tells of a broken way back only to hosts that talk with others."""
     c = seen.columns
     if not len(rows):
         return np.zeros(0, np.bool_)
@@ -96,7 +96,10 @@ def _from_programs(seen: Observed, rows: Ints) -> Mask:
     known = np.isin(sources, distinct(c.hosts[seen.served].ravel()))
     ordinary = known | (lowest_port >= threshold("syn_flood.lowest_port"))
     program = again & (pace < threshold("syn_flood.min_per_second"))
-    result: Mask = ~_is_crafted(seen, rows) & (program[which] | ((again & ordinary)[which] & seen.only_syn[rows]))
+    unanswered = seen.only_syn[rows]
+    result: Mask = ~_is_crafted(seen, rows) & np.where(
+        unanswered, (program | (again & ordinary))[which], (program & known)[which]
+    )
     return result
 
 

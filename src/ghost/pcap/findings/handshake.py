@@ -327,6 +327,10 @@ def _refused_port(seen: Observed, rows: Ints) -> Finding:
         where = f"port {port} of {len(hosts)} hosts, such as {host}"
     elif len(services) > 1:
         where = f"{host} ({len(services)} ports, most often {port})"
+    known = {_first_ttl(ttl) for ttl in seen.ttls(busiest >> 16)}
+    ttls = {_first_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
+    if known and known.isdisjoint(ttls):
+        only += " By its first TTL the machine that refuses is not the one that answers otherwise at this address."
     return Finding(
         kind="refused",
         severity="MEDIUM" if served else "HIGH",
