@@ -149,6 +149,21 @@ def long_poll_in_clear(office: Office) -> None:
     talk(office.client, office.server, 8080, asks, begin=1.0)
 
 
+@HEALTHY.add("none", "none", seconds=150.0)
+def polls_with_jitter_or_news(office: Office) -> None:
+    """Held for thirty seconds and up to a sixteenth more; for twenty, unless there is news; and an empty queue."""
+    _ordinary(office)
+    dice = office.dice
+    jitter = [messages.get(office.name("kv"), "/wait") for _ in range(4)]
+    asks = [Exchange(ask, ((30 + dice.uniform(0, 1.8), messages.answer(40)),), 0.01) for ask in jitter]
+    talk(office.client, office.server, 8500, asks, begin=1.0, ends="open")
+    news = [Exchange(bytes(200), ((wait, bytes(300)),), 0.01) for wait in (20, 20, 7.3, 20, 13.1, 20, 20)]
+    talk(office.client, office.server, 5671, news, begin=1.0, ends="open")
+    for n in range(3):
+        pops = [Exchange(b"*3\r\n$5\r\nBRPOP\r\n", ((5.03, b"*-1\r\n"),), 0.01) for _ in range(30)]
+        talk(office.client, office.server, 6379, pops, begin=1.0 + n, ends="open")
+
+
 @HEALTHY.add("none", "none")
 def path_mtu_is_found(office: Office) -> None:
     _ordinary(office)

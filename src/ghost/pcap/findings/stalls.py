@@ -13,6 +13,7 @@ from ghost.pcap.findings.greetings import greeting_findings
 from ghost.pcap.findings.manners import brief, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.polls import HELD, answers_nothing, is_long_poll, may_be_long_poll
 from ghost.pcap.findings.words import at, count, duration, first_frames, percent, rate
 
 
@@ -89,9 +90,14 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
     for service in sorted(counts, key=lambda service: -counts[service])[:MOST_GROUPS]:
         mine = seen.service[slow_rows] == service
         waiting = np.flatnonzero(hung & (seen.service == service))
-        if is_long_poll(slow_ms[mine]):
+        polls = is_long_poll(slow_ms[mine])
+        perhaps = may_be_long_poll(slow_ms[mine]) or answers_nothing(seen, slow_rows[mine], slow_ms[mine])
+        if polls or perhaps:  # another one may be under way
+            held = (1 + threshold("slow_application.long_poll_jitter")) * slow_ms[mine].max()
+            waiting = waiting[seen.columns.request_ms[waiting] > held]
+        if polls:
             mine = np.zeros(len(slow_rows), np.bool_)
-        finding = _slow(seen, service, slow_rows[mine], slow_ms[mine], waiting)
+        finding = _slow(seen, service, slow_rows[mine], slow_ms[mine], waiting, held=perhaps and not len(waiting))
         if finding is not None:
             yield finding
 
@@ -151,14 +157,8 @@ def unanswered(seen: Observed) -> Mask:
     return result
 
 
-def is_long_poll(times: Floats) -> bool:
-    """A server that holds every question for the same long time is waiting for news, as was agreed."""
-    if len(times) < 2 or times.min() < threshold("slow_application.long_poll_ms"):
-        return False
-    return bool(times.max() - times.min() <= 0.02 * times.max())
-
-
-def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints) -> Finding | None:
+def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints, *, held: bool) -> Finding | None:
+    """`held`: the answers may come late on purpose."""
     c = seen.columns
     mine = seen.service == service
     all_rows, _ = c.samples("response_ms")
@@ -187,19 +187,19 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     only_hung = late == 0
     return Finding(
         kind="slow_application",
-        severity="LOW" if few else "HIGH" if only_hung and share >= 50 else "MEDIUM",
+        severity="LOW" if few or held else "HIGH" if only_hung and share >= 50 else "MEDIUM",
         blame="server_application",
         protocol="TCP",
         title=f"{at(host, port)} takes requests and does not answer"
         if only_hung
         else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
         f" {duration(threshold('slow_application.slow_ms'))}",
-        detail=" and ".join(parts) + f"{at_once}: the path is not what is slow.",
+        detail=" and ".join(parts) + f"{at_once}: the path is not what is slow." + (HELD if held else ""),
         who=Who(client, host, port),
         evidence=first_frames([s.first_frame] for s in seen.worst(streams)),
         cause=cause_of("slow_application"),
         remediation=remediation_of("slow_application", src=client, dst=host, port=port),
-        confidence="high" if late + hung >= threshold("slow_application.min_answers") else "medium",
+        confidence="low" if held else "medium" if few else "high",
         weight=late + hung,
         measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},
     )

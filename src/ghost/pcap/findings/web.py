@@ -10,7 +10,7 @@ from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stalls import is_long_poll
+from ghost.pcap.findings.polls import HELD, is_long_poll, may_be_long_poll
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection
 
@@ -92,26 +92,28 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         answers = max(_answers_of(seen, server, port), len(exchanges))
         share = percent(len(exchanges), answers)
         waits = [exchange.response_ms or 0.0 for exchange in exchanges]
-        if is_long_poll(np.array(waits)) and not any((exchange.status or 0) >= 500 for exchange in exchanges):
+        failed = any((exchange.status or 0) >= 500 for exchange in exchanges)
+        if is_long_poll(np.array(waits)) and not failed:
             continue
+        held = may_be_long_poll(np.array(waits)) and not failed
         few_slow = len(exchanges) < threshold("slow_application.min_answers")
         if share < threshold("slow_application.min_pct"):
             continue
         client = exchanges[0].client
         yield Finding(
             kind="http_slow",
-            severity="LOW" if few_slow and max(waits) < threshold("slow_application.hung_ms") else "MEDIUM",
+            severity="LOW" if held or (few_slow and max(waits) < threshold("slow_application.hung_ms")) else "MEDIUM",
             blame="server_application",
             protocol="HTTP",
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
             detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
             f" {duration(float(np.median(waits)))}, slowest {duration(max(waits))}. The requests were acknowledged at"
-            " once: the path is not what is slow.",
+            " once: the path is not what is slow." + (HELD if held else ""),
             who=Who(client, server, port),
             evidence=first_frames(exchange.frames for exchange in exchanges),
             cause=cause_of("slow_application"),
             remediation=remediation_of("http_slow", src=client, dst=server, port=port),
-            confidence="high" if not few_slow else "medium",
+            confidence="low" if held else "medium" if few_slow else "high",
             weight=len(exchanges) + 0.5,
             measured={"slow": len(exchanges), "answers": answers, "slowest_ms": round(max(waits))},
         )

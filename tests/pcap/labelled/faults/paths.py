@@ -195,6 +195,25 @@ def answers_late_at_a_high_port(office: Office) -> None:
 
 
 @FAULTS.add("slow_application", "server_application", seconds=40.0)
+def looks_up_in_vain(office: Office) -> None:
+    """Each answer waits five seconds for a resolver that is gone: as regular as a poll, but not for nothing."""
+    office.background(server_port=other_port(office))
+    for n in range(3):
+        late = [Exchange(b"select " * 20, ((5.01, bytes(700)),), 0.3) for _ in range(4)]
+        talk(office.client, office.server, office.port, late, begin=1.0 + n)
+
+
+@FAULTS.add("slow_application", "server_application", seconds=150.0)
+def polls_that_end_never(office: Office) -> None:
+    """A poll that waits far beyond the agreed time hangs."""
+    office.background(server_port=other_port(office))
+    office.ping(office.client, office.server, 140.0, 9)
+    for n in range(3):
+        polls = [Exchange(bytes(200), ((wait, bytes(300)),), 0.01) for wait in (20, 20, 20, 300)]
+        talk(office.client, office.server, office.port, polls, begin=1.0 + n, ends="open")
+
+
+@FAULTS.add("slow_application", "server_application", seconds=40.0)
 def never_greets(office: Office) -> None:
     """The server would speak first, and does not, or after the client's patience with all before it."""
     office.background(server_port=other_port(office))
