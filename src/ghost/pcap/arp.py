@@ -19,10 +19,11 @@ _MOST_CLAIMANTS = 16
 
 @dataclass(slots=True)
 class _Asked:
-    """Requests for one address. `open` are the times of those no reply followed yet, `latest` of the last of each."""
+    """Requests for one address. `open` are the times of those no reply followed yet; `answered_last` is who asked the
+    last one that a reply followed, and when."""
 
     open: dict[bytes, list[int]] = field(default_factory=dict)
-    latest: dict[bytes, int] = field(default_factory=dict)
+    answered_last: tuple[bytes, int] | None = None
     unanswered: int = 0
     askers: dict[bytes, None] = field(default_factory=dict)
     frames: list[int] = field(default_factory=list)
@@ -38,6 +39,13 @@ class _Asked:
         for frames in (self.frames, self.last_frames):
             if len(frames) < SAMPLE_FRAMES:
                 frames.append(frame)
+
+    def asked_at(self, asker: bytes) -> int | None:
+        """When somebody asked last, whether or not another has replied to it."""
+        times = self.open.get(asker)
+        if times:
+            return times[-1]
+        return self.answered_last[1] if self.answered_last and self.answered_last[0] == asker else None
 
     def heard(self) -> None:
         """The address itself said something."""
@@ -143,7 +151,6 @@ class ArpTracker:
         else:
             asked = self._asked.setdefault(target, _Asked())
             asked.open.setdefault(sender, []).append(now)
-            asked.latest[sender] = now
             asked.add(frame, now)
             if len(asked.askers) < SAMPLE_FRAMES:
                 asked.askers[sender] = None
@@ -158,6 +165,7 @@ class ArpTracker:
             asked.unanswered += len(late)
             del asked.open[asker]
             asked.answered = True
+            asked.answered_last = (asker, times[-1])
 
     def _claim(self, address: bytes, mac: bytes, operation: int, target: bytes, frame: int, now: int) -> None:
         claims = self._claims.setdefault(address, _Claims())
@@ -175,7 +183,7 @@ class ArpTracker:
             by.announcements += 1
         if operation == 2 and not announced:
             asked = self._asked.get(address)
-            asked_at = asked.latest.get(target) if asked is not None else None
+            asked_at = asked.asked_at(target) if asked is not None else None
             if asked_at is not None and now - asked_at <= _ANSWER_NS:
                 by.answers += 1
             else:
