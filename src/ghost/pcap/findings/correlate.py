@@ -126,7 +126,7 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
         _service,
     ),
     ("snat_exhaustion", frozenset({"syn_unanswered"}), _service, _service),
-    ("syn_unanswered", _WAITING, _queue, _service),
+    ("syn_unanswered", _WAITING | _LOSS | {"mid_session_reset"}, _queue, _service),
     ("syn_unanswered", frozenset({"no_answer"}), _server_host, _server_host),
     # a full queue delays all that passes it, and drops what does not fit any more
     ("bufferbloat", _LOSS | {"delay", "reordering", "throughput_limited"}, _pair, _pair),

@@ -8,12 +8,12 @@ from itertools import islice
 
 import numpy as np
 
+from ghost.pcap.findings.accept_queue import half_taken, queue_full, waiting_in_queue
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.half_open import half_open_findings
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stalls import unanswered
 from ghost.pcap.findings.threats import Threats
 from ghost.pcap.findings.translation import exhausted
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent
@@ -195,12 +195,16 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
     never_answered = _never_answered(seen)
-    failed = np.flatnonzero((_at_times(seen, threats) & never_answered) | _late(seen))
+    dropped = half_taken(seen)
+    failed = np.flatnonzero((_at_times(seen, threats) & never_answered) | _late(seen) | dropped)
     if not len(failed):
         return
-    waiting = unanswered(seen)
-    good = seen.served & (c.syn_retransmissions == 0)
+    waiting = waiting_in_queue(seen)
+    good = seen.served & (c.syn_retransmissions == 0) & ~dropped
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
+        queued = np.flatnonzero(waiting & (seen.service == service))
+        full = len(queued) >= threshold("slow_application.min_answers")
+        rows = rows if full else rows[~dropped[rows]]
         if len(rows) < threshold("syn_unanswered.min_at_times") and not seen.only_syn[rows].any():
             continue
         served = np.flatnonzero(good & (c.hosts[:, CLIENT] == client) & (seen.service == service))
@@ -212,20 +216,16 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         lost = seen.traffic(c.host(client), c.host(service >> 16))
         syns = int(c.sides("syn")[rows, CLIENT].sum())
         packets_are_lost = lost is not None and lost.lost > syns
-        often = len(rows) >= threshold("syn_unanswered.min_at_times") and not packets_are_lost
+        often = len(rows) >= threshold("syn_unanswered.min_at_times") and (dropped[rows].any() or not packets_are_lost)
         if (often or never_answered[rows].any()) and share >= threshold("syn_unanswered.at_times_pct"):
-            others = f"The same port answered {count(len(served), 'other connection')} of this client at once"
-            hung = int(waiting[seen.service == service].sum())
-            if hung >= threshold("slow_application.min_answers"):
-                why = f"{others}, but {count(hung, 'request')} there had no answer: the program no longer accepts."
-                advice, blame, confidence = "syn_unanswered_queue", "server_application", "medium"
-            else:
-                why = (
-                    f"{others}, so it fails only at times: an accept queue that is full, a limit on new connections,"
-                    " or loss."
-                )
-                advice, blame, confidence = "syn_unanswered", "network", "low"
-            yield _finding(seen, service >> 16, service & 0xFFFF, rows, advice, blame, why, confidence)
+            if full:
+                yield queue_full(seen, service, rows, queued, len(served))
+                continue
+            why = (
+                f"The same port answered {count(len(served), 'other connection')} of this client at once, so it fails"
+                " only at times: an accept queue that is full, a limit on new connections, or loss."
+            )
+            yield _finding(seen, service >> 16, service & 0xFFFF, rows, "syn_unanswered", "network", why, "low")
 
 
 def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:

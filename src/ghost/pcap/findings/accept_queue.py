@@ -1,0 +1,80 @@
+"""Programs that no longer accept: connections wait in a full queue of their kernel, which takes no more of them.
+
+What is in the queue is acknowledged and not answered. What comes when it is full is dropped: further SYNs, and on Linux
+also the end of a handshake whose SYN was still answered. Its client thinks that it is connected and repeats its data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stalls import unanswered
+from ghost.pcap.findings.words import at, count, duration, first_frames
+
+
+def waiting_in_queue(seen: Observed) -> Mask:
+    """Requests that the port took and the program did not answer, though somebody ended it at last."""
+    c = seen.columns
+    acknowledged = (c.unacked_bytes[:, CLIENT] == 0) & (c.sides("rto_retransmissions")[:, CLIENT] == 0)
+    silent = (c.sides("data_segments")[:, SERVER] == 0) & (c.handshake == "completed") & acknowledged
+    killed = (c.sides("rst")[:, SERVER] > 0) & (c.sides("fin")[:, SERVER] == 0)
+    waited = np.nan_to_num(c.request_ms) >= threshold("slow_application.hung_ms")
+    return np.asarray(unanswered(seen) | (silent & killed & waited), np.bool_)
+
+
+def half_taken(seen: Observed) -> Mask:
+    """Connections of which the server said nothing but its SYN-ACK, and the client repeats what it sent first."""
+    c = seen.columns
+    packets, syn_ack, rst = (c.sides(name)[:, SERVER] for name in ("packets", "syn_ack", "rst"))
+    repeats = c.sides("rto_retransmissions")[:, CLIENT] - c.syn_retransmissions
+    in_vain = (repeats >= threshold("mid_session_reset.min_repeats")) & (c.sides("payload_bytes")[:, CLIENT] > 0)
+    return np.asarray((syn_ack > 0) & (packets <= syn_ack + rst) & in_vain, np.bool_)
+
+
+def queue_full(seen: Observed, service: int, rows: Ints, waiting: Ints, taken: int) -> Finding:
+    """`rows` did not come in, or late; `waiting` are requests in the queue; `taken` others came in at once."""
+    c = seen.columns
+    server, port = seen.name_of(service)
+    client = c.host(int(c.hosts[rows[0], CLIENT]))
+    half = half_taken(seen)[rows]
+    late = int((seen.served[rows] & ~half).sum())
+    silent = rows[seen.only_syn[rows]]
+    syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())
+    parts = []
+    if len(silent):
+        tried = float((c.last_ns[silent] - c.first_ns[silent]).max()) / 1e6
+        parts.append(
+            f"{count(int(c.sides('syn')[silent, CLIENT].sum()), 'SYN')} in {count(len(silent), 'connection attempt')}"
+            f" without any answer, tried for up to {duration(tried)}"
+        )
+    if half.any():
+        again = int((c.sides("rto_retransmissions") - c.syn_retransmissions[:, None])[rows[half], CLIENT].sum())
+        parts.append(
+            f"{count(int(half.sum()), 'connection')} answered with a SYN-ACK and nothing more, although the client"
+            f" repeated its data {count(again, 'time')}"
+        )
+    if late:
+        parts.append(f"{count(late, 'connection')} that came to be late")
+    longest = duration(float(np.nanmax(c.request_ms[waiting])))
+    return Finding(
+        kind="syn_unanswered",
+        severity="MEDIUM" if late == len(rows) else "HIGH",
+        blame="server_application",
+        protocol="TCP",
+        title=f"{at(server, port)} takes no more connections of {client}: its program does not accept them",
+        detail="; ".join(parts) + f". The same port took {count(taken, 'other connection')} at once, of which"
+        f" {count(len(waiting), 'request')} had no answer for up to {longest}.",
+        who=Who(client, server, port),
+        evidence=first_frames(
+            [*seen.frames(rows, "syn", CLIENT), *seen.frames(rows[half], "rto_retransmissions", CLIENT)]
+        ),
+        cause=cause_of("syn_unanswered_queue"),
+        remediation=remediation_of("syn_unanswered_queue", src=client, dst=server, port=port),
+        confidence="medium",
+        weight=syns,
+        measured={"syn": syns, "syn_retransmitted": repeated, "answered": late, "half_taken": int(half.sum())},
+    )
