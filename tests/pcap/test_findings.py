@@ -333,6 +333,15 @@ def test_one_segment_repeated_into_silence_is_a_dead_connection_however_few_segm
     assert kinds(of_streams(stream(fins, silent_server, last_ns=13 * SECOND))) == ["none"], "only its FIN is unheard"
 
 
+def test_ends_that_open_at_once_lose_nothing() -> None:
+    opening = {"syn": times(1), "syn_ack": times(1), "rto_retransmissions": times(1), "retransmissions": times(1)}
+    opening |= {"lost_downstream": times(1), "data_segments": 3}
+    both = [stream(opening, opening, source_port=50_000 + n) for n in range(4)]
+    assert kinds(of_streams(*both)) == ["none"]
+    really = [stream({**opening, "lost_downstream": times(3)}, source_port=50_000 + n) for n in range(4)]
+    assert kinds(of_streams(*really)) == ["rto_loss"], "of the data, too, something was lost"
+
+
 def test_segments_that_overtake_each_other_are_reordering_not_loss() -> None:
     finding = only(of_streams(stream(server={"data_segments": 200, "reordered": times(20)})))
     assert (finding.kind, finding.who.src) == ("reordering", "10.0.2.4")

@@ -71,10 +71,14 @@ def _dropped_for_size(seen: Observed, path: Path) -> int:
 
 
 def _openings(seen: Observed, path: Path) -> int:
-    """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets."""
+    """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets.
+
+    Where both ends open at once (RFC 9293, 3.5), a SYN-ACK repeats the SYN of its own side, of which nothing was lost.
+    """
     c = seen.columns
     rows, sides = seen.of_path(path)
     repeats = np.where(sides == CLIENT, c.syn_retransmissions[rows], c.syn_ack_retransmissions[rows])
+    repeats += np.minimum(c.sides("syn")[rows, sides], c.sides("syn_ack")[rows, sides])
     return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
 
 
