@@ -23,7 +23,7 @@ from ghost.shell import redact
 from ghost.shell.execute import STDOUT_LIMIT, Captured
 from ghost.shell.output import process_output
 
-HOSTILE = {
+HOSTILE: dict[str, str | tuple[str, str, str]] = {
     "key=key=...": "key=",
     "password=password=...": "password=",
     "host:1,password=,...": "h:1,password=,",
@@ -67,7 +67,21 @@ HOSTILE = {
     "folded tokens": "eyJhbGciOiJI.abcd\n",
     "messages of tools": "passwd: no changes\ncookie: 0x1\n",
     "escaped addresses": "a:\\/\\/b:c",
+    "blocks of prose": " password: |\n the word is not for of you\n",
+    "folded blocks of prose": " secret: >-\n the word is not for of you\n",
+    "blocks of masks": " password: |\n ***\n",
+    "rows of one quote": "INSERT INTO t (password) VALUES (\\'x\n",
+    "rows of one double quote": 'INSERT INTO t (password) VALUES (\\"x\n',
 }
+ENDED: dict[str, str | tuple[str, str, str]] = {
+    "strings without an end": ("\n", '\\"', "\\\nx"),
+    "lists of one string": ("", 'password=[\\"', "\nx\ny\n"),
+    "escaped strings without an end": ("", 'password=\\\\"x', "\ny\n"),
+    "lists of strings in each other": ('tokens: ["a\\" ', 'password: ["\\" ', '\\\nz"'),
+    "lists that end in another": ("", 'tokens: ["\\" ', "{"),
+    "inserted strings": ("INSERT INTO t (password) VALUES ('a', \"\n", "INSERT INTO t (password) VALUES (''\n", ""),
+}
+"""What stands before and behind what is repeated: only there it shows that nothing of it ends."""
 KIB = 1024
 DOUBLING_BOUND = 2.3
 LOG_TEXT_BOUND = 5.0
@@ -102,20 +116,25 @@ def speed_on_log_text() -> tuple[float, float]:
     return len(text) / statistics.median(times) / 1e6, len(text) / min(times) / 1e6
 
 
-def expected_minutes(units: Iterable[str], largest: int, runs: int = 5) -> float:
+def expected_minutes(shapes: Iterable[str | tuple[str, str, str]], largest: int, runs: int = 5) -> float:
     """How long the doublings of these shapes will take, from one reading of each at the smallest length."""
-    smallest = sum(seconds(partial(redact, unit * (64 * KIB // len(unit)))) for unit in units)
+    smallest = sum(seconds(partial(redact, repeated(shape, 64 * KIB))) for shape in shapes)
     return smallest * (2 * largest / (64 * KIB) - 1) * runs / 60
 
 
-def doubling(unit: str, largest: int, runs: int = 5) -> tuple[float, float]:
+def repeated(shape: str | tuple[str, str, str], size: int) -> str:
+    head, unit, end = ("", shape, "") if isinstance(shape, str) else shape
+    return head + unit * (size // len(unit)) + end
+
+
+def doubling(shape: str | tuple[str, str, str], largest: int, runs: int = 5) -> tuple[float, float]:
     """The worst ratio of the time for twice the length, and MB/s at the largest."""
     times: list[float] = []
     sizes = [64 * KIB]
     while sizes[-1] < largest:
         sizes.append(sizes[-1] * 2)
     for size in sizes:
-        times.append(median_seconds(unit * (size // len(unit)), runs))
+        times.append(median_seconds(repeated(shape, size), runs))
     return max(b / a for a, b in itertools.pairwise(times)), sizes[-1] / times[-1] / 1e6
 
 
@@ -140,9 +159,9 @@ def main(words: Sequence[str] = ()) -> int:
     parser.add_argument("--only", default="", help="only the shapes with these letters in their name")
     arguments = parser.parse_args(words)
     largest = 16 * KIB * KIB if arguments.full else KIB * KIB
-    shapes = {name: unit for name, unit in HOSTILE.items() if arguments.only in name}
+    shapes = {name: shape for name, shape in (HOSTILE | ENDED).items() if arguments.only in name}
     if not shapes:
-        parser.error(f"no shape has {arguments.only!r} in its name; there are: {', '.join(HOSTILE)}")
+        parser.error(f"no shape has {arguments.only!r} in its name; there are: {', '.join(HOSTILE | ENDED)}")
 
     redact(log_text(64 * KIB))  # imports aside
     ours, best = speed_on_log_text()
@@ -156,8 +175,8 @@ def main(words: Sequence[str] = ()) -> int:
     print(f"\ndoubling the length, 64 KiB to {largest // KIB} KiB, median of 5 (bound: at most {DOUBLING_BOUND})")
     print(f"about {expected_minutes(shapes.values(), largest):.0f} minutes", flush=True)
     measured: dict[str, tuple[float, float]] = {}
-    for number, (name, unit) in enumerate(shapes.items(), 1):
-        ratio, speed = measured[name] = doubling(unit, largest)
+    for number, (name, shape) in enumerate(shapes.items(), 1):
+        ratio, speed = measured[name] = doubling(shape, largest)
         print(f"{number:2}/{len(shapes)} {name:28} {ratio:6.2f}   {speed:7.2f} MB/s", flush=True)
     worst = max(measured, key=lambda name: measured[name][0])
     slowest = min(measured, key=lambda name: measured[name][1])
@@ -169,8 +188,8 @@ def main(words: Sequence[str] = ()) -> int:
     )
 
     print("\n16 MiB of captured output, processed (foreshortened, redacted, truncated, redacted)")
-    for name, unit in {**shapes, "log lines": log_text(170)}.items():
-        text = unit * (STDOUT_LIMIT // len(unit))
+    for name, shape in {**shapes, "log lines": log_text(170)}.items():
+        text = repeated(shape, STDOUT_LIMIT)
         captured = Captured.of(text, STDOUT_LIMIT)
         print(f"{name:28} {seconds(partial(process_output, captured, Captured(), None)):6.2f} s", flush=True)
     return 0 if ours >= LOG_TEXT_BOUND and not beyond else 1

@@ -99,7 +99,7 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
 
 # Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
 
-_STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)")
+_STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
 _LINES = re.compile(r"\\[nt]")
 
 _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")

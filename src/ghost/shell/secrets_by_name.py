@@ -12,10 +12,10 @@ from ghost.shell.said_by_tools import is_said_by_tool
 from ghost.shell.secret_names import Name, name_around, name_cores
 from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_count, is_guid, is_mixed, is_open, looks_random
 from ghost.shell.secrets_at_prompts import typed_at_prompt
-from ghost.shell.secrets_in_fields import Found, secret_in_field
+from ghost.shell.secrets_in_fields import secret_in_field
 from ghost.shell.secrets_in_sentences import secret_told
 from ghost.shell.secrets_in_statements import is_ordinary, is_sentence, operand
-from ghost.shell.value_places import is_reference, strings_of, value_group, value_of
+from ghost.shell.value_places import Found, is_reference, looking_further, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
 _BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
@@ -93,13 +93,18 @@ def _secret_beside(name: Name) -> Found | None:
         probe = value_of(name, name.end + _PROBE_REACH)
         if probe is None or not any(_is_telling(name, value) for value in strings_of(probe)):
             return None
-    match = value_of(name, len(name.text))
+    return looking_further(name.end, len(name.text), lambda reach: _value_within(name, reach))
+
+
+def _value_within(name: Name, reach: int) -> Found | None:
+    """The value beside a name, as far as `reach`; None where it is no secret."""
+    match = value_of(name, reach)
     if match is None:
         return None
     group = value_group(match)
     value = match[group]
-    if all(map(is_open, strings_of(match))):
-        return None
+    if all(map(is_open, strings_of(match))) and not (group == "list" and match.end() == reach < len(name.text)):
+        return None  # of a longer list the rest may hold one
     if value.startswith("/") and name.meaning.may_be_path:
         return None
     if is_sentence(value) or value in _BLOCK_MARKS:

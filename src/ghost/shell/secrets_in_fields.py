@@ -12,10 +12,7 @@ from collections.abc import Callable
 from ghost.shell.secret_names import Name, secret_kind
 from ghost.shell.secret_values import MARKER, POLICY, is_mixed, is_open
 from ghost.shell.secrets_in_statements import is_ordinary
-from ghost.shell.value_places import ASSIGNMENT, strings_of, value_group
-
-Found = tuple[int, int, str]
-"""Where a secret begins and ends, and what replaces it."""
+from ghost.shell.value_places import Found, assigned_value, looking_further, strings_of, value_group
 
 _REACH = 240  # between a field with a name and the field with its value
 _FIELDS_BETWEEN = 4
@@ -115,16 +112,19 @@ def _below(name: Name, is_telling: Telling) -> Found | None:
     return None
 
 
-def _assigned(text: str, position: int, is_telling: Telling, reach: int | None = None) -> Found | None:
-    match = ASSIGNMENT.match(text, position, len(text) if reach is None else reach)
-    if match is None or match["list"] is not None or match["items"] is not None:
-        return None
-    group = value_group(match)
-    value = match[group]
-    if not value.strip() or is_open(value) or not any(map(is_telling, strings_of(match))):
-        return None
-    start, end = match.span(group)
-    return start, end, f'"{MARKER}"' if group == "bare" and text.startswith('"', position) else MARKER
+def _assigned(text: str, position: int, is_telling: Telling, limit: int | None = None) -> Found | None:
+    def find(reach: int) -> Found | None:
+        match = assigned_value(text, position, reach)
+        if match is None or match["list"] is not None or match["items"] is not None:
+            return None
+        group = value_group(match)
+        value = match[group]
+        if not value.strip() or is_open(value) or not any(map(is_telling, strings_of(match))):
+            return None
+        start, end = match.span(group)
+        return start, end, f'"{MARKER}"' if group == "bare" and text.startswith('"', position) else MARKER
+
+    return looking_further(position, len(text) if limit is None else limit, find)
 
 
 # Cells: rows of two, elements side by side, literals of two strings.

@@ -16,6 +16,7 @@ Span = tuple[int, int]
 
 _CORE = re.compile(r"pass|pwd|secret|token|key|psk|credential|community|kennwort")
 _LONGEST_HEADER = 2_000
+_LONGEST_ROW = 1 << 20  # of an insertion
 _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
 _ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
 _PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
@@ -67,6 +68,7 @@ def redact_inserts(text: str, counts: Counts) -> str:
     """Replaces what a statement of SQL inserts into columns that have a secret's name."""
     pieces: list[str] = []
     done = 0
+    in_vain = 0  # characters that were read of rows that do not end
     for insert in _INSERT.finditer(text) if "VALUES" in text or "values" in text else ():
         names = [name.strip(' `"[]\n\t') for name in insert["columns"].split(",")]
         kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
@@ -74,9 +76,11 @@ def redact_inserts(text: str, counts: Counts) -> str:
             continue
         pieces.append(text[done : insert.end()])
         done = insert.end()
-        while (row := _TUPLE.match(text, done)) is not None:
+        reach = _LONGEST_ROW if in_vain <= 4 * len(text) else _LONGEST_HEADER
+        while (row := _TUPLE.match(text, done, done + reach)) is not None:
             pieces.append(_redacted_tuple(row, kinds, counts))
             done = row.end()
+        in_vain += min(reach, len(text) - done)
     return "".join([*pieces, text[done:]])
 
 

@@ -1,12 +1,14 @@
 """Where the value of a name stands that is beside it: after what separates them, and in what form it is written.
 
 What may separate a name from its value, and what may stand around either, is `[places]` of `policy/redaction.toml`;
-this module makes patterns of it. Every pattern looks no further than a bounded stretch, but for one quoted value.
+this module makes patterns of it. A value may be as long as the text, and be refused, or not end at all. So each is
+looked at within a short stretch first, and further only as long as it is taken: see `looking_further`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ghost.shell.secret_names import Name
 from ghost.shell.secret_values import POLICY, REFERENCE, any_of
@@ -37,9 +39,9 @@ _QUOTED = (
     r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
     r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
 )
-_LIST = r"\[(?P<list>(?:[^\[\]{}\"]|\"(?:[^\"\\\n]|\\.)*+(?:\"|$)){0,8192}+)(?:\]|$)"
+_LIST = r"\[(?P<list>(?:[^\[\]{}\"]++|\"(?:[^\"\\\n]|\\.)*+(?:\"|$))*+)(?:\]|$)"
 _BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
-_ITEMS = r"\n(?P<items>(?P<dent>[ \t]{0,40})-[ ][^\n:{]{1,400}(?:\n(?P=dent)-[ ][^\n:{]{1,400}){0,400}+)(?=\n|$)"
+_ITEMS = r"\n(?P<items>(?P<dent>[ \t]{0,40})-[ ][^\n:{]{1,400}(?=\n|$)(?:\n(?P=dent)-[ ][^\n:{]{1,400}(?=\n|$))*+)"
 _BARE = (  # a `;`, `&` or `,` ends a value only where another name follows, a bracket only where nothing does
     r"(?P<bare>(?:[^\s\"'<>;&,(){}\[\]\\]|;(?!\s|$|[A-Za-z_][\w .%-]{0,30}=)|[&,](?!\s|$|[A-Za-z_][\w.%-]{0,30}=)"
     r"|[(){}\[\]](?![\s,;)}\]\"']|$)|\\(?![nrt\"'u]))++)"
@@ -54,7 +56,7 @@ _CONTINUED = (  # base64 that was wrapped
     r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"']|$)"
     r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$))*)"
 )
-ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}")
+_ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}")
 _JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
 _TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after a single blank no ordinary word
     r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
@@ -81,6 +83,33 @@ _ELEMENT = re.compile(
 _VALUE_GROUPS = ("triple", "tripled", "double", "escaped", "single", "list", "items", "block", "bare")
 
 
+Found = tuple[int, int, str]
+"""Where a secret begins and ends, and what replaces it."""
+
+_FIRST_REACH = 2_048
+_DOUBTED = 4_096
+_LOOKED_BEHIND = 512  # no pattern looks further than this behind what it takes
+
+
+def looking_further(start: int, limit: int, find: Callable[[int], Found | None]) -> Found | None:
+    """What `find` finds at `start`, given how far it may look: twice as far each time while what it finds goes on.
+
+    What went on for more than 4,096 characters, and then turns out to be no value of that form, is taken as far as it
+    was one: otherwise each of many names might read all that follows. So what is read is no more than a few times
+    what is taken out and a bounded stretch: linear in the length of the text.
+    """
+    reach, found = _FIRST_REACH, None
+    while True:
+        end = min(start + reach, limit)
+        further = find(end)
+        if reach > _DOUBTED and found is not None and (further is None or further[1] < found[1]):
+            return found
+        found = further
+        if found is None or end == limit or found[1] < end - _LOOKED_BEHIND:
+            return found
+        reach *= 2
+
+
 _REFERENCE = re.compile(
     rf"(?:{_CLOSERS}{_BLANK}[:=]{_BLANK}|[ \t]{{1,8}})\\?[\"']?{REFERENCE}"
     r"\\?[\"']?[ \t]{0,8}(?=[,;&)}\]]|\\n|[ \t]#|\n|$)"
@@ -90,6 +119,11 @@ _REFERENCE = re.compile(
 def is_reference(name: Name) -> bool:
     """Whether a template's reference stands in the place of the value, and nothing else."""
     return _REFERENCE.match(name.text, name.end) is not None
+
+
+def assigned_value(text: str, end: int, reach: int) -> re.Match[str] | None:
+    """The value that is assigned to what ends at `end`, looked for up to `reach`."""
+    return _ASSIGNMENT.match(text, end, reach)
 
 
 def value_of(name: Name, reach: int) -> re.Match[str] | None:
@@ -105,7 +139,7 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
         return column
     if certain and text.endswith('"', 0, name.start) and (said := _REST_OF_STRING.match(text, end, reach)) is not None:
         return said
-    match = ASSIGNMENT.match(text, end, reach)
+    match = assigned_value(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None and not text.startswith("=", end + 1):
         return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
     if match is None and certain and name.starts_line:

@@ -1,0 +1,50 @@
+"""The time that redaction takes grows as the length of a text does, whatever is repeated in it and however it ends."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from benchmarks.redact import ENDED, HOSTILE, repeated
+
+from ghost.shell import redact
+
+REPEATED = {
+    name: shape
+    for name, shape in (HOSTILE | ENDED).items()
+    if name in ENDED or name.startswith(("blocks", "folded b", "rows of"))
+}
+
+
+def seconds(text: str) -> float:
+    """Processor time of one thread, the least of three readings."""
+    readings = []
+    for _ in range(3):
+        started = time.thread_time()
+        redact(text)
+        readings.append(time.thread_time() - started)
+    return min(readings)
+
+
+@pytest.mark.parametrize("shape", REPEATED)
+def test_four_times_the_length_takes_less_than_eight_times_as_long(shape: str) -> None:
+    redact(repeated(REPEATED[shape], 1_000))
+    short, long = (seconds(repeated(REPEATED[shape], size)) for size in (16_000, 64_000))
+    assert long < 8 * max(short, 0.03)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=[" + "h7Gq-tR4w9Zk2, " * 2_000 + "]",
+        'password=["' + "h7Gq-tR4w9Zk2 " * 2_000 + "\n",
+        "password: |\n" + "  h7Gq-tR4w9Zk2\n" * 2_000,
+        'password="' + "h7Gq-tR4w9Zk2 " * 2_000,
+    ],
+)
+def test_a_secret_that_is_longer_than_is_looked_at_first_goes_as_far_as_it_goes(text: str) -> None:
+    assert "h7Gq-tR4w9Zk2" not in redact(text)[0]
+
+
+def test_a_list_of_open_values_is_read_until_one_is_a_secret() -> None:
+    assert "h7Gq-tR4w9Zk2" not in redact(f'password: [{"none, " * 1_000}"h7Gq-tR4w9Zk2"]')[0]
