@@ -58,6 +58,21 @@ def test_who_answers_at_times_or_elsewhere_is_not_silent(name: str, seed: int, t
     assert all(finding.severity in MINOR for finding in found), told(found)
 
 
+def test_generated_names_of_one_client_hide_no_name_that_another_misses(tmp_path: Path) -> None:
+    def both(office: Office) -> None:
+        LOOKUPS["algorithm_behind_a_search_list"].play(office)
+        missing = office.name("db-primry", "prod")
+        office.lookups[missing] = office.lookups["biz"]
+        for n in range(4):
+            office.lookup(missing, 9.0 + n)
+            office.lookup(f"{office.name('db')}.biz", 9.5 + n)
+
+    scene = Scene("both", "dns_suspicious", "client", both)
+    found = find(analyse(scene.save(tmp_path / "both.pcap", 5, "client"), compile_kernels=False))
+    assert [(f.kind, f.severity) for f in found] == [("dns_suspicious", "HIGH"), ("dns_nxdomain", "MEDIUM")]
+    assert found[1].measured["nxdomain"] == 8
+
+
 def test_all_failures_are_counted_for_the_server_that_made_them(tmp_path: Path) -> None:
     servers = {f.who.dst: f.measured for f in found_in("failing_server_behind_another", 7, tmp_path)}
     assert sorted(measured["failed"] for measured in servers.values()) == [20, 80]

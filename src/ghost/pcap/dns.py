@@ -322,6 +322,7 @@ class DnsTracker:
                 recovered=server.given_up_recovered + recovered[number],
                 late={tenths: times for tenths, times in sorted(server.late.items()) if times},
                 unasked=server.unasked.occurrences(),
+                nxdomain_unlisted=self._nxdomain.unlisted[number],
                 unasked_client=None if server.unasked_client is None else address(server.unasked_client),
             )
             for number, server in self._servers.items()

@@ -23,6 +23,8 @@ class Failures:
     def __init__(self) -> None:
         self.total = 0
         """All of them, those made up for as well."""
+        self.unlisted: Counter[int] = Counter()
+        """By server: those for whose names there is no room."""
         self._kept: dict[Who, Asked] = {}
         self._made_up: OrderedDict[Who, Asked] = OrderedDict()
         """A name that once was a trial on the way to another is one whenever it is asked for."""
@@ -44,6 +46,8 @@ class Failures:
             self._kept[asked.who] = asked
             self._of_server[below[0]] += 1
             self._below[below] += 1
+        else:
+            self.unlisted[below[0]] += 1
 
     def recovered(self, asked: Asked) -> None:
         """A success made up for this failure."""

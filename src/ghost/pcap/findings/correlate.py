@@ -78,10 +78,6 @@ def _queue(cause: Finding) -> Sequence[Hashable]:
     return _service(cause) if cause.blame == "server_application" else ()
 
 
-def _client(finding: Finding) -> Sequence[Hashable]:
-    return [finding.who.src]
-
-
 def _server_host(finding: Finding) -> Sequence[Hashable]:
     return [finding.who.dst]
 
@@ -138,7 +134,6 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _Keys, _Keys], ...] = (
     ("http_slow", frozenset({"slow_application"}), _service, _service),
     ("http_5xx", _WAITING, _service, _service),
     ("zero_window", _WAITING | {"throughput_limited", "mid_session_reset"}, _pair, _pair),
-    ("dns_suspicious", frozenset({"dns_nxdomain"}), _client, _client),
     ("dns_slow", _WAITING, _waiting, _targets),
     ("arp_conflict", _LOSS | {"mid_session_reset"}, _first_host, _hosts),
 )

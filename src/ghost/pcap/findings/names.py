@@ -11,7 +11,7 @@ from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.one_way import answers_alone, answers_pass_elsewhere
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.reputation import asks_reputation
-from ghost.pcap.findings.suspicious import dns_threats
+from ghost.pcap.findings.suspicious import Generated, dns_threats, generated_names
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
@@ -25,10 +25,11 @@ def dns_findings(seen: Observed) -> Iterator[Finding]:
     if dns is None:
         return
     servers = {server.address: server for server in dns.servers}
-    yield from dns_threats(dns)
+    generated = generated_names(dns)
+    yield from dns_threats(dns, generated)
     yield from _timeouts(seen, dns, servers)
     yield from _servfail(dns, servers)
-    yield from _nxdomain(dns)
+    yield from _nxdomain(dns, servers, generated)
     yield from _slow(seen, dns, servers)
     yield from answers_alone(seen, dns)
 
@@ -65,8 +66,11 @@ def _finding(
     )
 
 
-def _names(queries: Iterable[DnsQuery]) -> str:
+def _names(queries: Iterable[DnsQuery], *, whole: bool = True) -> str:
+    """Of a list that is not whole nobody knows how many more there are."""
     distinct = list(dict.fromkeys(query.name for query in queries))
+    if not whole and len(distinct) > _SHOWN:
+        return ", ".join(f"“{text.name(name, 60)}”" for name in distinct[:_SHOWN]) + " and others"
     return few([*(f"“{text.name(name, 60)}”" for name in distinct[:_SHOWN]), *distinct[_SHOWN:]], _SHOWN)
 
 
@@ -98,7 +102,7 @@ def _timeouts(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) ->
             severity=severity,
             title=title,
             detail=f"{failed} of {count(asked, 'query', 'queries')} without an answer ({count(repeats, 'repeat')}):"
-            f" {_names(queries)}.",
+            f" {_names(queries, whole=failed == len(queries))}.",
             weight=failed,
             unanswered=failed,
             queries=asked,
@@ -150,7 +154,7 @@ def _servfail(dns: DnsSection, servers: dict[str, DnsServer]) -> Iterator[Findin
             severity="HIGH" if failed >= answered and failed > 1 else "MEDIUM",
             title=f"The DNS server {address} {what} {count(failed, 'query', 'queries')}",
             detail=f"{failed} of {count(answered, 'response')} are {'REFUSED' if refused else 'SERVFAIL'}:"
-            f" {_names(queries)}.",
+            f" {_names(queries, whole=failed == sum(query.count for query in queries))}.",
             weight=failed,
             failed=failed,
             responses=answered,
@@ -161,8 +165,9 @@ _ASKED_EVERYWHERE = frozenset({"wpad", "isatap"})
 """By which Windows looks for a proxy and a tunnel in every network; hardly any has them."""
 
 
-def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
-    """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy."""
+def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[str, Generated]) -> Iterator[Finding]:
+    """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy; what
+    an algorithm made is told as such."""
     failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
     resolved = {name.lower() for name, _ in dns.top_domains} - failed
     tried = _search_list({query.name.lower() for query in dns.nxdomain}, resolved)
@@ -170,6 +175,7 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
         q
         for q in dns.nxdomain
         if not q.recovered
+        and not (q.client in generated and generated[q.client].has(q))
         and not _is_reverse(q.name)
         and not asks_reputation(q.name)
         and q.name.lower().partition(".")[0] not in _ASKED_EVERYWHERE
@@ -179,12 +185,14 @@ def _nxdomain(dns: DnsSection) -> Iterator[Finding]:
     for address, queries in _by_server(missing).items():
         distinct = len({query.name.lower() for query in queries})
         answers = sum(query.count for query in queries)
+        more = servers[address].nxdomain_unlisted if address in servers else 0
         yield _finding(
             "dns_nxdomain",
             queries,
             severity="MEDIUM",
             title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, says the DNS server {address}",
-            detail=f"{count(answers, 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN.",
+            detail=f"{count(answers, 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN."
+            + (f" {count(more, 'further one')} for names too many to keep." if more else ""),
             weight=answers,
             nxdomain=answers,
             names=distinct,
@@ -249,7 +257,7 @@ def _slow(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Ite
             severity="MEDIUM",
             title=f"The DNS server {address} is slow: {rate(share)} of its answers take over {duration(limit)}",
             detail=f"{number} of {count(answered, 'response')}; median {duration(typical)}, slowest"
-            f" {duration(slowest)}: {_names(queries)}.{behind}",
+            f" {duration(slowest)}: {_names(queries, whole=number == len(queries))}.{behind}",
             weight=number,
             also=waiting,
             slow=number,

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ghost.pcap import text
@@ -20,8 +21,24 @@ VOWELS = set("aeiouy")
 _WORD = re.compile(r"[^._-]+")
 
 
-def dns_threats(dns: DnsSection) -> Iterator[Finding]:
-    yield from _generated(dns)
+@dataclass(frozen=True)
+class Generated:
+    """What an algorithm made that runs on one client."""
+
+    names: dict[str, DnsQuery]
+    """Registered names of gibberish, each with a query."""
+    domains: frozenset[str]
+    """The domains that these are in."""
+
+    def has(self, query: DnsQuery) -> bool:
+        """Some of what an algorithm makes can be pronounced: the names beside the gibberish are its own, too."""
+        name = registered(query.name)
+        bare = len(labels_of(query.name)) == len(name.split("."))
+        return name in self.names or (bare and name.partition(".")[2] in self.domains)
+
+
+def dns_threats(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
+    yield from _generated(dns, generated)
     yield from _tunnels(dns)
 
 
@@ -50,27 +67,34 @@ def _is_reverse(name: str) -> bool:
 # --------------------------------------------------------------------------------------------------- generated
 
 
-def _generated(dns: DnsSection) -> Iterator[Finding]:
-    """Many registered names that do not exist, most of them gibberish, asked for by one client."""
+def generated_names(dns: DnsSection) -> dict[str, Generated]:
+    """Clients that ask for many registered names that do not exist, most of them gibberish."""
     by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
     for query in dns.nxdomain:
         expected = query.recovered or _is_reverse(query.name) or asks_reputation(query.name)
         if len(labels_of(query.name)) >= 2 and not expected:
             by_client[query.client].setdefault(registered(query.name), query)
+    made: dict[str, Generated] = {}
     for client, domains in by_client.items():
-        random = [domain for domain in domains if looks_random(domain.split(".")[0])]
+        random = {domain: query for domain, query in domains.items() if looks_random(domain.split(".")[0])}
         enough = len(random) >= threshold("dns_suspicious.min_random_domains")
         if enough and 100 * len(random) >= threshold("dns_suspicious.random_pct") * len(domains):
-            examples = [domains[domain] for domain in random]
-            shown = few([f"“{text.name(domain, 40)}”" for domain in random])
-            yield _finding(
-                Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], advice="dns_generated",
-                name=examples[0].name.rstrip("."),
-                title=f"{client} asks for names that an algorithm made: {shown}",
-                detail=f"{count(max(len(random), 1), 'registered name')} without an address, made of letters at random,"
-                f" among {dns.nxdomain_total} NXDOMAIN answers.",
-                measured={"random_domains": len(random), "nxdomain": dns.nxdomain_total},
-            )  # fmt: skip
+            made[client] = Generated(random, frozenset(domain.partition(".")[2] for domain in random))
+    return made
+
+
+def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
+    for client, made in generated.items():
+        random, examples = list(made.names), list(made.names.values())
+        shown = few([f"“{text.name(domain, 40)}”" for domain in random])
+        yield _finding(
+            Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], advice="dns_generated",
+            name=examples[0].name.rstrip("."),
+            title=f"{client} asks for names that an algorithm made: {shown}",
+            detail=f"{count(len(random), 'registered name')} without an address, made of letters at random,"
+            f" among {dns.nxdomain_total} NXDOMAIN answers.",
+            measured={"random_domains": len(random), "nxdomain": dns.nxdomain_total},
+        )  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------- tunnels

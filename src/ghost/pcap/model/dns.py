@@ -48,6 +48,8 @@ class DnsServer:
     """Responses whose query is not in the capture."""
     unasked_client: str | None = None
     """Who got the first of them."""
+    nxdomain_unlisted: int = 0
+    """NXDOMAIN answers for whose names the list has no room."""
 
 
 @dataclass(frozen=True, slots=True)
