@@ -92,6 +92,18 @@ def a_master_that_repeats_its_announcement_each_minute(office: Office) -> None:
         on.announces(other, on.address(2), 8.0 + 60.0 * minute, times=5 if minute == 0 else 1)
 
 
+@TAKEOVERS.add("none", "none", points=("client",), seconds=300.0)
+def leases_that_go_round(office: Office) -> None:
+    """Guests come and go: each gets the addresses that others had, and does not announce them."""
+    on = _segment(office)
+    guests = [on.mac() for _ in range(4)]
+    for n in range(12):
+        begin, address = 5.0 + 20 * n, on.address(100 + n // 2)
+        for again in range(4):
+            on.asks(guests[(n + n // 2) % 4], address, office.gateway, begin + 4 * again)
+        on.asked_and_answered(guests[(n + n // 2) % 4], address, begin + 13)
+
+
 @TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def two_masters_of_one_address(office: Office) -> None:
     """Split brain: each answers, and each repeats its announcement."""

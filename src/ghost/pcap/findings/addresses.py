@@ -62,7 +62,8 @@ def _pretenders(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[Duplicat
     claimed: dict[str, list[DuplicateAddress]] = {}
     for conflict in doubtful:
         for mac in conflict.macs:
-            claimed.setdefault(mac, []).append(conflict)
+            if conflict.alternations > 1 or (mac != conflict.macs[0] and not _lives_there(conflict, mac)):
+                claimed.setdefault(mac, []).append(conflict)
     found: dict[str, list[DuplicateAddress]] = {}
     explained: set[str] = set()
     for mac, conflicts in sorted(claimed.items(), key=lambda item: -len(item[1])):
@@ -75,6 +76,15 @@ def _pretenders(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[Duplicat
             found[mac] = open_ones
             explained |= {conflict.ip for conflict in open_ones}
     return found
+
+
+def _lives_there(conflict: DuplicateAddress, mac: str) -> bool:
+    """It asks for others in the name of the address, and tells nobody who had not asked: a host with a new lease."""
+    claims = _claims_of(conflict, mac)
+    if claims is None:
+        return False
+    asks = claims.total - claims.announcements - claims.answers - claims.unasked
+    return asks > 0 and claims.unasked < threshold("arp_conflict.unasked_replies")
 
 
 def _only_answers(mac: str, conflicts: Sequence[DuplicateAddress]) -> bool:
