@@ -96,8 +96,14 @@ _DEEPEST = 16
 
 _RECENT = 4096
 _TWIN_NS = 5_000_000
+_TWIN_STAMPED_NS = 200_000_000
+"""With the same time inside TCP, or the same IP id on the other side of a router, it is the same packet, however far
+apart two capture points are."""
 _TWIN_WITHOUT_ID_NS = 100_000
-"""Some stacks send every packet with IP id 0. Data sent again needs a round trip at least; a copy follows at once."""
+"""IPv6 has no IP id, and some stacks send 0. Data sent again needs a round trip at least; a copy follows at once."""
+_UNNUMBERED, _REPEATED = 2 * _RECENT, 2 * _RECENT + 1
+"""Packets without IP id that would not come again for nothing, and those that did, behind the rows of `recent`."""
+_FEWEST_UNNUMBERED = 20
 
 _OPENED = 4096
 _OPENED_ROW = 3  # addresses + 1, ports, sequence number at which the next record begins
@@ -193,11 +199,12 @@ def follow_handshake(buf: Ints, rows: Ints, p: int, at: int, end: int, opened: I
     known = opened[slot] == (source << 31) + destination + 1 and opened[slot + 1] == ports
     length = rows[p + LENGTH]
     place = 0
-    if rows[p + MARK] == 0:
+    if rows[p + MARK] != MARK_TLS:
         if not known:
             return
         place = (opened[slot + 2] - rows[p + SEQUENCE]) & 0xFFFFFFFF
-        if place == 0 or place > _LONGEST_RECORD:
+        # A server may answer a hello in HTTP; further on, what looks like its head is a coincidence.
+        if place == 0 or place > _LONGEST_RECORD or (rows[p + MARK] and place != _UNKNOWN_RECORD):
             return
         rows[p + MARK] = MARK_TLS
     elif buf[at] == 0x16 and buf[at + 5] == 1 and rows[p + ACKNOWLEDGED] != 0:
@@ -303,9 +310,8 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
     at = o + header
     if end - at >= 6:
         rows[p + MARK] = first_bytes(buf, at, length - header)
-        if rows[p + MARK] == MARK_TLS or rows[p + MARK] == 0:
-            follow_handshake(buf, rows, p, at, end, opened)
-            rows[p + RECORDS] = records_in(buf, at, end, length - header)
+        follow_handshake(buf, rows, p, at, end, opened)
+        rows[p + RECORDS] = records_in(buf, at, end, length - header)
     at = o + 20
     stop = min(o + header, end)
     while at < stop:
@@ -339,8 +345,13 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
         at += size
 
 
-def note_twin(rows: Ints, p: int, recent: Ints, longest: int) -> None:
-    """Mark a packet whose IP id, addresses, ports and sequence were seen no longer than `longest` ago."""
+def all_twice(recent: Ints) -> bool:
+    """Whether more than a third of the packets without IP id came again at once: no loss repeats so many."""
+    return recent[_UNNUMBERED] >= _FEWEST_UNNUMBERED and 3 * recent[_REPEATED] > recent[_UNNUMBERED]
+
+
+def note_twin(rows: Ints, p: int, recent: Ints) -> None:
+    """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before."""
     signature = (rows[p + IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
     signature = (signature ^ (rows[p + SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + DESTINATION]) & 0x3FFFFFFF
@@ -351,9 +362,19 @@ def note_twin(rows: Ints, p: int, recent: Ints, longest: int) -> None:
     signature = (signature * 31 + rows[p + LENGTH] * 256 + rows[p + CONTROL] + rows[p + PROTOCOL]) & 0x3FFFFFFF
     slot = ((signature ^ (signature >> 12)) & (_RECENT - 1)) * 2
     now = rows[p + TIME]
-    if recent[slot] == signature + 1 and 0 <= now - recent[slot + 1] <= longest:
-        rows[p + TWIN] = 1
-    recent[slot] = signature + 1
+    numbered = rows[p + IP_ID] != 0
+    if not numbered and (rows[p + LENGTH] or rows[p + CONTROL] & 3):
+        recent[_UNNUMBERED] = recent[_UNNUMBERED] + 1
+    if recent[slot] & 0xFFFFFFFF == signature + 1:
+        ago = now - recent[slot + 1]
+        routed = recent[slot] >> 32 != rows[p + TTL]
+        longest = _TWIN_STAMPED_NS if rows[p + TIMESTAMP] or (numbered and routed) else _TWIN_NS
+        if 0 <= ago <= longest:
+            if not numbered and (rows[p + LENGTH] or rows[p + CONTROL] & 3):
+                recent[_REPEATED] = recent[_REPEATED] + 1
+            if numbered or routed or ago <= _TWIN_WITHOUT_ID_NS or all_twice(recent):
+                rows[p + TWIN] = 1
+    recent[slot] = (signature + 1) | (rows[p + TTL] << 32)
     recent[slot + 1] = now
 
 
@@ -643,11 +664,12 @@ def decode(
                 rows[p + ETHERTYPE] = int(buf[o] if kind == 4 and end > o else kind)
                 break
         rows[p + ENCAPSULATION] = inside
-        if rows[p + FRAGMENT] == 0:
-            if rows[p + IP_ID] != 0:
-                note_twin(rows, p, recent, _TWIN_NS)
-            elif rows[p + PROTOCOL] == 6 and rows[p + LENGTH] > 0:
-                note_twin(rows, p, recent, _TWIN_WITHOUT_ID_NS)
+        if rows[p + FRAGMENT] != 0:
+            continue
+        if rows[p + IP_ID] != 0 or (
+            rows[p + PROTOCOL] == 6 and (rows[p + LENGTH] > 0 or rows[p + CONTROL] & 3 or all_twice(recent))
+        ):
+            note_twin(rows, p, recent)
     return count
 
 
@@ -670,7 +692,7 @@ class Decoder:
         self._table = np.zeros(capacity * ADDRESS, np.int64)
         self._slots = np.zeros(capacity * 2, np.int64)
         self._counters = np.array([0, *(secrets.randbits(62) | 1 for _ in range(4))], np.int64)
-        self._recent = np.zeros(_RECENT * 2, np.int64)
+        self._recent = np.zeros(_RECENT * 2 + 2, np.int64)
         self._opened = np.zeros(_OPENED * _OPENED_ROW, np.int64)
         self._texts: dict[int, str] = {}
 
@@ -722,6 +744,7 @@ KERNELS = (
     plain_vxlan,
     inside_gtp,
     decode_tcp,
+    all_twice,
     note_twin,
     decode,
     place_addresses,

@@ -72,8 +72,8 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
             title=f"{rate(share)} of the packets were captured twice"
             if everything
             else f"The network delivers {rate(share)} of the packets twice",
-            detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen within"
-            " 5 ms; they are not counted as loss."
+            detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen just"
+            " before; they are not counted as loss."
             + (
                 " Nearly everything is there twice: several interfaces or both sides of a port were captured."
                 if everything

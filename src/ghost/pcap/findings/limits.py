@@ -11,7 +11,7 @@ from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, percent, rate
+from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, rate
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
 
 
@@ -158,13 +158,16 @@ def _bloated(
 
 def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | None:
     """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
+    if seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct"):
+        return None  # copies count twice in the rate, and as loss
     bins = _bytes_over_time(seen, path)
     if bins is None:
         return None
     width, moved = bins
-    flat = _plateau(moved)
-    if flat is None:
+    plateau = _plateau(moved)
+    if plateau is None:
         return None
+    flat, spread = plateau
     bits = flat * 8 / width
     source, destination = path
     rows, sides = seen.of_path(path)
@@ -177,7 +180,7 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         protocol="TCP",
         title=f"Traffic from {source} to {destination} is held to about {bit_rate(bits)}",
         detail=f"Over {len(moved) * width:.1f} s the rate stays within"
-        f" {rate(percent(float(np.percentile(moved, 90)) - flat, flat))} of {bit_rate(bits)} while {traffic.lost} of"
+        f" {rate(100 * spread)} around {bit_rate(bits)} while {traffic.lost} of"
         f" {traffic.sent:,} segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a"
         " policer does.",
         who=Who(source, destination, port),
@@ -202,8 +205,9 @@ def _bytes_over_time(seen: Observed, path: Path) -> tuple[float, Floats] | None:
     return None
 
 
-def _plateau(moved: Floats) -> float | None:
-    """The rate (bytes a bin) that a transfer keeps to; None where it wanders or is too short to tell."""
+def _plateau(moved: Floats) -> tuple[float, float] | None:
+    """The rate (bytes a bin) that a transfer keeps to, and how far it wanders, as a share of it; None where that is
+    far, or the transfer too short to tell."""
     busy = np.flatnonzero(moved >= 0.2 * np.percentile(moved, 95))
     if len(busy) < threshold("throughput_limited.min_bins"):
         return None
@@ -214,7 +218,7 @@ def _plateau(moved: Floats) -> float | None:
     windows = steady[:usable].reshape(-1, wide).mean(axis=1)[1:-1]
     middle = float(np.median(windows))
     spread = float(np.percentile(windows, 90) - np.percentile(windows, 10)) / middle if middle else 9.9
-    return middle if spread <= threshold("throughput_limited.spread") else None
+    return (middle, spread) if spread <= threshold("throughput_limited.spread") else None
 
 
 # ------------------------------------------------------------------------------------------------ small windows

@@ -57,7 +57,7 @@ class CaptureSummary:
     backward_timestamps: int
     """Packets stamped earlier than the one before them."""
     duplicate_packets: Occurrences = field(default_factory=Occurrences)
-    """The same IP packet (addresses, IP id, sequence, length) seen again within 5 ms: captured twice or duplicated."""
+    """The same IP packet (addresses, IP id, sequence, TCP timestamp) seen again just after: captured or sent twice."""
     unread: tuple[Unread, ...] = ()
     """What was not decoded, most packets first."""
     notes: tuple[str, ...] = ()
