@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ghost.pcap.findings.broken import repeated_in_vain
-from ghost.pcap.findings.columns import CLIENT, Ints, distinct
+from ghost.pcap.findings.columns import CLIENT, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.unheard import not_heard, unheard_on
+from ghost.pcap.findings.unheard import not_heard, unheard
 from ghost.pcap.findings.words import count, few, first_frames, percent, rate
 from ghost.pcap.model import IcmpError
 
 
 def transfer_findings(seen: Observed) -> Iterator[Finding]:
+    in_vain = unheard(seen)
     for traffic in seen.troubled():
         path = (traffic.source, traffic.destination)
-        yield from _loss(seen, path, traffic)
+        yield from _loss(seen, path, traffic, in_vain)
         yield from _reordering(seen, path, traffic)
     yield from _asymmetric(seen)
 
@@ -28,7 +29,7 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
 # --------------------------------------------------------------------------------------------------------- loss
 
 
-def _loss(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
+def _loss(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> Iterator[Finding]:
     """One finding a direction: `who.src` sent what was lost on its way to `who.dst`.
 
     What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; and
@@ -37,7 +38,8 @@ def _loss(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
     if traffic.lost < threshold("loss.min_segments"):
         return
     lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
-    dead = unheard_on(seen, path)
+    rows, sides = seen.of_path(path)
+    dead = rows[in_vain[rows, sides]]
     if len(dead):
         lost -= _lost_on(seen, path, dead)
         if lost < threshold("loss.min_segments") or percent(lost, traffic.sent) < threshold("loss.min_pct"):

@@ -33,12 +33,6 @@ def unheard(seen: Observed) -> Mask:
     return result
 
 
-def unheard_on(seen: Observed, path: Path) -> Ints:
-    """Connections of a directed pair whose sender is not heard any more."""
-    rows, sides = seen.of_path(path)
-    return rows[unheard(seen)[rows, sides]]
-
-
 def not_heard(seen: Observed, path: Path, rows: Ints) -> Finding:
     """`who.src` repeats in vain what it sends to `who.dst`."""
     c = seen.columns
