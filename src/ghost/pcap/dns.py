@@ -230,8 +230,10 @@ class DnsTracker:
     def _recover(self, asked: Asked, answers: int, now: int) -> None:
         """What this success made up for: the same question unanswered, the same name with a search suffix."""
         self._recovered += self._open.recover(asked, now)
+        if not answers or not self._trials:
+            return
         group = _trial_group(asked)
-        if not answers or group not in self._trials:
+        if group not in self._trials:
             return
         left = []
         for trial in self._trials[group]:

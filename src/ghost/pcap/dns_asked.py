@@ -65,7 +65,8 @@ class OpenQuestions:
         self._open[asked.key] = asked
         if self._by_number is not None:
             self._number(asked.key)
-        self._may_recover(asked)
+        if self._lost.setdefault(asked.who, asked) is not asked:
+            self._may_recover(asked)
 
     def again(self, asked: Asked, frame: int, now: int) -> None:
         """The client repeated an open question as it was."""
