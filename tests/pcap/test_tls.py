@@ -193,7 +193,10 @@ ENDINGS: dict[str, tuple[Callable[[Connection], Connection], str, str | None, st
     "the server resets": (lambda talk: talk.resets(False), "reset_in_handshake", "server", None),
     "the client resets at once": (lambda talk: talk.resets(True), "reset_in_handshake", "client", None),
     "an answer that is no TLS": (
-        lambda talk: talk.answers(b"220 mail.example ESMTP\r\n").closes(), "no_server_hello", "client", "server",
+        lambda talk: talk.answers(b"220 mail.example ESMTP\r\n").closes(), "not_tls", "client", None,
+    ),
+    "an answer in HTTP": (
+        lambda talk: talk.answers(b"HTTP/1.1 400 Bad Request\r\n\r\n").closes(False), "not_tls", "server", None,
     ),
 }  # fmt: skip
 

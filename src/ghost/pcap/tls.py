@@ -84,6 +84,8 @@ class _Handshake:
     alert: str | None = None
     alert_from: int = -1
     alert_frame: int = 0
+    strange_frame: int = 0
+    """Where a side began to say something else than TLS."""
     completed_ns: int = -1
     expected_ack: int = -1
     """What the client had acknowledged when it finished a handshake of TLS 1.3."""
@@ -134,6 +136,8 @@ class TlsTracker:
         if handshake.completed_ns >= 0:
             self._after(stream, handshake, sender, events, sequence, frame, now)
             return
+        if party.strange and not handshake.strange_frame:
+            handshake.strange_frame = frame
         if events:
             handshake.last_ns, handshake.last_frame, handshake.last_sender = now, frame, sender
         for number, event in enumerate(events, 1):
@@ -380,6 +384,8 @@ def _failure(
     stage: TlsStage
     if handshake.alert is not None:
         stage = "alert"
+    elif server.strange and not handshake.chosen:
+        stage = "not_tls"
     elif waited >= WAIT_NS and ended_by != silent:
         stage = stalled
     elif ended is None:
@@ -389,6 +395,7 @@ def _failure(
     else:
         stage = "reset_in_handshake" if ended.reset else "closed_in_handshake"
     frames = {handshake.hello_frame, handshake.server_hello_frame, handshake.alert_frame, handshake.last_frame}
+    frames.add(handshake.strange_frame)
     if ended is not None:
         frames.add(ended.frame)
     return TlsFailure(

@@ -36,12 +36,14 @@ class Event(NamedTuple):
 
 
 class Records:
-    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "encrypted", "next")
+    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "encrypted", "next", "strange")
 
     def __init__(self) -> None:
         self.next = -1
         """Sequence number behind what was read; -1 before anything was."""
         self.encrypted = False
+        self.strange = False
+        """It began with something else than TLS."""
         self._start = 0
         # Most connections need none of these: a hello comes in one segment.
         self._partial = b""
@@ -135,6 +137,7 @@ class Records:
         while there - at >= 5 and not self._dead:
             kind, major, _, size = _head(octets, at)
             if not CHANGE_CIPHER <= kind <= DATA or major != 3 or size > _LONGEST_RECORD:
+                self.strange = begin + at == self._start
                 self.forget()
                 break
             body_from, stop = at + 5, at + 5 + size

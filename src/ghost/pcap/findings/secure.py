@@ -118,6 +118,8 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
     waited = f" for {duration(failure.waited_ms)}" if failure.waited_ms else ""
     if blame == "network":
         return "rto_loss_unheard", "what one side says is repeated and never acknowledged"
+    if failure.stage == "not_tls":
+        return "tls_plain", "the server answers the client hello with something that is not TLS"
     if failure.stage == "no_server_hello":
         return "tls_hung", f"no answer to the client hello{waited}"
     if failure.stage == "hung":

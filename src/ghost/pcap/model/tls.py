@@ -8,7 +8,7 @@ from typing import Literal
 
 from ghost.pcap.model.common import Side, Statistics
 
-TlsStage = Literal["alert", "no_server_hello", "reset_in_handshake", "closed_in_handshake", "hung"]
+TlsStage = Literal["alert", "no_server_hello", "reset_in_handshake", "closed_in_handshake", "hung", "not_tls"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class TlsFailure:
     """alert: a fatal alert in clear ended it. reset_in_handshake and closed_in_handshake: one side reset or closed the
     connection before the handshake was over (in TLS 1.3 a certificate alert is encrypted and shows as this).
     no_server_hello: the hello was acknowledged or not, and no hello came back though the connection stayed open.
-    hung: both said hello, and then nothing more came although the capture went on."""
+    hung: both said hello, and then nothing more came although the capture went on. not_tls: the server answered the
+    hello with something that is no TLS."""
     alert: str | None = None
     """Its name in RFC 8446, such as `handshake_failure`; `encrypted` where its record shows that there was one."""
     alert_from: Side | None = None

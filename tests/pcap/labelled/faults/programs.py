@@ -59,6 +59,26 @@ def hello_never_answered(office: Office) -> None:
         office.world.later(11.0 + n, one.client.close)
 
 
+@FAULTS.add("tls_failure", "server_application")
+def port_speaks_no_tls(office: Office) -> None:
+    """A web server without TLS says so in a page, a mail server in its own way; the client resets, or closes."""
+    office.background(server_port=other_port(office))
+    said = office.dice.choice(
+        [
+            messages.answer(60, "400 Bad Request"),
+            b"<!DOCTYPE html><title>400</title>" * 4,
+            b"500 5.5.1 unrecognized\r\n",
+        ]
+    )
+    for n in range(3):
+        hello = messages.client_hello(office.name("shop"), messages.TLS_1_3, office.dice)
+        one = talk(
+            office.client, office.server, 8443, [Exchange(hello, ((0.002, said),), 0.001)], begin=1.0 + n,
+            ends=office.dice.choice(["client", "reset", "open"]),
+        )  # fmt: skip
+        office.world.later(1.6 + n, one.server.close)
+
+
 def certificate(name: str, office: Office, days: float) -> bytes:
     """A self-signed certificate that expires `days` after the capture."""
     from cryptography import x509
