@@ -160,6 +160,7 @@ class HttpTracker:
         self._connections: dict[int, _Connection] = {}
         self._names: dict[int, str] = {}
         self._requests = self._responses = self._unpaired = self._upgraded = 0
+        self._switched: list[int] = []
         self._methods, self._statuses, self._hosts = Tally(100), Tally(1_000), Tally(10_000)
         self._times = Times()
         self._slow: list[_Slow] = []
@@ -259,6 +260,8 @@ class HttpTracker:
                 )
         if status == 101 or (request.method == "CONNECT" and status < 300):
             self._upgraded += 1
+            if status == 101:
+                self._switched.append(stream)
             connection.tunnel = True
             return None
         if request.method == "HEAD" or status in (204, 304):
@@ -325,6 +328,7 @@ class HttpTracker:
             incomplete_total=len(incomplete),
             unpaired_responses=self._unpaired,
             upgraded=self._upgraded,
+            switched_streams=tuple(self._switched),
         )  # fmt: skip
 
 

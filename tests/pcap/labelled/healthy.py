@@ -436,3 +436,18 @@ def asked_for_by_a_stranger(office: Office) -> None:
     chat(office, office.client, host, 0.6)
     chat(office, office.client, stranger, 1.0)
     ask(office, stranger, host, 6.0, 9)
+
+
+@HEALTHY.add("none", "none", seconds=40.0)
+def websocket_in_clear(office: Office) -> None:
+    """The client says something once, and the server when there is something to say."""
+    _ordinary(office)
+    upgrade = messages.get(office.name("live"), "/ws").replace(b"\r\n\r\n", b"\r\nUpgrade: websocket\r\n\r\n")
+    agreed = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    for n in range(3):
+        news = tuple((office.dice.uniform(2.5, 7.0), b"\x81\x10" + office.dice.randbytes(16)) for _ in range(4))
+        said = [
+            Exchange(upgrade, ((0.01, agreed),), 0.01),
+            Exchange(b"\x81\x85" + office.dice.randbytes(9), news, 0.01),
+        ]
+        talk(office.client, office.server, 8080, said, begin=0.5 + n, ends="open")

@@ -118,11 +118,14 @@ def _late(seen: Observed) -> tuple[Ints, Floats]:
 
 
 def _speaks_unasked(seen: Observed) -> Mask:
-    """Event streams: the server sends many small messages whenever something happens, and no answers to wait for."""
+    """Event streams: the server sends many small messages whenever something happens, and no answers to wait for. And
+    websockets, on which both ends say what they like when they like."""
     c = seen.columns
     answers = np.bincount(c.samples("response_ms")[0], minlength=len(c))
     segments, size = c.sides("data_segments")[:, SERVER], c.sides("payload_bytes")[:, SERVER]
     result: Mask = (segments >= 2 * answers + 3) & (size < threshold("slow_application.event_bytes") * segments)
+    if seen.analysis.http is not None:
+        result |= np.isin(np.arange(len(c)), seen.analysis.http.switched_streams)
     return result
 
 

@@ -70,3 +70,5 @@ class HttpSection:
     """Their request was not captured, or could not be told."""
     upgraded: int = 0
     """Connections that became tunnels or websockets."""
+    switched_streams: tuple[int, ...] = ()
+    """Those of them on which both ends agreed on another protocol (status 101)."""
