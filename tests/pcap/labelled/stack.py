@@ -186,7 +186,7 @@ class Connection:
             self.timed = (offset + size, self.world.now)
         self._emit(offset, ACK | (PSH if last else 0), data)
 
-    def _resend(self) -> None:
+    def resend(self) -> None:
         self.timed = None
         if self.una >= len(self.out):
             self._emit(self.una, FIN | ACK)
@@ -218,7 +218,7 @@ class Connection:
             return
         self.ssthresh = max((self.nxt - self.una) // 2, 2 * self.mss)
         self.cwnd, self.recover, self.duplicates = self.mss, self.nxt, 0
-        self._resend()
+        self.resend()
         self.rto = min(self.rto * 2, 60.0)
         self._arm(self.rto, self._timeout)
 
@@ -310,7 +310,7 @@ class Connection:
                     self.recover = self.nxt
                     self.ssthresh = max((self.nxt - self.una) // 2, 2 * self.mss)
                     self.cwnd = self.ssthresh
-                    self._resend()
+                    self.resend()
         self._output()
 
     def _new_ack(self, acked: int) -> None:
@@ -328,7 +328,7 @@ class Connection:
         self.nxt = max(self.nxt, acked)
         self.cwnd += min(gained, 2 * self.mss) if self.cwnd < self.ssthresh else self.mss * self.mss // self.cwnd
         if self.una < self.recover:
-            self._resend()
+            self.resend()
         self._disarm()
         if self.nxt > self.una:
             self._arm(self.rto, self._timeout)

@@ -30,6 +30,26 @@ def unheard(seen: Observed) -> Mask:
         & (packets > 0).all(axis=1, keepdims=True)
         & (c.sides("rst")[:, ::-1] == 0)
     )
+    result[:, CLIENT] |= _closed_behind_an_outage(seen)
+    return result
+
+
+def _closed_behind_an_outage(seen: Observed) -> Mask:
+    """A server was silent while the client repeated, and is heard again: it closes, in good order but without an
+    acknowledgement of what was repeated, and knows nothing of the connection afterwards. What it says in good order
+    shows that its host went on all the time; its program ended meanwhile."""
+    c = seen.columns
+    rto, fin, rst = (c.sides(name) for name in ("rto_retransmissions", "fin", "rst"))
+    vain = (c.lost()[:, CLIENT] == rto[:, CLIENT]) & (c.sides("duplicate_acks")[:, SERVER] == 0)
+    silent = np.minimum(np.nan_to_num(c.request_ms), c.sides("longest_silence_ms")[:, SERVER])
+    result: Mask = (
+        vain
+        & (rto[:, CLIENT] - c.syn_retransmissions >= threshold("rto_loss.min_repeats_in_vain"))
+        & (silent >= threshold("rto_loss.silence_ms"))
+        & (fin[:, SERVER] > 0)
+        & (rst[:, SERVER] > 0)
+        & (rst[:, CLIENT] == 0)
+    )
     return result
 
 
@@ -40,7 +60,9 @@ def not_heard(seen: Observed, path: Path, rows: Ints) -> Finding:
     sides = (c.hosts[rows, SERVER] == seen.number_of[source]).astype(np.int64)
     repeats = c.sides("rto_retransmissions")[rows, sides]
     heard_ns = c.sides("last_ns")[rows, 1 - sides]
-    silence_ms = (c.last_ns[rows] - heard_ns) / 1e6
+    back = c.sides("fin")[rows, 1 - sides] > 0  # heard again, but of nothing that was sent meanwhile
+    within_ms = np.where(back, c.sides("longest_silence_ms")[rows, 1 - sides], 0)
+    silence_ms = np.maximum((c.last_ns[rows] - heard_ns) / 1e6, within_ms)
     never = bool((c.sides("largest_acked_segment")[rows, sides] == 0).all())
     by_server = bool((sides == SERVER).all())
     examples = seen.worst(rows, repeats)

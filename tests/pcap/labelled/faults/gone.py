@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..gone import ask, beside, chat, tell
 from ..network import Packet
-from ..office import Office, attempt, chatter, talk
+from ..office import Exchange, Office, attempt, chatter, talk
 from ..scene import FAULTS
 from .segments import answers_with
 
@@ -36,3 +36,39 @@ def neighbour_dies(office: Office) -> None:
     tell(office, office.client, host, 0.501)
     chat(office, office.client, host, 0.6)
     ask(office, office.client, host, 8.0, 7)
+
+
+@FAULTS.add("rto_loss", "network", points=("client",), seconds=30.0)
+def process_ends_during_an_outage(office: Office) -> None:
+    """Nothing passes for a while, in which the server's process ends. What is heard first then is its goodbye, and
+    after that its kernel knows nothing of the connection."""
+    office.background(to_server=False)
+    asked = Exchange(office.dice.randbytes(90), ((0.01, office.dice.randbytes(200)),), pause=4.5)
+    talks = [
+        talk(
+            office.client, office.server, office.port, [*chatter(office.dice, 3, pause=0.2), asked], begin=0.5 + 0.3 * n
+        )
+        for n in range(3)
+    ]
+    for one in talks:
+        one.client.on_close = None  # it does not read while it waits to get rid of its request
+
+    def drop(_: Packet) -> bool:
+        return True
+
+    def cut() -> None:
+        office.path.there.blocks = office.path.back.blocks = drop
+
+    def end() -> None:
+        for one in talks:
+            one.server.close()
+            del office.server.sockets[one.server.port, one.server.peer, one.server.peer_port]
+
+    def mend() -> None:
+        office.path.there.blocks = office.path.back.blocks = None
+        for one in talks:
+            one.server.resend()
+            one.server.state = "closed"
+
+    for seconds, what in ((4.0, cut), (9.0, end), (14.0, mend)):
+        office.world.later(seconds, what)
