@@ -115,3 +115,50 @@ def test_foreshortening_keeps_the_first_and_last_lines(parts: list[str], times: 
     lines, original = shortened.splitlines(), text.splitlines()
     assert [line[:16_000] for line in lines[:20]] == [line[:16_000] for line in original[:20]]
     assert [line[:16_000] for line in lines[-10:]] == [line[:16_000] for line in original[-10:]]
+
+
+def secret(n: int) -> str:
+    return f"q7Rk{n:06}Lm9Pw"
+
+
+def rows(form: str, count: int) -> str:
+    return "".join(form.format(n=n, secret=secret(n)) for n in range(count))
+
+
+OPENED = {
+    "rows of an insertion": ("INSERT INTO u (id, password) VALUES\n", "({n}, '{secret}'),\n"),
+    "an aligned table below a heading": ("Report\n\nid      username      password\n", "{n:<8}user{n:<10}{secret}\n"),
+    "an aligned table below a heading line": (
+        "Report:\nid      username      password\n",
+        "{n:<8}user{n:<10}{secret}\n",
+    ),
+    "the data of a Secret": ("kind: Secret\ndata:\n", "  k{n}: {secret}\n"),
+    "two columns": ("name,password\n", "u{n},{secret}\n"),
+    "a block of a password": ("passwords:\n  first: a\n  password: |\n", "    {secret}xxxxxx\n"),
+    "items below a name": ("passwords:\n", "- {secret}\n"),
+    "tabs": ("Report\n\nid\tusername\tpassword\n", "{n}\tuser{n}\t{secret}\n"),
+    "bars": ("| id | password |\n", "| {n} | {secret} |\n"),
+}
+
+
+@pytest.mark.parametrize("before", [0, 1_000_000])
+@pytest.mark.parametrize("kind", OPENED)
+def test_the_end_of_a_long_output_is_read_below_what_opens_it(kind: str, before: int) -> None:
+    opening, row = OPENED[kind]
+    text = "a line\n" * (before // 7) + "\n" * bool(before) + opening + rows(row, 60_000)
+    assert len(text) > 2 * WINDOW
+    output = processed(text)
+    assert "q7Rk" not in output.text
+    assert output.metadata["total_lines"] == text.count("\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OPENED)
+def test_the_end_of_an_endless_output_is_read_below_what_opens_it(kind: str) -> None:
+    opening, row = OPENED[kind]
+    assert "q7Rk" not in processed(opening + rows(row, 17_000_000 // len(row.format(n=1, secret=secret(1))))).text
+
+
+def test_lines_below_a_table_that_has_ended_stay() -> None:
+    text = f"id,username,password\n1,bob,{secret(1)}\n\n" + "host-01,10.0.2.4,ready\n" * 60_000
+    assert processed(text).text.splitlines()[-10:] == ["host-01,10.0.2.4,ready"] * 10

@@ -18,6 +18,7 @@ from ghost.shell.execute import Captured
 from ghost.shell.redact import described, plain, redact
 from ghost.shell.secret_values import Counts
 from ghost.shell.secrets_in_answers import prints_answer_as_error, redact_answer, yields_secrets
+from ghost.shell.tail_context import opening_of
 from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, truncate_text
 from ghost.shell.unfinished import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
 
@@ -116,12 +117,22 @@ def decode(captured: Captured) -> str:
         return (captured.head + captured.tail).decode("utf-8", "replace")
     # Of a long stream only its two ends are shown, so only they are decoded: half of what is kept may be 8 MiB of
     # characters of four bytes each.
+    opening = _opening_of_tail(captured)
     head, tail = captured.head[:_DECODED], captured.tail[-_DECODED:]
     head_end = head.rfind(b"\n", max(0, len(head) - _SEAM_REACH)) + 1 or len(head) - _SEAM_MARGIN
     head, tail = head[: max(0, head_end)], tail[tail.find(b"\n") + 1 or len(tail) :]
     note = f"[truncated: {captured.total - len(head) - len(tail)} bytes omitted]\n"
     beginning = without_unfinished_line(head.decode("utf-8", "replace")).rstrip("\n")
-    return beginning + "\n" + note + tail.decode("utf-8", "replace")
+    return beginning + "\n" + note + opening + tail.decode("utf-8", "replace")
+
+
+def _opening_of_tail(captured: Captured) -> str:
+    """The lines that the tail may belong to, of all that was kept: they may stand far before it."""
+    head, tail = captured.head, captured.tail
+    kept = (head[: head.rfind(b"\n") + 1] + tail[tail.find(b"\n") + 1 :]).decode("latin-1")  # a byte for a character
+    line = kept.find("\n", max(0, len(kept) - min(_DECODED, len(captured.tail)))) + 1
+    lines = opening_of(kept, line) if line > 0 else []
+    return "".join(f"{line.encode('latin-1').decode('utf-8', 'replace')}\n" for line in lines)
 
 
 def is_binary(captured: Captured) -> bool:

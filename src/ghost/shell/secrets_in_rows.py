@@ -84,6 +84,15 @@ def redact_inserts(text: str, counts: Counts) -> str:
     return "".join([*pieces, text[done:]])
 
 
+def insertion_before(text: str, position: int) -> str | None:
+    """The last statement that inserts rows before `position` and has not ended there; None where there is none."""
+    values = max(text.rfind("VALUES", 0, position), text.rfind("values", 0, position))
+    if values < 0 or text.find(";\n", values, position) >= 0:
+        return None
+    found = list(_INSERT.finditer(text, max(0, values - 3 * _LONGEST_HEADER), min(position, values + 32)))
+    return found[-1][0] if found else None
+
+
 def _redacted_tuple(row: re.Match[str], kinds: dict[int, tuple[str, bool]], counts: Counts) -> str:
     whole, shift = row[0], row.start()
     fields = [field.span("value") for field in _SQL_FIELD.finditer(row.string, *row.span("fields"))]
@@ -117,6 +126,14 @@ def _layout(header: str) -> CellsOf | None:
         tabs = "\t" in header
         return _tabbed_cells if tabs else lambda row: _aligned_cells(row, starts)
     return None
+
+
+def row_reader(header: str) -> Callable[[str], bool] | None:
+    """Tells whether a line may be a row below such a header; None where it heads no column of secrets."""
+    cells_of = _layout(header)
+    if cells_of is None or not _secret_columns(header, cells_of):
+        return None
+    return lambda row: cells_of(row) is not None or _RULE.fullmatch(row) is not None
 
 
 def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool]]:

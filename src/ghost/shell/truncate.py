@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.shell.bounded_json import is_too_large, read_ends, read_json, written
+from ghost.shell.tail_context import opening_of
 
 MAX_LINES = 200
 CHARACTERS_PER_TOKEN = 4
@@ -262,7 +263,10 @@ def _short_text(lines: list[str], total: int) -> tuple[str, int]:
 
 
 def _both_ends(text: str, total: int) -> str:
-    """A window at either end of a text; its longer lines are cut."""
+    """A window at either end of a text; its longer lines are cut. Before the last, what it may belong to.
+
+    That is never shown: far more lines follow it than truncation leaves.
+    """
     head: list[str] = []
     start, used = 0, 0
     while start < len(text) and used < WINDOW:
@@ -279,7 +283,7 @@ def _both_ends(text: str, total: int) -> str:
         used += len(tail[-1]) + 1
         end = line - 1
     omitted = total - len(head) - len(tail)
-    note = [f"[truncated: {omitted} lines omitted]"] if omitted > 0 else []
+    note = [f"[truncated: {omitted} lines omitted]", *opening_of(text, end + 1)] if omitted > 0 else []
     return "\n".join([*head, *note, *reversed(tail)])
 
 
