@@ -12,6 +12,7 @@ from ghost.pcap.findings.accept_queue import half_taken, queue_full, waiting_in_
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.half_open import half_open_findings
+from ghost.pcap.findings.nearer import from_this_segment
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
@@ -241,7 +242,12 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     c = seen.columns
     rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
     for (service,), streams in islice(groups_of(_by_strangers(seen, rows), seen.service), MOST_GROUPS):
-        yield _refused_by_stranger(seen, service, streams, seen.ttls(service >> 16))
+        whose = f"other packets of the host have {few(seen.ttls(service >> 16))}"
+        yield _refused_by_stranger(seen, service, streams, whose)
+        rows = np.setdiff1d(rows, streams)
+    for streams, known in from_this_segment(seen, rows):
+        whose = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
+        yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, whose, "medium")
         rows = np.setdiff1d(rows, streams)
     down = rows[~np.isin(seen.service[rows], seen.service[seen.served])]
     for host_first in (True, False):
@@ -350,7 +356,7 @@ def _refused_port(seen: Observed, rows: Ints) -> Finding:
     )
 
 
-def _refused_by_stranger(seen: Observed, service: int, rows: Ints, known: list[int]) -> Finding:
+def _refused_by_stranger(seen: Observed, service: int, rows: Ints, others: str, confidence: str = "high") -> Finding:
     host, port = seen.name_of(service)
     source = _clients(seen, rows)[0][0]
     ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
@@ -360,13 +366,12 @@ def _refused_by_stranger(seen: Observed, service: int, rows: Ints, known: list[i
         blame="policy",
         protocol="TCP",
         title=f"A device in between resets connections of {source} to {at(host, port)}",
-        detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, other packets of the"
-        f" host have {few(known)}.",
+        detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, {others}.",
         who=Who(source, host, port),
         evidence=first_frames(seen.frames(rows, "rst", SERVER)),
         cause=cause_of("third_party_reset"),
         remediation=remediation_of("third_party_reset", src=source, dst=host, port=port),
-        confidence="high",
+        confidence=confidence,
         weight=len(rows),
         measured={"resets": len(rows)},
     )

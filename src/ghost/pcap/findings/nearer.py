@@ -1,0 +1,43 @@
+"""Resets that come from nearer than the host in whose name they are sent, where nothing of that host itself is known.
+
+Captured beside the client, a packet whose TTL is still an initial value was sent on this very segment. A host of
+another network is not there, if its neighbours are heard from behind routers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, distinct
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed
+
+_FIRST_TTLS = (64, 128, 255)
+
+
+def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[int]]]:
+    """Refused attempts at one host each, answered from here, and the TTLs of the host's neighbours."""
+    c = seen.columns
+    ttl = c.sides("ttl_min")
+    beside = np.isin(c.sides("rst_ttl")[rows, SERVER], _FIRST_TTLS) & np.isin(ttl[rows, CLIENT], _FIRST_TTLS)
+    near = rows[beside]
+    if not len(near):
+        return
+    heard = ttl >= 0
+    network = {number: _network(address) for number, address in enumerate(c.addresses)}
+    for host in distinct(c.hosts[near, SERVER])[:MOST_GROUPS].tolist():
+        mine = near[c.hosts[near, SERVER] == host]
+        if network[host] in {network[number] for number in c.hosts[mine, CLIENT].tolist()} or seen.ttls(host):
+            continue
+        beside_it = [number for number, net in network.items() if net == network[host] and number != host]
+        known = distinct(ttl[heard & np.isin(c.hosts, beside_it)]).tolist()
+        if known and not set(known) & set(_FIRST_TTLS):
+            yield mine, known
+
+
+def _network(address: str) -> str:
+    """The /24 or /64 it is in: hardly any segment is smaller."""
+    length = 24 if ipaddress.ip_address(address).version == 4 else 64
+    return str(ipaddress.ip_network(f"{address}/{length}", strict=False))
