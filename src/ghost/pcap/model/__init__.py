@@ -41,9 +41,9 @@ from ghost.pcap.model.http import (
     HttpSection,
 )
 from ghost.pcap.model.network import (
+    AddressClaims,
     ArpSection,
     DuplicateAddress,
-    AddressClaims,
     EchoPath,
     IcmpError,
     IcmpSection,
@@ -78,9 +78,9 @@ if TYPE_CHECKING:
     from ghost.pcap.series import Series
 
 __all__ = [
+    "AddressClaims",
     "Analysis",
     "ArpSection",
-    "AddressClaims",
     "CaptureSummary",
     "Certificate",
     "ConnectionStats",
