@@ -388,7 +388,8 @@ def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Pat
         engine.send_signal(signal.SIGINT)
         _, said = engine.communicate(timeout=30)
     assert engine.returncode == 130
-    assert said == "pcap-forensics: interrupted\n"
+    lines = [line for line in said.splitlines() if "compiling the analysis kernels" not in line]  # once on a machine
+    assert lines == ["pcap-forensics: interrupted"]
 
 
 def position_in(path: Path, pid: int) -> int:
