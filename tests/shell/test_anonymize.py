@@ -282,3 +282,23 @@ def test_time_grows_with_the_number_of_addresses_and_no_faster() -> None:
         return time.process_time() - started
 
     assert min(seconds(10_000) for _ in range(3)) < 6 * min(seconds(2_500) for _ in range(3)) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("010.0.1.4", "10.0.1.4"),
+        ("010.000.001.004", "10.0.1.4"),
+        ("192.168.001.0010", "192.168.1.10"),
+        ("012.0.1.4", "10.0.1.4"),
+    ],
+)
+def test_an_address_with_padded_numbers_is_hidden_as_it_may_be_read(written: str, address: str) -> None:
+    anonymizer = TopologyAnonymizer()
+    assert anonymizer.anonymize(f"host {written}:443") == "host [INTERNAL_IP_1]:443"
+    assert anonymizer.restore("[INTERNAL_IP_1]") == address
+
+
+@pytest.mark.parametrize("text", ["008.008.008.008", "2024.01.02.03", "999.010.1.1"])
+def test_padded_numbers_that_are_no_private_address_stay(text: str) -> None:
+    assert TopologyAnonymizer().anonymize(text) == text

@@ -26,7 +26,8 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 DASHED = "_DASHED"
 """What the placeholder of an address has behind its number where dashes stand for its dots or colons."""
 
-_IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
+_IPV4 = re.compile(r"(?<![\d.])(?:0{0,4}\d{1,3}\.){3}0{0,4}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
+_PADDED = re.compile(r"(?<![\d])0+(?=\d)")
 _IPV6 = re.compile(
     r"(?:(?<![0-9A-Za-z:.])|(?<![0-9A-Za-z:._-])(?P<label>[a-f]{0,20}[g-z_-][a-z_-]{0,30}:))"  # `Address:fd00::4`
     r"(?P<address>(?=[0-9a-f]{0,4}:[0-9a-f:])[0-9a-f:]{3,47}+"
@@ -50,7 +51,7 @@ def hide_addresses(text: str, placeholder_of: PlaceholderOf) -> str:
     text = _REVERSED.sub(lambda match: _reversed_4(match, placeholder_of), text)
     text = _REVERSED_6.sub(lambda match: _reversed_6(match, placeholder_of), text)
     text = _IPV6_ENDING_IN_4.sub(lambda match: _address(match[0], placeholder_of), text)
-    text = _IPV4.sub(lambda match: _address(match[0], placeholder_of), text)
+    text = _IPV4.sub(lambda match: _address_4(match[0], placeholder_of), text)
     text = _IPV6.sub(lambda match: (match["label"] or "") + _address_6(match["address"], placeholder_of), text)
     if "-" in text:
         text = _DASHED_4.sub(lambda match: _dashed(match[0], match[0].replace("-", "."), placeholder_of), text)
@@ -109,6 +110,24 @@ def _address(text: str, placeholder_of: PlaceholderOf) -> str:
     if network is not None and network.num_addresses > 1:
         return placeholder_of(network)
     return placeholder_of(ipaddress.ip_network(ip)) + slash + length
+
+
+def _address_4(text: str, placeholder_of: PlaceholderOf) -> str:
+    """An address of version 4, whose numbers may begin with zeros: some programs read those as octal."""
+    address, slash, length = text.partition("/")
+    if _PADDED.search(address) is None:
+        return _address(text, placeholder_of)
+    for reading in (_PADDED.sub("", address), _octal(address)):
+        if reading is not None and (hidden := _address(reading + slash + length, placeholder_of)).startswith("["):
+            return hidden
+    return text
+
+
+def _octal(address: str) -> str | None:
+    try:
+        return ".".join(str(int(part, 8 if part.startswith("0") else 10)) for part in address.split("."))
+    except ValueError:
+        return None
 
 
 def _mapped(ip: ipaddress.IPv6Address, text: str, placeholder_of: PlaceholderOf) -> str:
