@@ -16,7 +16,8 @@ _END = re.compile(r"(?m)^---")
 _DATA = re.compile(r"(?m)^(?P<indent>[ ]{0,40})(?P<dash>- )?(?:data|stringData):[ \t]*\n")
 _ENTRY = re.compile(r"[ ]{1,80}(?P<name>[\w.-]{1,250}):[ \t]+(?P<value>[^\n]+)|(?P<blank>[ ]{1,80}[^\n]*)")
 _OBJECT = re.compile(
-    r"\"(?P<name>data|stringData|tokens|secrets|passwords|credentials|[a-z]{1,20}-(?:oauth|token))\"\s{0,8}:\s{0,8}\{(?P<entries>[^{}\[\]]{1,16384})\}"
+    r"\"(?P<name>data|stringData|tokens|secrets|passwords|credentials|[a-z]{1,20}-(?:oauth|token))\"\s{0,8}:\s{0,8}\{"
+    r"(?P<entries>[^{}\[\]]++)(?:\}|$|(?=\[truncated: ))"
 )
 _MEMBER = re.compile(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
 
