@@ -23,7 +23,10 @@ from ghost.pcap.layout import (
     DSACK_START,
     ENCAPSULATION,
     END,
+    ENDS_BLANK,
+    ENDS_OTHERWISE,
     ETHERTYPE,
+    FIN,
     FRAGMENT,
     IN_GENEVE,
     IN_GRE,
@@ -68,6 +71,7 @@ from ghost.pcap.layout import (
     PACKET,
     PAYLOAD,
     PROTOCOL,
+    PSH,
     RECORDS,
     SACK_PERMITTED,
     SCALE,
@@ -289,6 +293,14 @@ def inside_gtp(buf: Ints, o: int, end: int) -> int:
     return at if end - at >= 20 and (buf[at] >> 4 == 4 or buf[at] >> 4 == 6) else 0
 
 
+def ending_of(buf: Ints, control: int, end: int, wire_end: int) -> int:
+    """How a message ends that a sender pushed, or closed behind: the body in chunks of HTTP ends in an empty line."""
+    if not control & (PSH | FIN) or end != wire_end:
+        return 0
+    blank = buf[end - 1] == 10 and buf[end - 2] == 13 and buf[end - 3] == 10 and buf[end - 4] == 13
+    return ENDS_BLANK if blank else ENDS_OTHERWISE
+
+
 def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, opened: Ints) -> None:
     """TCP header and the options the analysis needs; `length` is what the IP header leaves to TCP."""
     rows[p + TRANSPORT] = o
@@ -311,7 +323,9 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
     if end - at >= 6:
         rows[p + MARK] = first_bytes(buf, at, length - header)
         follow_handshake(buf, rows, p, at, end, opened)
-        rows[p + RECORDS] = records_in(buf, at, end, length - header)
+        rows[p + RECORDS] = records_in(buf, at, end, length - header) | ending_of(
+            buf, rows[p + CONTROL], end, o + length
+        )
     at = o + 20
     stop = min(o + header, end)
     while at < stop:
@@ -743,6 +757,7 @@ KERNELS = (
     ethernet_in_mpls,
     plain_vxlan,
     inside_gtp,
+    ending_of,
     decode_tcp,
     all_twice,
     note_twin,

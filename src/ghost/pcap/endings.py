@@ -20,6 +20,8 @@ class End(NamedTuple):
     rst_frame: int
     last_ns: int
     payload_bytes: int
+    last_words: int = 0
+    """How what it sent ends, as `layout` numbers it."""
 
 
 class Close(NamedTuple):

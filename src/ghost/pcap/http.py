@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ghost.pcap.bounded import Noted, Tally, Times, keep_least
 from ghost.pcap.endings import Ending, Endings, beyond
+from ghost.pcap.layout import NO_BLANK
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection, Side
 from ghost.pcap.names import http_host
 
@@ -43,6 +44,7 @@ _METHODS = {
 _REQUEST = re.compile(rb"(" + b"|".join(_METHODS) + rb") [^\s]+(?: HTTP/1\.[0-9]\r?\n|\Z)")
 _STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
+_EVENTS = re.compile(rb"\ncontent-type:[ \t]*text/event-stream", re.IGNORECASE)
 _ENCODED = re.compile(rb"\ntransfer-encoding:[ \t]*[a-z]", re.IGNORECASE)
 
 
@@ -60,6 +62,8 @@ class Head(NamedTuple):
     """The body is chunked or the like: its end is told inside it."""
     end: int
     """Bytes of the head; all there are where its end is missing."""
+    streams: bool = False
+    """The body is a stream of events, which has no end."""
 
 
 def read_head(octets: bytes) -> Head | None:
@@ -89,7 +93,7 @@ def _read_head(octets: bytes, stop: int) -> Head | None:
     if request:
         return Head(_METHODS[request[1]], 0, http_host(head), promised, encoded, end)
     assert answer is not None
-    return Head(None, int(answer[1]), None, promised, encoded, end)
+    return Head(None, int(answer[1]), None, promised, encoded, end, encoded and _EVENTS.search(head) is not None)
 
 
 class _Request(NamedTuple):
@@ -107,7 +111,8 @@ class _Answer(NamedTuple):
     request: _Request
     status: int
     frame: int
-    promised: int
+    promised: int | None
+    """None where the body tells its end itself, in chunks."""
     body_from: int
     """Sequence number at which the body begins."""
 
@@ -268,6 +273,8 @@ class HttpTracker:
             return 0
         if head.promised is not None and head.promised > left:
             connection.last = _Answer(request, status, frame, head.promised, body_from)
+        elif head.encoded and not head.streams:
+            connection.last = _Answer(request, status, frame, None, body_from)
         return head.promised
 
     def _keep_slow(self, slow: _Slow) -> None:
@@ -363,8 +370,14 @@ def _unanswered(
 def _incomplete(
     stream: int, connection: _Connection, last: _Answer, end: Ending, address: Callable[[int], str]
 ) -> list[HttpExchange]:
-    came = beyond(end.of(connection.server).next_sequence, last.body_from)
-    if came < 0 or came >= last.promised or last.promised >= _MODULO // 2:
+    server = end.of(connection.server)
+    came = beyond(server.next_sequence, last.body_from)
+    if last.promised is None:
+        # Its last chunk, and the trailers behind it, end in an empty line.
+        complete = server.last_words != NO_BLANK
+    else:
+        complete = came >= last.promised or last.promised >= _MODULO // 2
+    if came < 0 or complete:
         return []
     ended_by, reset, closing = _closing(connection, end)
     if ended_by is None:

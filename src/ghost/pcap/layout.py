@@ -41,7 +41,8 @@ TWIN = 28  # 1 where the same packet was seen just before
 MARK = 29  # which parser wants it
 FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
-RECORDS = 31  # until then: what TLS records the payload holds, as `tls_tickets` tells them
+RECORDS = 31  # until then: what TLS records the payload holds, as `tls_tickets` tells them, and how a message ends
+ENDS_BLANK, ENDS_OTHERWISE = 1 << 21, 1 << 22
 END = 32  # where the captured bytes end in the buffer
 STREAM_NUMBER = 33  # written by the TCP kernel
 ROUND_TRIP = 34  # of the segment that this one acknowledges, in ns, 0 where none; written by the TCP kernel
@@ -182,7 +183,9 @@ D_HELD = 34
 D_HOLES = 35  # gaps not filled yet
 D_HOLE_COUNT = 36
 D_OFFERED_SCALE = 37  # shift this side announced, -1 none
-D_EVENTS = 38
+D_LAST_WORDS = 38  # of what was sent: 0 unknown, or one of these
+BLANK, NO_BLANK = 1, 2  # ends in an empty line, or does not
+D_EVENTS = 39
 SIDE = D_EVENTS + EVENTS
 
 # A held segment, or a hole.

@@ -11,6 +11,7 @@ from ghost.pcap.endings import End, Ending, Endings
 from ghost.pcap.evidence import Evidence
 from ghost.pcap.layout import (
     D_LAST_TIME,
+    D_LAST_WORDS,
     D_NEXT,
     D_PAYLOAD,
     E_FIN,
@@ -55,6 +56,7 @@ class StreamState:
             resets,
             sides[:, D_LAST_TIME],
             sides[:, D_PAYLOAD],
+            sides[:, D_LAST_WORDS],
         )
         table = np.stack(columns, axis=1).reshape(-1, 2, len(columns))
         last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # hands out plain integers

@@ -13,6 +13,7 @@ from ghost.pcap.layout import (
     ACK,
     ACKED_AHEAD,
     ACKNOWLEDGED,
+    BLANK,
     CONTROL,
     D_ACK,
     D_ACK_TIME,
@@ -29,6 +30,7 @@ from ghost.pcap.layout import (
     D_LARGEST,
     D_LAST_FLAGS,
     D_LAST_TIME,
+    D_LAST_WORDS,
     D_MIN_RTT,
     D_MSS,
     D_NEXT,
@@ -81,6 +83,8 @@ from ghost.pcap.layout import (
     E_ZERO_WINDOW_PROBE,
     E_ZERO_WINDOW_PROBE_ACK,
     ENCAPSULATION,
+    ENDS_BLANK,
+    ENDS_OTHERWISE,
     FIN,
     FLAGS,
     FRAGMENT,
@@ -103,8 +107,10 @@ from ghost.pcap.layout import (
     N_SEED,
     N_STREAM_CAPACITY,
     N_STREAMS,
+    NO_BLANK,
     PACKET,
     PROTOCOL,
+    RECORDS,
     ROUND_TRIP,
     RST,
     S_ASKED,
@@ -606,6 +612,9 @@ def track(
             # A probe is repeated on purpose.
             kind = 3 if probe else judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
             hold(p, stream, sender, kind, rows, sides, events, pool, counts)
+        if new_data or flags & (1 << E_LOST_SEGMENT):
+            held = rows[p + RECORDS]
+            sides[f + D_LAST_WORDS] = BLANK if held & ENDS_BLANK else NO_BLANK if held & ENDS_OTHERWISE else 0
         client = streams[stream * STREAM + S_CLIENT]
         block = stream * STREAM + S_REQUEST_OPEN
         time_response(p, stream, sender, client, block, new_data, rows, streams, samples, counts)

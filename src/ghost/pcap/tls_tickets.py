@@ -110,7 +110,7 @@ def asks(p: int, stream: int, rows: Ints, streams: Ints) -> int:
         streams[stream + S_ASKED] = 1
     elif held & HELLO:
         streams[stream + S_TLS] = _SAID_HELLO
-    elif phase == _SAID_HELLO and held == CHANGE:
+    elif phase == _SAID_HELLO and held & (CHANGE | WHOLE) == CHANGE:
         streams[stream + S_TLS] = _CHANGED
     elif held & WHOLE and (phase == _CHANGED or (phase == _SAID_HELLO and held & CHANGE)):
         streams[stream + S_TLS] = _FINISHED

@@ -240,10 +240,10 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
             cut.setdefault((exchange.server, exchange.port), []).append(exchange)
     for (server, port), exchanges in cut.items():
         came = min((e.came_bytes or 0, e.promised_bytes or 0) for e in exchanges)
-        detail = (
-            f"{count(len(exchanges), 'HTTP answer')} ended before the Content-Length was reached, for example after"
-            f" {came[0]:,} of {came[1]:,} bytes."
-        )
+        how = f"the Content-Length was reached, for example after {came[0]:,} of {came[1]:,} bytes"
+        if not came[1]:
+            how = f"the last chunk came, for example after {came[0]:,} bytes"
+        detail = f"{count(len(exchanges), 'HTTP answer')} ended before {how}."
         frames = first_frames(exchange.frames for exchange in exchanges)
         yield _early(exchanges[0].client, server, port, len(exchanges), detail, frames, "high")
     c = seen.columns

@@ -193,6 +193,25 @@ def answer_cut_short(office: Office) -> None:
         office.world.later(1.6 + n, one.server.close)
 
 
+@FAULTS.add("early_close", "server_application")
+def last_chunk_missing(office: Office) -> None:
+    """The server closes in the middle of a chunked answer; those of another service are whole."""
+    office.background(server_port=other_port(office))
+    head = b"HTTP/1.1 200 OK\r\nServer: web\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for n in range(4):
+        chunks = b"".join(
+            b"400\r\n" + office.dice.randbytes(0x400) + b"\r\n" for _ in range(office.dice.randrange(2, 9))
+        )
+        ask = messages.get(office.name("report"), f"/{n}")
+        cut = chunks[: -office.dice.randrange(2, 300)]
+        talk(
+            office.client, office.server, 8080, [Exchange(ask, ((0.02, head), (0.01, cut)))], begin=1.0 + n,
+            ends="server",
+        )  # fmt: skip
+        whole = ((0.02, head), (0.01, chunks), (0.4, b"0\r\n\r\n"))
+        talk(office.client, office.others[0], 8080, [Exchange(ask, whole)], begin=1.2 + n, ends="server")
+
+
 @FAULTS.add("mid_session_reset", "server_application")
 def reset_at_a_short_question(office: Office) -> None:
     """A short question is no goodbye: the process dies of it."""
