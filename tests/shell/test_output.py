@@ -162,3 +162,11 @@ def test_the_end_of_an_endless_output_is_read_below_what_opens_it(kind: str) -> 
 def test_lines_below_a_table_that_has_ended_stay() -> None:
     text = f"id,username,password\n1,bob,{secret(1)}\n\n" + "host-01,10.0.2.4,ready\n" * 60_000
     assert processed(text).text.splitlines()[-10:] == ["host-01,10.0.2.4,ready"] * 10
+
+
+def test_output_that_takes_too_long_is_not_shown_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ghost.shell.output._MOST_SECONDS", 0.02)
+    with pytest.raises(TimeoutError):
+        processed("key=password " * 20_000)
+    assert processed("one line").text == "one line"
+    assert PASSWORD not in redact(f"password={PASSWORD}\n" * 2_000)[0]  # nor does that bound hold elsewhere

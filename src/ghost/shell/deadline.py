@@ -1,9 +1,12 @@
-"""A bound on what the shell waits for: a person's answer, a name's addresses."""
+"""A bound on what the shell waits for: a person's answer, a name's addresses, and what it makes of an output."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -33,3 +36,22 @@ def call_within(seconds: float | None, function: Callable[[], T]) -> T:
     if failures:
         raise failures[0]
     raise TimeoutError(f"no answer within {seconds:g} s")
+
+
+_ends_at: ContextVar[float] = ContextVar("ends_at", default=float("inf"))
+
+
+@contextmanager
+def processor_seconds(limit: float) -> Iterator[None]:
+    """Bounds what is done within by the processor time of its thread, wherever `check_time` is called."""
+    token = _ends_at.set(min(_ends_at.get(), time.thread_time() + limit))
+    try:
+        yield
+    finally:
+        _ends_at.reset(token)
+
+
+def check_time() -> None:
+    """Raises `TimeoutError` once the processor time that was given is used up."""
+    if time.thread_time() > _ends_at.get():
+        raise TimeoutError("more processor time is used up than is given")

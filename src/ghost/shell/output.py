@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ghost.shell.anonymize import TopologyAnonymizer
+from ghost.shell.deadline import processor_seconds
 from ghost.shell.execute import Captured
 from ghost.shell.redact import described, plain, redact
 from ghost.shell.secret_values import Counts
@@ -23,6 +24,7 @@ from ghost.shell.truncate import foreshorten, truncate, truncate_foreshortened, 
 from ghost.shell.unfinished import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
+_MOST_SECONDS = 60.0  # the slowest text known takes a quarter of it
 _SEAM_REACH = 65_536
 _SEAM_MARGIN = 4_096
 _SAMPLE = 8_192
@@ -47,7 +49,17 @@ def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
 def process_output(
     stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str] = ()
 ) -> Output:
-    """`command`: the words that ran, by which an answer is known that is nothing but a secret."""
+    """`command`: the words that ran, by which an answer is known that is nothing but a secret.
+
+    `TimeoutError` where it takes more than a minute of the processor: then nothing of it is shown.
+    """
+    with processor_seconds(_MOST_SECONDS):
+        return _processed(stdout, stderr, anonymizer, command)
+
+
+def _processed(
+    stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str]
+) -> Output:
     yields = yields_secrets(command)
     cut_short = stdout.cut_short or prints_a_part(command)
     if is_binary(stdout):

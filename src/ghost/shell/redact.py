@@ -17,6 +17,7 @@ from collections import Counter
 from typing import Any
 
 from ghost.shell.continued_lines import redact_continued
+from ghost.shell.deadline import check_time
 from ghost.shell.secret_values import MARKER, Counts
 from ghost.shell.secrets_at_ends import redact_end
 from ghost.shell.secrets_by_name import redact_named_values
@@ -80,6 +81,7 @@ def plain(text: str) -> str:
 
 
 def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
+    check_time()
     if depth < _MAX_WRAPPINGS:
         if "\\n" in text:
             text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
@@ -90,6 +92,7 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     text = redact_shapes(text, counts)
     text = redact_containers(text, counts)
     text = redact_pairs(text, counts)
+    check_time()
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
         text = _wrapped(text, counts, depth)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ghost.shell.deadline import check_time
 from ghost.shell.said_by_tools import is_said_by_tool
 from ghost.shell.secret_names import Name, name_around, name_cores
 from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_count, is_guid, is_mixed, is_open, looks_random
@@ -42,6 +43,7 @@ def redact_named_values(text: str, counts: Counts) -> str:
     for core in name_cores(text):
         if core.start() < done:
             continue
+        check_time()
         name = name_around(text, core, done)
         if name is None or (found := _secret_of(name, done)) is None:
             continue
