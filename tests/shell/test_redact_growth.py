@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -48,3 +49,127 @@ def test_a_secret_that_is_longer_than_is_looked_at_first_goes_as_far_as_it_goes(
 
 def test_a_list_of_open_values_is_read_until_one_is_a_secret() -> None:
     assert "h7Gq-tR4w9Zk2" not in redact(f'password: [{"none, " * 1_000}"h7Gq-tR4w9Zk2"]')[0]
+
+
+FRAGMENTS = [
+    *(
+        '"',
+        "'",
+        '\\"',
+        '\\\\"',
+        '\\\\\\"',
+        "\\'",
+        "\\",
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+        ",",
+        ":",
+        "=",
+        ";",
+        " ",
+        "\t",
+        "\n",
+        "\n  ",
+        "\\\n",
+    ),
+    *(
+        "|",
+        " |\n",
+        " >-\n",
+        "- ",
+        "\n- ",
+        "->",
+        '"""',
+        "'''",
+        "{{ ",
+        "}}",
+        "[[",
+        "${A}",
+        "&quot;",
+        "\\u0061",
+        "\\n",
+        "%3D",
+        "\uff50",
+        "\x00a",
+    ),
+    *(
+        "password",
+        "token",
+        "secret",
+        "key",
+        "password: ",
+        "password=",
+        "password=[",
+        "password: |\n",
+        "secret: >-\n",
+        "tokens: [",
+    ),
+    *(
+        '"tokens": {',
+        '"password": ',
+        '"name": "password", ',
+        '"value": ',
+        "name: password\n",
+        "<password>",
+        "<td>password</td>",
+    ),
+    *(
+        "INSERT INTO t (password) VALUES ",
+        "INSERT INTO t (id, password) VALUES (",
+        "('x', ",
+        "VALUES",
+        "name  password  key\n",
+    ),
+    *(
+        "id,name,password\n",
+        "password,",
+        "password|",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "kind: Secret\n",
+        "data:\n",
+    ),
+    *(
+        '"kty": "RSA"',
+        "a",
+        "x1A",
+        "none",
+        "***",
+        "the is of ",
+        "no x=",
+        "<a> ",
+        "files sss ",
+        "a://b:c",
+        "@",
+        "C=",
+        "h:1,password=",
+    ),
+    *(
+        "Enter password:\n",
+        "-u a -p ",
+        "--password ",
+        "enable secret 5 ",
+        "md5 ",
+        "7 ",
+        "is ",
+        "[REDACTED]",
+        '" + "',
+        "eyJ",
+        "QUJDZGVmZ2hpamtsbW5v",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_repeated_the_time_grows_as_the_length_does(seed: int) -> None:
+    source = random.Random(seed)
+    head, unit, end = (
+        "".join(source.choices(FRAGMENTS, k=source.randint(*count))) for count in ((0, 2), (1, 5), (0, 2))
+    )
+    short, long = (seconds(head + unit * (size // len(unit)) + end) for size in (8_000, 32_000))
+    assert long < 8 * max(short, 0.04), (head, unit, end)
