@@ -29,7 +29,7 @@ def hello(name: str) -> bytes:
     [
         (hello("www.example.org"), "www.example.org"),
         (b"GET / HTTP/1.1\r\nAccept: */*\r\nHost: api.example.org:8080\r\n\r\n", "api.example.org:8080"),
-        (b"POST /x HTTP/1.1\r\nhost:h\r\n\r\nHost: body", "h"),
+        (b"POST /x HTTP/1.1\r\nhost:h\r\nContent-Length: 10\r\n\r\nHost: body", "h"),
         (b"GET / HTTP/1.1\r\nHost: <script>\r\n\r\n", None),
         (b"SSH-2.0-OpenSSH_9.2 and more", None),
     ],

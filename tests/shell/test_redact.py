@@ -104,10 +104,11 @@ def test_the_corpus_is_wide() -> None:
 @pytest.mark.parametrize("row", SECRETS[::4], ids=names(SECRETS[::4]))
 def test_a_secret_among_many_ordinary_lines_goes(row: dict[str, Any]) -> None:
     noise = "\n".join(f"14:32:00.{n:06} IP 10.0.1.4.43210 > 10.0.2.4.6379: Flags [.], seq {n}" for n in range(200))
-    text, _ = redact(f"{noise}\n{row['text']}\n{noise}")
+    is_end = row["shape"].startswith("cut short")  # the text ends inside the secret: nothing follows
+    text, _ = redact(f"{noise}\n{row['text']}" + ("" if is_end else f"\n{noise}"))
     assert row["secret"] not in text
     assert text.startswith(noise[:1000])
-    assert text.endswith(noise[-1000:])
+    assert is_end or text.endswith(noise[-1000:])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.category}: {shape.must[0][:20]}")

@@ -38,6 +38,10 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
 
 
 def _network(address: str) -> str:
-    """The /24 or /64 it is in: hardly any segment is smaller."""
-    length = 24 if ipaddress.ip_address(address).version == 4 else 64
-    return str(ipaddress.ip_network(f"{address}/{length}", strict=False))
+    """The /24 or /64 it is in: hardly any segment is smaller. What is no address is in no network but its own."""
+    if ":" not in address:
+        return address.rpartition(".")[0] or address
+    try:
+        return str(ipaddress.ip_network(f"{address}/64", strict=False))
+    except ValueError:
+        return address
