@@ -69,6 +69,8 @@ _KEEPS_NAMES = re.compile(
 """As far as a query neither drops names nor rewrites values: `*` is one of `[*]`, and each call one that is known.
 
 `to_string` of `{name: field}` is a row of JSON on one line, with its names; of anything else it is a text without."""
+_LIST_OF_VALUES = re.compile(r"\.\s*+\[\*")
+"""Behind a dot `[*]` is no projection but a list of one element, all values of an object."""
 
 
 def fault_of_query(query: str) -> str | None:
@@ -77,7 +79,8 @@ def fault_of_query(query: str) -> str | None:
         return f"takes the field {name[:80]}, which looks like a secret"
     if "*" not in query and "(" not in query:
         return None
-    kept = _KEEPS_NAMES.match(query)
+    listed = _LIST_OF_VALUES.search(query)
+    kept = _KEEPS_NAMES.match(query, 0, listed.end() - 1 if listed else len(query))
     end = kept.end() if kept else 0
     if end == len(query):
         return None
