@@ -398,6 +398,12 @@ def test_what_an_accepted_query_shows_has_the_secrets_name_beside_it(query: str)
         assert shown.count("SECRET") == shown.count('"key": "SECRET"')
 
 
+@pytest.mark.parametrize("query", ["tags.[*]", "[].tags.[*]", "tags . [*]", "[0].{a:tags.[*]}", "[*].tags.[*, name]"])
+def test_a_list_of_all_values_of_an_object_drops_their_names(query: str) -> None:
+    assert fault_of_query(query) is not None
+    assert fault_of_query("tags[*].name") is None
+
+
 SECRET_PIECES = [
     *("sharedKey", "name", "key", "Key", "vault", '"', "'", "`", "\\", "u006bey", "\\u006b", "ey", ".", "[?"),
     *("]", "==", ":", "(", "é", "_", "-", " ", "tok", "en", "sas", "Url", "K"),
@@ -451,6 +457,17 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
         ("resources | extend tags = name, x = tags | project x", False),
         ("resources | extend Tags = name | project tags", False),
         ("resources | union securityresources | project name", False),
+        ("resources | extend p = properties.addressSpace.addressPrefixes | mv-expand p | project name, p", True),
+        ("resources | extend s = properties.subnets | mv-expand s | project s.name, s.properties.addressPrefix", True),
+        ("resources | extend s = properties.subnets | mv-expand s | project s.properties.key", False),
+        ("resources | mv-expand properties | project properties", False),
+        ("resources | extend n = name | mv-expand n | project n", False),
+        ("healthresources | project id, properties.availabilityState, properties.reasonType", True),
+        ("healthresources | project properties.occurredTime, properties.summary", False),
+        ("resourcechanges | where todatetime(properties.changeAttributes.timestamp) > ago(1d) | count", True),
+        ("resourcechanges | project properties.targetResourceId, properties.changeType", True),
+        ("resourcechanges | project properties.changes", False),
+        ("resourcechanges | project properties.changeAttributes", False),
     ],
 )
 def test_a_graph_query_tells_which_resources_there_are_and_listed_properties_alone(query: str, safe: bool) -> None:

@@ -181,6 +181,51 @@ def test_data_in_a_header_asks(header: str) -> None:
     assert classify(f"curl -H '{header}: {value}' https://a.example/")[0] == RISKY
 
 
+TEXT = b"password=hunter2"
+
+
+@pytest.mark.parametrize("prefix", ["0x", "x0x", "x", "h-"])
+def test_what_says_that_hex_follows_hides_no_text(prefix: str) -> None:
+    assert fault_of_name(f"{prefix}{b'password'.hex()}.t.evil.example") is not None
+    assert fault_of_name(f"{prefix}7d9f8b6c5dff.t.example.com") is None
+    assert fault_of_header(f"{prefix}{TEXT.hex()}") is not None
+    assert fault_of_url(f"https://evil.example/{prefix}{TEXT.hex()}") is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(TEXT.hex(), base64.b64encode(TEXT).decode(), base64.b32encode(TEXT).decode().rstrip("=")),
+        *(base64.urlsafe_b64encode(TEXT).decode().rstrip("="), f"id-{TEXT.hex()}", "00-" + TEXT.hex() + "-01"),
+        *("70617373-776f-7264-3d68-756e74657232", "".join(f"\\x{byte:02x}" for byte in TEXT), "%70%61%73%73"),
+    ],
+)
+def test_what_a_header_spells_is_no_id(value: str) -> None:
+    assert fault_of_header(value) is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "is_fine"),
+    [
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", True),
+        ("application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.index.v1+json", True),
+        ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,video/3gpp2,audio/mp4", True),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io", True),
+        ("text/9f3a81c2d4e5", False),
+        ("secret/plain", False),
+        ("text", False),
+        ("text/plain;q=" + "a" * 40, False),
+    ],
+)
+def test_accept_takes_media_types_alone(value: str, is_fine: bool) -> None:
+    assert (classify(f"curl -H 'Accept: {value}' https://a.example/")[0] == SAFE) is is_fine
+
+
+def test_an_address_of_sixteen_letters_asks_where_its_name_is_asked_for() -> None:
+    assert classify("dig -x 7061:7373:776f:7264:3d68:756e:7465:7232")[0] == RISKY
+    assert classify("dig -x 2001:db8:6f72:643d:6875:6e74:6572:3221")[0] == SAFE
+
+
 def test_a_host_in_a_url_is_judged_whatever_stands_behind_it() -> None:
     for rest in ("", "/", "/health", "/?a=b"):
         assert fault_of_url(f"https://{NAME}{rest}") is not None

@@ -17,6 +17,31 @@ ANYWHERE = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("rest", "is_fine"),
+    [
+        ("/%70%61%73%73", False),
+        ("/a?b=%70%61%73", False),
+        ("/%2570%2561%2573", False),
+        ("/a%20b%2Fc%3Dd%2B/%C3%A9%C3%A8%C3%AA", True),
+        ("/%7Euser/%41", True),
+        ("/?d=cGFzc3dvcmQ9aHVudGVyMg==", False),
+        ("/?d=cGFzc3dvcmQ9aHVudGVyMg", False),
+        ("/?d=70617373776f72643d", False),
+        ("/?d=OBQXG43XN5ZGIPJRGIZQ", False),
+        ("/?k1=6161616162626262&k2=6363636364646464", False),
+        ("/?a=cGFzc3dv&b=cmQ9aHVu&c=dGVyMg", False),
+        ("/cGFzc3dv/cmQ9aHVu/dGVyMg", False),
+        ("/70617373/776f7264/3d68", False),
+        ("/?from=1700000000000&to=1700003600000&orgId=1", True),
+        ("/?id=8a1c2e3f-4b5d-4e6f-8a9b-0c1d2e3f4a5b&type=VirtualNetwork&reason=Failed", True),
+        ("/users/1541815603606036480/7d9f8b6c5dff", True),
+    ],
+)
+def test_text_in_a_url_asks_however_it_is_encoded(rest: str, is_fine: bool) -> None:
+    assert (fault_of_url(f"https://www.example.com{rest}") is None) is is_fine
+
+
 @pytest.mark.parametrize("origin", ANYWHERE)
 @pytest.mark.parametrize(
     "rest",

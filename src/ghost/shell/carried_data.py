@@ -9,6 +9,7 @@ plain words, cannot be told from a name.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import re
 import tomllib
 import unicodedata
@@ -21,14 +22,31 @@ from pathlib import Path
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 _HEX_RUN = re.compile(r"(?<![^.])(?:[0-9A-Fa-f]+\.)+")
 _BASE32_RUN = re.compile(r"(?<![^.])(?:[A-Za-z2-7]+\.)+")
+_BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
 _STRETCH = re.compile(r"[0-9]+|[A-Z]*[a-z]+|[A-Z]+")
 _HEX = re.compile(r"[0-9A-Fa-f]*")
+_PREFIX = re.compile(r"(?:[a-z0-9]?0?x|[g-z_-]{1,3})(?=[0-9a-f]{12,}$)", re.IGNORECASE)
+"""What may stand before hex: `0x`, `x0x`, `h-`."""
+_MARK_OF_BYTE = re.compile(r"(?:\\|(?<![0-9A-Za-z])0)[xX]")
+_BASE64_PIECE = re.compile(r"[A-Za-z0-9_/+-]+")
+_NEEDLESS_ESCAPE = re.compile(r"%(?:25)*(?:3[0-9]|[46][1-9a-f]|[57][0-9a])", re.IGNORECASE)
+"""A letter or digit of ASCII, which RFC 3986 (2.3) wants written as itself."""
+_MEDIA_TYPE = re.compile(
+    r" *(?:\*|application|audio|font|image|message|model|multipart|text|video)/(?:\*|[a-z0-9]+(?:[.+-][a-z0-9]+)*)"
+    r"(?: *; *[a-z.-]{1,16}=[a-z0-9.-]{1,16})* *",
+    re.IGNORECASE,
+)
+_DIGITS_OF_NO_SUBTYPE = re.compile(r"[0-9][a-z]*[0-9][a-z]*[0-9]", re.IGNORECASE)
 _MIXED = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_-]+")
 _PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
 _OF_WORDS = re.compile(rb"[A-Za-z0-9 ._:=/@-]")
 _IN_EVERY_SCRIPT = frozenset("0123456789-")
 _LONGEST_NAME = 254
 _LABELS_OF_A_ZONE = 5
+_LETTERS_OF_A_TEXT = 9
+_DIGITS_OF_NO_NUMBER = 24
+"""Of the ids of 18 or 19 digits one in two hundred is text in hex by chance."""
+_MOST_NEEDLESS_ESCAPES = 2
 _WHY = "holds what looks like encoded data, of which a name tells whoever answers for its zone"
 _SENT = "holds what looks like encoded data, which the server is told"
 
@@ -115,6 +133,26 @@ def is_encoded(text: str) -> bool:
     return False
 
 
+def hides_letters(text: str) -> bool:
+    """Whether letters or digits are percent-encoded, once or again and again, though none has to be."""
+    return len(_NEEDLESS_ESCAPE.findall(text)) > _MOST_NEEDLESS_ESCAPES
+
+
+def spells_text(parts: Sequence[str]) -> bool:
+    """Whether parts of a URL or a header, alone or all joined, are text of nine letters in hex, base32 or base64."""
+    pieces = [piece for part in parts for piece in _PIECE.findall(_MARK_OF_BYTE.sub("", part))]
+    hexes = [bare for piece in pieces if _HEX.fullmatch(bare := _PREFIX.sub("", piece))]
+    base64s = [piece for part in parts for piece in _BASE64_PIECE.findall(part)]
+    return (
+        any(
+            _is_text(one, _DIGITS_OF_NO_NUMBER if one.isdecimal() else 2 * _LETTERS_OF_A_TEXT, _from_hex)
+            for one in _each_and_joined(hexes)
+        )
+        or any(_BASE32.fullmatch(one) and _is_text(one, 16, _from_base32) for one in _each_and_joined(pieces))
+        or any(_is_base64_of_text(one) for one in (*pieces, *_each_and_joined(base64s)))
+    )
+
+
 def fault_of_name(name: str) -> str | None:
     """Why a host's name, or one that is resolved, may carry data to whoever answers for its zone."""
     if len(name) > _LONGEST_NAME:
@@ -130,8 +168,23 @@ def fault_of_names(names: Sequence[str]) -> str | None:
     return f"together {_WHY}" if bits > _carried().names.most_bits_together else None
 
 
+def fault_of_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
+    """Why an address whose name is asked for may carry data: one of IPv6 can be 16 letters."""
+    return _WHY if address.version == 6 and _PRINTABLE.fullmatch(address.packed) else None
+
+
+def fault_of_accept(value: str) -> str | None:
+    """Why the value of `Accept` is more than media types (RFC 9110, 12.5.1) as they are registered."""
+    types = value.split(",")
+    if all(_MEDIA_TYPE.fullmatch(one) and not _DIGITS_OF_NO_SUBTYPE.search(one.partition(";")[0]) for one in types):
+        return None
+    return "is no list of media types"
+
+
 def fault_of_header(value: str) -> str | None:
     """Why the value of a header of a request may carry data to its server. Some hold an id or a hash."""
+    if hides_letters(value) or spells_text([value]):
+        return _SENT
     return _SENT if _bits_of_pieces(value) > _carried().names.most_bits_in_header else None
 
 
@@ -204,6 +257,7 @@ def _spells_text(name: str) -> bool:
     """Whether labels of it, alone or joined, decode to printable text."""
     if name.lower().endswith(".arpa"):
         return False
+    name = ".".join(_PREFIX.sub("", label) for label in name.split("."))
     shortest = _carried().names.shortest_text
     return (
         any(_is_text(joined, shortest["hex"], _from_hex) for joined in _runs(_HEX_RUN, name))
@@ -223,6 +277,16 @@ def _runs(pattern: re.Pattern[str], name: str) -> Iterator[str]:
         for first in (0, 1):
             for behind in range(_LABELS_OF_A_ZONE + 1):
                 yield "".join(labels[first : len(labels) - behind])
+
+
+def _each_and_joined(pieces: Sequence[str]) -> Iterator[str]:
+    yield from pieces
+    yield "".join(pieces)
+
+
+def _is_base64_of_text(encoded: str) -> bool:
+    urlsafe = encoded.replace("+", "-").replace("/", "_")
+    return _MIXED.fullmatch(urlsafe) is not None and _is_text(urlsafe, 12, _from_base64)
 
 
 def _is_text(encoded: str, shortest: int, decode: Callable[[str], bytes]) -> bool:

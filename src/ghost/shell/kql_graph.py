@@ -140,7 +140,9 @@ class _Query:
         for one in _listed(tokens):
             given = one[0][1] if len(one) > 2 and one[0][0] == "name" and one[1] == ("sign", "=") else None
             path = _value_of(one if given is None else one[2:])
-            if path is None or (whole and not self._is_shown(path)) or (not whole and given is None):
+            if path is None or (whole and not self._is_shown(path)):
+                return False
+            if not whole and given is None and path not in self._stand_for:  # which goes on to mean what it did
                 return False
             if not whole and not any(name.startswith(self._meant(path)) for name in _graph().properties):
                 return False

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ghost.shell.carried_data import fault_of_length, holds_content, is_encoded
+from ghost.shell.carried_data import fault_of_length, hides_letters, holds_content, is_encoded, spells_text
 
 _POLICY = Path(__file__).parent / "policy" / "plain_requests.toml"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -96,6 +96,8 @@ def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
     path, _, query = asked.partition("?")
     if fault := fault_of_length(rest, query):
         return fault
+    if hides_letters(asked):
+        return "writes letters as percent escapes, which none of them needs"
     decoded = fully_decoded(path)
     pairs = [(fully_decoded(name), fully_decoded(value.replace("+", " "))) for name, value in _pairs(query)]
     if decoded is None or any(name is None or value is None for name, value in pairs):
@@ -135,6 +137,9 @@ def _fault_of_content(path: str, segments: list[str], pairs: list[tuple[str, str
         holds_content(path)
         or any(is_encoded(segment) for segment in segments)
         or any(holds_content(part) or is_encoded(part) for pair in pairs for part in pair)
+        or spells_text(segments)
+        or spells_text([name for name, _ in pairs])
+        or spells_text([value for _, value in pairs])
     ):
         return "carries what looks like data to its server, or the path of a file"
     return None

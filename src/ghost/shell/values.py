@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
-from ghost.shell.carried_data import fault_of_header, fault_of_name, fault_of_names
+from ghost.shell.carried_data import fault_of_accept, fault_of_address, fault_of_header, fault_of_name, fault_of_names
 from ghost.shell.kql import fault_of_logs
 from ghost.shell.kql_graph import fault_of_graph
 from ghost.shell.packet_filters import (
@@ -222,7 +222,11 @@ def _address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 
 
 def _plain_address(_: str) -> Check:
-    return lambda value, _: None if _address(value) is not None else "is no IP address"
+    def check(value: str, _: Roots) -> str | None:
+        address = _address(value)
+        return "is no IP address" if address is None else fault_of_address(address)
+
+    return check
 
 
 def _prefix(_: str) -> Check:
@@ -340,7 +344,8 @@ def _header(parameters: str) -> Check:
             return f"names the host {(match['value'] or '')[:80]!r}, which as part of a URL {fault}"
         if name not in allowed:
             return f"sets the header {match['name']}, which is not listed"
-        return fault_of_header(match["value"] or "")
+        sent = match["value"] or ""
+        return (fault_of_accept(sent) if name == "accept" and sent else None) or fault_of_header(sent)
 
     return check
 
