@@ -205,6 +205,13 @@ REPEATED = [
         "-u a -p ",
         'auth=("a", ',
         "a:b/c ",
+        '{"value":"x","id":"https://k.vault.azure.net/secrets/a",',
+        '\\"id\\":"https://k.vault.azure.net/secrets/a ',
+        "recovery codes: abcd-efgh ",
+        'password = client.get_secret("',
+        "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.",
+        "secrets: use a key ",
+        "shared-key : Manage VPN ",
     ),
 ]
 

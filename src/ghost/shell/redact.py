@@ -25,6 +25,7 @@ from ghost.shell.secrets_by_shape import redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
+from ghost.shell.secrets_of_vaults import redact_vault_answers
 from ghost.shell.spellings import redact_other_spellings
 
 _PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
@@ -91,6 +92,7 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     text = redact_inserts(text, counts)
     text = redact_shapes(text, counts)
     text = redact_containers(text, counts)
+    text = redact_vault_answers(text, counts)
     text = redact_pairs(text, counts)
     check_time()
     text = redact_named_values(text, counts)

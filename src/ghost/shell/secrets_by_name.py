@@ -32,6 +32,14 @@ _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin", "PUK", "puk")
 _BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
+_FETCHED = re.compile(  # `client.get_secret("sqlpw").value`: what a call gives is not in the text
+    r"(?:await[ ])?(?:[A-Za-z_]\w{0,40}\.){0,4}"
+    r"(?:get|read|load|fetch|generate|prompt|ask|input|lookup|retrieve)\w{0,40}"
+    r"\([\w.: '\"/?-]{0,120}\)(?:\.[A-Za-z_]\w{0,30}(?:\(\))?){0,3}(?=[\s;,)\"]|$)"
+)
+_ADVICE = re.compile(r"[a-z]{2,12}[ ](?:a|an|the|your|them|their|our|its|any|all|every)[ ][a-z]")
+_OF_ADVICE = re.compile(r"(?i:\b(?:never|not|don't|always|avoid)\b)")
+_HELP = re.compile(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za-z'/-]{0,30}){2,30}\.)(?=\s|$)")
 _KINDS = ("secret", "configmap", "token", "password", "key")
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
@@ -81,6 +89,8 @@ def _secret_beside(name: Name) -> Found | None:
     if is_said_by_tool(name):
         return None
     word = name.word
+    if behind == "(" and _FETCHED.match(name.text, word, word + 240) is not None:
+        return None  # the name of what is fetched, as `sqlpw` of `get_secret("sqlpw")`
     if (span := operand(name.text, word, name.end, certain=certain, weak=name.meaning.is_weak)) is not None:
         return *span, MARKER
     if name.meaning.is_keyword:
@@ -116,6 +126,8 @@ def _value_within(name: Name, reach: int) -> Found | None:
     if name.meaning.is_option and _is_placeholder(value, name):
         return None
     start, end = match.span(group)
+    if group == "bare" and (_FETCHED.match(name.text, start, start + 240) or _is_advice(name, start)):
+        return None
     if group == "bare" and value in _KINDS and name.text.startswith((' "', " '"), end):
         return None  # `volume "db-secret" : secret "db-password" not found`: the name of another one follows
     if match.groupdict().get("continued"):
@@ -166,6 +178,16 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
 
 def _may_be_chosen(value: str) -> bool:
     return len(value) >= 4 and not value.isdigit() and not is_ordinary(value) and not value.startswith(("/", "http"))
+
+
+def _is_advice(name: Name, start: int) -> bool:
+    """Whether a sentence goes on behind a name: `Never commit secrets: use a vault`, or az explains a command."""
+    line = name.text.rfind("\n", max(0, name.start - 120), name.start) + 1 or max(0, name.start - 120)
+    before = name.text[line : name.word]
+    if _ADVICE.match(name.text, start, start + 40) is not None:
+        return _OF_ADVICE.search(before) is not None
+    told = _HELP.match(name.text, name.end, name.end + 400)
+    return told is not None and told.start("said") == start and name.text[name.word : name.end].islower()
 
 
 def _is_placeholder(value: str, name: Name) -> bool:

@@ -141,6 +141,8 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
     if {"keyname", "value"} <= {name.lower() for name in names}:
         return {index: ("storage_key", True) for index, name in enumerate(names) if name.lower() == "value"}
     kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
+    if set(kinds) == {0} and len(names) > 2 and _SQL_TYPE.fullmatch(names[1]) and _is_column_of_sql(names[1:]):
+        return {}
     if not _OF_PEOPLE.isdisjoint(name.lower() for name in names):  # `user | pass`: of people, not of tests
         kinds |= {index: ("password", True) for index, name in enumerate(names) if name.lower() in ("pass", "pw")}
     if {"NAME", "AGE"} <= set(names):  # of kubectl, whose SECRET is the name of one and whose SECRETS is a number
@@ -148,6 +150,19 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
     if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
         return {}  # `password  include  su` of PAM heads no table
     return kinds if len(names) > 1 else {}
+
+
+_SQL_TYPE = re.compile(
+    r"(?i:text|bytea|uuid|jsonb?|citext|n?varchar2?|n?char|character(?: varying)?|(?:var)?binary|blob"
+    r"|(?:big|small|tiny)?int(?:eger)?"
+    r"|timestamp(?:tz)?|boolean)(?:\(\d{1,5}\))?"
+)
+_SQL_REST = frozenset({"not null", "no", "yes", "null", "nullable"})
+
+
+def _is_column_of_sql(described: list[str]) -> bool:
+    """Whether what stands behind a name describes a column of a database: `password | text | not null`."""
+    return "(" in described[0] or any(cell.lower() in _SQL_REST for cell in described[1:])
 
 
 def _redacted_rows(

@@ -79,6 +79,8 @@ def _is_told(text: str, step: re.Match[str], spoken: int) -> bool:
         return False
     if made_up or is_mixed(word) or (looks_random(word) and not is_guid(word)):
         return True
+    if said and spoken > 0 and _is_scrambled(word):
+        return True  # also where the sentence goes on
     chosen = len(word) >= 6 and word.isalnum() and (_INFLECTED.fullmatch(word) is None or not word.islower())
     return said and chosen and spoken > 0 and _LAST.match(text, step.end()) is not None
 
@@ -88,6 +90,15 @@ _PLAIN = re.compile(
     r"|[\w.-]+\.[a-z]{2,6}(?::\d+)?|--?[a-z][\w-]*|[A-Z][a-z]{2}\d{1,2}|\w+\(\S*\)?|[\w.-]{1,40}=.*|[A-Za-z]+[_-][\w-]*[a-z]\d{0,3}|[a-z]+\d{1,2}"
     r"|[A-Z0-9]+(?:[_-][A-Z0-9]+)+|%\S*|\{\S*|\$\S*|<\S*|\d+[a-zA-Z]{1,3}"
 )
+
+
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+def _is_scrambled(word: str) -> bool:
+    """Whether letters alone look random: capitals among them closer than the words of a name in camel case are."""
+    humps = len(_HUMP.findall(word))
+    return 10 <= len(word) <= 64 and word.isascii() and word.isalpha() and humps >= 4 and len(word) / humps < 2.8
 
 
 def _is_plain(word: str) -> bool:
