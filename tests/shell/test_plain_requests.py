@@ -30,6 +30,8 @@ ANYWHERE = [
         ("/?d=70617373776f72643d", False),
         ("/?d=OBQXG43XN5ZGIPJRGIZQ", False),
         ("/?k1=6161616162626262&k2=6363636364646464", False),
+        ("/?k0=00&k1=6161616162626262&n=7&k2=6363636364646464", False),
+        ("/?w=4040&h=6060&x=5050&y=7070&left=4444&top=6666&z=5555", True),
         ("/?a=cGFzc3dv&b=cmQ9aHVu&c=dGVyMg", False),
         ("/cGFzc3dv/cmQ9aHVu/dGVyMg", False),
         ("/70617373/776f7264/3d68", False),

@@ -141,12 +141,12 @@ def hides_letters(text: str) -> bool:
 def spells_text(parts: Sequence[str]) -> bool:
     """Whether parts of a URL or a header, alone or all joined, are text of nine letters in hex, base32 or base64."""
     pieces = [piece for part in parts for piece in _PIECE.findall(_MARK_OF_BYTE.sub("", part))]
-    hexes = [bare for piece in pieces if _HEX.fullmatch(bare := _PREFIX.sub("", piece))]
+    hexes = [bare for piece in pieces if _HEX.fullmatch(bare := _PREFIX.sub("", piece)) and not _is_short_number(bare)]
     base64s = [piece for part in parts for piece in _BASE64_PIECE.findall(part)]
     return (
         any(
             _is_text(one, _DIGITS_OF_NO_NUMBER if one.isdecimal() else 2 * _LETTERS_OF_A_TEXT, _from_hex)
-            for one in _each_and_joined(hexes)
+            for one in (*_each_and_joined(hexes), "".join(filter(_is_printable_hex, hexes)))
         )
         or any(_BASE32.fullmatch(one) and _is_text(one, 16, _from_base32) for one in _each_and_joined(pieces))
         or any(_is_base64_of_text(one) for one in (*pieces, *_each_and_joined(base64s)))
@@ -282,6 +282,16 @@ def _runs(pattern: re.Pattern[str], name: str) -> Iterator[str]:
 def _each_and_joined(pieces: Sequence[str]) -> Iterator[str]:
     yield from pieces
     yield "".join(pieces)
+
+
+def _is_short_number(piece: str) -> bool:
+    """A size, a year or a page, of which a query may hold many."""
+    return len(piece) < 6 and piece.isdecimal()
+
+
+def _is_printable_hex(piece: str) -> bool:
+    """Whether four letters or more are in it: what stands between such pieces does not hide that they are one text."""
+    return len(piece) >= 8 and _PRINTABLE.fullmatch(_from_hex(piece)) is not None
 
 
 def _is_base64_of_text(encoded: str) -> bool:
