@@ -192,6 +192,22 @@ def test_a_plain_spelling_is_its_own() -> None:
         assert in_plain_spelling(in_plain_spelling(text)) == in_plain_spelling(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: $(Tr0ub4dor",
+        "password: $(hunter2)Tr0ub4dor",
+        'password: str = "Tr0ub4dor"',
+        'password = base64.b64decode("Tr0ub4dor")',
+        "password | text | no\nTr0ub4dor | abc | yes\n",
+        "password: varchar(64)Tr0ub4dor",
+        '"password": "[Secret(Tr0ub4dor)]"',
+    ],
+)
+def test_what_only_begins_like_a_reference_a_type_or_a_call_goes(text: str) -> None:
+    assert "Tr0ub4dor" not in redact(text)[0]
+
+
 REPEATED = [
     *('"kty": "RSA", "d": "', '{"kty": "RSA"', "A=1\0b\0", "\0a", "https://a1b2c3", 'password = """', "password = '''"),
     *("password: {{ x ", "backup codes: 1a-22b ", 'priority=1 auth="', "PAP, Auth-Req Peer ", "SNMPv2c C=", "u=b&p="),

@@ -128,9 +128,8 @@ _NO_VALUE = re.compile(
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
     r"|(?:module|local|data|self|args|opts|options|params|request)(?:\.[a-z_]{1,40}){0,4}\.[a-z_]{0,40}"  # references
     r"(?:password|passwd|pwd|pw|secret|token|key|credentials?)|random_password\.\w{1,60}\.result"
-    # expressions of ARM, macros of pipelines, references of Terraform, types of SQL and of Python
+    # expressions of ARM, references of Terraform, types of SQL and of Python
     r"|\[(?:parameters|variables|reference|list[A-Z]\w{1,40}|resourceId|uniqueString|newGuid)\([^=\n]{0,250}\)[\w.\[\]]{0,60}\]"
-    r"|\$\([A-Za-z_][\w.-]{0,80}"
     r"|(?:\$\{)?(?:data\.)?(?:azurerm|azuread|azapi|aws|google|random|tls|vault|kubernetes|helm|cloudflare|github|gitlab)_[a-z0-9_]{1,60}"
     r"(?:\[[^\[\]\n]{1,40}\])?(?:\.[a-z][a-z0-9_-]{0,60}(?:\[[^\[\]\n]{1,40}\])?){2,5}\}?"
     r"|(?i:n?varchar2?|n?char|varbinary|binary|raw|character[ ]varying|string)"

@@ -37,6 +37,7 @@ _FETCHED = re.compile(  # `client.get_secret("sqlpw").value`: what a call gives 
     r"(?:get|read|load|fetch|generate|prompt|ask|input|lookup|retrieve)\w{0,40}"
     r"\([\w.: '\"/?-]{0,120}\)(?:\.[A-Za-z_]\w{0,30}(?:\(\))?){0,3}(?=[\s;,)\"]|$)"
 )
+_MACRO = re.compile(r"\$\([A-Za-z_][\w.-]{0,80}\)(?=[\s;,\"']|$)")  # of a pipeline: `$(System.AccessToken)`
 _ADVICE = re.compile(r"[a-z]{2,12}[ ](?:a|an|the|your|them|their|our|its|any|all|every)[ ][a-z]")
 _OF_ADVICE = re.compile(r"(?i:\b(?:never|not|don't|always|avoid)\b)")
 _HELP = re.compile(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za-z'/-]{0,30}){2,30}\.)(?=\s|$)")
@@ -89,6 +90,8 @@ def _secret_beside(name: Name) -> Found | None:
     if is_said_by_tool(name):
         return None
     word = name.word
+    if behind == " " and _MACRO.match(name.text, name.end + 1, name.end + 100) is not None:
+        return None
     if behind == "(" and _FETCHED.match(name.text, word, word + 240) is not None:
         return None  # the name of what is fetched, as `sqlpw` of `get_secret("sqlpw")`
     if (span := operand(name.text, word, name.end, certain=certain, weak=name.meaning.is_weak)) is not None:
@@ -126,6 +129,8 @@ def _value_within(name: Name, reach: int) -> Found | None:
     if name.meaning.is_option and _is_placeholder(value, name):
         return None
     start, end = match.span(group)
+    if group == "bare" and _MACRO.match(name.text, start, start + 100):
+        return None
     if group == "bare" and (_FETCHED.match(name.text, start, start + 240) or _is_advice(name, start)):
         return None
     if group == "bare" and value in _KINDS and name.text.startswith((' "', " '"), end):

@@ -157,7 +157,7 @@ _SQL_TYPE = re.compile(
     r"|(?:big|small|tiny)?int(?:eger)?"
     r"|timestamp(?:tz)?|boolean)(?:\(\d{1,5}\))?"
 )
-_SQL_REST = frozenset({"not null", "no", "yes", "null", "nullable"})
+_SQL_REST = frozenset({"not null", "nullable"})
 
 
 def _is_column_of_sql(described: list[str]) -> bool:
