@@ -117,6 +117,10 @@ def test_foreshortening_keeps_the_first_and_last_lines(parts: list[str], times: 
     assert [line[:16_000] for line in lines[-10:]] == [line[:16_000] for line in original[-10:]]
 
 
+def test_an_empty_last_line_of_a_long_output_stays() -> None:
+    assert foreshorten("b\n" * WINDOW * 2 + "\n")[0].endswith("b\n\n")
+
+
 def secret(n: int) -> str:
     return f"q7Rk{n:06}Lm9Pw"
 

@@ -284,7 +284,7 @@ def _both_ends(text: str, total: int) -> str:
         end = line - 1
     omitted = total - len(head) - len(tail)
     note = [f"[truncated: {omitted} lines omitted]", *opening_of(text, end + 1)] if omitted > 0 else []
-    return "\n".join([*head, *note, *reversed(tail)])
+    return "\n".join([*head, *note, *reversed(tail)]) + "\n" * text.endswith("\n")
 
 
 def _cut_line_at(text: str, start: int, end: int) -> str:
