@@ -114,6 +114,10 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
         and traffic.duplicate_acks_back < traffic.rto
     )
     kind = "rto_loss" if by_timer else "loss"
+    is_well_measured = traffic.lost >= 3 * threshold("loss.min_segments")
+    severity = _severity(traffic.loss_pct)
+    if kind == "loss" and severity == "HIGH" and not is_well_measured:
+        severity = "MEDIUM"  # three of forty may be one of a hundred, and must not hide what the other way lost
     back = seen.traffic(destination, source)
     other_way = f"{back.lost} of {back.sent:,}" if back is not None and back.sent else "nothing sent"
     repairs = f"{traffic.fast} fast, {traffic.rto} after a timeout or within a recovery"
@@ -125,7 +129,7 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
     port = examples[0].server.endpoint.port if examples else None
     return Finding(
         kind=kind,
-        severity="LOW" if doubtful else _severity(traffic.loss_pct),
+        severity="LOW" if doubtful else severity,
         blame="network",
         protocol="TCP",
         title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
@@ -138,7 +142,7 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
         ),
         cause=cause_of(kind),
         remediation=remediation_of(kind, src=source, dst=destination, port=port),
-        confidence="low" if doubtful else "high" if traffic.lost >= 3 * threshold("loss.min_segments") else "medium",
+        confidence="low" if doubtful else "high" if is_well_measured else "medium",
         weight=traffic.lost,
         measured={
             "retransmissions": traffic.retransmissions,
