@@ -290,6 +290,14 @@ def test_loss_in_both_directions_is_two_findings() -> None:
     ]
 
 
+def test_few_segments_lost_the_quiet_way_do_not_rank_before_many_lost_the_busy_way() -> None:
+    quiet, busy = lossy(4, 50, duplicate_acks=times(12)), lossy(40, 1000, duplicate_acks=times(120))
+    assert [(finding.kind, finding.who.src, finding.severity) for finding in find(of_streams(stream(quiet, busy)))] == [
+        ("loss", "10.0.2.4", "MEDIUM"),
+        ("loss", "10.0.1.4", "MEDIUM"),
+    ]
+
+
 def test_loss_of_many_streams_between_two_hosts_is_one_finding() -> None:
     each = lossy(2, 100)
     finding = only(of_streams(*(stream(client=each, source_port=50_000 + n) for n in range(10))))
