@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.manners import brief, said_goodbye, wants_no_answer
-from ghost.pcap.findings.observed import MOST_GROUPS, Observed, directions, groups_of
+from ghost.pcap.findings.observed import Observed, directions
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.together import Parties, found_together, of_many, of_pair, of_streams, parties
 from ghost.pcap.findings.unheard import unheard
-from ghost.pcap.findings.words import at, count, duration, first_frames
+from ghost.pcap.findings.words import count, duration, first_frames
 from ghost.pcap.model import Direction, HttpExchange
 
 
@@ -43,20 +44,24 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     harmed = ended & said & owed & (after_fin == 0)
     silence = c.sides("longest_silence_ms").max(axis=1)
     idle = harmed & (silence >= threshold("idle_timeout.min_gap_ms"))
-    yield from _idle(seen, np.flatnonzero(idle))
+    yield from found_together(seen, np.flatnonzero(idle), lambda rows: _idle(seen, rows), near_client=True)
     # A third device's reset before anybody said a word is one as well; after a complete exchange it did no harm.
     third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
-    for (_, service), rows in islice(groups_of(np.flatnonzero(third), c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
-        yield _third_party(seen, service, rows)
+    yield from found_together(seen, np.flatnonzero(third), lambda rows: _third_party(seen, rows), near_client=True)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
     owed |= np.isin(np.arange(len(c)), list(cut_answers))
     forgotten = harmed & ~idle & ~foreign & repeated_in_vain(seen)
-    yield from _restarted(seen, np.flatnonzero(forgotten))
+    yield from found_together(seen, np.flatnonzero(forgotten), lambda rows: _restarted(seen, rows))
     own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign & ~forgotten)
     by_server = np.array([_first_reset_by_server(seen, row) for row in own.tolist()], np.bool_)
-    for rows, server in ((own[by_server], True), (own[~by_server], False)):
-        for (_, service), some in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
-            yield _mid_session(seen, service, some, by_server=server)
+    yield from found_together(seen, own[by_server], lambda rows: _reset_by_server(seen, rows))
+    given_up = own[~by_server]
+    patient = _waited_in_vain(seen, given_up)
+    yield from found_together(seen, given_up[patient], lambda rows: _reset_by_client(seen, rows, gave_up=True))
+    impatient = given_up[~patient]
+    yield from found_together(
+        seen, impatient, lambda rows: _reset_by_client(seen, rows, gave_up=False), near_client=True
+    )
 
 
 def _cut_off(seen: Observed) -> Mask:
@@ -73,13 +78,19 @@ def _first_reset_by_server(seen: Observed, row: int) -> bool:
     return bool(rst[SERVER])
 
 
-def _third_party(seen: Observed, service: int, rows: Ints) -> Finding:
-    client, (server, port) = seen.columns.host(seen.columns.hosts[rows[0], CLIENT]), seen.name_of(service)
-    examples = seen.worst(rows)
-    worst = examples[0]
+def _waited_in_vain(seen: Observed, rows: Ints) -> Mask:
+    """Which of `rows` a client reset that had waited for an answer, as it had on all that it reset to this service."""
+    waits = seen.columns.request_ms[rows]
+    waiting, patience = ~np.isnan(waits), threshold("mid_session_reset.client_patience_ms")
+    return of_pair(seen, rows, ~waiting | (waits >= patience)) & ~of_pair(seen, rows, ~waiting)
+
+
+def _third_party(seen: Observed, rows: Ints) -> Finding:
+    who = parties(seen, rows)
+    examples = seen.worst(of_many(seen, rows))
     ttls = "; ".join(
         f"resets in the name of {side.endpoint.address} have TTL {side.rst_ttl}, its other packets {_span(side)}"
-        for side, _ in directions(worst)
+        for side, _ in directions(examples[0])
         if side.rst and side.rst_ttl is not None and side.ttl_min is not None
     )
     return Finding(
@@ -87,15 +98,15 @@ def _third_party(seen: Observed, service: int, rows: Ints) -> Finding:
         severity="HIGH",
         blame="policy",
         protocol="TCP",
-        title=f"A device in between resets connections of {client} to {at(server, port)}",
-        detail=f"{count(len(rows), 'connection')} reset by neither end: {ttls}.",
-        who=Who(client, server, port),
+        title=f"A device in between resets connections of {who.whom} to {who.where}",
+        detail=f"{count(len(rows), 'connection')} reset by neither end: {ttls}.{who.mostly}",
+        who=Who(who.client, who.server, who.port),
         evidence=first_frames(side.rst.frames for stream in examples for side, _ in directions(stream)),
         cause=cause_of("third_party_reset"),
-        remediation=remediation_of("third_party_reset", src=client, dst=server, port=port),
+        remediation=remediation_of("third_party_reset", src=who.client, dst=who.server, port=who.port),
         confidence="high",
         weight=len(rows),
-        measured={"resets": len(rows)},
+        measured={"resets": len(rows), **who.measured},
     )
 
 
@@ -111,69 +122,81 @@ def repeated_in_vain(seen: Observed) -> Mask:
     return result
 
 
-def _restarted(seen: Observed, every: Ints) -> Iterator[Finding]:
-    """One finding a service, whichever clients it forgot."""
+def _restarted(seen: Observed, rows: Ints) -> Finding:
     c = seen.columns
-    for (service,), rows in islice(groups_of(every, seen.service), MOST_GROUPS):
-        server, port = seen.name_of(service)
-        clients = [c.host(number) for number in distinct(c.hosts[rows, CLIENT]).tolist()]
-        silence = duration(float(c.request_ms[rows].max()))
-        repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
-        of_whom = clients[0] if len(clients) == 1 else f"{len(clients)} clients"
-        examples = seen.worst(rows)
-        yield Finding(
-            kind="mid_session_reset",
-            severity="HIGH",
-            blame="server_host",
-            protocol="TCP",
-            title=f"{server} did not answer, and then did not know its connections with {of_whom} any more",
-            detail=f"{count(len(rows), 'established connection')} to {at(server, port)}: what the client sent was"
-            f" repeated {count(repeats, 'time')} in vain for up to {silence}, and then reset by the host itself.",
-            who=Who(server, clients[0], port),
-            evidence=first_frames(
-                frames for s in examples for frames in (s.client.rto_retransmissions.frames[:1], s.server.rst.frames)
-            ),
-            cause=cause_of("mid_session_forgotten"),
-            remediation=remediation_of("mid_session_forgotten", src=server, dst=clients[0], port=port),
-            confidence="medium",
-            weight=len(rows),
-            measured={"resets": len(rows), "clients": len(clients)},
-        )
+    who = parties(seen, rows)
+    silence = duration(float(c.request_ms[rows].max()))
+    repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
+    examples = seen.worst(of_many(seen, rows, c.request_ms[rows]))
+    return Finding(
+        kind="mid_session_reset",
+        severity="HIGH",
+        blame="server_host",
+        protocol="TCP",
+        title=f"{who.server} did not answer, and then did not know its connections with {who.whom} any more",
+        detail=f"{count(len(rows), 'established connection')} to {who.where}: what the client sent was"
+        f" repeated {count(repeats, 'time')} in vain for up to {silence}, and then reset by the host itself.",
+        who=Who(who.server, who.client, who.port),
+        evidence=first_frames(
+            frames for s in examples for frames in (s.client.rto_retransmissions.frames[:1], s.server.rst.frames)
+        ),
+        cause=cause_of("mid_session_forgotten"),
+        remediation=remediation_of("mid_session_forgotten", src=who.server, dst=who.client, port=who.port),
+        confidence="medium",
+        weight=len(rows),
+        measured={"resets": len(rows), "clients": who.clients},
+    )
 
 
 def _span(side: Direction) -> str:
     return str(side.ttl_min) if side.ttl_min == side.ttl_max else f"{side.ttl_min} to {side.ttl_max}"
 
 
-def _mid_session(seen: Observed, service: int, rows: Ints, *, by_server: bool) -> Finding:
-    c = seen.columns
-    client, (server, port) = c.host(c.hosts[rows[0], CLIENT]), seen.name_of(service)
-    sender, receiver = (server, client) if by_server else (client, server)
-    waits = c.request_ms[rows]
-    waits = waits[~np.isnan(waits)]
-    gave_up = not by_server and len(waits) > 0 and waits.min() >= threshold("mid_session_reset.client_patience_ms")
-    pending = f" {count(len(waits), 'request')} had no answer yet" if len(waits) else ""
-    if gave_up:
-        pending += f" after {duration(float(waits.max()))}: the client gave up waiting"
-    one_abort = len(rows) == 1 and not by_server and not gave_up
-    target = at(server, port)
+def _reset_by_server(seen: Observed, rows: Ints) -> Finding:
+    who = parties(seen, rows)
+    title = f"{who.where} resets connections of {who.whom} in the middle of an exchange"
+    severity = "HIGH" if len(rows) > 1 else "MEDIUM"
+    return _mid_session(seen, rows, who, title, severity, "server_application", sender=SERVER)
+
+
+def _reset_by_client(seen: Observed, rows: Ints, *, gave_up: bool) -> Finding:
+    """What clients abort for reasons of their own, once each, is no more than that where there are many of them."""
+    who = parties(seen, rows)
+    one_each = who.times == 1 and not gave_up
+    resets = "resets" if who.clients == 1 else "reset"
+    title = f"{who.whom} {resets} connections to {who.where} in the middle of an exchange"
+    blame = "server_application" if gave_up else "client"
+    return _mid_session(seen, rows, who, title, "LOW" if one_each else "MEDIUM", blame, sender=CLIENT)
+
+
+def _mid_session(
+    seen: Observed, rows: Ints, parties: Parties, title: str, severity: str, blame: str, *, sender: int
+) -> Finding:
+    waits = seen.columns.request_ms[rows]
+    pending = ""
+    if not np.isnan(waits).all():
+        pending = f" {count(int((~np.isnan(waits)).sum()), 'request')} had no answer yet"
+        if sender == CLIENT and blame != "client":
+            gives_up = "the client gave up waiting" if parties.clients == 1 else "the clients gave up waiting"
+            pending += f" after {duration(float(np.nanmax(waits)))}: {gives_up}"
+        pending += "."
+    ends = (parties.client, parties.server)
+    examples = seen.worst(of_many(seen, rows, np.nan_to_num(waits)))
     return Finding(
         kind="mid_session_reset",
-        severity="LOW" if one_abort else "HIGH" if len(rows) > 1 and by_server else "MEDIUM",
-        blame="server_application" if by_server or gave_up else "client",
+        severity=severity,
+        blame=blame,
         protocol="TCP",
-        title=f"{target} resets connections of {receiver} in the middle of an exchange"
-        if by_server
-        else f"{sender} resets connections to {target} in the middle of an exchange",
-        detail=f"{count(len(rows), 'established connection')} aborted by the {'server' if by_server else 'client'}."
-        + (f"{pending}." if pending else ""),
-        who=Who(sender, receiver, port),
-        evidence=first_frames((s.server if by_server else s.client).rst.frames for s in seen.worst(rows)),
+        title=title,
+        detail=f"{count(len(rows), 'established connection')} aborted by the"
+        f" {'client' if sender == CLIENT else 'server'}.{pending}{parties.mostly}",
+        who=Who(ends[sender], ends[1 - sender], parties.port),
+        evidence=first_frames((s.client, s.server)[sender].rst.frames for s in examples),
         cause=cause_of("mid_session_reset"),
-        remediation=remediation_of("mid_session_reset", src=sender, dst=receiver, port=port),
+        remediation=remediation_of("mid_session_reset", src=ends[sender], dst=ends[1 - sender], port=parties.port),
         confidence="medium",
         weight=len(rows),
-        measured={"resets": len(rows)},
+        measured={"resets": len(rows), **parties.measured},
     )
 
 
@@ -191,7 +214,8 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     probed &= c.sides("keep_alives") >= threshold("idle_timeout.min_unanswered_probes")
     alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
     disowned = talked & silent & np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & _probe_was_reset(seen)
-    yield from _idle(seen, np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned))
+    every = np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned)
+    yield from found_together(seen, every, lambda rows: _idle(seen, rows), near_client=True)
 
 
 def _probe_was_reset(seen: Observed) -> Mask:
@@ -205,28 +229,27 @@ def _probe_was_reset(seen: Observed) -> Mask:
     return result
 
 
-def _idle(seen: Observed, every: Ints) -> Iterator[Finding]:
+def _idle(seen: Observed, rows: Ints) -> Finding:
     c = seen.columns
-    for (_, service), rows in islice(groups_of(every, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
-        client, (server, port) = c.host(c.hosts[rows[0], CLIENT]), seen.name_of(service)
-        silence = float(c.sides("longest_silence_ms")[rows].max())
-        ended = "reset" if (c.sides("rst")[rows] > 0).any() else "left without an acknowledgement"
-        yield Finding(
-            kind="idle_timeout",
-            severity="MEDIUM",
-            blame="network",
-            protocol="TCP",
-            title=f"Connections of {client} to {server} die while they are idle",
-            detail=f"{count(len(rows), 'connection')} to {at(server, port)}, silent for up to {duration(silence)},"
-            f" {ended} when used again.",
-            who=Who(client, server, port),
-            evidence=first_frames([s.last_frame] for s in seen.worst(rows)),
-            cause=cause_of("idle_timeout"),
-            remediation=remediation_of("idle_timeout", src=client, dst=server, port=port),
-            confidence="medium",
-            weight=len(rows),
-            measured={"connections": len(rows), "silence_ms": round(silence)},
-        )
+    who = parties(seen, rows)
+    silences = c.sides("longest_silence_ms")[rows].max(axis=1)
+    ended = "reset" if (c.sides("rst")[rows] > 0).any() else "left without an acknowledgement"
+    return Finding(
+        kind="idle_timeout",
+        severity="MEDIUM",
+        blame="network",
+        protocol="TCP",
+        title=f"Connections of {who.whom} to {who.server if who.services == 1 else who.where} die while they are idle",
+        detail=f"{count(len(rows), 'connection')} to {who.where}, silent for up to {duration(float(silences.max()))},"
+        f" {ended} when used again.{who.mostly}",
+        who=Who(who.client, who.server, who.port),
+        evidence=first_frames([s.last_frame] for s in seen.worst(of_many(seen, rows, silences))),
+        cause=cause_of("idle_timeout"),
+        remediation=remediation_of("idle_timeout", src=who.client, dst=who.server, port=who.port),
+        confidence="medium",
+        weight=len(rows),
+        measured={"connections": len(rows), "silence_ms": round(float(silences.max())), **who.measured},
+    )
 
 
 # --------------------------------------------------------------------------------------------- closed too early
@@ -238,14 +261,9 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     for exchange in seen.analysis.http.incomplete if seen.analysis.http else ():
         if exchange.ended_by == "server" and not exchange.reset:
             cut.setdefault((exchange.server, exchange.port), []).append(exchange)
-    for (server, port), exchanges in cut.items():
-        came = min((e.came_bytes or 0, e.promised_bytes or 0) for e in exchanges)
-        how = f"the Content-Length was reached, for example after {came[0]:,} of {came[1]:,} bytes"
-        if not came[1]:
-            how = f"the last chunk came, for example after {came[0]:,} bytes"
-        detail = f"{count(len(exchanges), 'HTTP answer')} ended before {how}."
-        frames = first_frames(exchange.frames for exchange in exchanges)
-        yield _early(exchanges[0].client, server, port, len(exchanges), detail, frames, "high")
+    for exchanges in cut.values():
+        streams = np.array([exchange.stream_id for exchange in exchanges], np.int64)
+        yield of_streams(seen, streams, partial(_cut_short, seen, exchanges))
     c = seen.columns
     waited = c.request_ms >= threshold("early_close.goodbye_ms")
     fin = c.sides("fin")[:, SERVER] > 0
@@ -256,37 +274,51 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     acked = c.unacked_bytes[:, CLIENT] == 0
     owing = fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused")
     owing &= (c.closed_first == SERVER) & ~wants_no_answer(seen)
-    rows, doubtful = np.flatnonzero(owing), brief(seen) & spoke
-    for (_, service), some in islice(groups_of(rows, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
-        client, (server, port) = c.host(c.hosts[some[0], CLIENT]), seen.name_of(service)
-        if (server, port) in cut:
-            continue
-        longest = float(np.nanmax(c.request_ms[some]))
-        detail = (
-            f"{count(len(some), 'request')} acknowledged, never answered, and the connection closed by the server"
-            f" after up to {duration(longest)}."
-        )
-        frames = first_frames(seen.frames(some, "fin", SERVER))
-        if doubtful[some].all():
-            detail += " What was asked is so short that it may have been no question."
-        yield _early(client, server, port, len(some), detail, frames, "low" if doubtful[some].all() else "medium")
+    owing &= ~np.isin(seen.service, [seen.number_of.get(server, -1) << 16 | port for server, port in cut])
+    rows = np.flatnonzero(owing)
+    doubtful = of_pair(seen, rows, (brief(seen) & spoke)[rows])
+    yield from found_together(seen, rows[~doubtful], lambda some: _never_answered(seen, some, "medium"))
+    yield from found_together(seen, rows[doubtful], lambda some: _never_answered(seen, some, "low"))
 
 
-def _early(
-    client: str, server: str, port: int, number: int, detail: str, frames: tuple[int, ...], confidence: str
-) -> Finding:
+def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: Ints) -> Finding:
+    some = [exchange for exchange in exchanges if exchange.stream_id in rows]
+    came = min((e.came_bytes or 0, e.promised_bytes or 0) for e in some)
+    how = f"the Content-Length was reached, for example after {came[0]:,} of {came[1]:,} bytes"
+    if not came[1]:
+        how = f"the last chunk came, for example after {came[0]:,} bytes"
+    detail = f"{count(len(some), 'HTTP answer')} ended before {how}."
+    frames = dict(zip((e.stream_id for e in some), (e.frames for e in some), strict=True))
+    return _early(seen, rows, detail, first_frames(frames[row] for row in of_many(seen, rows).tolist()), "high")
+
+
+def _never_answered(seen: Observed, rows: Ints, confidence: str) -> Finding:
+    waits = seen.columns.request_ms[rows]
+    detail = (
+        f"{count(len(rows), 'request')} acknowledged, never answered, and the connection closed by the server"
+        f" after up to {duration(float(np.nanmax(waits)))}."
+    )
+    if confidence == "low":
+        detail += " What was asked is so short that it may have been no question."
+    frames = first_frames(seen.frames(of_many(seen, rows, np.nan_to_num(waits)), "fin", SERVER))
+    return _early(seen, rows, detail, frames, confidence)
+
+
+def _early(seen: Observed, rows: Ints, detail: str, frames: tuple[int, ...], confidence: str) -> Finding:
+    who = parties(seen, rows)
+    its = "its answer is" if who.clients == 1 else "their answers are"
     return Finding(
         kind="early_close",
-        severity="LOW" if confidence == "low" else "HIGH" if number > 1 else "MEDIUM",
+        severity="LOW" if confidence == "low" else "HIGH" if len(rows) > 1 else "MEDIUM",
         blame="server_application",
         protocol="TCP",
-        title=f"{at(server, port)} closes connections of {client} before its answer is complete",
-        detail=detail,
-        who=Who(client, server, port),
+        title=f"{who.where} closes connections of {who.whom} before {its} complete",
+        detail=detail + who.mostly,
+        who=Who(who.client, who.server, who.port),
         evidence=frames,
         cause=cause_of("early_close"),
-        remediation=remediation_of("early_close", src=client, dst=server, port=port),
+        remediation=remediation_of("early_close", src=who.client, dst=who.server, port=who.port),
         confidence=confidence,
-        weight=number,
-        measured={"connections": number},
+        weight=len(rows),
+        measured={"connections": len(rows), **who.measured},
     )

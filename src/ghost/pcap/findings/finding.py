@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,10 @@ class Finding:
     measured: Mapping[str, int | float] = field(default_factory=dict)
     also: tuple[tuple[str, int | None], ...] = ()
     """Further hosts, with their ports, that it concerns like `who.dst`; they are explained with it."""
+    beside: tuple[Who, ...] = ()
+    """Further pairs of hosts it concerns like `who`, in the same direction."""
+    only: Callable[[Collection[Who]], Finding] | None = field(default=None, compare=False)
+    """What is left of it when it concerns some of these pairs alone."""
     id: str = ""
 
     def as_dict(self) -> dict[str, Any]:

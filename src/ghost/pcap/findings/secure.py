@@ -10,6 +10,7 @@ from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.together import beside
 from ghost.pcap.findings.unheard import unheard
 from ghost.pcap.findings.words import at, count, duration, few, first_frames
 from ghost.pcap.model import Certificate, TlsFailure, TlsSection
@@ -84,15 +85,18 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
     versions = f" The client offers {examples.offered_version}"
     versions += f", the server chose {examples.chosen_version}." if examples.chosen_version else "."
     good = _completed_elsewhere(seen, server, port, len(failures))
+    clients = dict.fromkeys(f.client for f in failures)
+    whom = examples.client if len(clients) == 1 else f"{len(clients):,} clients"
+    who = Who(examples.client, server, port)
     return Finding(
         kind="tls_failure",
         severity="MEDIUM" if good else "HIGH",
         blame=blame,
         protocol="TLS",
-        title=f"TLS handshakes of {examples.client} with {at(server, port)} fail: {what}",
+        title=f"TLS handshakes of {whom} with {at(server, port)} fail: {what}",
         detail=f"{count(len(failures), 'handshake')}{' for ' + few(names) if names else ''}: {what}.{more}"
         + (versions if examples.offered_version else ""),
-        who=Who(examples.client, server, port),
+        who=who,
         evidence=first_frames(f.frames for f in failures),
         cause=cause_of(advice),
         remediation=remediation_of(
@@ -100,7 +104,9 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
         ),
         confidence="high" if examples.stage == "alert" and examples.alert != "encrypted" else "medium",
         weight=len(failures),
-        measured={"failed": len(failures), "completed": tls.handshakes_completed},
+        measured={"failed": len(failures), "completed": tls.handshakes_completed}
+        | ({"clients": len(clients)} if len(clients) > 1 else {}),
+        beside=beside(who, clients),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -14,6 +15,7 @@ from ghost.pcap.findings.manners import brief, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.polls import HELD, answers_nothing, is_long_poll, may_be_long_poll
+from ghost.pcap.findings.together import of_many, of_streams, parties
 from ghost.pcap.findings.words import at, count, duration, first_frames, percent, rate
 
 
@@ -44,36 +46,40 @@ def _zero_window(seen: Observed) -> Iterator[Finding]:
     )
     for side in (CLIENT, SERVER):
         rows = np.flatnonzero(hinders[:, side])
-        for _, some in islice(groups_of(rows, c.hosts[:, side], c.hosts[:, 1 - side]), MOST_GROUPS):
-            yield _not_read(seen, some, side, probes[:, side])
+        for _, some in islice(groups_of(rows, c.hosts[:, side]), MOST_GROUPS):
+            yield of_streams(seen, some, partial(_not_read, seen, side=side, probes=probes[:, side]))
 
 
-def _not_read(seen: Observed, rows: Ints, side: int, probes: Ints) -> Finding:
+def _not_read(seen: Observed, rows: Ints, *, side: int, probes: Ints) -> Finding:
     c = seen.columns
+    who = parties(seen, rows)
     closed = c.sides("zero_window")[rows, side]
     events, probed = int(closed.sum()), int(probes[rows].sum())
     silence = c.sides("longest_silence_ms")[rows, 1 - side]
     stall_ms = float(silence.max()) if probed else 0.0
-    source, destination = c.host(c.hosts[rows[0], side]), c.host(c.hosts[rows[0], 1 - side])
-    port = int(c.ports[rows[np.argmax(closed)], SERVER])
+    worst = rows[np.argmax(closed)]
+    source, destination = c.host(c.hosts[worst, side]), c.host(c.hosts[worst, 1 - side])
+    port = int(c.ports[worst, SERVER])
     waited = f" The sender had to probe {count(probed, 'time')}; longest pause {duration(stall_ms)}." if probed else ""
     is_server = side == SERVER
-    examples = seen.worst(rows, closed)
+    others = who.clients if is_server else who.services
+    senders = destination if others == 1 else f"{others:,} {'clients' if is_server else 'services'}"
+    examples = seen.worst(of_many(seen, rows, closed))
     return Finding(
         kind="zero_window",
         severity="HIGH" if stall_ms >= threshold("zero_window.high_stall_ms") else "MEDIUM",
         blame="server_application" if is_server else "client",
         protocol="TCP",
-        title=f"{source} does not read what {destination} sends",
+        title=f"{source} does not read what {senders} send{'s' if others == 1 else ''}",
         detail=f"Its receive window was zero in {count(events, 'packet')} of {count(len(rows), 'connection')}"
-        f" ({'server' if is_server else 'client'} side, port {port}).{waited}",
+        f" ({'server' if is_server else 'client'} side, port {port}).{waited}{who.mostly}",
         who=Who(source, destination, port),
         evidence=first_frames((s.client, s.server)[side].zero_window.frames for s in examples),
         cause=cause_of("zero_window"),
         remediation=remediation_of("zero_window", src=source, dst=destination, port=port),
         confidence="high",
         weight=events,
-        measured={"zero_window": events, "probes": probed},
+        measured={"zero_window": events, "probes": probed, **who.measured},
     )
 
 

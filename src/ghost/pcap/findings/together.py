@@ -1,0 +1,155 @@
+"""Failures of one kind that have one cause: what the server, or the client, of many of them has in common.
+
+A service that fails many clients is one finding, whoever of them met it first. Failures of one client with many
+services are one as well where the kind of failure can lie near the client. What shares neither end stays apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.policy import threshold
+from ghost.pcap.findings.words import at, count
+
+
+def one_cause(served: Ints, clients: Ints, *, near_client: bool) -> Iterator[Ints]:
+    """Places of failures in `served` and `clients`, largest group first.
+
+    Each belongs to its service. With `near_client` it belongs to its client instead where that fails with more
+    services than this service has clients that fail, and with too many for chance.
+    """
+    places = np.arange(len(served))
+    if near_client and len(served):
+        pairs = np.unique(np.stack([served, clients], axis=1), axis=0)
+        services_of = _times(pairs[:, 1])
+        clients_of = _times(pairs[:, 0])
+        many = threshold("together.many_services")
+        with_client = np.array(
+            [
+                services_of[client] >= many and services_of[client] > clients_of[service]
+                for service, client in zip(served.tolist(), clients.tolist(), strict=True)
+            ],
+            np.bool_,
+        )
+    else:
+        with_client = np.zeros(len(served), np.bool_)
+    shared = np.where(with_client, clients, served)
+    for _, some in groups_of(places, with_client.astype(np.int64), shared):
+        yield some
+
+
+def _times(values: Ints) -> dict[int, int]:
+    known, times = np.unique(values, return_counts=True)
+    return dict(zip(known.tolist(), times.tolist(), strict=True))
+
+
+def found_together(
+    seen: Observed, rows: Ints, make: Callable[[Ints], Finding], *, near_client: bool = False
+) -> Iterator[Finding]:
+    """A finding, by `make`, for each cause of failed streams."""
+    clients = seen.columns.hosts[rows, CLIENT]
+    for some in islice(one_cause(seen.service[rows], clients, near_client=near_client), MOST_GROUPS):
+        yield of_streams(seen, rows[some], make)
+
+
+def of_streams(seen: Observed, rows: Ints, make: Callable[[Ints], Finding]) -> Finding:
+    """What `make` finds of streams that have one cause; it can be narrowed to those of some hosts."""
+    c = seen.columns
+    pairs = c.hosts[rows, CLIENT] << 48 | seen.service[rows]
+    known = np.unique(pairs, return_counts=True)[0].tolist()
+    finding = make(rows)
+    if len(known) == 1:
+        return finding
+    from_client = finding.who.src in {c.host(pair >> 48) for pair in known}
+    of_who = {_who(seen, pair, from_client=from_client): pair for pair in known}
+
+    def only(whos: Collection[Who]) -> Finding:
+        return of_streams(seen, rows[np.isin(pairs, [of_who[who] for who in whos])], make)
+
+    return replace(finding, beside=tuple(who for who in of_who if who != finding.who), only=only)
+
+
+def _who(seen: Observed, pair: int, *, from_client: bool) -> Who:
+    client, (server, port) = seen.columns.host(pair >> 48), seen.name_of(pair & (1 << 48) - 1)
+    return Who(client, server, port) if from_client else Who(server, client, port)
+
+
+def beside(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
+    """What else a finding concerns that is about many clients of one service."""
+    return tuple(Who(client, who.dst, who.port) for client in dict.fromkeys(clients) if client != who.src)
+
+
+def of_pair(seen: Observed, rows: Ints, holds: Mask) -> Mask:
+    """Of each of `rows`, whether all of them with its client and service are what `holds` says of each."""
+    pairs = seen.columns.hosts[rows, CLIENT] << 48 | seen.service[rows]
+    return np.asarray(~np.isin(pairs, pairs[~holds]), np.bool_)
+
+
+# ------------------------------------------------------------------------------------------------------------ words
+
+
+@dataclass(frozen=True)
+class Parties:
+    """Who is concerned: a client, or many, of a service, or of many."""
+
+    client: str
+    server: str
+    port: int
+    """Those between whom it happens most often."""
+    times: int
+    clients: int
+    services: int
+
+    @property
+    def whom(self) -> str:
+        return self.client if self.clients == 1 else f"{self.clients:,} clients"
+
+    @property
+    def where(self) -> str:
+        place = at(self.server, self.port)
+        return place if self.services == 1 else f"{self.services:,} services, such as {place}"
+
+    @property
+    def mostly(self) -> str:
+        """A sentence, where it is not one client and one service."""
+        if self.clients == self.services == 1:
+            return ""
+        most = f"{self.client} with {at(self.server, self.port)}" if self.services > 1 else self.client
+        who = count(self.clients, "client") if self.clients > 1 else count(self.services, "service")
+        if self.times == 1:
+            return f" Each of {who} met it once, such as {most}."
+        return f" Of {who} {most} met it most often: {self.times:,} times."
+
+    @property
+    def measured(self) -> dict[str, int]:
+        several = {"clients": self.clients, "services": self.services}
+        return {name: number for name, number in several.items() if number > 1}
+
+
+def parties(seen: Observed, rows: Ints) -> Parties:
+    c = seen.columns
+    pairs = list(groups_of(rows, c.hosts[:, CLIENT], seen.service))
+    (client, service), most = pairs[0]
+    server, port = seen.name_of(service)
+    clients, services = ({key[end] for key, _ in pairs} for end in (CLIENT, SERVER))
+    return Parties(c.host(client), server, port, len(most), len(clients), len(services))
+
+
+def of_many(seen: Observed, rows: Ints, worst: Floats | Ints | None = None) -> Ints:
+    """`rows` in the order in which they are shown: the worst first, and one of every client before a second."""
+    if worst is not None:
+        rows = rows[np.argsort(-worst, kind="stable")]
+    clients = seen.columns.hosts[rows, CLIENT]
+    order = np.argsort(clients, kind="stable")
+    begins = np.concatenate([[True], clients[order][1:] != clients[order][:-1]])
+    place = np.arange(len(rows))
+    turn = np.zeros(len(rows), np.int64)
+    turn[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return rows[np.argsort(turn, kind="stable")]
