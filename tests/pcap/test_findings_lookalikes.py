@@ -9,11 +9,12 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import masses, takeovers, told
+from .labelled import masses, nat, takeovers, told
 from .labelled.scene import Scene
 
-SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD}
-SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES, **told.SEVERITIES}
+SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT}
+SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES, **told.SEVERITIES, **nat.SEVERITIES}
+BESIDE = {**told.BESIDE, **nat.BESIDE}
 MINOR = ("LOW", "INFO")
 
 
@@ -44,5 +45,5 @@ def test_the_twin_is_the_only_finding_that_matters(name: str, tmp_path: Path) ->
         assert (found[0].kind, found[0].blame) == (scene.kind, scene.blame), (place, said(found))
         assert found[0].severity == SEVERITIES[name], (place, said(found))
         others = [f"{f.severity} {f.kind} {f.blame}" for f in found[1:] if f.severity not in MINOR]
-        assert others == told.BESIDE.get(name, []), (place, said(found))
+        assert others == BESIDE.get(name, []), (place, said(found))
         assert found[0].evidence

@@ -77,6 +77,8 @@ class Columns:
     ports: Ints
     first_ns: Ints
     last_ns: Ints
+    answered_syn_ns: Ints
+    """When the SYN was sent that was answered, or the last one; when it begins where there is none."""
     handshake: NDArray[np.str_]
     syn_retransmissions: Ints
     syn_ack_retransmissions: Ints
@@ -170,6 +172,7 @@ def _of_view(view: StreamView) -> Columns:
         ports=ends & 0xFFFF,
         first_ns=state[:, layout.S_FIRST_TIME],
         last_ns=state[:, layout.S_LAST_TIME],
+        answered_syn_ns=np.maximum(state[:, layout.S_CLIENT_SYN_TIME], state[:, layout.S_FIRST_TIME]),
         handshake=view.handshakes(),
         syn_retransmissions=state[:, layout.S_SYN_REPEATS],
         syn_ack_retransmissions=state[:, layout.S_SYN_ACK_REPEATS],
@@ -259,6 +262,8 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         ports=numbers([side.endpoint.port for pair in pairs for side in pair]).reshape(-1, 2),
         first_ns=numbers([stream.first_ns for stream in streams]),
         last_ns=numbers([stream.last_ns for stream in streams]),
+        # A SYN is repeated after 1, 3, 7 s (RFC 6298).
+        answered_syn_ns=numbers([s.first_ns + (2**s.syn_retransmissions - 1) * 1_000_000_000 for s in streams]),
         handshake=np.array([stream.handshake for stream in streams], np.str_),
         syn_retransmissions=numbers([stream.syn_retransmissions for stream in streams]),
         syn_ack_retransmissions=numbers([stream.syn_ack_retransmissions for stream in streams]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, Floats, Ints
@@ -10,8 +12,29 @@ from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import at, count, duration, first_frames
 
-HOLD_SECONDS = (0, 1, 10, 30, 60, 120, 240)
+HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
 """How long a NAT may keep a port after its connection closed: at once, and the usual timers."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """How many ports connections of one client to one service held when others were begun."""
+
+    at_success: Ints
+    at_failure: Ints
+    begun: Floats
+    """When those were begun that succeeded, seconds."""
+    failed: Floats
+
+    @property
+    def ports(self) -> int:
+        """As many as were ever held."""
+        return int(self.at_success.max()) + 1
+
+    @property
+    def full(self) -> float:
+        """From how many on all ports are held: some may be freed between a failure and the next look."""
+        return threshold("snat_exhaustion.full_share") * self.ports
 
 
 def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Finding | None:
@@ -22,36 +45,86 @@ def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Findin
     if len(failed) < threshold("snat_exhaustion.min_failed"):
         return None
     c = seen.columns
-    late = failed[seen.served[failed]]
-    # A SYN is repeated after 1, 2, 4 s (RFC 6298): the one that was answered at last took the port.
-    since = c.first_ns[late] / 1e9 + 2.0 ** c.syn_retransmissions[late] - 1
-    opened = np.sort(np.concatenate([c.first_ns[served] / 1e9, since]))
-    closed = np.sort(np.concatenate([c.last_ns[served], c.last_ns[late]]) / 1e9)
     if (c.request_ms[served] >= threshold("slow_application.client_patience_ms")).mean() > 0.5:
         return None  # the server takes connections and does not serve them: that is not the way
+    late = failed[seen.served[failed]]
+    taken = np.concatenate([served, late])
+    asked = c.first_ns[failed] / 1e9
+    # The SYN that was answered at last took the port; what was under way before the capture held one all the time.
+    begun = c.answered_syn_ns[taken] / 1e9
+    opened = np.sort(np.where(c.handshake[taken] == "not_seen", seen.first_ns / 1e9, begun))
+    closed = np.sort(_closed(seen, taken))
     for hold in HOLD_SECONDS:
-        at_success = _held(c.first_ns[served] / 1e9, opened, closed + hold) - 1
-        at_failure = _held(c.first_ns[failed] / 1e9, opened, closed + hold)
-        ports = int(at_success.max()) + 1
-        full = at_failure >= threshold("snat_exhaustion.full_share") * ports
-        # None fails until all ports are held for the first time: loss would have chosen its moments at random.
-        first_full = float((c.first_ns[failed][full] / 1e9).min()) if full.any() else np.inf
-        early = (c.first_ns[failed] / 1e9 < first_full).mean()
-        below = at_success < threshold("snat_exhaustion.full_share") * ports
-        if (
-            ports >= threshold("snat_exhaustion.min_ports")
-            and full.mean() >= threshold("snat_exhaustion.min_failures_full_share")
-            and early <= threshold("snat_exhaustion.max_early_share")
-            and below.mean() >= threshold("snat_exhaustion.min_successes_below_share")
-        ):
-            return _finding(seen, source, failed, ports, len(served), hold)
+        freed = closed + hold
+        load = _Load(_held(begun, opened, freed) - 1, _held(asked, opened, freed), begun, asked)
+        told = _fails_when_full(load) and (_works_below(load, len(served)) or _held_at_the_limit(load))
+        if told and not _queues(seen, taken, load):
+            return _finding(seen, source, failed, load.ports, len(served), hold)
     return None
+
+
+def _closed(seen: Observed, rows: Ints) -> Floats:
+    """When connections ended, seconds; never those that nobody closed."""
+    c = seen.columns
+    ended = c.sides("fin")[rows] + c.sides("rst")[rows] > 0
+    return np.where(ended.any(axis=1), c.last_ns[rows] / 1e9, np.inf)
 
 
 def _held(moments: Floats, opened: Floats, freed: Floats) -> Ints:
     """How many ports were held at each moment."""
     result: Ints = np.searchsorted(opened, moments, "right") - np.searchsorted(freed, moments, "right")
     return result
+
+
+def _fails_when_full(load: _Load) -> bool:
+    """None fails until all ports are held for the first time: loss would have chosen its moments at random."""
+    full = load.at_failure >= load.full
+    first = load.failed[full].min() if full.any() else np.inf
+    return bool(
+        load.ports >= threshold("snat_exhaustion.min_ports")
+        and full.mean() >= threshold("snat_exhaustion.min_failures_full_share")
+        and (load.failed < first).mean() <= threshold("snat_exhaustion.max_early_share")
+    )
+
+
+def _works_below(load: _Load, served: int) -> bool:
+    """Most connections that were taken at once found ports left."""
+    below = load.at_success[:served] < load.full
+    return bool(below.mean() >= threshold("snat_exhaustion.min_successes_below_share"))
+
+
+def _held_at_the_limit(load: _Load) -> bool:
+    """Each port that is freed is taken at once: whoever comes then succeeds, and whoever finds all of them held fails.
+
+    Both happen within a few ports of the limit, but never at the same number. Where packets are lost they do, however
+    many connections a pool holds.
+    """
+    full = load.at_failure >= load.full
+    crowded = load.begun >= load.failed[full].min()
+    most = threshold("snat_exhaustion.min_at_the_limit")
+    if crowded.sum() < most or full.sum() < most:
+        return False
+    successes = np.sort(load.at_success[crowded])
+    fewer = np.searchsorted(successes, load.at_failure, "left")
+    as_many = np.searchsorted(successes, load.at_failure, "right") - fewer
+    apart = float((fewer + as_many / 2).mean()) / len(successes)
+    return bool(
+        full.mean() >= threshold("snat_exhaustion.full_share") and apart >= threshold("snat_exhaustion.min_apart_share")
+    )
+
+
+def _queues(seen: Observed, taken: Ints, load: _Load) -> bool:
+    """A server that takes so many and no more, of which most wait in its queue: it answers late what it takes then, and
+    not what it takes while few are there."""
+    rows, times = seen.columns.samples("response_ms")
+    waits = np.nan_to_num(seen.columns.request_ms)
+    np.maximum.at(waits, rows, times)
+    crowded, alone = load.at_success >= load.full, 2 * load.at_success < load.ports
+    if not crowded.any():
+        return False
+    slow = float(np.median(waits[taken[crowded]]))
+    usual = float(np.median(waits[taken[alone]])) if alone.any() else 0.0
+    return slow >= max(threshold("slow_application.slow_ms"), threshold("snat_exhaustion.queued_factor") * usual)
 
 
 def _finding(seen: Observed, source: int, failed: Ints, ports: int, served: int, hold: int) -> Finding:
