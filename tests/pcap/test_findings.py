@@ -393,10 +393,26 @@ def test_several_half_conversations_share_one_cause() -> None:
     assert only(of_streams(*halves)).measured["pairs"] == 5
 
 
-def test_loss_in_a_capture_full_of_copies_is_doubtful() -> None:
-    doubtful = of_streams(stream(server=lossy(90, 1000)), summary=summary(duplicate_packets=times(300)))
+def test_repeats_that_may_be_copies_in_a_capture_full_of_copies_are_doubtful() -> None:
+    full = summary(duplicate_packets=times(300))
+    doubtful = of_streams(stream(server={**lossy(90, 1000), "doubtful_repeats": times(90)}), summary=full)
     loss = next(f for f in find(doubtful) if f.kind == "loss")
     assert (loss.severity, loss.confidence) == ("LOW", "low")
+    some = of_streams(stream(server={**lossy(90, 1000), "doubtful_repeats": times(60)}), summary=full)
+    loss = find(some)[0]
+    assert (loss.kind, loss.severity, loss.confidence) == ("loss", "MEDIUM", "high")
+
+
+def test_loss_in_a_capture_full_of_copies_comes_before_them() -> None:
+    """Copies have the flags of repeats, and count in no rate."""
+    copies = {"copies": times(500), "copied_retransmissions": times(480), "copied_rto": times(480)}
+    lost = {**lossy(30, 1000), "retransmissions": times(510), "rto_retransmissions": times(490), **copies}
+    found = find(of_streams(stream(server=lost), summary=summary(duplicate_packets=times(480))))
+    assert [(f.kind, f.severity, f.blame) for f in found] == [
+        ("loss", "HIGH", "network"), ("duplicate_packets", "LOW", "none"),
+    ]  # fmt: skip
+    assert found[0].measured["loss_pct"] > 5.5
+    assert found[0].measured["retransmissions"] == 30
 
 
 # -------------------------------------------------------------------------------------------------------- broken

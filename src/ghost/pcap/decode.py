@@ -365,7 +365,10 @@ def all_twice(recent: Ints) -> bool:
 
 
 def note_twin(rows: Ints, p: int, recent: Ints) -> None:
-    """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before."""
+    """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before.
+
+    Where that may be a repeat as well, the mark is the time since then, by which the TCP kernel decides.
+    """
     signature = (rows[p + IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
     signature = (signature ^ (rows[p + SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
     signature = (signature * 31 + rows[p + DESTINATION]) & 0x3FFFFFFF
@@ -388,6 +391,10 @@ def note_twin(rows: Ints, p: int, recent: Ints) -> None:
                 recent[_REPEATED] = recent[_REPEATED] + 1
             if numbered or routed or ago <= _TWIN_WITHOUT_ID_NS or all_twice(recent):
                 rows[p + TWIN] = 1
+            else:
+                rows[p + TWIN] = ago
+        elif numbered and longest < ago <= _TWIN_STAMPED_NS:
+            rows[p + TWIN] = ago
     recent[slot] = (signature + 1) | (rows[p + TTL] << 32)
     recent[slot + 1] = now
 

@@ -44,6 +44,12 @@ class Evidence:
         found[keys[mine] // EVENTS] = (log[mine] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         return found
 
+    def earliest(self, kind: int, most: int) -> tuple[int, ...]:
+        """The first frames of a kind, of whichever side."""
+        log = self._log()
+        mine = log[(log >> _SHIFT).astype(np.int64) % EVENTS == kind] & np.uint64(0xFFFFFFFF)
+        return tuple(np.sort(mine)[:most].tolist())
+
     def _log(self) -> NDArray[np.uint64]:
         if not self._ordered or not self._parts:
             log = np.sort(np.concatenate([*self._parts, np.zeros(0, np.uint64)]))

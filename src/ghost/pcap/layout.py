@@ -37,7 +37,7 @@ DSACK_START = 24
 DSACK_END = 25  # 0 where the segment reports no duplicate
 TIMESTAMP = 26  # TCP timestamp value + 1, 0 where absent
 FRAGMENT = 27  # 1 first fragment, 2 a later one
-TWIN = 28  # 1 where the same packet was seen just before
+TWIN = 28  # 1 where the same packet was seen just before; more where it may be: ns since then
 MARK = 29  # which parser wants it
 FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
@@ -106,7 +106,12 @@ E_SYN_ACK = 23
 E_FIN = 24
 E_RST = 25
 E_DATA_AFTER_RST = 26
-EVENTS = 27
+E_COPY = 27  # of a data segment; then those that have Wireshark's flags of a repeat, of a timeout, of a duplicate ACK
+E_COPY_RETRANSMISSION = 28
+E_COPY_RTO = 29
+E_COPY_ACK = 30
+E_DOUBTFUL = 31  # a repeat that may be a copy
+EVENTS = 32
 
 # A stream.
 S_LOW = 0  # address id << 16 | port of side 0

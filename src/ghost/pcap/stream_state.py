@@ -10,10 +10,12 @@ import numpy as np
 from ghost.pcap.endings import End, Ending, Endings
 from ghost.pcap.evidence import Evidence
 from ghost.pcap.layout import (
+    D_EVENTS,
     D_LAST_TIME,
     D_LAST_WORDS,
     D_NEXT,
     D_PAYLOAD,
+    E_COPY,
     E_FIN,
     E_RST,
     S_FIRST_FRAME,
@@ -21,11 +23,12 @@ from ghost.pcap.layout import (
     S_LAST_TIME,
     S_LOW,
     S_WIRE_BYTES,
+    SAMPLE_FRAMES,
     SAMPLE_RTT,
     SAMPLES,
     SIDE,
 )
-from ghost.pcap.model import TcpSection
+from ghost.pcap.model import Occurrences, TcpSection
 from ghost.pcap.roles import with_roles
 from ghost.pcap.samples import Samples
 from ghost.pcap.stream_view import StreamView
@@ -66,6 +69,11 @@ class StreamState:
             return Ending((End(*one), End(*other)), last[stream])
 
         return ending
+
+    def copies(self) -> Occurrences:
+        """Data segments that are there twice, and were not sent twice."""
+        count = int(self.sides.reshape(-1, SIDE)[:, D_EVENTS + E_COPY].sum())
+        return Occurrences(count, self.evidence.earliest(E_COPY, SAMPLE_FRAMES) if count else ())
 
     def section(
         self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int

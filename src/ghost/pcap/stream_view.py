@@ -37,7 +37,12 @@ from ghost.pcap.layout import (
     E_ACK_RTT,
     E_ACKED_UNSEEN,
     E_CAPTURE_GAP,
+    E_COPY,
+    E_COPY_ACK,
+    E_COPY_RETRANSMISSION,
+    E_COPY_RTO,
     E_DATA_AFTER_RST,
+    E_DOUBTFUL,
     E_DUPLICATE_ACK,
     E_FAST,
     E_FIN,
@@ -127,7 +132,16 @@ _FLAGS = {
     "rst": E_RST,
 }
 _TOTALS = {**_FLAGS, "reused_ports": E_REUSED_PORTS, "ack_rtt_samples": E_ACK_RTT}
-_OCCURRENCES = {**_FLAGS, "capture_gaps": E_CAPTURE_GAP, "data_after_rst": E_DATA_AFTER_RST}
+_OCCURRENCES = {
+    **_FLAGS,
+    "capture_gaps": E_CAPTURE_GAP,
+    "data_after_rst": E_DATA_AFTER_RST,
+    "copies": E_COPY,
+    "copied_retransmissions": E_COPY_RETRANSMISSION,
+    "copied_rto": E_COPY_RTO,
+    "copied_acks": E_COPY_ACK,
+    "doubtful_repeats": E_DOUBTFUL,
+}
 assert max(_OCCURRENCES.values()) < EVENTS
 
 

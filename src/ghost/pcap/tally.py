@@ -80,7 +80,8 @@ def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
             totals[T_CUT] = totals[T_CUT] + 1
         if rows[p + FRAGMENT] == 2:
             totals[T_FRAGMENTS] = totals[T_FRAGMENTS] + 1
-        if rows[p + TWIN]:
+        if rows[p + TWIN] == 1 and not (rows[p + PROTOCOL] == 6 and rows[p + LENGTH]):
+            # Copies of TCP data are counted by stream, where more of them are told from repeats.
             if totals[T_TWINS] < SAMPLE_FRAMES:
                 totals[_TWIN_FRAMES + totals[T_TWINS]] = rows[p + FRAME]
             totals[T_TWINS] = totals[T_TWINS] + 1
@@ -148,11 +149,14 @@ class Tally:
         found = ((name, count) for name, count in named.items() if count)
         return dict(sorted(found, key=lambda item: (-item[1], item[0])))
 
-    def summary(self, name: str, facts: FileFacts, unreadable: int, conversations: Array) -> CaptureSummary:
+    def summary(
+        self, name: str, facts: FileFacts, unreadable: int, conversations: Array, copies: Occurrences
+    ) -> CaptureSummary:
         """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser;
-        `conversations` are those of UDP."""
+        `conversations` are those of UDP, `copies` those of TCP data."""
         totals = self._totals.tolist()
         present, twins = self.packets > 0, totals[T_TWINS]
+        twin_frames = sorted([*totals[_TWIN_FRAMES:][: min(twins, SAMPLE_FRAMES)], *copies.frames])
         notes = tuple(facts.notes) if present else (*facts.notes, "The capture holds no packets.")
         return CaptureSummary(
             file=name,
@@ -175,7 +179,7 @@ class Tally:
             undecoded_packets=totals[_NETWORKS] + unreadable,
             fragments=totals[T_FRAGMENTS],
             backward_timestamps=totals[T_BACKWARD],
-            duplicate_packets=Occurrences(twins, tuple(totals[_TWIN_FRAMES:][: min(twins, SAMPLE_FRAMES)])),
+            duplicate_packets=Occurrences(twins + copies.count, tuple(twin_frames[:SAMPLE_FRAMES])),
             unread=unread(self._totals[_UNREAD:], conversations, unreadable),
             notes=notes,
         )

@@ -58,7 +58,12 @@ from ghost.pcap.layout import (
     DSACK_START,
     E_ACK_RTT,
     E_ACKED_UNSEEN,
+    E_COPY,
+    E_COPY_ACK,
+    E_COPY_RETRANSMISSION,
+    E_COPY_RTO,
     E_DATA_AFTER_RST,
+    E_DOUBTFUL,
     E_DUPLICATE_ACK,
     E_FAST,
     E_FIN,
@@ -179,6 +184,9 @@ from ghost.pcap.vectors import Ints
 
 _FAST_NS = 20_000_000
 _ORDER_NS = 3_000_000
+_SOONEST_TIMER_NS = 5_000_000
+_SOONEST_TIMER_UNSTAMPED_NS = 2_000_000
+"""No sender repeats by a timer alone sooner than two ticks of a millisecond; and later its TCP timestamps show it."""
 _AGAIN_NS = 500_000_000
 """Who says more so long after the last word was acknowledged does not go on with it, but begins anew."""
 _MOST_HELD = 4096
@@ -394,6 +402,44 @@ def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Int
     return flags
 
 
+def is_copy(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints) -> bool:
+    """Whether a packet that looks like one before is that packet once more, and no repeat of its sender.
+
+    Without an IP id that is told by time: who repeats has waited for a timer, or heard of the loss, which takes a
+    round trip and a word of the peer.
+    """
+    t = stream * STREAM
+    f = (stream * 2 + sender) * SIDE
+    r = (stream * 2 + 1 - sender) * SIDE
+    ago = rows[p + TWIN]
+    if ago > 1:
+        there = streams[t + S_TO_SERVER]
+        back = streams[t + S_TO_CLIENT]
+        round_trip = sides[f + D_MIN_RTT]
+        if there >= 0 and back >= 0:
+            # The first packets of a connection may be slow: addresses are resolved, paths set up.
+            whole = round_trip + sides[r + D_MIN_RTT] if round_trip >= 0 and sides[r + D_MIN_RTT] >= 0 else there + back
+            round_trip = min(whole, there + back)
+        patience = _SOONEST_TIMER_NS if rows[p + TIMESTAMP] else _SOONEST_TIMER_UNSTAMPED_NS
+        silent = sides[r + D_PACKETS] > 0 and sides[r + D_LAST_TIME] < rows[p + TIME] - ago and ago < patience
+        if rows[p + CONTROL] & SYN or silent or ago < round_trip - round_trip // 8:
+            rows[p + TWIN] = 1
+    return rows[p + TWIN] == 1
+
+
+def note_copy(p: int, side: int, flags: int, rows: Ints, sides: Ints, events: Ints, counts: Ints) -> None:
+    """Count a copy, and which flags it has that a repeat or a duplicate ACK would have as well."""
+    frame = rows[p + FRAME]
+    if rows[p + LENGTH]:
+        note(E_COPY, side, frame, sides, events, counts)
+    if flags & (1 << E_RETRANSMISSION):
+        note(E_COPY_RETRANSMISSION, side, frame, sides, events, counts)
+    if flags & (1 << E_RTO):
+        note(E_COPY_RTO, side, frame, sides, events, counts)
+    if flags & (1 << E_DUPLICATE_ACK):
+        note(E_COPY_ACK, side, frame, sides, events, counts)
+
+
 def judge_segment(
     p: int, stream: int, sender: int, flags: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, pool: Ints,
     counts: Ints,
@@ -421,9 +467,11 @@ def judge_segment(
             lose(E_LOST_UPSTREAM, side, frame, length, sides, events, counts)
         elif verdict == 2:
             note(E_REORDERED, side, frame, sides, events, counts)
-        elif rows[p + TWIN]:
+        elif rows[p + TWIN] and is_copy(p, stream, sender, rows, streams, sides):
             kind = 3
         else:
+            if rows[p + TWIN]:
+                note(E_DOUBTFUL, side, frame, sides, events, counts)
             mark_repeated(side, seq, sides, pool)
             kind = 1
             if flags & (1 << E_SPURIOUS):
@@ -669,6 +717,8 @@ def track(
         rows[p + FLAGS] = flags
         rows[p + STREAM_NUMBER] = stream
         bit = 0
+        if rows[p + TWIN] == 1:
+            note_copy(p, side, flags, rows, sides, events, counts)
         remaining = flags
         while remaining:
             if remaining & 1:
@@ -693,6 +743,6 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
 
 
 KERNELS = (
-    open_stream, slot_of, after, place_streams, handshake, flag, judge_segment, hold, count_packet, time_response,
-    track, finish,
+    open_stream, slot_of, after, place_streams, handshake, flag, is_copy, note_copy, judge_segment, hold, count_packet,
+    time_response, track, finish,
 )  # fmt: skip

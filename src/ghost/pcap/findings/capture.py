@@ -84,7 +84,7 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
             cause=cause_of("duplicate_packets" if everything else "packets_doubled"),
             remediation=remediation_of("duplicate_packets" if everything else "packets_doubled"),
             confidence="medium",
-            weight=copies.count,
+            weight=0.0 if everything else copies.count,
             measured={"duplicates": copies.count, "packets": analysis.summary.total_packets},
         )
 

@@ -63,7 +63,17 @@ SIDE_EVENTS = {
     "fin": layout.E_FIN,
     "rst": layout.E_RST,
     "data_after_rst": layout.E_DATA_AFTER_RST,
+    "copies": layout.E_COPY,
+    "copied_retransmissions": layout.E_COPY_RETRANSMISSION,
+    "copied_rto": layout.E_COPY_RTO,
+    "copied_acks": layout.E_COPY_ACK,
+    "doubtful_repeats": layout.E_DOUBTFUL,
 }
+_COPIES_AMONG = {
+    "data_segments": "copies", "retransmissions": "copied_retransmissions", "rto_retransmissions": "copied_rto",
+    "duplicate_acks": "copied_acks",
+}  # fmt: skip
+"""What counts packets that are there twice, and the column that says how many. Rules ask what the ends did."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ class Columns:
     greeting_ms: Floats
     unacked_bytes: Ints
     sides: Callable[[str], Ints]
-    """A column pair by the name of a field of `Direction`: client, server."""
+    """A column pair by the name of a field of `Direction`: client, server. Copies are left out of counts."""
     samples: Callable[[str], tuple[Ints, Floats]]
     """`response_ms` or `request_acked_ms`: the stream and the value of every sample."""
 
@@ -186,9 +196,17 @@ def _of_view(view: StreamView) -> Columns:
         closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
         greeting_ms=_times(state[:, layout.S_GREETING]),
         unacked_bytes=unacked,
-        sides=cache(sides),
+        sides=cache(_without_copies(sides)),
         samples=cache(samples),
     )
+
+
+def _without_copies(sides: Callable[[str], Ints]) -> Callable[[str], Ints]:
+    def counted(name: str) -> Ints:
+        copies = _COPIES_AMONG.get(name)
+        return sides(name) if copies is None else sides(name) - sides(copies)
+
+    return counted
 
 
 _NEEDED = {
@@ -277,7 +295,7 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         ),
         greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
-        sides=cache(sides),
+        sides=cache(_without_copies(sides)),
         samples=cache(samples),
     )
 

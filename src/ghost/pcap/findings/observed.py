@@ -73,6 +73,8 @@ class Traffic:
     reordered: int
     needless: int
     capture_gaps: int
+    doubtful: int
+    """Repeats that may be copies."""
     duplicate_acks_back: int
 
     @property
@@ -87,7 +89,7 @@ class Traffic:
 _SUMS = {
     "retransmissions": "retransmissions", "fast": "fast_retransmissions", "rto": "rto_retransmissions",
     "lost_upstream": "lost_upstream", "lost_downstream": "lost_downstream", "needless": "needless",
-    "capture_gaps": "capture_gaps",
+    "capture_gaps": "capture_gaps", "doubtful": "doubtful_repeats",
 }  # fmt: skip
 
 

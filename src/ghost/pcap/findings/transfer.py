@@ -19,42 +19,45 @@ from ghost.pcap.model import IcmpError
 
 def transfer_findings(seen: Observed) -> Iterator[Finding]:
     in_vain = unheard(seen)
+    lossy: list[Traffic] = []
+    policed: set[Path] = set()
     for traffic in seen.troubled():
         path = (traffic.source, traffic.destination)
-        yield from _loss(seen, path, traffic, in_vain)
+        if _is_lossy(seen, path, traffic, in_vain):
+            held = held_to_a_rate(seen, path, traffic)
+            if held is None:
+                lossy.append(traffic)
+            else:
+                policed.add(path)
+                yield held
         yield from _reordering(seen, path, traffic)
+    for paths in _losing_together(seen, lossy):
+        yield _lossy_paths(seen, paths)
+    rows, sides = np.nonzero(in_vain)
+    known = policed | {(traffic.source, traffic.destination) for traffic in lossy}
+    alone = ~seen.on_paths(rows, sides, known)
+    yield from fallen_silent(seen, rows[alone], sides[alone])
     yield from _asymmetric(seen)
 
 
 # --------------------------------------------------------------------------------------------------------- loss
 
 
-def _loss(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> Iterator[Finding]:
-    """One finding a direction: `who.src` sent what was lost on its way to `who.dst`.
-
-    What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; and
-    what overtook other packets is missing nowhere.
-    """
+def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bool:
+    """What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; what
+    overtook other packets is missing nowhere; and what is repeated in vain is another finding."""
     if traffic.lost < threshold("loss.min_segments"):
-        return
+        return False
     lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
     rows, sides = seen.of_path(path)
-    dead = rows[in_vain[rows, sides]]
-    if len(dead):
-        lost -= _lost_on(seen, path, dead)
-        if lost < threshold("loss.min_segments") or percent(lost, traffic.sent) < threshold("loss.min_pct"):
-            yield not_heard(seen, path, dead)
-            return
+    lost -= _lost_on(seen, path, rows[in_vain[rows, sides]])
     if (
         lost < threshold("loss.min_segments")
         or traffic.sent < threshold("loss.min_data_segments")
         or percent(lost, traffic.sent) < threshold("loss.min_pct")
     ):
-        return
-    if traffic.capture_gaps > lost or (_overtaken(traffic) and 3 * lost < traffic.needless):
-        return
-    policed = held_to_a_rate(seen, path, traffic)
-    yield policed or _lossy_path(seen, path, traffic)
+        return False
+    return traffic.capture_gaps <= lost and not (_overtaken(traffic) and 3 * lost < traffic.needless)
 
 
 def _dropped_for_size(seen: Observed, path: Path) -> int:
@@ -106,23 +109,58 @@ def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
     return int(c.lost()[rows, sides][mine].sum())
 
 
-def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
-    source, destination = path
+def _losing_together(seen: Observed, lossy: list[Traffic]) -> Iterator[list[Traffic]]:
+    """Directions that one host has in common, all towards it or all from it, lost on the same side of the capture point
+    and about as often."""
+    if not lossy:
+        return
+    served, clients = [], []
+    for traffic in lossy:
+        ends = seen.number_of[traffic.source], seen.number_of[traffic.destination]
+        sides = seen.of_path((traffic.source, traffic.destination))[1]
+        by_server = 2 * int(sides.sum()) > len(sides)
+        before = traffic.lost_upstream > traffic.lost_downstream
+        kind = 2 * by_server + before
+        served.append(4 * ends[1 - by_server] + kind)
+        clients.append(4 * ends[by_server] + kind)
+    for some in one_cause(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
+        yield from _alike([lossy[place] for place in some.tolist()])
+
+
+def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
+    """Split where one direction loses many times as much as the next."""
+    by_rate = sorted(lossy, key=lambda traffic: -traffic.loss_pct)
+    start = 0
+    for place in range(1, len(by_rate) + 1):
+        if place == len(by_rate) or by_rate[place - 1].loss_pct > threshold("loss.alike") * by_rate[place].loss_pct:
+            yield by_rate[start:place]
+            start = place
+
+
+def _lossy_paths(seen: Observed, paths: Sequence[Traffic]) -> Finding:
+    """`who.src` sent what was lost on its way to `who.dst`; of several such directions, those that lose most often."""
+    worst, traffic = paths[0], sum_of(paths)
+    source, destination = worst.source, worst.destination
     by_timer = (
         traffic.rto >= threshold("rto_loss.min_timeouts")
         and percent(traffic.rto, traffic.retransmissions) >= threshold("rto_loss.share_pct")
         and traffic.duplicate_acks_back < traffic.rto
     )
     kind = "rto_loss" if by_timer else "loss"
-    is_well_measured = traffic.lost >= 3 * threshold("loss.min_segments")
-    severity = _severity(traffic.loss_pct)
+    many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
+    certain = traffic.lost - min(traffic.doubtful, traffic.lost) if many_copies else traffic.lost
+    certain_pct = percent(certain, traffic.sent)
+    doubtful = certain < threshold("loss.min_segments") or certain_pct < threshold("loss.min_pct")
+    is_well_measured = certain >= 3 * threshold("loss.min_segments")
+    severity = _severity(certain_pct)
     if kind == "loss" and severity == "HIGH" and not is_well_measured:
         severity = "MEDIUM"  # three of forty may be one of a hundred, and must not hide what the other way lost
-    back = seen.traffic(destination, source)
+    back = sum_of([way for one in paths if (way := seen.traffic(one.destination, one.source)) is not None] or [no])
     other_way = f"{back.lost} of {back.sent:,}" if back is not None and back.sent else "nothing sent"
-    repairs = f"{traffic.fast} fast, {traffic.rto} after a timeout or within a recovery"
-    doubtful = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
-    doubt = " Packets were captured more than once, so some of these may be copies." if doubtful else ""
+    fast = min(traffic.fast, traffic.retransmissions - traffic.rto)
+    repairs = f"{fast} fast, {traffic.rto} after a timeout or within a recovery"
+    left_out = ", copies left out" if many_copies else ""
+    doubt = f" Packets were captured more than once: {traffic.doubtful} of these may be copies." if doubtful else ""
     rows, sides = seen.of_path(path)
     lost_each = seen.columns.lost()[rows, sides]
     examples = seen.worst(rows, lost_each)
@@ -135,7 +173,8 @@ def _lossy_path(seen: Observed, path: Path, traffic: Traffic) -> Finding:
         title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
         + (" and repaired only after timeouts" if by_timer else ""),
         detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
-        f" {traffic.retransmissions} flagged as retransmissions ({repairs}). The other way: {other_way} lost.{doubt}",
+        f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
+        f" The other way: {other_way} lost.{doubt}",
         who=Who(source, destination, port),
         evidence=first_frames(
             (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)

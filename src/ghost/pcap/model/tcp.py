@@ -52,6 +52,16 @@ class Direction:
     """Gaps in what this side sent that the peer acknowledged although never captured: the capture missed them."""
     reordered: Occurrences
     """Arrived behind a later segment within the initial RTT: reordering, not loss."""
+    # the same packet twice, captured twice or delivered twice: no repeat of the sender
+    copies: Occurrences
+    """Of data segments."""
+    copied_retransmissions: Occurrences
+    """Copies that have the flag of a retransmission."""
+    copied_rto: Occurrences
+    copied_acks: Occurrences
+    """Copies that have the flag of a duplicate ACK."""
+    doubtful_repeats: Occurrences
+    """Judged as repeats, but may be copies: nothing tells which."""
     # control segments
     syn: Occurrences
     """SYN without ACK."""
