@@ -3,6 +3,8 @@ spoke."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER
@@ -32,6 +34,13 @@ class LastHeard:
 
     def __contains__(self, address: str) -> bool:
         return address in self._at
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def since(self, address: str, now: int) -> bool:
+        """It is heard after this moment."""
+        return self._at.get(address, 0) > now
 
     def silent_since(self, address: str, last_ns: int) -> bool:
         """It never spoke, or not for so long before what was said about it last, and not since."""

@@ -26,7 +26,7 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
     if not len(near):
         return
     heard = ttl >= 0
-    network = {number: _network(address) for number, address in enumerate(c.addresses)}
+    network = {number: network_of(address) for number, address in enumerate(c.addresses)}
     for host in distinct(c.hosts[near, SERVER])[:MOST_GROUPS].tolist():
         mine = near[c.hosts[near, SERVER] == host]
         if network[host] in {network[number] for number in c.hosts[mine, CLIENT].tolist()} or seen.ttls(host):
@@ -37,7 +37,7 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
             yield mine, known
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """The /24 or /64 it is in: hardly any segment is smaller. What is no address is in no network but its own."""
     if ":" not in address:
         return address.rpartition(".")[0] or address

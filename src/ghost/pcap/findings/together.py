@@ -51,11 +51,13 @@ def _times(values: Ints) -> dict[int, int]:
 
 
 def found_together(
-    seen: Observed, rows: Ints, make: Callable[[Ints], Finding], *, near_client: bool = False
-) -> Iterator[Finding]:
-    """A finding, by `make`, for each cause of failed streams."""
-    clients = seen.columns.hosts[rows, CLIENT]
-    for some in islice(one_cause(seen.service[rows], clients, near_client=near_client), MOST_GROUPS):
+    seen: Observed, rows: Ints, make: Callable[[Ints], Finding], *, near_client: bool = False,
+    served: Ints | None = None,
+) -> Iterator[Finding]:  # fmt: skip
+    """A finding, by `make`, for each cause of failed streams. `served`: what has one cause besides, of every stream;
+    the service unless told otherwise."""
+    shared = (seen.service if served is None else served)[rows]
+    for some in islice(one_cause(shared, seen.columns.hosts[rows, CLIENT], near_client=near_client), MOST_GROUPS):
         yield of_streams(seen, rows[some], make)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from ghost.pcap.findings.broken import repeated_in_vain
 from ghost.pcap.findings.columns import CLIENT, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
+from ghost.pcap.findings.lossy import loss_findings
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
+from ghost.pcap.findings.outage import fallen_silent
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.unheard import not_heard, unheard
+from ghost.pcap.findings.unheard import unheard
 from ghost.pcap.findings.words import count, few, first_frames, percent, rate
 from ghost.pcap.model import IcmpError
 
@@ -31,12 +33,8 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
                 policed.add(path)
                 yield held
         yield from _reordering(seen, path, traffic)
-    for paths in _losing_together(seen, lossy):
-        yield _lossy_paths(seen, paths)
-    rows, sides = np.nonzero(in_vain)
-    known = policed | {(traffic.source, traffic.destination) for traffic in lossy}
-    alone = ~seen.on_paths(rows, sides, known)
-    yield from fallen_silent(seen, rows[alone], sides[alone])
+    yield from loss_findings(seen, lossy)
+    yield from _silent_ends(seen, in_vain, policed | {(traffic.source, traffic.destination) for traffic in lossy})
     yield from _asymmetric(seen)
 
 
@@ -58,6 +56,15 @@ def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bo
     ):
         return False
     return traffic.capture_gaps <= lost and not (_overtaken(traffic) and 3 * lost < traffic.needless)
+
+
+def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iterator[Finding]:
+    """What is repeated in vain on paths that do not lose other segments as well."""
+    rows, sides = np.nonzero(in_vain)
+    ends, number = seen.columns.hosts, max(len(seen.columns.addresses), 1)
+    known = [seen.number_of[source] * number + seen.number_of[destination] for source, destination in lossy]
+    alone = ~np.isin(ends[rows, sides] * number + ends[rows, 1 - sides], known)
+    yield from fallen_silent(seen, rows[alone], sides[alone])
 
 
 def _dropped_for_size(seen: Observed, path: Path) -> int:
@@ -107,105 +114,6 @@ def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
     rows, sides = seen.of_path(path)
     mine = np.isin(c.ports[rows, sides], [port for port in ports if port is not None])
     return int(c.lost()[rows, sides][mine].sum())
-
-
-def _losing_together(seen: Observed, lossy: list[Traffic]) -> Iterator[list[Traffic]]:
-    """Directions that one host has in common, all towards it or all from it, lost on the same side of the capture point
-    and about as often."""
-    if not lossy:
-        return
-    served, clients = [], []
-    for traffic in lossy:
-        ends = seen.number_of[traffic.source], seen.number_of[traffic.destination]
-        sides = seen.of_path((traffic.source, traffic.destination))[1]
-        by_server = 2 * int(sides.sum()) > len(sides)
-        before = traffic.lost_upstream > traffic.lost_downstream
-        kind = 2 * by_server + before
-        served.append(4 * ends[1 - by_server] + kind)
-        clients.append(4 * ends[by_server] + kind)
-    for some in one_cause(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
-        yield from _alike([lossy[place] for place in some.tolist()])
-
-
-def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
-    """Split where one direction loses many times as much as the next."""
-    by_rate = sorted(lossy, key=lambda traffic: -traffic.loss_pct)
-    start = 0
-    for place in range(1, len(by_rate) + 1):
-        if place == len(by_rate) or by_rate[place - 1].loss_pct > threshold("loss.alike") * by_rate[place].loss_pct:
-            yield by_rate[start:place]
-            start = place
-
-
-def _lossy_paths(seen: Observed, paths: Sequence[Traffic]) -> Finding:
-    """`who.src` sent what was lost on its way to `who.dst`; of several such directions, those that lose most often."""
-    worst, traffic = paths[0], sum_of(paths)
-    source, destination = worst.source, worst.destination
-    by_timer = (
-        traffic.rto >= threshold("rto_loss.min_timeouts")
-        and percent(traffic.rto, traffic.retransmissions) >= threshold("rto_loss.share_pct")
-        and traffic.duplicate_acks_back < traffic.rto
-    )
-    kind = "rto_loss" if by_timer else "loss"
-    many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
-    certain = traffic.lost - min(traffic.doubtful, traffic.lost) if many_copies else traffic.lost
-    certain_pct = percent(certain, traffic.sent)
-    doubtful = certain < threshold("loss.min_segments") or certain_pct < threshold("loss.min_pct")
-    is_well_measured = certain >= 3 * threshold("loss.min_segments")
-    severity = _severity(certain_pct)
-    if kind == "loss" and severity == "HIGH" and not is_well_measured:
-        severity = "MEDIUM"  # three of forty may be one of a hundred, and must not hide what the other way lost
-    back = sum_of([way for one in paths if (way := seen.traffic(one.destination, one.source)) is not None] or [no])
-    other_way = f"{back.lost} of {back.sent:,}" if back is not None and back.sent else "nothing sent"
-    fast = min(traffic.fast, traffic.retransmissions - traffic.rto)
-    repairs = f"{fast} fast, {traffic.rto} after a timeout or within a recovery"
-    left_out = ", copies left out" if many_copies else ""
-    doubt = f" Packets were captured more than once: {traffic.doubtful} of these may be copies." if doubtful else ""
-    rows, sides = seen.of_path(path)
-    lost_each = seen.columns.lost()[rows, sides]
-    examples = seen.worst(rows, lost_each)
-    port = examples[0].server.endpoint.port if examples else None
-    return Finding(
-        kind=kind,
-        severity="LOW" if doubtful else severity,
-        blame="network",
-        protocol="TCP",
-        title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
-        + (" and repaired only after timeouts" if by_timer else ""),
-        detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
-        f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
-        f" The other way: {other_way} lost.{doubt}",
-        who=Who(source, destination, port),
-        evidence=first_frames(
-            (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)
-        ),
-        cause=cause_of(kind),
-        remediation=remediation_of(kind, src=source, dst=destination, port=port),
-        confidence="low" if doubtful else "high" if is_well_measured else "medium",
-        weight=traffic.lost,
-        measured={
-            "retransmissions": traffic.retransmissions,
-            "data_segments": traffic.data_segments,
-            "loss_pct": round(traffic.loss_pct, 2),
-            "lost_before_capture_point": traffic.lost_upstream,
-            "lost_after_capture_point": traffic.lost_downstream,
-            "rto": traffic.rto,
-        },
-    )
-
-
-def _severity(loss_pct: float) -> str:
-    if loss_pct >= threshold("loss.high_pct"):
-        return "HIGH"
-    return "MEDIUM" if loss_pct >= threshold("loss.medium_pct") else "LOW"
-
-
-def _where(traffic: Traffic) -> str:
-    if traffic.lost_upstream and traffic.lost_downstream:
-        return f"({traffic.lost_upstream} before and {traffic.lost_downstream} after the capture point)"
-    if traffic.lost_upstream:
-        return "between the sender and the capture point"
-    return "between the capture point and the receiver"
 
 
 # --------------------------------------------------------------------------------------------------- reordering
