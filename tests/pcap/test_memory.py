@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -65,3 +67,26 @@ def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) 
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+
+
+_HELD_BACK = """
+import sys
+from ghost.pcap.garbage import own_process
+if sys.argv[1:]:
+    own_process()
+import numpy as np
+np.ones(30 << 20, np.uint8)[0]  # once so much was freed, glibc takes less than that from its heap
+arrays = [np.ones(2 << 20, np.uint8) for _ in range(20)]
+arrays[:-1] = []
+with open("/proc/self/statm") as file:
+    print(int(file.read().split()[1]) * 4096 >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of the GNU C library")
+def test_large_arrays_go_back_to_the_system_while_one_above_them_stays() -> None:
+    held, given_back = (
+        int(subprocess.run([sys.executable, "-c", _HELD_BACK, *more], capture_output=True, check=True).stdout)
+        for more in ([], ["own"])
+    )
+    assert given_back < held - 30

@@ -18,6 +18,7 @@ from typing import Any
 import ghost
 from ghost.errors import ConfigurationError, GhostError, UsageError, settle_interrupt
 from ghost.pcap.files import Places
+from ghost.pcap.garbage import own_process
 from ghost.pcap.text import printable
 
 Opener = Callable[[Path], None]
@@ -149,6 +150,7 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     # Before numpy is imported: threads for linear algebra, of which the engine has none, take a third of its start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    own_process()
     if options.narrator == "gemini":
         raise ConfigurationError(
             "the narrator gemini is not available in this version: leave --narrator out, or use --narrator offline"
