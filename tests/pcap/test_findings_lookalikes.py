@@ -9,11 +9,11 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import masses, nat, takeovers, told
+from .labelled import masses, missing, nat, takeovers, told
 from .labelled.scene import Scene
 
-SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT}
-SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES, **told.SEVERITIES, **nat.SEVERITIES}
+SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT, **missing.MISSING}
+SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES, **told.SEVERITIES, **nat.SEVERITIES, **missing.SEVERITIES}
 BESIDE = {**told.BESIDE, **nat.BESIDE}
 MINOR = ("LOW", "INFO")
 
@@ -47,3 +47,10 @@ def test_the_twin_is_the_only_finding_that_matters(name: str, tmp_path: Path) ->
         others = [f"{f.severity} {f.kind} {f.blame}" for f in found[1:] if f.severity not in MINOR]
         assert others == BESIDE.get(name, []), (place, said(found))
         assert found[0].evidence
+
+
+def test_a_name_that_is_needed_is_named_before_those_that_were_tried(tmp_path: Path) -> None:
+    scene = missing.MISSING["needed_name_behind_a_browsers"]
+    first = find(analyse(scene.save(tmp_path / "scene.pcap", 11, "client"), compile_kernels=False))[0]
+    assert first.title.startswith("“orders-db.prod.example”")
+    assert "orders-db.prod.example" in first.remediation[0].command

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ghost.pcap import text
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.missed import is_missed
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.one_way import answers_alone, answers_pass_elsewhere
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -182,17 +183,23 @@ def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[st
         and not _found_elsewhere(q.name.lower(), resolved)
         and q.name.lower() not in tried
     ]
+    times: Counter[str] = Counter()
+    for query in missing:
+        times[query.name.lower()] += query.count
+    missing.sort(key=lambda query: -times[query.name.lower()])  # what is asked for most is named first
     for address, queries in _by_server(missing).items():
         distinct = len({query.name.lower() for query in queries})
         answers = sum(query.count for query in queries)
         more = servers[address].nxdomain_unlisted if address in servers else 0
+        missed = more > 0 or is_missed(queries, servers)
         yield _finding(
             "dns_nxdomain",
             queries,
-            severity="MEDIUM",
+            severity="MEDIUM" if missed else "LOW",
             title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, says the DNS server {address}",
             detail=f"{count(answers, 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN."
-            + (f" {count(more, 'further one')} for names too many to keep." if more else ""),
+            + (f" {count(more, 'further one')} for names too many to keep." if more else "")
+            + ("" if missed else " Nobody asked again and again: typing errors, or a browser's probes."),
             weight=answers,
             nxdomain=answers,
             names=distinct,
