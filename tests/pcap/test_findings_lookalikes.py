@@ -9,12 +9,19 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import masses, missing, nat, takeovers, told
+from .labelled import crowds, masses, missing, nat, takeovers, told
 from .labelled.scene import Scene
 
-SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT, **missing.MISSING}
-SEVERITIES = {**takeovers.SEVERITIES, **masses.SEVERITIES, **told.SEVERITIES, **nat.SEVERITIES, **missing.SEVERITIES}
-BESIDE = {**told.BESIDE, **nat.BESIDE}
+SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT, **missing.MISSING, **crowds.CROWDS}
+SEVERITIES = {
+    **takeovers.SEVERITIES,
+    **masses.SEVERITIES,
+    **told.SEVERITIES,
+    **nat.SEVERITIES,
+    **missing.SEVERITIES,
+    **crowds.SEVERITIES,
+}
+BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
 MINOR = ("LOW", "INFO")
 
 
@@ -47,6 +54,8 @@ def test_the_twin_is_the_only_finding_that_matters(name: str, tmp_path: Path) ->
         others = [f"{f.severity} {f.kind} {f.blame}" for f in found[1:] if f.severity not in MINOR]
         assert others == BESIDE.get(name, []), (place, said(found))
         assert found[0].evidence
+        numbers = crowds.NUMBERS.get(name, {})
+        assert numbers.items() <= found[0].measured.items(), (place, said(found))
 
 
 def test_a_name_that_is_needed_is_named_before_those_that_were_tried(tmp_path: Path) -> None:

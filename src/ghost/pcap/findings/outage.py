@@ -56,16 +56,18 @@ def _outages(seen: Observed, rows: Ints, sides: Ints) -> Iterator[Ints]:
     known = (sides == CLIENT) & ~np.isnan(c.request_ms[rows])
     until = np.where(known, np.maximum(heard, asked), heard).astype(np.int64) + _together_ns()
     left = np.flatnonzero(c.sides("fin")[rows, 1 - sides] == 0)  # who is heard again has not fallen silent for good
+    worked = c.sides("largest_acked_segment")[rows, sides] > 0
     for _ in range(MOST_GROUPS):
-        if len(left) < 2:
+        before = left[worked[left]]
+        if len(before) < 2:
             return
-        begins, ends = np.sort(heard[left]), np.sort(until[left])
-        under_way = np.arange(1, len(left) + 1) - np.searchsorted(ends, begins, side="left")
+        begins, ends = np.sort(heard[before]), np.sort(until[before])
+        under_way = np.arange(1, len(before) + 1) - np.searchsorted(ends, begins, side="left")
         moment = int(begins[np.argmax(under_way)])
         some = left[(heard[left] <= moment) & (until[left] >= moment)]
         left = np.setdiff1d(left, some)
         some = some[~_heard_later(seen, rows[some], sides[some], moment)]
-        if len(some) and _is_no_chance(seen, rows, sides, some, moment):
+        if _is_no_chance(seen, rows, sides, some[worked[some]], moment):
             yield some
 
 
@@ -87,7 +89,7 @@ def _is_no_chance(seen: Observed, rows: Ints, sides: Ints, some: Ints, moment: i
     """More hosts fell silent than went on; or more than go away within the same second by chance."""
     c = seen.columns
     silent = distinct(c.hosts[rows[some], 1 - sides[some]])
-    if len(silent) < 2:
+    if len(silent) < 2:  # of those that worked before
         return False
     side = int(np.bincount(sides[some]).argmax())
     mine = np.isin(c.hosts[:, side], distinct(c.hosts[rows[some], sides[some]]))
