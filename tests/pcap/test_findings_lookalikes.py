@@ -9,10 +9,18 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, masses, missing, nat, takeovers, told
+from .labelled import crowds, masses, missing, nat, takeovers, told, unasked
 from .labelled.scene import Scene
 
-SCENES = {**takeovers.TAKEOVERS, **masses.MASSES, **told.TOLD, **nat.NAT, **missing.MISSING, **crowds.CROWDS}
+SCENES = {
+    **takeovers.TAKEOVERS,
+    **masses.MASSES,
+    **told.TOLD,
+    **nat.NAT,
+    **missing.MISSING,
+    **crowds.CROWDS,
+    **unasked.UNASKED,
+}
 SEVERITIES = {
     **takeovers.SEVERITIES,
     **masses.SEVERITIES,
@@ -20,6 +28,7 @@ SEVERITIES = {
     **nat.SEVERITIES,
     **missing.SEVERITIES,
     **crowds.SEVERITIES,
+    **unasked.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
 MINOR = ("LOW", "INFO")

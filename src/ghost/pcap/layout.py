@@ -146,7 +146,8 @@ S_MIRRORED = 27  # a request of the other side, where it is only a guess who the
 S_TLS = 32  # how far the opening of TLS 1.3 is, as `tls_tickets` counts
 S_TICKET = 33  # length of what the server said first behind it
 S_ASKED = 34  # 1 where the client said more than the handshake
-STREAM = 35
+S_NOTICES = 35  # short messages of the server after a pause, while no request waited
+STREAM = 36
 
 # A side of a stream.
 D_PACKETS = 0

@@ -12,6 +12,7 @@ from ghost.pcap.layout import (
     S_KNOWN_BY,
     S_LOW,
     S_MIRRORED,
+    S_NOTICES,
     S_REQUEST_OPEN,
     S_UNPROMPTED,
 )
@@ -47,7 +48,7 @@ def with_roles(streams: Array) -> Array:
     turned = guessed[told & (streams[guessed, S_CLIENT] == server)]
     mended[turned, S_CLIENT] = 1 - streams[turned, S_CLIENT]
     mended[turned, S_REQUEST_OPEN : S_REQUEST_OPEN + REQUEST] = streams[turned, S_MIRRORED : S_MIRRORED + REQUEST]
-    mended[turned, S_UNPROMPTED], mended[turned, S_GREETING] = 0, -1
+    mended[turned, S_UNPROMPTED], mended[turned, S_NOTICES], mended[turned, S_GREETING] = 0, 0, -1
     return mended
 
 

@@ -134,6 +134,7 @@ from ghost.pcap.layout import (
     S_LAST_TIME,
     S_LOW,
     S_MIRRORED,
+    S_NOTICES,
     S_REQUEST_END,
     S_REQUEST_OPEN,
     S_REQUEST_START,
@@ -189,6 +190,12 @@ _SOONEST_TIMER_UNSTAMPED_NS = 2_000_000
 """No sender repeats by a timer alone sooner than two ticks of a millisecond; and later its TCP timestamps show it."""
 _AGAIN_NS = 500_000_000
 """Who says more so long after the last word was acknowledged does not go on with it, but begins anew."""
+_BEHIND_NS = 20_000_000
+"""What is sent at once in several packets comes within that."""
+_PAUSE_NS = 1_000_000_000
+"""A server that goes on with an answer pauses less."""
+_NOTICE = 600
+"""Bytes of what is told unasked; answers worth waiting for fill segments."""
 _MOST_HELD = 4096
 """Unacknowledged segments remembered for each side; a side whose peer is not captured is held to `_MOST_UNHEARD`."""
 _MOST_UNHEARD = 64
@@ -555,7 +562,7 @@ def count_packet(
 
 
 def time_response(
-    p: int, stream: int, sender: int, client: int, block: int, new_data: int, rows: Ints, streams: Ints,
+    p: int, stream: int, sender: int, client: int, block: int, new_data: int, rows: Ints, streams: Ints, sides: Ints,
     samples: Ints, counts: Ints,
 ) -> None:  # fmt: skip
     """From the last byte of a request to its ACK and to the first byte of the answer, where side `client` asks.
@@ -590,7 +597,8 @@ def time_response(
     ):
         streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 0
         sample(SAMPLE_REQUEST_ACKED, server, waited, samples, counts)
-    if new_data and primary and is_ticket(p, t, rows, streams):
+    behind = 1 if now - sides[server * SIDE + D_NEXT_TIME] < _BEHIND_NS else 0
+    if new_data and primary and is_ticket(p, t, behind, rows, streams):
         # Nobody waits for it; who asked something does so still.
         streams[block] = streams[t + S_ASKED]
     elif new_data and streams[block]:
@@ -598,6 +606,9 @@ def time_response(
         sample(SAMPLE_RESPONSE, server, waited, samples, counts)
     elif new_data and asked == 0 and streams[t + S_GREETING] < 0 and streams[t + S_TO_CLIENT] >= 0:
         streams[t + S_GREETING] = max(now - streams[t + S_SYN_ACK_TIME] - streams[t + S_TO_CLIENT], 0)
+    elif new_data and primary and asked and rows[p + LENGTH] < _NOTICE:
+        paused = now - sides[server * SIDE + D_NEXT_TIME] >= _PAUSE_NS
+        streams[t + S_NOTICES] = streams[t + S_NOTICES] + (1 if paused and sides[server * SIDE + D_NEXT] >= 0 else 0)
 
 
 def track(
@@ -665,10 +676,10 @@ def track(
             sides[f + D_LAST_WORDS] = BLANK if held & ENDS_BLANK else NO_BLANK if held & ENDS_OTHERWISE else 0
         client = streams[stream * STREAM + S_CLIENT]
         block = stream * STREAM + S_REQUEST_OPEN
-        time_response(p, stream, sender, client, block, new_data, rows, streams, samples, counts)
+        time_response(p, stream, sender, client, block, new_data, rows, streams, sides, samples, counts)
         if streams[stream * STREAM + S_KNOWN_BY] == 3:
             block = stream * STREAM + S_MIRRORED
-            time_response(p, stream, sender, 1 - client, block, new_data, rows, streams, samples, counts)
+            time_response(p, stream, sender, 1 - client, block, new_data, rows, streams, sides, samples, counts)
 
         # What the next packet is compared with.
         end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ

@@ -2,11 +2,14 @@
 
 They are encrypted like answers. What gives them away: nothing but whole records, the first that the server says to a
 client that finished, and two of one length, since each holds the same session. (OpenSSL, and whatever uses it, sends
-two. A single one is told apart only where it acknowledges less than the request.) So that a request that waits for its
-answer is not taken for answered.
+two, others up to four. A single one is told apart only where it acknowledges less than the request.) So that a request
+that waits for its answer is not taken for answered.
 """
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ghost.pcap.layout import (
     ACKNOWLEDGED,
@@ -34,6 +37,7 @@ _FINISHED = 3
 _TICKET = 4
 _TICKETS = 5
 _PAST = 6
+_GOODBYE = 7
 _OLDER = -1
 
 _CHANGE_CIPHER, _ALERT, _HANDSHAKE, _DATA = 20, 21, 22, 23
@@ -122,18 +126,26 @@ def asks(p: int, stream: int, rows: Ints, streams: Ints) -> int:
     return 1
 
 
-def is_ticket(p: int, stream: int, rows: Ints, streams: Ints) -> int:
-    """Whether new data of the server is a session ticket and no answer."""
+def is_ticket(p: int, stream: int, behind: int, rows: Ints, streams: Ints) -> int:
+    """Whether new data of the server is a session ticket or an alert, and no answer.
+
+    `behind`: it follows at once on what the server sent before, as a third ticket and a fourth do.
+    """
     phase = streams[stream + S_TLS]
-    if phase != _FINISHED and phase != _TICKET:
+    if phase != _FINISHED and phase != _TICKET and phase != _TICKETS:
         return 0
     held = rows[p + RECORDS]
     size = held & _LENGTH
+    if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
+        # An alert before anything was answered: who asked something waits still.
+        streams[stream + S_TLS] = _GOODBYE
+        return 1
     if not held & ALIKE or size < _LEAST_TICKET:
         streams[stream + S_TLS] = _PAST
         return 0
-    if phase == _TICKET:
-        found = one_length(size, streams[stream + S_TICKET])
+    if phase != _FINISHED:
+        first = streams[stream + S_TICKET]
+        found = one_length(size, first) if phase == _TICKET else behind and size == first
         streams[stream + S_TLS] = _TICKETS if found else _PAST
         return 1 if found else 0
     streams[stream + S_TICKET] = size
@@ -143,6 +155,11 @@ def is_ticket(p: int, stream: int, rows: Ints, streams: Ints) -> int:
     # What was sent before all of the request had come is no answer to it.
     unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & _SEQ < _HALF
     return 1 if streams[stream + S_ASKED] and unasked else 0
+
+
+def is_opening(phases: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of streams by `S_TLS`: whether the client finished and the server sent nothing since but tickets and an alert."""
+    return np.asarray((phases >= _FINISHED) & (phases != _PAST), np.bool_)
 
 
 KERNELS = (one_length, records_in, asks, is_ticket)

@@ -270,7 +270,7 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     rst = (c.sides("rst") > 0).any(axis=1)
     spoke = c.sides("payload_bytes")[:, SERVER] > 0
     short = c.sides("data_segments")[:, CLIENT] <= threshold("early_close.max_request_segments")
-    lone = ~spoke & short & ~np.isnan(c.request_ms)
+    lone = (~spoke | c.only_tickets) & short & ~np.isnan(c.request_ms)
     acked = c.unacked_bytes[:, CLIENT] == 0
     owing = fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused")
     owing &= (c.closed_first == SERVER) & ~wants_no_answer(seen)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ghost.pcap import layout
 from ghost.pcap.model import Occurrences, Stream
 from ghost.pcap.stream_view import StreamView
+from ghost.pcap.tls_tickets import is_opening
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -99,6 +100,10 @@ class Columns:
     request_bytes: Ints
     """The size of that request; 0 where it was answered."""
     unprompted: Ints
+    notices: Ints
+    """Short messages of the server after a pause, while no request waited."""
+    only_tickets: Mask
+    """TLS 1.3: the client asked something, and behind the handshake the server sent nothing but session tickets."""
     closed_first: Ints
     """Which side sent the first FIN; -1 where neither did."""
     greeting_ms: Floats
@@ -193,6 +198,8 @@ def _of_view(view: StreamView) -> Columns:
             waiting, (state[:, layout.S_REQUEST_END] - state[:, layout.S_REQUEST_START]) & 0xFFFFFFFF, 0
         ),
         unprompted=state[:, layout.S_UNPROMPTED],
+        notices=state[:, layout.S_NOTICES],
+        only_tickets=waiting & (state[:, layout.S_ASKED] > 0) & is_opening(state[:, layout.S_TLS]),
         closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
         greeting_ms=_times(state[:, layout.S_GREETING]),
         unacked_bytes=unacked,
@@ -290,6 +297,9 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         request_ms=times([stream.unanswered_request_ms for stream in streams]),
         request_bytes=numbers([stream.unanswered_request_bytes for stream in streams]),
         unprompted=numbers([stream.unprompted for stream in streams]),
+        # A stream does not tell these.
+        notices=numbers([0 for _ in streams]),
+        only_tickets=np.zeros(len(streams), np.bool_),
         closed_first=_earlier(
             numbers([next(iter(side.fin.frames), 0) for pair in pairs for side in pair]).reshape(-1, 2)
         ),

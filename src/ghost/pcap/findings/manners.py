@@ -21,7 +21,8 @@ def wants_no_answer(seen: Observed) -> Mask:
     http = seen.analysis.http
     asked = {exchange.stream_id for exchange in http.unanswered} if http else set()
     silent = c.sides("payload_bytes")[:, SERVER] == 0
-    reports = of_protocol(seen, "one_way") | (silent & (c.unprompted >= threshold("early_close.min_unprompted")))
+    goes_on = c.unprompted >= threshold("early_close.min_unprompted")
+    reports = of_protocol(seen, "one_way") | ((silent | c.only_tickets) & goes_on)
     control = of_protocol(seen, "control_frames") & ~silent & brief(seen)
     result: Mask = (reports | control) & ~np.isin(np.arange(len(c)), list(asked))
     return result

@@ -130,9 +130,17 @@ def _speaks_unasked(seen: Observed) -> Mask:
     answers = np.bincount(c.samples("response_ms")[0], minlength=len(c))
     segments, size = c.sides("data_segments")[:, SERVER], c.sides("payload_bytes")[:, SERVER]
     result: Mask = (segments >= 2 * answers + 3) & (size < threshold("slow_application.event_bytes") * segments)
+    # Inside TLS a message that comes first after the client's last word looks like an answer to it.
+    result |= (c.notices >= threshold("slow_application.min_notices")) & (c.notices >= _late_by_stream(seen))
     if seen.analysis.http is not None:
         result |= np.isin(np.arange(len(c)), seen.analysis.http.switched_streams)
     return result
+
+
+def _late_by_stream(seen: Observed) -> Ints:
+    rows, times = seen.columns.samples("response_ms")
+    late = rows[times >= threshold("slow_application.slow_ms")]
+    return np.bincount(late, minlength=len(seen.columns)).astype(np.int64)
 
 
 def unanswered(seen: Observed) -> Mask:
