@@ -252,3 +252,34 @@ def one_client_loses_much_more_than_the_others(office: Office) -> None:
     clients = _crowd(office, 5)
     _lossy(office, clients[1:], 0.015, 1_500_000)
     _lossy(office, clients[:1], 0.12, 900_000)
+
+
+@_fault("mtu_black_hole", "network", "HIGH", points=("server",), paths=4)
+def full_segments_to_many_vanish(office: Office) -> None:
+    """In a tunnel before the clients, of which nobody is told."""
+    office.background(server_port=other_port(office))
+    for n, client in enumerate(_crowd(office, 4)):
+        path = office.world.paths[client.address, office.server.address]
+        path.back.mtu, path.back.tells_mtu = 1400, False
+        answers = [Exchange(b"get " * 20, ((0.003, office.dice.randbytes(size)),)) for size in (300, 90_000)]
+        talk(client, office.server, office.port, answers, begin=1.0 + 0.6 * n)
+
+
+@_fault("zero_window", "server_application", "MEDIUM", points=("server", "between"), clients=4)
+def a_service_reads_from_nobody(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    for n, client in enumerate(_crowd(office, 4)):
+        one = talk(client, office.server, office.port, [Exchange(office.dice.randbytes(900_000), ((0.01, b"ok" * 9),))],
+                   begin=1.0 + 0.6 * n)  # fmt: skip
+        one.server.stop_reading()
+
+
+@_fault("reordering", "network", "MEDIUM", points=("client",), paths=5)
+def what_many_send_is_overtaken(office: Office) -> None:
+    office.background(to_server=False)
+    for n in range(5):
+        server = office.new_host()
+        path = office.new_path(office.client, server)
+        path.back.reorder, path.link_at = 0.15, 0.5
+        answer = Exchange(b"get " * 20, ((0.003, office.dice.randbytes(400_000)),))
+        talk(office.client, server, 443, [answer], begin=1.0 + 0.6 * n)

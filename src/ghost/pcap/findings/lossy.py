@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,32 +12,24 @@ from ghost.pcap.findings.columns import Ints
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
 from ghost.pcap.findings.observed import Observed, Traffic
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.together import of_many, one_cause
-from ghost.pcap.findings.words import FRAMES, count, first_frames, percent, rate
+from ghost.pcap.findings.together import hosts_of, of_many, of_parts, ways_together
+from ghost.pcap.findings.words import FRAMES, first_frames, percent, rate
 
 
 def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]:
-    for ways in _losing_together(seen, lossy):
-        yield _lossy_ways(seen, ways)
+    """One finding for directions that one host has in common, all towards it or all from it, that lose segments on the
+    same side of the capture point, and about as often."""
+    ways = [(traffic.source, traffic.destination) for traffic in lossy]
+    before = [int(traffic.lost_upstream > traffic.lost_downstream) for traffic in lossy]
+    for places in ways_together(seen, ways, before):
+        for some in _alike([lossy[place] for place in places]):
+            yield of_parts(some, partial(_lossy_ways, seen), partial(_who, seen))
 
 
-def _losing_together(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[list[Traffic]]:
-    """Directions that one host has in common, all towards it or all from it, that lose segments on the same side of the
-    capture point, and about as often."""
-    served, clients = [], []
-    for traffic in lossy:
-        ends = seen.number_of[traffic.source], seen.number_of[traffic.destination]
-        by_server = _by_server(seen, traffic)
-        before = traffic.lost_upstream > traffic.lost_downstream
-        served.append(ends[1 - by_server] << 2 | by_server << 1 | before)
-        clients.append(ends[by_server] << 2 | by_server << 1 | before)
-    for some in one_cause(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
-        yield from _alike([lossy[place] for place in some.tolist()])
-
-
-def _by_server(seen: Observed, traffic: Traffic) -> bool:
-    sides = seen.of_path((traffic.source, traffic.destination))[1]
-    return 2 * int(sides.sum()) > len(sides)
+def _who(seen: Observed, way: Traffic) -> Who:
+    rows, sides = seen.of_path((way.source, way.destination))
+    busiest = rows[np.argmax(seen.columns.lost()[rows, sides])]
+    return Who(way.source, way.destination, int(seen.columns.ports[busiest, 1]))
 
 
 def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
@@ -77,17 +70,14 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
     repairs = f"{fast} fast, {traffic.rto} after a timeout or within a recovery"
     left_out = ", copies left out" if many_copies else ""
     doubt = f" Packets were captured more than once: {traffic.doubtful} of these may be copies." if doubtful else ""
-    source, destination = (_name([getattr(way, end) for way in ways]) for end in ("source", "destination"))
+    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
     mostly = ""
     if len(ways) > 1:
         mostly = f" Most from {worst.source} to {worst.destination}: {worst.lost} of {worst.sent:,}."
+        if seen.not_looked_at:
+            mostly += f" {seen.not_looked_at:,} more directions with trouble were not looked at."
     order, sides = _worst_streams(seen, ways)
-    whos = {Who(way.source, way.destination, _port(seen, way)): way for way in ways}
-    who = next(iter(whos))
-
-    def only(some: Collection[Who]) -> Finding:
-        return _lossy_ways(seen, [whos[one] for one in some])
-
+    who = _who(seen, worst)
     return Finding(
         kind=kind,
         severity="LOW" if doubtful else severity,
@@ -117,14 +107,7 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
             "rto": traffic.rto,
         }
         | ({"paths": len(ways)} if len(ways) > 1 else {}),
-        beside=tuple(whos)[1:],
-        only=only if len(ways) > 1 else None,
     )
-
-
-def _name(hosts: Sequence[str]) -> str:
-    known = dict.fromkeys(hosts)
-    return hosts[0] if len(known) == 1 else count(len(known), "host")
 
 
 def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[Ints, Ints]:
@@ -134,11 +117,6 @@ def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[Ints, Ints]
     sender = dict(zip(rows.tolist(), sides.tolist(), strict=True))
     order = of_many(seen, rows, seen.columns.lost()[rows, sides])[:FRAMES]
     return order, np.array([sender[row] for row in order.tolist()], np.int64)
-
-
-def _port(seen: Observed, way: Traffic) -> int:
-    rows, sides = seen.of_path((way.source, way.destination))
-    return int(seen.columns.ports[rows[np.argmax(seen.columns.lost()[rows, sides])], 1])
 
 
 def _certain(seen: Observed, traffic: Traffic) -> int:

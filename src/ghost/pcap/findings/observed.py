@@ -16,7 +16,7 @@ from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
 MOST_BULK = 100
 MOST_GROUPS = 50
 """Services, hosts or pairs looked at one by one; the rest says nothing that fifty have not said."""
-MOST_PATHS = 50
+MOST_PATHS = 300
 """Directions between hosts looked at one by one, those with most trouble first."""
 Path = tuple[str, str]
 """Sender and receiver address."""
@@ -229,12 +229,25 @@ class Observed:
 
     def troubled(self) -> Iterator[Traffic]:
         """Directions in which something was lost, late or repeated."""
-        sums = self._sums
-        trouble = sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
+        trouble = self._trouble
         for at in np.argsort(-trouble, kind="stable")[:MOST_PATHS].tolist():
-            if trouble[at] < min(threshold("loss.min_segments"), threshold("reordering.min_segments")):
+            if trouble[at] < self._least_trouble:
                 return
             yield self._traffic_at(at)
+
+    @property
+    def not_looked_at(self) -> int:
+        """How many directions with trouble `troubled` leaves out."""
+        return max(int((self._trouble >= self._least_trouble).sum()) - MOST_PATHS, 0)
+
+    @cached_property
+    def _trouble(self) -> Ints:
+        sums = self._sums
+        return sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
+
+    @property
+    def _least_trouble(self) -> float:
+        return min(threshold("loss.min_segments"), threshold("reordering.min_segments"))
 
     def _place_of(self, source: str, destination: str) -> int:
         """Where a directed pair is among `path_keys`; -1 where it is not."""

@@ -166,21 +166,22 @@ def _not_heard(seen: Observed, rows: Ints, *, side: int, ever: bool) -> Finding:
     alone = f" Its neighbours are heard after that, and nothing of {who.server} is." if gone else ""
     one = who.clients == 1 if side == SERVER else who.services == 1
     target = at(who.server, who.port) if side == CLIENT and one else whom
-    sender = ends[side] if (who.clients if side == CLIENT else who.services) == 1 else who.whom
+    senders = who.clients if side == CLIENT else who.services
+    sends = f"{ends[side]} sends" if senders == 1 else f"{senders:,} {'clients' if side == CLIENT else 'services'} send"
     examples = seen.worst(of_many(seen, rows, repeats))
     return Finding(
         kind="rto_loss",
         severity=_severity(seen, rows, side, ever=ever),
         blame="server_host" if gone else "network",
         protocol="TCP",
-        title=f"{target} acknowledge{'s' if one else ''} nothing {'any more ' if ever else ''}of what {sender} sends",
+        title=f"{target} acknowledge{'s' if one else ''} nothing {'any more ' if ever else ''}of what {sends}",
         detail=f"{count(len(rows), 'connection')}: data was repeated {count(int(repeats.sum()), 'time')} by timeouts"
         f" and never acknowledged; {nothing}.{alone}{still}{who.mostly}",
         who=Who(ends[side], ends[1 - side], who.port),
         evidence=first_frames((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
         cause=cause_of(advice),
         remediation=remediation_of(advice, src=ends[side], dst=ends[1 - side], port=who.port),
-        confidence="high" if len(rows) > 1 else "medium",
+        confidence="high" if len(rows) > 1 and not gone else "medium",
         weight=int(repeats.sum()),
         measured={"connections": len(rows), "rto": int(repeats.sum()), "silence_ms": round(longest), **who.measured},
     )

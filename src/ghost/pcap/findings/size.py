@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,10 +12,12 @@ from ghost.pcap.findings.columns import Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, Path
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.words import count, few, first_frames
+from ghost.pcap.findings.together import hosts_of, of_parts, ways_together
+from ghost.pcap.findings.words import FRAMES, count, few, first_frames
 from ghost.pcap.model import Direction, IcmpError, Stream
 
 IP_AND_TCP_HEADERS = 40
+_Stuck = dict[Path, tuple[Direction, Stream]]
 
 
 def size_findings(seen: Observed) -> Iterator[Finding]:
@@ -22,18 +26,42 @@ def size_findings(seen: Observed) -> Iterator[Finding]:
     for path, messages in seen.too_big.items():
         goes_on = seen.traffic(*path) is not None and all(error.protocol == "tcp" for error in messages)
         repeated = sum(error.count for error in messages) >= threshold("mtu.min_messages")
-        if path in stuck or (repeated and not goes_on):
-            yield _black_hole(path, messages, stuck.pop(path, None))
-    for path, side_and_stream in stuck.items():
-        yield _black_hole(path, [], side_and_stream)
+        if path not in stuck and repeated and not goes_on:
+            yield _black_hole(path, messages, None)
+    paths = list(stuck)
+    for places in ways_together(seen, paths):
+        yield of_parts([paths[place] for place in places], partial(_black_holes, seen, stuck), partial(_who, stuck))
 
 
-def _stuck_on_size(seen: Observed) -> dict[Path, tuple[Direction, Stream]]:
+def _who(stuck: _Stuck, path: Path) -> Who:
+    return Who(*path, stuck[path][1].server.endpoint.port)
+
+
+def _black_holes(seen: Observed, stuck: _Stuck, paths: Sequence[Path]) -> Finding:
+    """As the path says that repeats most; several are one finding where they have an end in common."""
+    worst = max(paths, key=lambda path: stuck[path][0].rto_retransmissions.count)
+    finding = _black_hole(worst, seen.too_big.get(worst, []), stuck[worst])
+    if len(paths) == 1:
+        return finding
+    source, destination = (hosts_of([path[end] for path in paths]) for end in (0, 1))
+    examples = [worst, *(path for path in paths if path != worst)][:FRAMES]
+    senders = [stuck[path][0] for path in examples]
+    return replace(
+        finding,
+        title=f"Large packets from {source} to {destination} do not get through",
+        detail=f"{finding.detail} This is from {worst[0]} to {worst[1]}; {len(paths) - 1} more like it.",
+        evidence=first_frames((side.rto_retransmissions.frames or side.lost_segments.frames)[:1] for side in senders),
+        weight=max(finding.weight, len(paths)),
+        measured={**finding.measured, "paths": len(paths)},
+    )
+
+
+def _stuck_on_size(seen: Observed) -> _Stuck:
     """Sides whose large segments never arrive while smaller ones do, by sender and receiver."""
     c = seen.columns
     talked = (c.sides("packets") > 0).all(axis=1) & np.isin(c.handshake, ("completed", "not_seen"))
     found = np.argwhere((_repeated_in_vain(seen) | _holes_that_stay(seen)) & talked[:, None])
-    stuck: dict[Path, tuple[Direction, Stream]] = {}
+    stuck: _Stuck = {}
     for row, side in found.tolist():
         path = (c.host(c.hosts[row, side]), c.host(c.hosts[row, 1 - side]))
         if path not in stuck:

@@ -6,17 +6,20 @@ services are one as well where the kind of failure can lie near the client. What
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, groups_of
 from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import at, count
+
+Part = TypeVar("Part")
 
 
 def one_cause(served: Ints, clients: Ints, *, near_client: bool) -> Iterator[Ints]:
@@ -78,9 +81,50 @@ def of_streams(seen: Observed, rows: Ints, make: Callable[[Ints], Finding]) -> F
     return replace(finding, beside=tuple(who for who in of_who if who != finding.who), only=only)
 
 
+def ways_together(seen: Observed, ways: Sequence[Path], marks: Sequence[int] | None = None) -> Iterator[list[int]]:
+    """Places in `ways` of directed pairs of hosts that have one end in common, all towards it or all from it, and the
+    same one of `marks` (0 to 99)."""
+    served, clients = [], []
+    for place, way in enumerate(ways):
+        by_server = _sent_by_server(seen, way)
+        # What no TCP stream of the capture belongs to shares no end with anything.
+        ends = [seen.number_of.get(host, -1 - place) * 200 + 100 * by_server for host in way]
+        mark = marks[place] if marks else 0
+        served.append(ends[1 - by_server] + mark)
+        clients.append(ends[by_server] + mark)
+    for some in one_cause(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
+        yield some.tolist()
+
+
+def _sent_by_server(seen: Observed, way: Path) -> bool:
+    sides = seen.of_path(way)[1]
+    return 2 * int(sides.sum()) > len(sides)
+
+
+def of_parts(
+    parts: Sequence[Part], make: Callable[[Sequence[Part]], Finding], who_of: Callable[[Part], Who]
+) -> Finding:
+    """What `make` finds of several things between two hosts each; it can be narrowed to those of some hosts."""
+    finding = make(parts)
+    if len(parts) == 1:
+        return finding
+    whos = {who_of(part): part for part in parts}
+
+    def only(some: Collection[Who]) -> Finding:
+        return of_parts([whos[who] for who in some], make, who_of)
+
+    return replace(finding, beside=tuple(who for who in whos if who != finding.who), only=only)
+
+
 def _who(seen: Observed, pair: int, *, from_client: bool) -> Who:
     client, (server, port) = seen.columns.host(pair >> 48), seen.name_of(pair & (1 << 48) - 1)
     return Who(client, server, port) if from_client else Who(server, client, port)
+
+
+def hosts_of(hosts: Sequence[str]) -> str:
+    """The one host that it is, or how many."""
+    number = len(dict.fromkeys(hosts))
+    return hosts[0] if number == 1 else f"{number:,} hosts"
 
 
 def beside(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:

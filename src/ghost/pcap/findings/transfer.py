@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,14 +15,16 @@ from ghost.pcap.findings.lossy import loss_findings
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.outage import fallen_silent
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.together import hosts_of, of_parts, ways_together
 from ghost.pcap.findings.unheard import unheard
-from ghost.pcap.findings.words import count, few, first_frames, percent, rate
-from ghost.pcap.model import IcmpError
+from ghost.pcap.findings.words import FRAMES, count, few, first_frames, percent, rate
+from ghost.pcap.model import Direction, IcmpError
 
 
 def transfer_findings(seen: Observed) -> Iterator[Finding]:
     in_vain = unheard(seen)
     lossy: list[Traffic] = []
+    late: list[Traffic] = []
     policed: set[Path] = set()
     for traffic in seen.troubled():
         path = (traffic.source, traffic.destination)
@@ -32,8 +35,10 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
             else:
                 policed.add(path)
                 yield held
-        yield from _reordering(seen, path, traffic)
+        if _is_reordered(seen, traffic):
+            late.append(traffic)
     yield from loss_findings(seen, lossy)
+    yield from _reordered_together(seen, late)
     yield from _silent_ends(seen, in_vain, policed | {(traffic.source, traffic.destination) for traffic in lossy})
     yield from _asymmetric(seen)
 
@@ -129,42 +134,61 @@ def _overtaken(traffic: Traffic) -> bool:
     )
 
 
-def _reordering(seen: Observed, path: Path, traffic: Traffic) -> Iterator[Finding]:
-    """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
-    source, destination = path
-    at_sender = _overtaken(traffic)
-    late = traffic.needless if at_sender else traffic.reordered
+def _is_reordered(seen: Observed, traffic: Traffic) -> bool:
+    late = _late(traffic)
     share = percent(late, traffic.data_segments)
     if late < threshold("reordering.min_segments") or share < threshold("reordering.min_pct"):
-        return
-    if seen.copies_pct >= threshold("duplicate_packets.min_pct"):
-        return  # copies look like segments that come late
-    rows, sides = seen.of_path(path)
-    c = seen.columns
-    column = "needless" if at_sender else "reordered"
-    examples = seen.worst(rows, c.sides(column)[rows, sides])
+        return False
+    return seen.copies_pct < threshold("duplicate_packets.min_pct")  # copies look like segments that come late
+
+
+def _late(traffic: Traffic) -> int:
+    return traffic.needless if _overtaken(traffic) else traffic.reordered
+
+
+def _reordered_together(seen: Observed, ways: Sequence[Traffic]) -> Iterator[Finding]:
+    """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
+    for places in ways_together(seen, [(way.source, way.destination) for way in ways]):
+        yield of_parts(
+            [ways[n] for n in places], partial(_reordering, seen), lambda way: Who(way.source, way.destination)
+        )
+
+
+def _reordering(seen: Observed, ways: Sequence[Traffic]) -> Finding:
+    ways = sorted(ways, key=lambda way: -_late(way))
+    worst, at_sender = ways[0], _overtaken(ways[0])
+    late, sent = sum(map(_late, ways)), sum(way.data_segments for way in ways)
+    shares = [percent(late, sent), *(percent(_late(way), way.data_segments) for way in ways)]
+    examples = [(_most(seen, way), "needless" if _overtaken(way) else "reordered") for way in ways[:FRAMES]]
     how = (
-        f"{late} of {traffic.data_segments:,} data segments were repeated although the receiver had them: later ones"
+        f"{late} of {sent:,} data segments were repeated although the receiver had them: later ones"
         " overtook them, and its duplicate ACKs made the sender repeat what was not lost."
         if at_sender
-        else f"{late} of {traffic.data_segments:,} data segments came behind later ones within one round trip:"
-        " overtaken, not lost."
+        else f"{late} of {sent:,} data segments came behind later ones within one round trip: overtaken, not lost."
     )
-    yield Finding(
+    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
+    return Finding(
         kind="reordering",
-        severity="LOW" if share < threshold("reordering.medium_pct") else "MEDIUM",
+        severity="LOW" if max(shares) < threshold("reordering.medium_pct") else "MEDIUM",
         blame="network",
         protocol="TCP",
-        title=f"{rate(share)} of the segments from {source} to {destination} arrive out of order",
+        title=f"{rate(shares[0])} of the segments from {source} to {destination} arrive out of order",
         detail=how,
-        who=Who(source, destination),
-        evidence=first_frames(getattr(side, column).frames for side in sent_by(source, examples)),
+        who=Who(worst.source, worst.destination),
+        evidence=first_frames(getattr(side, column).frames for sides, column in examples for side in sides),
         cause=cause_of("reordering"),
-        remediation=remediation_of("reordering", src=source, dst=destination),
+        remediation=remediation_of("reordering", src=worst.source, dst=worst.destination),
         confidence="low" if at_sender else "medium",
         weight=late,
-        measured={"reordered": late, "data_segments": traffic.data_segments},
+        measured={"reordered": late, "data_segments": sent} | ({"paths": len(ways)} if len(ways) > 1 else {}),
     )
+
+
+def _most(seen: Observed, way: Traffic) -> list[Direction]:
+    """The senders of a few streams of which most came late."""
+    rows, sides = seen.of_path((way.source, way.destination))
+    late = seen.columns.sides("needless" if _overtaken(way) else "reordered")
+    return sent_by(way.source, seen.worst(rows, late[rows, sides]))
 
 
 # --------------------------------------------------------------------------------------------------- asymmetric
