@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from .faults.usual import other_port
 from .network import Host, Packet, Point
-from .office import Exchange, Office, Talk, chatter, talk
+from .office import Exchange, Office, Talk, attempt, chatter, talk
 from .scene import Scenes
 
 CROWDS = Scenes()
@@ -112,6 +112,50 @@ def one_server_of_a_rack_dies(office: Office) -> None:
         office.server.send = lambda _: None  # type: ignore[method-assign]
 
     office.world.later(7.0, die)
+
+
+@_fault("rto_loss", "server_host", "HIGH", points=("between",), seconds=40.0, clients=4)
+def a_server_dies_and_more_clients_come(office: Office) -> None:
+    """These are no sources that a filter keeps out, though the port answered others before."""
+    office.background(to_server=False)
+    neighbour = office.new_host(office.server.address.rpartition(".")[0])
+    clients = _crowd(office, 7)
+    for n, client in enumerate(clients):
+        office.new_path(client, neighbour)
+        talk(client, neighbour, office.port, chatter(office.dice, 60, pause=0.3), begin=0.6 + 0.2 * n)
+        if n < 4:
+            talk(client, office.server, office.port, chatter(office.dice, 60, pause=0.3), begin=0.5 + 0.2 * n)
+        else:
+            attempt(client, office.server.address, office.port, 9.0 + n)
+
+    def die() -> None:
+        office.server.silent = True
+        office.server.send = lambda _: None  # type: ignore[method-assign]
+
+    office.world.later(7.0, die)
+
+
+@_fault("rto_loss", "network", "HIGH", "HIGH rto_loss network", points=("server", "between"), seconds=40.0, hosts=4)
+def two_paths_die_one_after_another(office: Office) -> None:
+    office.background(to_server=False)
+    clients = _crowd(office, 8)
+    for n, client in enumerate(clients):
+        _download(office, client, (0.5 if n < 4 else 12.0) + office.dice.uniform(0, 2), seconds=12)
+    _cut(office, clients[:4], 7.0)
+    _cut(office, clients[4:], 18.0)
+
+
+@CROWDS.add("none", "none", points=("server", "between"), seconds=130.0)
+def phones_come_and_go(office: Office) -> None:
+    """One leaves each second or two, in the middle of something; others stay."""
+    office.background(to_server=False)
+    for client in _crowd(office, 20):
+        talk(client, office.server, office.port, chatter(office.dice, 60, pause=2.0), begin=office.dice.uniform(0.5, 3))
+    leaves = 5.0
+    for client in _crowd(office, 70):
+        leaves += office.dice.expovariate(0.7)
+        _download(office, client, leaves - 2, seconds=4)
+        _cut(office, [client], leaves)
 
 
 @CROWDS.add("none", "none", points=("server", "between"), seconds=900.0)

@@ -95,6 +95,11 @@ def _server_host(symptom: Who) -> Sequence[Hashable]:
     return [symptom.dst]
 
 
+def _gone_host(cause: Finding) -> Sequence[Hashable]:
+    """A server that fell silent on all its connections takes no new ones."""
+    return [cause.who.dst] if cause.blame == "server_host" else ()
+
+
 def _waiting(cause: Finding) -> Sequence[Hashable]:
     """Services that answer late because they wait for it."""
     return cause.also
@@ -137,6 +142,7 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
     ("snat_exhaustion", frozenset({"syn_unanswered"}), _every(_service), _service),
     ("syn_unanswered", _WAITING | _LOSS | {"mid_session_reset"}, _queue, _service),
     ("syn_unanswered", frozenset({"no_answer"}), _silent_host, _server_host),
+    ("rto_loss", frozenset({"syn_unanswered", "no_answer"}), _gone_host, _server_host),
     # a full queue delays all that passes it, and drops what does not fit any more
     ("bufferbloat", _LOSS | {"delay", "reordering", "throughput_limited"}, _every(_pair), _pair),
     ("throughput_limited", _LOSS, _every(_pair), _pair),

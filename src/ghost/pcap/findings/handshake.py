@@ -131,6 +131,10 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Findin
         if not known:
             why = "The port answers others with a reset, and this source with nothing."
             return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "medium")
+        begun = int(c.first_ns[rows].min())
+        if not (c.sides("last_ns")[c.hosts[:, SERVER] == host, SERVER] > begun).any():
+            why = f"The same port answered {few(known)} before that; nothing is heard of the host since."
+            return _finding(seen, host, port, rows, "syn_unanswered", "network", why, "medium")
         why = f"The same port answers {few(known)}, so this source is filtered."
         return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "high")
     why = f"The same port answered {count(len(own), 'other connection')} of this source, so it fails only at times."

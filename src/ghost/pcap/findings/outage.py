@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from math import factorial
 
 import numpy as np
 
@@ -86,20 +87,28 @@ def _heard_later(seen: Observed, rows: Ints, sides: Ints, moment: int) -> Mask:
 
 
 def _is_no_chance(seen: Observed, rows: Ints, sides: Ints, some: Ints, moment: int) -> bool:
-    """More hosts fell silent than went on; or more than go away within the same second by chance."""
+    """More hosts fell silent than went on; or several so close to each other that they hardly did so each by itself."""
     c = seen.columns
     silent = distinct(c.hosts[rows[some], 1 - sides[some]])
-    if len(silent) < 2:  # of those that worked before
+    if len(silent) < 2:
         return False
     side = int(np.bincount(sides[some]).argmax())
     mine = np.isin(c.hosts[:, side], distinct(c.hosts[rows[some], sides[some]]))
-    mine &= (c.sides("last_ns")[:, 1 - side] > moment + _together_ns()) & (c.sides("packets")[:, 1 - side] > 0)
-    heard = distinct(c.hosts[mine, 1 - side])
+    heard = mine & (c.sides("last_ns")[:, 1 - side] > moment + _together_ns()) & (c.sides("packets")[:, 1 - side] > 0)
+    went_on = np.intersect1d(c.hosts[heard, 1 - side], c.hosts[mine & (c.first_ns < moment), 1 - side])
+    if len(np.setdiff1d(went_on, silent)) < len(silent):
+        return True
     elsewhere = len(np.setdiff1d(c.hosts[rows, 1 - sides], silent))
-    a_second = elsewhere * _together_ns() / max(seen.last_ns - seen.first_ns, 1)
-    return len(np.setdiff1d(heard, silent)) < len(silent) or (
-        len(silent) >= threshold("rto_loss.many_hosts") * (1 + a_second)
+    apart = moment - int(c.sides("last_ns")[rows[some], 1 - sides[some]].min())
+    often = (elsewhere + 1) * max(apart, _MS) / max(seen.last_ns - seen.first_ns, 1)
+    return len(silent) >= threshold("rto_loss.least_hosts") and (
+        _by_chance(len(silent), elsewhere, often) < threshold("rto_loss.by_chance")
     )
+
+
+def _by_chance(number: int, elsewhere: int, often: float) -> float:
+    """How many times so many would go away so soon after one another, if everybody did by itself and so often."""
+    return (number + elsewhere) * often ** (number - 1) / factorial(number - 1) if number < 100 else 0.0
 
 
 def _outage(seen: Observed, rows: Ints) -> Finding:
