@@ -105,8 +105,9 @@ _TWIN_STAMPED_NS = 200_000_000
 apart two capture points are."""
 _TWIN_WITHOUT_ID_NS = 100_000
 """IPv6 has no IP id, and some stacks send 0. Data sent again needs a round trip at least; a copy follows at once."""
-_UNNUMBERED, _REPEATED = 2 * _RECENT, 2 * _RECENT + 1
-"""Packets without IP id that would not come again for nothing, and those that did, behind the rows of `recent`."""
+_UNNUMBERED, _REPEATED, _USUAL_NS = range(2 * _RECENT, 2 * _RECENT + 3)
+"""Packets without IP id that would not come again for nothing, those that did, and after what time these usually do,
+behind the rows of `recent`."""
 _FEWEST_UNNUMBERED = 20
 
 _OPENED = 4096
@@ -380,22 +381,31 @@ def note_twin(rows: Ints, p: int, recent: Ints) -> None:
     slot = ((signature ^ (signature >> 12)) & (_RECENT - 1)) * 2
     now = rows[p + TIME]
     numbered = rows[p + IP_ID] != 0
-    if not numbered and (rows[p + LENGTH] or rows[p + CONTROL] & 3):
+    speaks = rows[p + LENGTH] > 0 or rows[p + CONTROL] & 3 > 0
+    if speaks and not numbered:
         recent[_UNNUMBERED] = recent[_UNNUMBERED] + 1
     if recent[slot] & 0xFFFFFFFF == signature + 1:
         ago = now - recent[slot + 1]
-        routed = recent[slot] >> 32 != rows[p + TTL]
+        routed = (recent[slot] >> 32) & 0xFF != rows[p + TTL]
         longest = _TWIN_STAMPED_NS if rows[p + TIMESTAMP] or (numbered and routed) else _TWIN_NS
         if 0 <= ago <= longest:
-            if not numbered and (rows[p + LENGTH] or rows[p + CONTROL] & 3):
+            usual = recent[_USUAL_NS]
+            alike = usual == 0 or ago <= 2 * usual + _TWIN_WITHOUT_ID_NS
+            # Of ACKs that say the same several times, every second one is a copy.
+            second = alike and recent[slot] >> 40 == 0 and all_twice(recent)
+            at_once = ago <= _TWIN_WITHOUT_ID_NS if speaks else second
+            if speaks and not numbered:
                 recent[_REPEATED] = recent[_REPEATED] + 1
-            if numbered or routed or ago <= _TWIN_WITHOUT_ID_NS or all_twice(recent):
+                # Their median, in small steps, which the few that were sent again do not move.
+                recent[_USUAL_NS] = ago if usual == 0 else usual + usual // 8 + 1 if ago > usual else usual - usual // 8
+            if numbered or routed or at_once:
                 rows[p + TWIN] = 1
             else:
-                rows[p + TWIN] = ago
-        elif numbered and longest < ago <= _TWIN_STAMPED_NS:
-            rows[p + TWIN] = ago
-    recent[slot] = (signature + 1) | (rows[p + TTL] << 32)
+                rows[p + TWIN] = ago if alike else -ago
+        elif longest < ago <= _TWIN_STAMPED_NS:
+            rows[p + TWIN] = ago if numbered else -ago
+    twin = 1 if rows[p + TWIN] == 1 else 0
+    recent[slot] = (signature + 1) | (rows[p + TTL] << 32) | (twin << 40)
     recent[slot + 1] = now
 
 
@@ -713,7 +723,7 @@ class Decoder:
         self._table = np.zeros(capacity * ADDRESS, np.int64)
         self._slots = np.zeros(capacity * 2, np.int64)
         self._counters = np.array([0, *(secrets.randbits(62) | 1 for _ in range(4))], np.int64)
-        self._recent = np.zeros(_RECENT * 2 + 2, np.int64)
+        self._recent = np.zeros(_RECENT * 2 + 3, np.int64)
         self._opened = np.zeros(_OPENED * _OPENED_ROW, np.int64)
         self._texts: dict[int, str] = {}
 

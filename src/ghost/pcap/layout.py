@@ -37,7 +37,7 @@ DSACK_START = 24
 DSACK_END = 25  # 0 where the segment reports no duplicate
 TIMESTAMP = 26  # TCP timestamp value + 1, 0 where absent
 FRAGMENT = 27  # 1 first fragment, 2 a later one
-TWIN = 28  # 1 where the same packet was seen just before; more where it may be: ns since then
+TWIN = 28  # 1 where the same packet was seen just before; else ns since then where it may be, < 0 if hardly
 MARK = 29  # which parser wants it
 FRAME = 30
 FLAGS = 31  # analysis flags, written by the TCP kernel
@@ -191,7 +191,8 @@ D_HOLE_COUNT = 36
 D_OFFERED_SCALE = 37  # shift this side announced, -1 none
 D_LAST_WORDS = 38  # of what was sent: 0 unknown, or one of these
 BLANK, NO_BLANK = 1, 2  # ends in an empty line, or does not
-D_EVENTS = 39
+D_SAME_ACK_TIME = 39  # of the last packet that acknowledged no more than the one before, and is no copy; 0 before one
+D_EVENTS = 40
 SIDE = D_EVENTS + EVENTS
 
 # A held segment, or a hole.
@@ -201,7 +202,7 @@ G_TIME = 2
 G_FRAME = 3
 G_NEXT = 4
 G_PREVIOUS = 5
-G_KIND = 6  # 0 sent once, 1 a repeat, 2 an original that was repeated, 3 not to be judged
+G_KIND = 6  # 0 sent once, 1 a repeat, 2 an original that was repeated, 3 not to be judged, 4 a repeat or a copy
 G_SIZE = 7  # payload; in a hole the IP id of the packet that opened it
 G_TIMESTAMP = 8
 SEGMENT = 9

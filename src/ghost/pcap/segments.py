@@ -20,6 +20,7 @@ from ghost.pcap.layout import (
     D_TAIL,
     E_ACK_RTT,
     E_CAPTURE_GAP,
+    E_DOUBTFUL,
     E_LOST_DOWNSTREAM,
     E_NEEDLESS,
     E_ZERO_WINDOW_PROBE_ACK,
@@ -103,6 +104,15 @@ def lose(kind: int, side: int, frame: int, size: int, sides: Ints, events: Ints,
         sides[s + D_LARGEST_LOST] = size
     if size > 0 and (sides[s + D_SMALLEST_LOST] == 0 or size < sides[s + D_SMALLEST_LOST]):
         sides[s + D_SMALLEST_LOST] = size
+
+
+def lose_repeated(g: int, side: int, sides: Ints, events: Ints, pool: Ints, counts: Ints) -> None:
+    """Note that a held segment was lost, if it is a repeat."""
+    kind = pool[g + G_KIND]
+    if kind == 1 or kind == 4:
+        lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], pool[g + G_SIZE], sides, events, counts)
+    if kind == 4:
+        note(E_DOUBTFUL, side, pool[g + G_FRAME], sides, events, counts)
 
 
 def hold_segment(
@@ -289,7 +299,7 @@ def acknowledge(
                     sides[s + D_MIN_RTT] = elapsed
             if elapsed:
                 exact = 1
-        if kind == 1:
+        if kind == 1 or kind == 4:
             reported = (
                 dsack_end != dsack_start
                 and (pool[g + G_START] - dsack_start) & _SEQ < _HALF
@@ -299,7 +309,7 @@ def acknowledge(
                 # The receiver says it had it, or answers sooner than the repeat could reach it.
                 note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
             else:
-                lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], size, sides, events, counts)
+                lose_repeated(g, side, sides, events, pool, counts)
         if size > sides[s + D_LARGEST_ACKED]:
             sides[s + D_LARGEST_ACKED] = size
         drop_head(side, sides, pool, counts)
@@ -307,6 +317,6 @@ def acknowledge(
 
 
 KERNELS = (
-    note, sample, take_segment, free_segment, lose, hold_segment, drop_head, mark_repeated, open_hole, fill_holes,
-    forget_holes, acknowledge,
+    note, sample, take_segment, free_segment, lose, lose_repeated, hold_segment, drop_head, mark_repeated, open_hole,
+    fill_holes, forget_holes, acknowledge,
 )  # fmt: skip

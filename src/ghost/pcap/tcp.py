@@ -41,6 +41,7 @@ from ghost.pcap.layout import (
     D_RST_AFTER_FIN,
     D_RST_TTL,
     D_SACK,
+    D_SAME_ACK_TIME,
     D_SCALE,
     D_SEEN_END,
     D_SEGMENTS,
@@ -63,13 +64,11 @@ from ghost.pcap.layout import (
     E_COPY_RETRANSMISSION,
     E_COPY_RTO,
     E_DATA_AFTER_RST,
-    E_DOUBTFUL,
     E_DUPLICATE_ACK,
     E_FAST,
     E_FIN,
     E_KEEP_ALIVE,
     E_KEEP_ALIVE_ACK,
-    E_LOST_DOWNSTREAM,
     E_LOST_SEGMENT,
     E_LOST_UPSTREAM,
     E_NEEDLESS,
@@ -94,8 +93,6 @@ from ghost.pcap.layout import (
     FLAGS,
     FRAGMENT,
     FRAME,
-    G_FRAME,
-    G_KIND,
     G_NEXT,
     G_SIZE,
     IP_ID,
@@ -175,6 +172,7 @@ from ghost.pcap.segments import (
     forget_holes,
     hold_segment,
     lose,
+    lose_repeated,
     mark_repeated,
     note,
     open_hole,
@@ -185,9 +183,8 @@ from ghost.pcap.vectors import Ints
 
 _FAST_NS = 20_000_000
 _ORDER_NS = 3_000_000
-_SOONEST_TIMER_NS = 5_000_000
-_SOONEST_TIMER_UNSTAMPED_NS = 2_000_000
-"""No sender repeats by a timer alone sooner than two ticks of a millisecond; and later its TCP timestamps show it."""
+_TWO_TICKS_NS = 2_000_000
+"""A timer of a sender waits for a round trip and two ticks at the least (RFC 6298, RFC 8985)."""
 _AGAIN_NS = 500_000_000
 """Who says more so long after the last word was acknowledged does not go on with it, but begins anew."""
 _BEHIND_NS = 20_000_000
@@ -413,12 +410,12 @@ def is_copy(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: 
     """Whether a packet that looks like one before is that packet once more, and no repeat of its sender.
 
     Without an IP id that is told by time: who repeats has waited for a timer, or heard of the loss, which takes a
-    round trip and a word of the peer.
+    round trip and duplicate ACKs of the peer.
     """
     t = stream * STREAM
     f = (stream * 2 + sender) * SIDE
     r = (stream * 2 + 1 - sender) * SIDE
-    ago = rows[p + TWIN]
+    ago = abs(rows[p + TWIN])
     if ago > 1:
         there = streams[t + S_TO_SERVER]
         back = streams[t + S_TO_CLIENT]
@@ -427,9 +424,10 @@ def is_copy(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: 
             # The first packets of a connection may be slow: addresses are resolved, paths set up.
             whole = round_trip + sides[r + D_MIN_RTT] if round_trip >= 0 and sides[r + D_MIN_RTT] >= 0 else there + back
             round_trip = min(whole, there + back)
-        patience = _SOONEST_TIMER_NS if rows[p + TIMESTAMP] else _SOONEST_TIMER_UNSTAMPED_NS
-        silent = sides[r + D_PACKETS] > 0 and sides[r + D_LAST_TIME] < rows[p + TIME] - ago and ago < patience
-        if rows[p + CONTROL] & SYN or silent or ago < round_trip - round_trip // 8:
+        # What a timer sends again comes later, and has another time or IP id.
+        timed = rows[p + TIMESTAMP] == 0 and rows[p + IP_ID] == 0 and ago >= max(round_trip, 0) + _TWO_TICKS_NS
+        unasked = sides[r + D_PACKETS] > 0 and sides[r + D_SAME_ACK_TIME] < rows[p + TIME] - ago and not timed
+        if rows[p + CONTROL] & SYN or unasked or ago < round_trip - round_trip // 8:
             rows[p + TWIN] = 1
     return rows[p + TWIN] == 1
 
@@ -477,10 +475,8 @@ def judge_segment(
         elif rows[p + TWIN] and is_copy(p, stream, sender, rows, streams, sides):
             kind = 3
         else:
-            if rows[p + TWIN]:
-                note(E_DOUBTFUL, side, frame, sides, events, counts)
             mark_repeated(side, seq, sides, pool)
-            kind = 1
+            kind = 4 if rows[p + TWIN] > 0 else 1
             if flags & (1 << E_SPURIOUS):
                 kind = 3
                 note(E_NEEDLESS, side, frame, sides, events, counts)
@@ -500,8 +496,8 @@ def hold(
     limit = _MOST_HELD if sides[(stream * 2 + 1 - sender) * SIDE + D_PACKETS] else _MOST_UNHEARD
     if sides[f + D_HELD] > limit:
         g = sides[f + D_HEAD] * SEGMENT
-        if pool[g + G_KIND] == 1 and pool[g + G_SIZE] > 0:
-            lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], pool[g + G_SIZE], sides, events, counts)
+        if pool[g + G_SIZE] > 0:
+            lose_repeated(g, side, sides, events, pool, counts)
         drop_head(side, sides, pool, counts)
 
 
@@ -697,8 +693,11 @@ def track(
             ack = rows[p + ACKNOWLEDGED]
             if ack != sides[f + D_ACK]:
                 sides[f + D_DUPLICATES] = 0
-            elif flags & (1 << E_DUPLICATE_ACK):
-                sides[f + D_DUPLICATES] = max(sides[f + D_DUPLICATES], 0) + 1
+            else:
+                if rows[p + TWIN] != 1:
+                    sides[f + D_SAME_ACK_TIME] = now
+                if flags & (1 << E_DUPLICATE_ACK):
+                    sides[f + D_DUPLICATES] = max(sides[f + D_DUPLICATES], 0) + 1
             sides[f + D_ACK] = ack
             sides[f + D_ACK_TIME] = now
             if after(ack, sides[peer * SIDE + D_SEEN_END]):
@@ -747,8 +746,8 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
         row = sides[side * SIDE + D_HEAD]
         while row >= 0:
             g = row * SEGMENT
-            if pool[g + G_KIND] == 1 and pool[g + G_SIZE] > 0:
-                lose(E_LOST_DOWNSTREAM, side, pool[g + G_FRAME], pool[g + G_SIZE], sides, events, counts)
+            if pool[g + G_SIZE] > 0:
+                lose_repeated(g, side, sides, events, pool, counts)
             row = pool[g + G_NEXT]
     return counts[N_STREAMS] * 2
 
