@@ -160,15 +160,11 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
     """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
     if seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct"):
         return None  # copies count twice in the rate, and as loss
-    bins = _bytes_over_time(seen, path)
-    if bins is None:
+    kept = _kept_rate(seen, path)
+    if kept is None:
         return None
-    width, moved = bins
-    plateau = _plateau(moved)
-    if plateau is None:
-        return None
-    flat, spread = plateau
-    bits = flat * 8 / width
+    seconds, flat, spread = kept
+    bits = flat * 8
     source, destination = path
     rows, sides = seen.of_path(path)
     examples = seen.worst(rows, seen.columns.lost()[rows, sides])
@@ -179,7 +175,7 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         blame="network",
         protocol="TCP",
         title=f"Traffic from {source} to {destination} is held to about {bit_rate(bits)}",
-        detail=f"Over {len(moved) * width:.1f} s the rate stays within"
+        detail=f"Over {seconds:.1f} s the rate stays within"
         f" {rate(100 * spread)} around {bit_rate(bits)} while {traffic.lost} of"
         f" {traffic.sent:,} segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a"
         " policer does.",
@@ -191,23 +187,60 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         remediation=remediation_of("throughput_policed", src=source, dst=destination, port=port),
         confidence="medium",
         weight=traffic.lost,
-        measured={"rate_bps": round(bits), "loss_pct": round(traffic.loss_pct, 2)},
+        measured={
+            "rate_bps": round(bits),
+            "loss_pct": round(traffic.loss_pct, 2),
+            "spread_pct": round(100 * spread, 1),
+        },
     )
 
 
-def _bytes_over_time(seen: Observed, path: Path) -> tuple[float, Floats] | None:
-    """Seconds a bin, and bytes a bin over the transfer's time; None where the pair is not among the busiest."""
+def _kept_rate(seen: Observed, path: Path) -> tuple[float, float, float] | None:
+    """Seconds that the capture takes, bytes a second that a pair keeps to, and how far that wanders, as a share of it.
+
+    Where others pass the same policer, what keeps to a rate is all of it. None where the pair is not among the busiest.
+    """
+    width, own, shared = _moved(seen, path)
+    alone, together = threshold("throughput_limited.spread"), threshold("throughput_limited.shared_spread")
+    flat = [
+        (plateau[1], plateau[0] / width)
+        for moved, most in [(own, alone), *((every, together) for every in shared)]
+        if (plateau := _plateau(moved)) is not None and plateau[1] <= most
+    ]
+    if not flat:
+        return None
+    spread, kept = min(flat)
+    return len(own) * width, kept, spread
+
+
+def others_keep_the_rate(seen: Observed, path: Path) -> bool:
+    """Whether a transfer and what passes beside it keep to a rate together, so that they pass one policer."""
+    plateaus = [_plateau(every) for every in _moved(seen, path)[2]]
+    return any(
+        plateau is not None and plateau[1] <= threshold("throughput_limited.shared_spread") for plateau in plateaus
+    )
+
+
+def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
+    """Seconds a bin, and bytes a bin of a pair, none where it is not among the busiest; and, where the pair moves most
+    of it, of all that comes to the receiver, and of all that leaves the sender."""
     series = seen.analysis.series
+    ways: dict[Path, Floats] = {}
     for pair in series.busiest if series else ():
-        if path in ((pair.a, pair.b), (pair.b, pair.a)) and series is not None:
-            moved = np.array(pair.a_to_b if path[0] == pair.a else pair.b_to_a, np.float64)
-            return series.pair_width_ns / 1e9, moved
-    return None
+        ways[pair.a, pair.b] = np.array(pair.a_to_b, np.float64)
+        ways[pair.b, pair.a] = np.array(pair.b_to_a, np.float64)
+    if series is None or path not in ways:
+        return 1.0, np.zeros(0), []
+    own = ways[path]
+    shared = [np.sum([moved for way, moved in ways.items() if way[end] == path[end]], axis=0) for end in (1, 0)]
+    return series.pair_width_ns / 1e9, own, [every for every in shared if every.sum() < 2 * own.sum()]
 
 
 def _plateau(moved: Floats) -> tuple[float, float] | None:
-    """The rate (bytes a bin) that a transfer keeps to, and how far it wanders, as a share of it; None where that is
-    far, or the transfer too short to tell."""
+    """The middle rate (bytes a bin) of a transfer, and how far it wanders, as a share of it; None where the transfer is
+    too short to tell."""
+    if not len(moved):
+        return None
     busy = np.flatnonzero(moved >= 0.2 * np.percentile(moved, 95))
     if len(busy) < threshold("throughput_limited.min_bins"):
         return None
@@ -218,7 +251,7 @@ def _plateau(moved: Floats) -> tuple[float, float] | None:
     windows = steady[:usable].reshape(-1, wide).mean(axis=1)[1:-1]
     middle = float(np.median(windows))
     spread = float(np.percentile(windows, 90) - np.percentile(windows, 10)) / middle if middle else 9.9
-    return (middle, spread) if spread <= threshold("throughput_limited.spread") else None
+    return middle, spread
 
 
 # ------------------------------------------------------------------------------------------------ small windows

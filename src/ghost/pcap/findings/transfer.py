@@ -14,6 +14,7 @@ from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.lossy import loss_findings
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.outage import fallen_silent
+from ghost.pcap.findings.policed import with_others
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.together import hosts_of, of_parts, ways_together
 from ghost.pcap.findings.unheard import unheard
@@ -25,7 +26,7 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
     in_vain = unheard(seen)
     lossy: list[Traffic] = []
     late: list[Traffic] = []
-    policed: set[Path] = set()
+    policed: list[tuple[Traffic, Finding]] = []
     for traffic in seen.troubled():
         path = (traffic.source, traffic.destination)
         if _is_lossy(seen, path, traffic, in_vain):
@@ -33,13 +34,15 @@ def transfer_findings(seen: Observed) -> Iterator[Finding]:
             if held is None:
                 lossy.append(traffic)
             else:
-                policed.add(path)
-                yield held
+                policed.append((traffic, held))
         if _is_reordered(seen, traffic):
             late.append(traffic)
-    yield from loss_findings(seen, lossy)
+    limited, explained = with_others(seen, policed, lossy)
+    yield from limited
+    yield from loss_findings(seen, [traffic for traffic in lossy if traffic not in explained])
     yield from _reordered_together(seen, late)
-    yield from _silent_ends(seen, in_vain, policed | {(traffic.source, traffic.destination) for traffic in lossy})
+    losing = [*lossy, *(traffic for traffic, _ in policed)]
+    yield from _silent_ends(seen, in_vain, {(traffic.source, traffic.destination) for traffic in losing})
     yield from _asymmetric(seen)
 
 
