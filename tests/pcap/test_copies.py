@@ -133,6 +133,13 @@ def test_segments_without_ip_id_that_a_near_sender_repeats_at_once_are_lost_ones
     assert find(analysis)[0].severity in ("MEDIUM", "HIGH")
 
 
+def test_what_a_near_sender_repeats_is_no_copy_of_what_passed_the_router(tmp_path: Path) -> None:
+    """Both sides of a router are captured: repeats come at once, but with as many hops left as the first time."""
+    lossy, drops = transfer(5, segments=600, near_ms=0.1, far_ms=0.1, downstream=0.05)
+    analysis = read(tmp_path / "router.pcap", copied(lossy.records, 5_000, hops=1))
+    assert drops.downstream * 0.8 <= lost(analysis) <= drops.downstream + 1
+
+
 def test_copies_on_a_switch_are_no_loss_where_nobody_asked_for_a_repeat(tmp_path: Path) -> None:
     """Half a millisecond is longer than the round trip; but no duplicate ACK came before, and no timer is so short."""
     clean, _ = transfer(5, segments=600, near_ms=0.1, far_ms=0.1)

@@ -398,7 +398,9 @@ def note_twin(rows: Ints, p: int, recent: Ints) -> None:
                 recent[_REPEATED] = recent[_REPEATED] + 1
                 # Their median, in small steps, which the few that were sent again do not move.
                 recent[_USUAL_NS] = ago if usual == 0 else usual + usual // 8 + 1 if ago > usual else usual - usual // 8
-            if numbered or routed or at_once:
+            # Behind a router it has fewer hops left; what has more again was sent again.
+            behind = rows[p + TTL] < (recent[slot] >> 32) & 0xFF
+            if numbered or behind or at_once:
                 rows[p + TWIN] = 1
             else:
                 rows[p + TWIN] = ago if alike else -ago
