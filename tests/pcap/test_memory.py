@@ -76,7 +76,7 @@ if sys.argv[1:]:
     own_process()
 import numpy as np
 np.ones(30 << 20, np.uint8)[0]  # once so much was freed, glibc takes less than that from its heap
-arrays = [np.ones(2 << 20, np.uint8) for _ in range(20)]
+arrays = [np.ones(2 << 20, np.uint8) for _ in range(60)]
 arrays[:-1] = []
 with open("/proc/self/statm") as file:
     print(int(file.read().split()[1]) * 4096 >> 20)
