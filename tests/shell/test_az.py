@@ -119,7 +119,8 @@ def test_no_option_of_a_read_carries_a_secret_or_names_a_file() -> None:
     harmless = re.compile(
         r"--(?:next-token|skip-?token|(?:inbound-|outbound-|data-collection-)?endpoint-(?:name|type)|file-system|key(?:word|space-name)"
         r"|(?:.*-)?profile-(?:name|version)|private-endpoint-connection-name|resource-uri"
-        r"|enable-file-backup-request-intent)"  # sign in to a file share with a token
+        r"|enable-file-backup-request-intent"  # sign in to a file share with a token
+        r"|ssh-public-key-name)"
     )
     found = {option for path in READS for option in reads().options(path) or () if risky.search(option)}
 
@@ -468,6 +469,24 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
         ("resourcechanges | project properties.targetResourceId, properties.changeType", True),
         ("resourcechanges | project properties.changes", False),
         ("resourcechanges | project properties.changeAttributes", False),
+        ("Resources | where tags.env == 'prod' | project id", True),
+        ("resources | where tolower(tags['cost-center']) in~ ('a', 'b') and location == 'x' | count", True),
+        ("resources | where not(isempty(tags.owner)) or (tags.env !~ 'prod') | project name", True),
+        ("resources | where tags.env startswith 'p' | project id", False),
+        ("resources | where tags.env < 'p' | project id", False),
+        ("resources | where 'p' < tags.env == 'true' | project id", False),
+        ("resources | where tostring('p' < tags.env) == 'true' | project id", False),
+        ("resources | where tolower(tags.env) contains 'p' | project id", False),
+        ("resources | where tags.password == 'p' | project id", False),
+        ("resources | where tags['api-key'] == 'p' | project id", False),
+        ("resources | where tags.env == tags.password | project id", False),
+        ("resources | where tags.env.x == 'p' | project id", False),
+        ("resources | where tags contains 'p' | project id", False),
+        ("resources | where tostring(tags) == 'p' | project id", False),
+        ("resources | where tags.env == 'prod' | project id, tags.env", False),
+        ("resources | extend e = tags.env | where e == 'prod' | project id", False),
+        ("resources | where tags['env'] in (resources | project name) | project id", False),
+        ("resources | where tolower(tags.env", False),
     ],
 )
 def test_a_graph_query_tells_which_resources_there_are_and_listed_properties_alone(query: str, safe: bool) -> None:
@@ -550,6 +569,62 @@ def test_a_gateway_is_shown_whole_where_its_secret_has_its_name_beside_it_or_is_
         assert decide(f"az network vnet-gateway list -g g {format_}").classification == "RISKY"
     assert decide("az network vnet-gateway list -g g -o table -o json").classification == "RISKY"
     assert decide("az network vpn-connection list -g g -o table").classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "network vpn-gateway list -g g",
+            "network p2s-vpn-gateway show -g g -n v",
+            "network express-route gateway list",
+        ),
+        *("monitor autoscale list -g g", "monitor action-group show -g g -n a"),
+    ],
+)
+def test_an_answer_whose_secrets_stand_in_lists_is_shown_as_a_table_alone(command: str) -> None:
+    """The CLI's table has a column for each plain value at the top, and none for a list or an object."""
+    assert decide(f"az {command} -o table").classification == "SAFE"
+    for format_ in (
+        "",
+        "-o json",
+        "-o tsv",
+        "-o yaml",
+        "-o table --query '[]'",
+        "-o table -o json",
+        "-o table --debug",
+    ):
+        assert decide(f"az {command} {format_}").classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("network vpn-connection show -g g -n c", "network express-route list", "network vpn-site list -g g"),
+        *("network vpn-gateway connection list -g g --gateway-name v", "keyvault secret list --vault-name kv1"),
+        *("webapp config ssl list -g g", "functionapp config ssl show -g g --certificate-name c"),
+    ],
+)
+def test_an_answer_whose_secret_is_a_column_is_shown_whole_in_no_form(command: str) -> None:
+    for format_ in ("", "-o table", "-o json", "-o tsv", "-o yaml"):
+        assert decide(f"az {command} {format_}").classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    ("registry", "safe"),
+    [
+        *(("acr1", True), ("ContosoProd01", True), ("contoso.azurecr.io", True), ("evil.example", False)),
+        *(("evil.example/x", False), ("evil.example#", False), ("a@evil.example", False), ("https://a.example", False)),
+        *(("contoso.azurecr.io.evil.example", False), ("a" * 51, False)),
+    ],
+)
+def test_a_token_for_a_registry_goes_to_what_is_named_like_one(registry: str, safe: bool) -> None:
+    for command in (
+        "repository list -n",
+        "repository show-tags --repository web -n",
+        "manifest list-metadata -n web -r",
+    ):
+        assert (decide(f"az acr {command} {registry}").classification == "SAFE") is safe
 
 
 def test_the_help_of_what_exists_is_a_read_and_nothing_stands_beside_it() -> None:

@@ -1,5 +1,7 @@
 """What a query of the Azure Resource Graph may tell: which resources there are, and listed properties of them.
 
+A condition may hold one tag, by name, against whole texts: no more than a list of resources shows of it.
+
 Its form is `table | where ..., extend ..., mv-expand ... | project, distinct, count or summarize | take or order`. A
 name given to a property (`extend a = properties.x`) stands for it in the steps behind, so nothing is told under another
 name that would not be told under its own. Which columns and properties: `[graph]` of `policy/kql.toml`.
@@ -7,17 +9,25 @@ name that would not be told under its own. Which columns and properties: `[graph
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from ghost.shell.az_queries import secret_field
 from ghost.shell.kql import tokens_of
 from ghost.shell.kql_tables import Token
 
 _POLICY = Path(__file__).parent / "policy" / "kql.toml"
 _COMPARISONS = frozenset(("=~", "==", "!=", "!~", "<", ">", "<=", ">="))
+_EQUALITIES = frozenset(("=~", "==", "!=", "!~"))
+"""What asks about a whole value. `contains`, `<` and the like ask about its letters, by which a tag could be told."""
+_EMPTINESS = frozenset(("isempty", "isnotempty", "isnull", "isnotnull"))
+_BEFORE_A_TAG = ("(", "and", "or")
+"""Behind anything else what is compared may be something else: `'p' < tags.env == ...`."""
+_TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _NEVER_GIVEN = frozenset(("properties", "tags", "identity", "plan"))
 """Columns that hold anything: a name given to something else must not be taken for one of them, whatever its case."""
 _COUNT = "count_"
@@ -98,6 +108,11 @@ class _Query:
             known = _graph().conditions | _graph().functions if kind == "name" else _COMPARISONS | {"(", ")", ","}
             if kind in ("text", "number") or word.lower() in known:
                 position += 1
+            elif word.lower() == "tags":
+                end = _end_of_tag(tokens, position)
+                if end is None:
+                    return False
+                position = end
             else:
                 path, position = _path_at(tokens, position)
                 if path is None or not self._is_shown(path):
@@ -160,6 +175,38 @@ class _Query:
     def _meant(self, path: str) -> str:
         first, dot, rest = path.partition(".")
         return f"{self._stand_for.get(first, first.lower())}{dot}{rest.lower()}"
+
+
+def _end_of_tag(tokens: Sequence[Token], position: int) -> int | None:
+    """Behind `tags.env`, `tags['env']` or `tolower(tags.env)` where it is compared with a whole text or is only asked
+    for; None where it is not, or where the tag is named like a secret."""
+    opening, name, closing = (*tokens[position + 1 : position + 4], *(("", ""),) * 3)[:3]
+    if opening == ("sign", ".") and name[0] == "name":
+        tag, end = name[1], position + 3
+    elif opening == ("sign", "[") and name[0] == "text" and closing == ("sign", "]"):
+        tag, end = name[1][1:-1], position + 4
+    else:
+        return None
+    if not _TAG.fullmatch(tag) or secret_field(tag) is not None:
+        return None
+    start = position
+    if (
+        position >= 2
+        and tokens[position - 1] == ("sign", "(")
+        and tokens[position - 2][1].lower() in _graph().functions
+    ):
+        start -= 2
+        if end == len(tokens) or tokens[end] != ("sign", ")"):
+            return None
+        end += 1
+    if start > 0 and tokens[start - 1][1].lower() not in _BEFORE_A_TAG:
+        return None
+    if tokens[start][1].lower() in _EMPTINESS:
+        return end
+    sign, against = (*(word for _, word in tokens[end : end + 2]), "", "")[:2]
+    if sign in _EQUALITIES:
+        return end if tokens[end + 1 : end + 2] and tokens[end + 1][0] == "text" else None
+    return end if sign.lower() in ("in", "in~") and against == "(" else None
 
 
 def _first_word(step: Sequence[Token]) -> str:
