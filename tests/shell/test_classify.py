@@ -183,7 +183,7 @@ def test_curl_is_hardened_and_names_the_host_to_resolve() -> None:
     )
     assert decision.hosts == ("example.com",)
     assert decide("curl http://[2001:db8::1]:80/").hosts == ("2001:db8::1",)
-    assert decide("curl -A 'bot http://b.example' -w 'x://y' http://a.example./").hosts == ("a.example.",)
+    assert decide("curl -A 'bot/1.0 (+http://b.example)' -w 'x://y' http://a.example./").hosts == ("a.example.",)
 
 
 def test_dig_ignores_the_users_file_of_options() -> None:

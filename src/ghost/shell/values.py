@@ -27,6 +27,7 @@ from ghost.shell.packet_filters import (
     fault_of_packet_filter,
     fault_of_statistic,
 )
+from ghost.shell.sent_headers import fault_of_form, fault_of_user_agent
 from ghost.shell.urls import fault_of_url, is_credential_service, lenient_ipv4, names_metadata, reachable
 
 
@@ -159,6 +160,10 @@ def _sent(parameters: str) -> Check:
     """`SENT <regular expression> -- <what it is>`: a text of which a server is told."""
     check_form = _match(parameters)
     return lambda value, roots: check_form(value, roots) or fault_of_header(value)
+
+
+def _user_agent(_: str) -> Check:
+    return lambda value, _: fault_of_user_agent(value) or fault_of_header(value)
 
 
 def _names(_: str) -> Check:
@@ -345,7 +350,9 @@ def _header(parameters: str) -> Check:
         if name not in allowed:
             return f"sets the header {match['name']}, which is not listed"
         sent = match["value"] or ""
-        return (fault_of_accept(sent) if name == "accept" and sent else None) or fault_of_header(sent)
+        if not sent:
+            return None
+        return (fault_of_accept(sent) if name == "accept" else fault_of_form(name, sent)) or fault_of_header(sent)
 
     return check
 
@@ -377,6 +384,7 @@ _MAKERS: Mapping[str, Callable[[str], Check]] = MappingProxyType(
         "NAMED": _named,
         "NAMES": _names,
         "SENT": _sent,
+        "USER_AGENT": _user_agent,
         "TOKENS": _tokens,
         "TEXT": _text,
         "HOST": _by(fault_of_host),
