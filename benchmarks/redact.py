@@ -72,6 +72,19 @@ HOSTILE: dict[str, str | tuple[str, str, str]] = {
     "blocks of masks": " password: |\n ***\n",
     "rows of one quote": "INSERT INTO t (password) VALUES (\\'x\n",
     "rows of one double quote": 'INSERT INTO t (password) VALUES (\\"x\n',
+    "escaped colour codes": '{"line": "\\u001b[1mpassword\\u001b[0m x"}, ',
+    "links of a terminal": "\\u001b]8;;",
+    "letters in escapes": '"contrase\\u00f1a": ',
+    "pairs of surrogates": "\\ud83d\\ude00",
+    "backslashes": "\\",
+    "strings that hold a quotation mark": '"key \\" x", ',
+    "strings that hold lines": '"a\\nkey", ',
+    "folded connection strings": "A=b;AccountKey=c\nd",
+    "connection strings that may be folded": "A=b;AccountKey=cccc\n",
+    "groups of four": "password: abcd ",
+    "names in brackets": "a (password) : ",
+    "things that names describe": "secret store driver ",
+    "sessions of TLS": "Session-ID: ABCDEF\n",
 }
 ENDED: dict[str, str | tuple[str, str, str]] = {
     "strings without an end": ("\n", '\\"', "\\\nx"),
@@ -79,6 +92,9 @@ ENDED: dict[str, str | tuple[str, str, str]] = {
     "escaped strings without an end": ("", 'password=\\\\"x', "\ny\n"),
     "lists of strings in each other": ('tokens: ["a\\" ', 'password: ["\\" ', '\\\nz"'),
     "lists that end in another": ("", 'tokens: ["\\" ', "{"),
+    "folded strings": ("", 'password="a\n b', ""),
+    "escaped quotes inside escaped quotes": ('password=\\"', '\\\\\\"', "\n"),
+    "tokens that are cut": ("", "eyJabcdefgh.", "eyJabcdefgh.a"),
     "inserted strings": ("INSERT INTO t (password) VALUES ('a', \"\n", "INSERT INTO t (password) VALUES (''\n", ""),
 }
 """What stands before and behind what is repeated: only there it shows that nothing of it ends."""

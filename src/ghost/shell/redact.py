@@ -18,15 +18,16 @@ from typing import Any
 
 from ghost.shell.continued_lines import redact_continued
 from ghost.shell.deadline import check_time
+from ghost.shell.secret_names import name_cores
 from ghost.shell.secret_values import MARKER, Counts
 from ghost.shell.secrets_at_ends import redact_end
 from ghost.shell.secrets_by_name import redact_named_values
-from ghost.shell.secrets_by_shape import redact_shapes
+from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
 from ghost.shell.secrets_of_vaults import redact_vault_answers
-from ghost.shell.spellings import redact_other_spellings
+from ghost.shell.spellings import INVISIBLE, redact_around_codes, redact_other_spellings
 
 _PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
 _MAX_PASSES = 8  # and then everything
@@ -84,8 +85,10 @@ def plain(text: str) -> str:
 def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     check_time()
     if depth < _MAX_WRAPPINGS:
-        if "\\n" in text:
-            text = _STRING.sub(lambda match: _look_into_string(match, counts, depth), text)
+        if '"' in text and "\\" in text:
+            seen: dict[str, tuple[str, Counts]] = {}
+            text = _STRING.sub(lambda match: _look_into_string(match, counts, depth, seen), text)
+        text = redact_around_codes(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
         text = redact_continued(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts)  # while they stand where their header says
@@ -105,7 +108,6 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
 # Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
 
 _STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
-_LINES = re.compile(r"\\[nt]")
 
 _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
 _URL_ENCODED = re.compile(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
@@ -118,21 +120,32 @@ def _wrapped(text: str, counts: Counts, depth: int) -> str:
     return text
 
 
-def _look_into_string(match: re.Match[str], counts: Counts, depth: int) -> str:
+def _look_into_string(match: re.Match[str], counts: Counts, depth: int, seen: dict[str, tuple[str, Counts]]) -> str:
     content = match["content"]
-    if _LINES.search(content) is None:
+    if "\\" not in content:
         return match[0]
-    try:
-        inner = json.loads(f'"{content}"', strict=False)
-    except ValueError:
-        return match[0]
-    found: Counts = Counter()
-    redacted = _one_pass(plain(inner), found, depth + 1)
+    if content not in seen:
+        seen[content] = _string_redacted(content, depth)
+    redacted, found = seen[content]
     if not found:
         return match[0]
     counts += found
     start, end = match.start("content") - match.start(), match.end("content") - match.start()
-    return match[0][:start] + json.dumps(redacted, ensure_ascii=False)[1:-1] + match[0][end:]
+    return match[0][:start] + redacted + match[0][end:]
+
+
+def _string_redacted(content: str, depth: int) -> tuple[str, Counts]:
+    """What stands between the quotation marks of a string of JSON, without its secrets, and what was found."""
+    found: Counts = Counter()
+    try:
+        inner = plain(json.loads(f'"{content}"', strict=False))
+    except ValueError:
+        return content, found
+    is_of_lines = any(mark in inner for mark in ("\n", "\t", "\\n"))
+    if not is_of_lines and not (has_anchor(inner) or next(name_cores(inner), None)):
+        return content, found
+    redacted = _one_pass(inner, found, depth + 1)
+    return json.dumps(redacted, ensure_ascii=False)[1:-1], found
 
 
 def _look_into_base64(match: re.Match[str], counts: Counts, depth: int) -> str:
@@ -202,7 +215,4 @@ def _without_nul(match: re.Match[str]) -> str:
     return "\n" if match["variable"] is not None else " "
 
 
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}]")

@@ -42,6 +42,12 @@ _COUNT = re.compile(r"(?:\{[^{}\n]{0,120}\})?[\"']?[ \t]{0,4}[:=]?[ \t]{0,40}\"?
 """A counter, also as Prometheus writes one: `bad_password_total{realm="x"} 31`."""
 
 
+_OF_TLS = re.compile(
+    r"Session-ID[ ]?: [0-9A-F]{32,64}[ \t]*\n[ \t]*(?:Session-ID-ctx|Cipher|Master-Key|Resumption PSK|Start Time)\b"
+)
+"""The id of a session of TLS as OpenSSL prints it: it is sent in clear, and resumes nothing without the master key."""
+
+
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
     if _OF_ROUTES.match(name.text, name.word) is not None and "snmp" not in _before(name):
@@ -49,6 +55,8 @@ def is_said_by_tool(name: Name) -> bool:
     if _EXTENDED.match(name.text, name.word) is not None and "snmp" not in _before(name):
         return True
     if _COUNT.match(name.text, name.end) is not None and _COUNTED_EVENT.fullmatch(name.text, name.start, name.end):
+        return True
+    if _OF_TLS.match(name.text, name.word) is not None:
         return True
     cookie = _COOKIE.match(name.text, name.word)
     if cookie is not None:

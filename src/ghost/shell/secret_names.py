@@ -32,6 +32,7 @@ _LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|
 _OPTION_NAME = re.compile(r"--|-[A-Z]?[a-z]{3}")
 _VARIABLE = re.compile(r"[A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){0,8}")
 _TAG = re.compile(r"<(?:[\w-]{1,20}:)?$")
+_CLOSED = re.compile(r"\)[ \t\xa0]{0,4}[:=]")
 _CERTAIN_OPTIONS = ("pass", "token", "jwt")
 _HEADER_NAMES = ("cookie", "setcookie")
 _SHORT = "|".join(POLICY["names"]["short"])
@@ -79,6 +80,13 @@ class Name:
     def quoted(self) -> bool:
         """Whether it stands in double quotes, as a key of JSON does."""
         return self.text.endswith('"', 0, self.start) and self.text.startswith('"', self.end)
+
+    @property
+    def in_parentheses(self) -> bool:
+        """Whether it explains a name before it: `Schl\u00fcssel (PSK): `."""
+        before = self.text[max(0, self.start - 2) : self.start]
+        apart = before.endswith("(") and (before[0].isspace() or not before.isascii())
+        return apart and _CLOSED.match(self.text, self.end) is not None
 
     @property
     def is_parameter(self) -> bool:

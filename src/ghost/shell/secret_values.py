@@ -28,9 +28,11 @@ def any_of(words: Iterable[str]) -> str:
 
 
 _OPEN = frozenset(POLICY["values"]["open"])
+_PARTICIPLE = r"[a-z]{2,20}(?:ed|ing|able|ible)"
 _COUNTED = re.compile(
-    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{any_of(POLICY['values']['counted'])})(?![\w-])){{1,8}}\.?"
+    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{any_of(POLICY['values']['counted'])}|{_PARTICIPLE})(?![\w-])){{1,8}}\.?"
 )
+_ALGORITHM = re.compile(rf"(?i:(?:{any_of(POLICY['values']['algorithms'])}|[-_/.])++)[0-9]{{0,4}}")
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -44,7 +46,7 @@ _JUDGED = 256  # as much of a value as is looked at
 def looks_random(value: str) -> bool:
     """Whether a value looks made by chance rather than chosen by a person: mixed, dense, no GUID, no path, no name."""
     value = value.strip().strip("\"'")[:_JUDGED]
-    if _DENSE.fullmatch(value) is None:
+    if _DENSE.fullmatch(value) is None or _ALGORITHM.fullmatch(value) is not None:
         return False
     kinds = sum(kind.search(value) is not None for kind in _KINDS)
     if kinds < 2 or _GUID.fullmatch(value) or value.startswith(("/", "http")):
@@ -76,6 +78,23 @@ _MIXED = re.compile(r"(?=.{0,200}[0-9!@#$%^&*])(?=.{0,200}[A-Za-z]).{6}")
 _WORD = re.compile(
     r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh)"
 )
+
+
+def before_escapes(text: str, start: int, end: int) -> int:
+    """Where a secret ends that was found from `start` to `end`, without the backslashes of a quotation mark behind."""
+    quoted = _QUOTE_BEHIND.match(text, end) is not None
+    return start + len(text[start:end].rstrip("\\")) if quoted else end
+
+
+_QUOTE_BEHIND = re.compile(r"\\{0,15}\"")
+
+
+def is_inflected(word: str) -> bool:
+    """Whether a word ends as participles, adverbs, adjectives and names of actions do: `scanning`, `weekly`."""
+    return _INFLECTED.fullmatch(word) is not None
+
+
+_INFLECTED = re.compile(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
 
 
 def is_made_up(value: str) -> bool:
@@ -123,6 +142,8 @@ _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
     + REFERENCE
     + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
+    # no day: a day alone may be chosen as a password
+    r"|\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?"
     r"|\d{1,5} bytes|\d{1,5}/(?:tcp|udp|sctp)|\d{1,10}(?::\d{1,10}){1,2}"
     r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
     r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"

@@ -10,18 +10,31 @@ import re
 
 from ghost.shell.deadline import check_time
 from ghost.shell.said_by_tools import is_said_by_tool
-from ghost.shell.secret_names import Name, name_around, name_cores
-from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_count, is_guid, is_mixed, is_open, looks_random
+from ghost.shell.secret_names import Name, name_around, name_cores, secret_kind
+from ghost.shell.secret_values import (
+    MARKER,
+    PRIVATE_KEY,
+    Counts,
+    before_escapes,
+    is_count,
+    is_guid,
+    is_mixed,
+    is_open,
+    looks_random,
+)
 from ghost.shell.secrets_at_prompts import typed_at_prompt
 from ghost.shell.secrets_in_fields import secret_in_field
 from ghost.shell.secrets_in_sentences import secret_told
-from ghost.shell.secrets_in_statements import is_ordinary, is_sentence, operand
-from ghost.shell.value_places import Found, is_reference, looking_further, strings_of, value_group, value_of
+from ghost.shell.secrets_in_statements import is_description, is_ordinary, is_prose, is_sentence, operand
+from ghost.shell.value_places import Found, end_of, is_reference, looking_further, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
 _BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
 _BEHIND_AN_OPTION = _BEHIND_A_NAME | frozenset(",\n")
-_DONE = re.compile(r"[\"']?[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?\[REDACTED[A-Z_]{0,24}\][\"']?(?:[\s,;&})]|$)")
+_DONE = re.compile(
+    r"(?:\\{0,15}[\"'])?[ \t]{0,4}[:=]?[ \t]{0,4}(?:\\{0,15}[\"'])?\[REDACTED[A-Z_]{0,24}\]"
+    r"(?:\\{0,15}[\"'])?(?:[\s,;&})\\]|$)"
+)
 _NESTED = re.compile(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
 _ITEM = re.compile(r"(?m)^([ \t]*-[ ]+[\"']?)[^\s\"'][^\n\"']*")
 _ARN = re.compile(r"\barn:[^\s\"]{1,110}:$")
@@ -42,6 +55,8 @@ _ADVICE = re.compile(r"[a-z]{2,12}[ ](?:a|an|the|your|them|their|our|its|any|all
 _OF_ADVICE = re.compile(r"(?i:\b(?:never|not|don't|always|avoid)\b)")
 _HELP = re.compile(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za-z'/-]{0,30}){2,30}\.)(?=\s|$)")
 _KINDS = ("secret", "configmap", "token", "password", "key")
+_GROUPS = {length: re.compile(rf"(?:[ ][A-Za-z0-9]{{{length}}}){{2,7}}+(?![\w.:=/@-])") for length in (4, 5, 6)}
+_THING = re.compile(r"(?P<name>[a-z][a-z0-9]*(?:[.-][a-z0-9]+){1,8})[ ]\([a-z]{2,20}(?:ed|ing|able|ible)\)")
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
 
@@ -57,10 +72,19 @@ def redact_named_values(text: str, counts: Counts) -> str:
         if name is None or (found := _secret_of(name, done)) is None:
             continue
         start, end, replacement = found
+        end = before_escapes(text, start, _end_of_groups(text, start, end))
         pieces += [text[done:start], replacement]
         counts[name.meaning.category] += 1
         done = end
     return "".join([*pieces, text[done:]])
+
+
+def _end_of_groups(text: str, start: int, end: int) -> int:
+    """Where the last group ends of a secret that is written in groups of one length: `7kcz 830y 5azi xxox`."""
+    if not 4 <= end - start <= 6 or not text[start:end].isalnum():
+        return end
+    groups = _GROUPS[end - start].match(text, end)
+    return end if groups is None or is_prose(groups[0].lower()) else groups.end()
 
 
 def _secret_of(name: Name, done: int) -> Found | None:
@@ -82,7 +106,8 @@ def _secret_of(name: Name, done: int) -> Found | None:
 
 def _secret_beside(name: Name) -> Found | None:
     behind = name.text[name.end : name.end + 1]
-    if behind not in (_BEHIND_AN_OPTION if name.meaning.is_option else _BEHIND_A_NAME):
+    expected = _BEHIND_AN_OPTION if name.meaning.is_option else _BEHIND_A_NAME
+    if behind not in expected and not name.in_parentheses:
         return None
     if _DONE.match(name.text, name.end) is not None or is_reference(name):
         return None
@@ -122,8 +147,10 @@ def _value_within(name: Name, reach: int) -> Found | None:
         return None  # of a longer list the rest may hold one
     if value.startswith("/") and name.meaning.may_be_path:
         return None
-    if is_sentence(value) or value in _BLOCK_MARKS:
+    if is_sentence(value) or is_description(value) or value in _BLOCK_MARKS:
         return None  # what is said of passwords, or the head of a block that is not there
+    if name.meaning.category == "api_key" and (thing := _THING.fullmatch(value)) and secret_kind(thing["name"]):
+        return None  # the name of an object that holds it
     if name.text.endswith("s", 0, name.end) and ((value.isdigit() and len(value) <= 3) or is_count(value)):
         return None  # how many there are
     if name.meaning.is_option and _is_placeholder(value, name):
@@ -135,8 +162,9 @@ def _value_within(name: Name, reach: int) -> Found | None:
         return None
     if group == "bare" and value in _KINDS and name.text.startswith((' "', " '"), end):
         return None  # `volume "db-secret" : secret "db-password" not found`: the name of another one follows
-    if match.groupdict().get("continued"):
-        end = match.end("continued")
+    if name.in_parentheses and not (is_mixed(value) or group in ("double", "single")):
+        return None  # `authentication (password): allowed`
+    end = end_of(match, group)
     marker = PRIVATE_KEY if "PRIVATE KEY" in value else MARKER
     if group == "items" and name.meaning.category != "password" and not any(map(is_mixed, strings_of(match))):
         return None  # names of secrets, as in a file of services

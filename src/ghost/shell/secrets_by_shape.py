@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.shell.letter_pairs import sieve
-from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, is_open
+from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, before_escapes, is_open
 
 
 def redact_shapes(text: str, counts: Counts) -> str:
@@ -27,6 +27,7 @@ _PEM_BODY = re.compile(
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
 )
 _PEM_REACH = 32_768
+_INDENTED = re.compile(r"\n[ \t]{1,40}\Z")
 
 
 def _private_keys(text: str, counts: Counts) -> str:
@@ -57,7 +58,8 @@ def _end_of_block(text: str, start: int) -> int:
     assert body is not None
     end = body.end()
     last = re.compile(r"[A-Za-z0-9+/=]+").match(text, end)  # the last line of a cut block may be short
-    if last is None or text[end - 1 : end] not in ("\n", "n"):
+    begun = text[end - 1 : end] in ("\n", "n") or _INDENTED.search(text, max(start, end - 80), end) is not None
+    if last is None or not begun:
         return end
     return last.end() if end > start + 60 or last.end() == len(text) else end
 
@@ -83,12 +85,18 @@ def _body_before(text: str, earliest: int, end: int) -> int:
 _EQUALS = r"[ ]?(?:=|\\u003[dD])"
 _QUOTED_PASSWORD = (
     rf"(?i:password|pwd){_EQUALS}[ ]?(?:\\{{0,3}}\"(?:[^\"\r\n]|\"\"){{0,400}}+\""
-    r"|'(?:[^'\r\n]|''){0,400}+'|\{(?:[^}\r\n]|\}\}){0,400}+\})"
+    r"|\\{0,3}\"(?=[^\s\",;)\]}>])[^\"\r\n]{1,400}+(?=[\r\n]|\Z)"  # one that was cut
+    r"|'(?:[^'\r\n]|''){0,400}+'|'(?=[^\s',;)\]}>])[^'\r\n]{1,400}+(?=[\r\n]|\Z)|\{(?:[^}\r\n]|\}\}){0,400}+\})"
 )
 _CONNECTION_RUN = re.compile(
     rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
-    rf"(?:Data Source|User ID|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
+    rf"(?:Data Source|User I[Dd]|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
     rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
+    # Folded: the rest of the last value, behind an indentation or a log's prefix, and what follows it.
+    r"(?P<folded>(?<=[^;\s])(?:\r?\n(?:[^\n;=\"']{1,80}[ \t])?[ \t]{0,40}"
+    r"(?:[^\s;=\"'<>]{1,200}={0,2}(?=;[ ]?[A-Za-z][A-Za-z ]{0,40}=)"
+    r"|[A-Za-z0-9+/]{8,88}={1,2}(?=[\s\"';,]|$)|(?<=\n)[ \t]{0,40}[A-Za-z0-9+/]{60,88}(?=\n))){1,3}+"
+    r"(?:;[ ]?[A-Za-z][A-Za-z ]{0,40}=[^;\"'\s<>]{0,1000}){0,40}+;?)?"
 )
 _CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
@@ -102,13 +110,18 @@ _REDIS_RUN = re.compile(
 
 def _connection_strings(text: str, counts: Counts) -> str:
     def replace(match: re.Match[str]) -> str:
-        names = {name.replace(" ", "").lower() for name in _CONNECTION_SEGMENT.findall(match[0])}
+        folded = match["folded"] or ""
+        segments = _CONNECTION_SEGMENT.findall(match[0].removesuffix(folded))
+        names = {_plain_name(name) for name in segments}
         if _WORKING_DIRECTORY.search(match[0]):
             names.discard("pwd")
         if len(names) < 2 or not names & _CONNECTION_SECRETS:
             return match[0]
         counts["connection_string"] += 1
-        return CONNECTION_STRING
+        end = before_escapes(match.string, match.start(), match.end())
+        if end < match.end():
+            return CONNECTION_STRING + match.string[end : match.end()]
+        return CONNECTION_STRING if _plain_name(segments[-1]) in _CONNECTION_SECRETS else CONNECTION_STRING + folded
 
     if ";" in text:
         text = _CONNECTION_RUN.sub(replace, text)
@@ -117,6 +130,10 @@ def _connection_strings(text: str, counts: Counts) -> str:
         if number:  # a count of nothing would ask for another pass
             counts["connection_string"] += number
     return text
+
+
+def _plain_name(segment: str) -> str:
+    return segment.replace(" ", "").lower()
 
 
 # Shapes of the policy
@@ -152,7 +169,8 @@ def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]
     def replace(match: re.Match[str]) -> str:
         name = match.lastgroup or 0  # whichever group took part
         start, end = match.span(name)
-        if is_open(match[name]) or _excused(shape, match):
+        end = before_escapes(match.string, start, end)
+        if start == end or is_open(match[name]) or _excused(shape, match):
             return match[0]
         counts[shape.category] += 1
         whole = match[0]
@@ -191,3 +209,10 @@ def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
 
 
 SHAPES = tuple(_load_shapes(POLICY))
+_ANCHORS = tuple({a.lower() for shape in SHAPES for a in shape.anchors if sum(map(str.isalpha, a)) > 1 or a == "C="})
+
+
+def has_anchor(text: str) -> bool:
+    """Whether letters stand in a text that tell of a shape: a cheap look at a short one."""
+    lowered = text.lower()
+    return any(anchor in lowered for anchor in _ANCHORS)

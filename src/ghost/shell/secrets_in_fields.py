@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ghost.shell.secret_names import Name, secret_kind
 from ghost.shell.secret_values import MARKER, POLICY, is_mixed, is_open
 from ghost.shell.secrets_in_statements import is_ordinary
-from ghost.shell.value_places import Found, assigned_value, looking_further, strings_of, value_group
+from ghost.shell.value_places import Found, assigned_value, end_of, looking_further, strings_of, value_group
 
 _REACH = 240  # between a field with a name and the field with its value
 _FIELDS_BETWEEN = 4
@@ -98,7 +98,8 @@ def _below(name: Name, is_telling: Telling) -> Found | None:
     opening = _OPENS.match(text, name.end)
     if opening is None:
         return None
-    line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
+    earliest = max(0, name.start - 200)
+    line = text.rfind("\n", earliest, name.start) + 1 or earliest
     words = text[line : name.end]
     depth = len(words) - len(words.lstrip(" \t-"))
     limit = min(len(text), opening.end() + _REACH)
@@ -121,7 +122,7 @@ def _assigned(text: str, position: int, is_telling: Telling, limit: int | None =
         value = match[group]
         if not value.strip() or is_open(value) or not any(map(is_telling, strings_of(match))):
             return None
-        start, end = match.span(group)
+        start, end = match.start(group), end_of(match, group)
         return start, end, f'"{MARKER}"' if group == "bare" and text.startswith('"', position) else MARKER
 
     return looking_further(position, len(text) if limit is None else limit, find)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ghost.shell.secret_names import Name
-from ghost.shell.secret_values import POLICY, is_guid, is_made_up, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import POLICY, is_guid, is_inflected, is_made_up, is_mixed, is_open, looks_random
 from ghost.shell.secrets_in_statements import Span, is_ordinary
 
 _ASPECTS = frozenset(POLICY["sentence"]["aspects"])
@@ -32,7 +32,11 @@ _AS_NAME = re.compile(
     re.IGNORECASE,
 )
 _LAST = re.compile(r"[\"'`)\]>]?[.!,;]?[ \t]{0,8}(?:\n|$)")
-_INFLECTED = re.compile(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T_][\d:.,+Z-]{4,32})?")
+_COMPOUND = re.compile(
+    r"[ ](?P<first>[a-z-]{3,20})(?![ ](?:to|from|for|by|of|on|in|at|back)\b)(?:[ ][a-z-]{2,20}){1,6}"
+)
+_LINKS = frozenset(POLICY["sentence"]["links"])
 
 
 def secret_told(name: Name, done: int) -> Span | None:
@@ -46,7 +50,7 @@ def secret_told(name: Name, done: int) -> Span | None:
         step = _STEP.match(text, position, limit)
         if step is None:
             break
-        if _is_told(text, step, spoken) and not (of_aspect and not is_made_up(step["word"])):
+        if _is_told(text, step, spoken, name.end) and not (of_aspect and not is_made_up(step["word"])):
             start, end = step.span("word")
             return start, end - (len(step["word"]) - len(step["word"].rstrip(".,;:!?)]>")))
         if step["word"].endswith((".", ";", "!", "?", "|")) or "=" in step["word"]:
@@ -65,7 +69,7 @@ def secret_told(name: Name, done: int) -> Span | None:
     return None
 
 
-def _is_told(text: str, step: re.Match[str], spoken: int) -> bool:
+def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     word = step["word"].rstrip(".,;:!?)]>")
     if len(word) < 4:
         return False
@@ -81,8 +85,16 @@ def _is_told(text: str, step: re.Match[str], spoken: int) -> bool:
         return True
     if said and spoken > 0 and _is_scrambled(word):
         return True  # also where the sentence goes on
-    chosen = len(word) >= 6 and word.isalnum() and (_INFLECTED.fullmatch(word) is None or not word.islower())
+    chosen = len(word) >= 6 and word.isalnum() and not is_inflected(word)
+    if _tells_of_other_thing(text[start : step.start()]):
+        return False
     return said and chosen and spoken > 0 and _LAST.match(text, step.end()) is not None
+
+
+def _tells_of_other_thing(between: str) -> bool:
+    """Whether the words behind a name go on to another thing, of which something is said: `secret store driver is`."""
+    words = _COMPOUND.fullmatch(between)
+    return words is not None and words["first"] not in _LINKS and not is_inflected(words["first"])
 
 
 _PLAIN = re.compile(
@@ -103,4 +115,4 @@ def _is_scrambled(word: str) -> bool:
 
 def _is_plain(word: str) -> bool:
     """Whether a word is an address, a path, a date, a version, an option or another name of a thing."""
-    return _PLAIN.fullmatch(word) is not None
+    return _PLAIN.fullmatch(word) is not None or _DATE.fullmatch(word) is not None

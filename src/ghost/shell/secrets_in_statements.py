@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ghost.shell.secret_values import POLICY, any_of, is_mixed, is_open, looks_random
+from ghost.shell.secret_values import POLICY, any_of, is_inflected, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
@@ -48,6 +48,10 @@ _TAIL = re.compile(
     r"[\"']?[ \t]*(?:;|,|;?[ \t]*\}|#[^\n]{0,80}|\\n[^\n]*|encrypted|\d)?[ \t;]*(?:##[^\n]{0,80})?(?:\n|$)"
 )
 _ONE_MORE = re.compile(r"[\"']?(?:[ ][\w.:/-]{1,60})?[ \t]*(?:\n|$)")
+_SUBJECT = re.compile(r"[ \t*-]{0,8}(?:[0-9a-f]{7,40}[ ](?:\([^()\n]{1,80}\)[ ])?[A-Za-z]{2,12}|[A-Z][a-z]{1,12})[ ]")
+_ONE_WORD = re.compile(r"[ \t]*[a-z]{3,12}[ ]")
+_FURTHER = re.compile(r"[ ](?P<word>[a-z]{3,20})(?![\w-])")
+_FORMS = frozenset(_VOCABULARY["forms"])
 _OPTION = re.compile(r"-{1,2}[A-Za-z]")
 _NUMBER = re.compile(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
 _PATH = re.compile(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
@@ -85,8 +89,10 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         return span
     if weak:
         return None
+    if not quoted and _goes_on(text, line, start, span):
+        return None
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
-    if _is_prose(around):
+    if is_prose(around):
         return span if (certain and is_mixed(value)) or ("/" not in value and looks_random(value)) else None
     head = next((word for word in _HEAD.finditer(before) if word[0] in _HEADS), None)
     if head is not None and (certain or (name in _INDENTED and (is_mixed(value) or _begins_statement(before, head)))):
@@ -98,6 +104,32 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         short = first and text[start].islower() and _ONE_MORE.match(text, span[1]) is not None
         return span if quoted or is_mixed(value) or alone or short else None
     return span if first and last and indented and not quoted and name in _INDENTED else None
+
+
+def _goes_on(text: str, line: int, start: int, span: Span) -> bool:
+    """Whether a sentence goes on behind the name, which the grammar of it tells: `Add secret scanning`, `rotate secret
+    weekly`, `secret scanning enabled`. No statement begins with a capital letter, or with a commit."""
+    if not is_inflected(text[slice(*span)].rstrip(".,;:)")):
+        return False
+    before = text[line:start]
+    if _SUBJECT.fullmatch(before) is not None:
+        return True
+    if any(word in _HEADS for word in _HEAD.findall(before.lower())):
+        return False
+    if _ONE_WORD.fullmatch(before) is not None and text.endswith("ly", 0, span[1]):
+        return True
+    further = _FURTHER.match(text, span[1])
+    return further is not None and is_inflected(further["word"]) and further["word"] not in _FORMS
+
+
+def is_description(value: str) -> bool:
+    """Whether a value says in words how it is kept, and what it is not: `managed identity`, `rotated externally`."""
+    words = value.split(" ")
+    return (
+        2 <= len(words) <= 6
+        and any(map(is_inflected, words))
+        and all(is_inflected(word) or (word.isalpha() and word.islower() and is_ordinary(word)) for word in words)
+    )
 
 
 def _begins_statement(before: str, head: re.Match[str]) -> bool:
@@ -115,10 +147,11 @@ def is_ordinary(value: str) -> bool:
 def is_sentence(value: str) -> bool:
     """Whether a value is several words of prose."""
     lowered = value[:_LINE_REACH].lower()
-    return lowered.count(" ") >= 2 and _is_prose(lowered) and not any(c.isdigit() for c in value.split(" ")[0])
+    return lowered.count(" ") >= 2 and is_prose(lowered) and not any(c.isdigit() for c in value.split(" ")[0])
 
 
-def _is_prose(lowered: str) -> bool:
+def is_prose(lowered: str) -> bool:
+    """Whether words in small letters have one of a sentence's among them."""
     return not _PROSE.isdisjoint(_SPOKEN.findall(lowered))
 
 

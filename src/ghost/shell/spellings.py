@@ -2,6 +2,8 @@
 
 A name or a separator that is spelled so is not found by its letters. So such text is redacted once more as it reads,
 and of the lines in which something is found the reading is kept. Lines in which nothing is found stay as they are.
+What a terminal obeys and what nobody sees, where it is written as an escape (`\\u001b[31m`, `\\u200b`), is left out of
+the reading. Text stays JSON where it was: also of JSON in a string of JSON, whose backslashes are doubled.
 """
 
 from __future__ import annotations
@@ -12,8 +14,23 @@ from collections.abc import Callable
 from html import unescape
 
 _PLAIN = re.compile(r"[\x00-\x7f]*+")
+INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+"""What nobody sees, as a class of characters has it."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_BREAKS = "\x85\u2028\u2029"
 _ESCAPE = re.compile(
-    r"(?<!\\)((?:\\\\)*+)\\(?:u(?:00|\{0{0,4})([2-7][0-9a-fA-F])\}?|x([2-7][0-9a-fA-F])|([01][0-7][0-7]))"
+    r"(?<!\\)(?P<run>\\++)(?:u(?:(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\++u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?P<unit>[0-9a-fA-F]{4})|\{0{0,4}(?P<braced>[2-7][0-9a-fA-F])\})"
+    r"|x(?P<byte>[2-7][0-9a-fA-F])|(?P<octal>[01][0-7][0-7]))"
+)
+_HAS_CODE = ("\\u001", "\\x1", "\\033", "\\e[", "\\u009", "\\x9", "\\u2", "\\u00ad", "\\u00AD", "\\uf", "\\uF")
+_CODE = re.compile(  # ends and holds neither quotation marks nor backslashes of its own, so that JSON stays JSON
+    r"(?<!\\)\\++(?:(?:u001[bB]|x1[bB]|033|e)(?:\[[0-?]{0,32}[A-Za-z]|\([0-9A-Z]"
+    r"|\][^\"\\\n]{0,400}\\++(?:u0007|x07|007|a|(?:u001[bB]|x1[bB]|033|e)\\++))"
+    r"|(?:u009[bB]|x9[bB])[0-?]{0,32}[A-Za-z]|u(?:00[aA][dD]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]|[fF][eE][fF]{2}))"
 )
 _ENTITY = re.compile(r"&(?:#\d{1,4}|#[xX][0-9a-fA-F]{1,3}|quot|apos|amp|lt|gt|equals|colon|nbsp);", re.IGNORECASE)
 _LATIN = str.maketrans(  # letters of other alphabets that look like Latin ones
@@ -27,18 +44,31 @@ _LATIN_LETTER = re.compile("[a-zA-Z]")
 
 def in_plain_spelling(text: str) -> str:
     """`text` with ASCII wherever that is meant. JSON stays JSON: an escaped quotation mark stays escaped."""
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescaped, without_codes(text))
     if not text.isascii():
         text = _in_ascii(text)
-    if "\\" in text:
-        text = _ESCAPE.sub(_unescaped, text)
     if "&" in text:
         text = _ENTITY.sub(lambda entity: unescape(entity[0]).replace("\xa0", " "), text)
     return text
 
 
+def without_codes(text: str) -> str:
+    """`text` without the escapes of what a terminal obeys and nobody sees."""
+    return _CODE.sub("", text) if any(code in text for code in _HAS_CODE) else text
+
+
+def redact_around_codes(text: str, redact_text: Callable[[str], str]) -> str:
+    """`text` redacted as it reads without codes: they may split a name or a value, of which a part would be left."""
+    return _as_read(text, without_codes(text), redact_text) if "\\" in text else text
+
+
 def redact_other_spellings(text: str, redact_text: Callable[[str], str]) -> str:
     """`text` redacted as it reads: the lines that `redact_text` changes are those of the reading."""
-    reading = in_plain_spelling(text)
+    return _as_read(text, in_plain_spelling(text), redact_text)
+
+
+def _as_read(text: str, reading: str, redact_text: Callable[[str], str]) -> str:
     if reading == text:
         return text
     redacted = redact_text(reading)
@@ -66,7 +96,7 @@ def _ascii_form(character: str) -> str | None:
     if character.isascii():
         return None
     if character.isspace():
-        return "\n" if character in "\x85\u2028\u2029" else " "
+        return "\n" if character in _BREAKS else " "
     form = unicodedata.normalize("NFKC", character)
     if form.isascii() and form.strip():
         return form if len(form) == 1 else None
@@ -83,9 +113,23 @@ _MARKS = {
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    backslashes, short, byte, octal = escape.groups()
-    code = int(octal, 8) if octal else int(short or byte, 16)
+    backslashes = len(escape["run"])
+    if escape["high"] is not None:
+        code = 0x10000 + ((int(escape["high"], 16) & 0x3FF) << 10) + (int(escape["low"], 16) & 0x3FF)
+    elif escape["octal"] is not None:
+        code = int(escape["octal"], 8)
+    else:
+        code = int(escape["unit"] or escape["braced"] or escape["byte"], 16)
+    nested = backslashes & (backslashes - 1) == 0 and escape["unit"] is not None  # JSON in strings: each doubles them
     character = chr(code)
-    if not " " <= character <= "~":
+    if not (nested or backslashes % 2) or code < 0x20 or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000:
         return escape[0]
-    return backslashes + ("\\" if character in '"\\' else "") + character
+    if character in _BREAKS:
+        return escape[0]
+    kept = "" if nested else "\\" * (backslashes - 1)
+    if _INVISIBLE.match(character) is not None:
+        return kept
+    spelled = _ascii_form(character) or character
+    if spelled in '"\\':
+        kept += "\\" * (2 * backslashes - 1 if nested else 1)
+    return kept + spelled

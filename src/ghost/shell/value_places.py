@@ -17,12 +17,15 @@ _PLACES: dict[str, list[str]] = POLICY["places"]
 
 
 _BLANK = r"[ \t]{0,40}"
-_CLOSERS = r"(?:\\{0,7}[\"'`]|\]|\*{1,3}|</b>){0,2}"  # what may close around a name
+_CLOSERS = r"(?:\\{0,15}[\"'`]|\]|\)(?=[ \t\xa0]{0,4}[:=])|\*{1,3}|</b>){0,2}"  # what may close around a name
 _SUBSCRIPT = r"(?:\[[\"']?\w{0,20}[\"']?\])?"
 _TYPE = rf"(?:{_BLANK}:[ ]?[A-Za-z][\w.<>?]{{0,40}}(?:\[\])?(?=[ ]?=[^=>])|[ ]?\([^(),\n]{{1,40}}\)(?=[ ]?[:=]))?"
 _LEADERS = r"(?:[ \t]?(?:\.|_|·|…)){3,80}+[ \t]{0,40}:?"  # `Password . . . . : X`
+_NO_PATH = (
+    r"(?!::(?:[A-Za-z_]\w{0,60}(?:::|[(;<])|(?:[a-z_]{1,40}|(?:[A-Z][a-z]{1,20}){1,4})(?![\w=+/-])))"  # of Rust, C++
+)
 _MARK = (
-    rf"(?:{_LEADERS}|(?<=[\"'])\s{{0,40}}(?:=>|[:=])\s{{0,40}}(?=[\"'])|{_BLANK}(?:{any_of(_PLACES['separators'])})"
+    rf"(?:{_LEADERS}|(?<=[\"'])\s{{0,40}}(?:=>|[:=])\s{{0,40}}(?=[\"'])|{_BLANK}{_NO_PATH}(?:{any_of(_PLACES['separators'])})"
     r"|[ ]{0,4}\((?=[\"'])|(?<=\w)[ ]\.(?=[ ]\")|[ \t=]{1,4}<\((?:echo|printf)[ ](?:-n[ ])?)"
 )
 _OPENERS = (  # what may open around a value
@@ -37,7 +40,7 @@ SEPARATOR = rf"{_CLOSERS}{_SUBSCRIPT}{_TYPE}{_MARK}{_OPENERS}{_BLANK}{_BREAK}"
 _QUOTED = (
     r"\"\"\"\s{0,40}(?P<triple>[^\"\s](?:[^\"]|\"(?!\"\")){0,4000}+)(?:\"\"\")?"
     r"|'''\s{0,40}(?P<tripled>[^'\s](?:[^']|'(?!'')){0,4000}+)(?:''')?|[NUubBrEf]?\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
-    r"|(?P<edge>\\{1,7}\")(?P<escaped>(?:(?!\\{1,7}\")[^\n]|\\{2,7}\"(?![,}\]:\s]))*+)(?:\\{1,7}\"|$)"
+    r"|(?P<edge>\\{1,15}+)\"(?P<escaped>(?:[^\\\"\n]|(?P=edge)\\++\"|\\++(?!\"))*+)(?:(?P=edge)\")?"
     r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
 )
 _LIST = r"\[(?P<list>(?:[^\[\]{}\"]++|\"(?:[^\"\\\n]|\\.)*+(?:\"|$))*+)(?:\]|$)"
@@ -57,7 +60,12 @@ _CONTINUED = (  # base64 that was wrapped
     r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"']|$)"
     r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$))*)"
 )
-_ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}")
+_FOLDED = (  # a string that ends some lines further down, where nothing but its rest stands
+    r"(?P<folded>(?(double)(?<!\")|(?(single)(?<!')|(?!)))"
+    r"(?:\n[ \t]{0,40}(?:[^\"'\n\\{}\[\]:]|:(?![ \t])){1,160}+){1,3}"
+    r"(?=(?(double)\"|')[ \t]{0,8}(?:[,}\]);]|\n|$)))?"
+)
+_ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}{_FOLDED}")
 _JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
 _TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after a single blank no ordinary word
     r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
@@ -82,14 +90,14 @@ _ELEMENT = re.compile(
     r"(?![ \t]{0,4}=)[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
 )
 _VALUE_GROUPS = ("triple", "tripled", "double", "escaped", "single", "list", "items", "block", "bare")
-
+_RESTS = ("continued", "folded")
 
 Found = tuple[int, int, str]
 """Where a secret begins and ends, and what replaces it."""
 
 _FIRST_REACH = 2_048
 _DOUBTED = 4_096
-_LOOKED_BEHIND = 512  # no pattern looks further than this behind what it takes
+_LOOKED_BEHIND = 768  # no pattern looks further than this behind what it takes
 
 
 def looking_further(start: int, limit: int, find: Callable[[int], Found | None]) -> Found | None:
@@ -152,6 +160,12 @@ def value_group(match: re.Match[str]) -> str:
     """The form in which a value is written."""
     groups = match.groupdict()
     return next(group for group in _VALUE_GROUPS if groups.get(group) is not None)
+
+
+def end_of(match: re.Match[str], group: str) -> int:
+    """Where the value ends that is in a group: with the rest of it on the next lines, if it was folded."""
+    groups = match.groupdict()
+    return max(match.end(part) for part in (group, *(rest for rest in _RESTS if groups.get(rest))))
 
 
 def strings_of(match: re.Match[str]) -> list[str]:
