@@ -9,7 +9,8 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled.shared_rate import SHARED_RATE
+from .labelled.network import Point
+from .labelled.shared_rate import RANDOM_LOSS, SHARED_RATE
 
 SEEDS = (11, 402, 3, 4)
 
@@ -49,3 +50,13 @@ def test_random_loss_of_everybody_is_not_told_with_a_policer(seed: int, tmp_path
     found = found_in("random_loss_of_everything", seed, tmp_path)
     assert any(finding.kind == "loss" and finding.severity in ("HIGH", "MEDIUM") for finding in found), told(found)
     assert not any("others" in finding.measured for finding in found), told(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("point", ["client", "server"])
+@pytest.mark.parametrize("name", RANDOM_LOSS)
+def test_random_loss_of_a_long_transfer_is_no_policer(name: str, point: Point, seed: int, tmp_path: Path) -> None:
+    capture = RANDOM_LOSS[name].save(tmp_path / "scene.pcap", seed, point)
+    found = find(analyse(capture, compile_kernels=False))
+    assert found[0].kind in ("loss", "rto_loss"), told(found)
+    assert "throughput_limited" not in [finding.kind for finding in found], told(found)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .faults.usual import other_port
 from .network import Packet
 from .office import Office, chatter, talk, tls, web
-from .scene import Scenes
+from .scene import Scene, Scenes
 
 SHARED_RATE = Scenes()
 
@@ -90,3 +90,21 @@ def random_loss_of_everything(office: Office) -> None:
     _transfer(office, 9_000_000, 2.0)
     _pages(office, 0, [4.0 + 1.7 * n for n in range(8)])
     _pages(office, 1, [5.0 + 1.9 * n for n in range(8)])
+
+
+def _one_transfer(loss: float, size: int) -> Callable[[Office], None]:
+    def play(office: Office) -> None:
+        _ordinary(office)
+        office.world.paths[office.client.address, office.server.address].back.loss = loss
+        _transfer(office, size, 2.0)
+
+    return play
+
+
+RANDOM_LOSS = {
+    f"{percent} percent of {megabytes} MB": Scene(
+        "random_loss", "loss", "network", _one_transfer(percent / 100, megabytes * 1_000_000), seconds=30.0
+    )
+    for percent, megabytes in ((1, 9), (2, 6), (3, 9), (5, 14))
+}
+"""Long transfers whose rate congestion control evens out over a second: not for a policer's sake."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -160,10 +161,10 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
     """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
     if seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct"):
         return None  # copies count twice in the rate, and as loss
-    kept = _kept_rate(seen, path)
+    kept = _kept_rate(seen, path) if _carries_a_transfer(seen, path) else None
     if kept is None:
         return None
-    seconds, flat, spread = kept
+    seconds, flat = kept
     bits = flat * 8
     source, destination = path
     rows, sides = seen.of_path(path)
@@ -175,10 +176,8 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         blame="network",
         protocol="TCP",
         title=f"Traffic from {source} to {destination} is held to about {bit_rate(bits)}",
-        detail=f"Over {seconds:.1f} s the rate stays within"
-        f" {rate(100 * spread)} around {bit_rate(bits)} while {traffic.lost} of"
-        f" {traffic.sent:,} segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a"
-        " policer does.",
+        detail=f"Over {seconds:.1f} s the rate keeps to {bit_rate(bits)} while {traffic.lost} of {traffic.sent:,}"
+        f" segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a policer does.",
         who=Who(source, destination, port),
         evidence=first_frames(
             (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)
@@ -187,38 +186,38 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
         remediation=remediation_of("throughput_policed", src=source, dst=destination, port=port),
         confidence="medium",
         weight=traffic.lost,
-        measured={
-            "rate_bps": round(bits),
-            "loss_pct": round(traffic.loss_pct, 2),
-            "spread_pct": round(100 * spread, 1),
-        },
+        measured={"rate_bps": round(bits), "loss_pct": round(traffic.loss_pct, 2)},
     )
 
 
-def _kept_rate(seen: Observed, path: Path) -> tuple[float, float, float] | None:
-    """Seconds that the capture takes, bytes a second that a pair keeps to, and how far that wanders, as a share of it.
+def _carries_a_transfer(seen: Observed, path: Path) -> bool:
+    """Whether somebody sends as fast as the way allows: small messages keep to the rate at which they are written."""
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    moved, segments = c.sides("payload_bytes")[rows, sides], c.sides("data_segments")[rows, sides]
+    mss, largest = c.sides("mss").min(axis=1)[rows], c.sides("largest_segment")[rows, sides]
+    # What an adapter joins or will cut is larger than the MSS; of a connection that began before, none is known.
+    whole = moved >= threshold("throughput_limited.full_share") * segments * np.where(mss > 0, mss, largest)
+    return bool((whole & (moved >= threshold("throughput_limited.min_bytes"))).any())
+
+
+def _kept_rate(seen: Observed, path: Path) -> tuple[float, float] | None:
+    """Seconds that the capture takes, and bytes a second that a pair keeps to.
 
     Where others pass the same policer, what keeps to a rate is all of it. None where the pair is not among the busiest.
     """
     width, own, shared = _moved(seen, path)
-    alone, together = threshold("throughput_limited.spread"), threshold("throughput_limited.shared_spread")
-    flat = [
-        (plateau[1], plateau[0] / width)
-        for moved, most in [(own, alone), *((every, together) for every in shared)]
-        if (plateau := _plateau(moved)) is not None and plateau[1] <= most
-    ]
-    if not flat:
+    plateaus = [plateau for moved in (own, *shared) if (plateau := _plateau(moved)) is not None and plateau.is_kept]
+    if not plateaus:
         return None
-    spread, kept = min(flat)
-    return len(own) * width, kept, spread
+    flattest = min(plateaus, key=lambda plateau: min(plateau.above, plateau.below))
+    return len(own) * width, flattest.middle / width
 
 
 def others_keep_the_rate(seen: Observed, path: Path) -> bool:
     """Whether a transfer and what passes beside it keep to a rate together, so that they pass one policer."""
     plateaus = [_plateau(every) for every in _moved(seen, path)[2]]
-    return any(
-        plateau is not None and plateau[1] <= threshold("throughput_limited.shared_spread") for plateau in plateaus
-    )
+    return any(plateau is not None and plateau.is_kept for plateau in plateaus)
 
 
 def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
@@ -236,9 +235,27 @@ def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
     return series.pair_width_ns / 1e9, own, [every for every in shared if every.sum() < 2 * own.sum()]
 
 
-def _plateau(moved: Floats) -> tuple[float, float] | None:
-    """The middle rate (bytes a bin) of a transfer, and how far it wanders, as a share of it; None where the transfer is
-    too short to tell."""
+@dataclass(frozen=True)
+class _Plateau:
+    """The rate of a transfer over its time."""
+
+    middle: float
+    """Bytes a bin, half of the time."""
+    above: float
+    """How much faster it is for a twentieth of the time, as a share of the middle."""
+    below: float
+    """How much slower for a tenth."""
+
+    @property
+    def is_kept(self) -> bool:
+        """One of them is enough: what a policer discards has a transfer wait for its timers now and then, and before
+        it discards anything it lets a burst pass."""
+        above, below = threshold("throughput_limited.above"), threshold("throughput_limited.below")
+        return self.above <= above or self.below <= below
+
+
+def _plateau(moved: Floats) -> _Plateau | None:
+    """None where the transfer is too short to tell."""
     if not len(moved):
         return None
     busy = np.flatnonzero(moved >= 0.2 * np.percentile(moved, 95))
@@ -249,9 +266,8 @@ def _plateau(moved: Floats) -> tuple[float, float] | None:
     wide = max(len(steady) // int(threshold("throughput_limited.windows")), 1)
     usable = len(steady) // wide * wide
     windows = steady[:usable].reshape(-1, wide).mean(axis=1)[1:-1]
-    middle = float(np.median(windows))
-    spread = float(np.percentile(windows, 90) - np.percentile(windows, 10)) / middle if middle else 9.9
-    return middle, spread
+    slow, middle, fast = np.percentile(windows, [10, 50, 95]).tolist()
+    return _Plateau(middle, fast / middle - 1, 1 - slow / middle) if middle else None
 
 
 # ------------------------------------------------------------------------------------------------ small windows
