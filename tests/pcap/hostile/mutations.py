@@ -25,6 +25,7 @@ _NAMES = (
     "..", "a" * 63 + "." + "b" * 63, "xn--\u202e", "\0", "%s%n", "*.*", "-", "\ud7ff", "a." * 127,
 )  # fmt: skip
 _LONGEST_FRAME = 66_000
+_LONGEST_DATAGRAM = 65_535
 
 
 @dataclass
@@ -295,7 +296,7 @@ def tunnel(dice: Dice, packet: Packet, _: Capture) -> None:
     for n in range(depth):
         frame = bytes(packet.frame)
         inner, ends = frame[_network(frame) :], (f"192.0.2.{n + 1}", "198.51.100.1")
-        if len(frame) > _LONGEST_FRAME - 100 or not inner:
+        if len(frame) > _LONGEST_DATAGRAM - 100 or not inner:
             return
         made = (
             lambda f=frame: f[:12] + b"\x81\0\0\5" + f[12:],
