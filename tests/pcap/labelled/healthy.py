@@ -315,6 +315,17 @@ def reset_in_idleness(office: Office) -> None:
         office.world.later(280.0 + n, one.server.abort)
 
 
+@HEALTHY.add("none", "none", seconds=420.0)
+def reset_after_keep_alives_that_were_answered(office: Office) -> None:
+    """A pool drops what it kept alive: the other side was there to the last."""
+    _ordinary(office)
+    for n in range(3):
+        one = talk(office.client, office.server, office.port, chatter(office.dice, 3), begin=1.0 + n, ends="open")
+        for k in range(1, 6):
+            office.world.later(62.0 * k + n, one.client.keep_alive)
+        office.world.later(62.0 * 5 + n + 0.5, one.client.abort)
+
+
 @HEALTHY.add("none", "none")
 def load_balancer_probes(office: Office) -> None:
     """Connections that open and are reset or closed at once, without a byte."""

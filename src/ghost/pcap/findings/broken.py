@@ -210,12 +210,35 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     repeats = threshold("idle_timeout.min_repeats")
     talked = (c.sides("packets") > 0).all(axis=1) & ~(c.sides("fin") > 0).all(axis=1)
     repeated = (c.sides("rto_retransmissions") >= repeats) & (c.unacked_bytes > 0)
-    probed = (c.sides("keep_alives") >= repeats) & (c.sides("keep_alive_acks")[:, ::-1] == 0)
-    probed &= c.sides("keep_alives") >= threshold("idle_timeout.min_unanswered_probes")
+    probed = _probed_in_vain(seen)
     alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
     disowned = talked & silent & np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & _probe_was_reset(seen)
-    every = np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned)
+    every = np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned | (silent & _given_up(seen)))
     yield from found_together(seen, every, lambda rows: _idle(seen, rows), near_client=True)
+
+
+def _probed_in_vain(seen: Observed) -> Mask:
+    """Which side's keep-alives found nobody: none was ever answered, or none since the other fell silent."""
+    c = seen.columns
+    probes, last_ns = c.sides("keep_alives"), c.sides("last_ns")
+    unanswered = probes - c.sides("keep_alive_acks")[:, ::-1]
+    unheard_ms = (last_ns - last_ns[:, ::-1]) / 1e6
+    nobody = (unanswered == probes) | (unheard_ms >= threshold("idle_timeout.min_gap_ms"))
+    result: Mask = nobody & (unanswered >= threshold("idle_timeout.min_unanswered_probes"))
+    return result
+
+
+def _given_up(seen: Observed) -> Mask:
+    """Whoever probed in vain resets the connection in the end, as a host does by itself (RFC 1122, 4.2.3.6). Nothing
+    was owed on it, and the other side has not been heard since before the silence."""
+    c = seen.columns
+    rst, last_ns = c.sides("rst") > 0, c.sides("last_ns")
+    unheard_ms = (last_ns - last_ns[:, ::-1]) / 1e6
+    own = _probed_in_vain(seen) & rst & ~rst[:, ::-1] & (unheard_ms >= threshold("idle_timeout.min_gap_ms"))
+    nothing_owed = np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & ~(c.sides("fin") > 0).any(axis=1)
+    both = (c.sides("packets") > 0).all(axis=1) & ~seen.foreign_reset.any(axis=1)
+    result: Mask = np.asarray(own.any(axis=1) & nothing_owed & both, np.bool_)
+    return result
 
 
 def _probe_was_reset(seen: Observed) -> Mask:
@@ -233,7 +256,8 @@ def _idle(seen: Observed, rows: Ints) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     silences = c.sides("longest_silence_ms")[rows].max(axis=1)
-    ended = "reset" if (c.sides("rst")[rows] > 0).any() else "left without an acknowledgement"
+    reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~_given_up(seen)[rows]
+    ended = "reset" if reset.any() else "left without an acknowledgement"
     return Finding(
         kind="idle_timeout",
         severity="MEDIUM",

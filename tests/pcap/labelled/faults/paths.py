@@ -325,6 +325,32 @@ def keep_alive_reset(office: Office) -> None:
         office.world.later(200, one.server._forget)
 
 
+@FAULTS.add("idle_timeout", "network", seconds=420.0)
+def keep_alives_in_vain_until_given_up(office: Office) -> None:
+    """A device forgets what is idle and drops what comes later; the host that probes resets the connection itself."""
+    office.background(server_port=other_port(office))
+    number, every = office.dice.choice([(3, 20.0), (5, 5.0), (8, 1.0), (5, 15.0)])
+    forgotten: set[int] = set()
+    for n in range(3):
+        one = talk(office.client, office.server, office.port, chatter(office.dice, 3), begin=1.0 + n, ends="open")
+        prober = one.server if office.world.point == "server" else one.client
+        answered = n  # by then the device still knew it
+        for k in range(answered):
+            office.world.later(70.0 * (k + 1), prober.keep_alive)
+        begin = 70.0 * (answered + 1)
+        for k in range(number):
+            office.world.later(begin + k * every, prober.keep_alive)
+        office.world.later(begin + number * every, prober.abort)
+        office.world.later(begin - 30.0, lambda port=one.client.port: forgotten.add(port))  # type: ignore[misc]
+
+    def drops(packet: Packet) -> bool:
+        segment = packet.segment
+        return segment is not None and not forgotten.isdisjoint((segment.source_port, segment.destination_port))
+
+    office.path.link_at = 0.1 if office.world.point == "server" else 0.9
+    office.path.there.blocks = office.path.back.blocks = drops
+
+
 @FAULTS.add("idle_timeout", "network", points=("client", "between"), seconds=420.0)
 def reset_after_idling(office: Office) -> None:
     """A load balancer forgets the connection and resets what comes later."""
