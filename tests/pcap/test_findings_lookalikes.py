@@ -9,7 +9,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, masses, missing, nat, takeovers, told, unasked
+from .labelled import crowds, masses, missing, nat, restarts, takeovers, told, unasked
 from .labelled.scene import Scene
 
 SCENES = {
@@ -20,6 +20,7 @@ SCENES = {
     **missing.MISSING,
     **crowds.CROWDS,
     **unasked.UNASKED,
+    **restarts.RESTARTS,
 }
 SEVERITIES = {
     **takeovers.SEVERITIES,
@@ -29,6 +30,7 @@ SEVERITIES = {
     **missing.SEVERITIES,
     **crowds.SEVERITIES,
     **unasked.SEVERITIES,
+    **restarts.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
 MINOR = ("LOW", "INFO")

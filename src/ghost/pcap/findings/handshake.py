@@ -343,7 +343,7 @@ def _refused_port(seen: Observed, rows: Ints) -> Finding:
         only += " By its first TTL the machine that refuses is not the one that answers otherwise at this address."
     return Finding(
         kind="refused",
-        severity="MEDIUM" if served else "HIGH",
+        severity="LOW" if _was_away_for_a_moment(seen, rows) else "MEDIUM" if served else "HIGH",
         blame="server_application",
         protocol="TCP",
         title=f"{refuses} refused by {where}",
@@ -358,6 +358,17 @@ def _refused_port(seen: Observed, rows: Ints) -> Finding:
         | ({"services": len(services)} if len(services) > 1 else {}),
         also=tuple(seen.name_of(service) for service in services if service != busiest),
     )
+
+
+def _was_away_for_a_moment(seen: Observed, rows: Ints) -> bool:
+    """One service refused once or twice, and served many before and many after: it was restarted, as by a deployment.
+    Who refuses at the end of the capture may not come back."""
+    c = seen.columns
+    if len(rows) > threshold("refused.restart_refusals") or len(distinct(seen.service[rows])) > 1:
+        return False
+    served = c.first_ns[seen.served & (seen.service == seen.service[rows[0]])]
+    before, after = served < c.first_ns[rows].min(), served > c.last_ns[rows].max()
+    return min(int(before.sum()), int(after.sum())) >= threshold("refused.restart_served")
 
 
 def _refused_by_stranger(seen: Observed, service: int, rows: Ints, others: str, confidence: str = "high") -> Finding:
