@@ -7,7 +7,7 @@ import shlex
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ghost.shell.execute import STDERR_LIMIT, STDOUT_LIMIT, Captured
@@ -150,6 +150,9 @@ def test_what_az_says_of_an_error_stays_and_what_it_logs_of_an_answer_goes() -> 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(min_size=3, max_size=60), st.sampled_from(["tsv", "json", "table", "yaml"]))
+@example("\r\x9b0", "json")
+@example("ab\x9dc", "json")
+@example("ab\x1b(", "json")
 def test_whatever_is_printed_nothing_fails_and_json_stays_json(text: str, form: str) -> None:
     command = f"az keyvault secret show --vault-name kv --name db -o {form}"
     processed(command, text)

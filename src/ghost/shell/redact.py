@@ -199,9 +199,10 @@ def _look_into_url(run: str, counts: Counts, depth: int) -> str:
 
 # Controls
 
+# What is not whole loses its introducer alone: in JSON a string's end may follow.
 _ANSI = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[PX^_][^\x1b\x9c\n]*+(?:\x1b\\|\x9c)?|\x1b[ -/]*+[0-~]?"
+    r"(?:\x1b\[|\x9b)[0-?]*+(?:[ -/]*+[@-~])?|(?:\x1b\]|\x9d)(?:[^\x07\x1b\x9c\x9d\n]*+(?:\x07|\x1b\\|\x9c))?"
+    r"|\x1b[PX^_](?:[^\x1b\x9c\n]*+(?:\x1b\\|\x9c))?|\x1b(?:[ -/]*+[0-~])?"
 )
 _OVERSTRUCK = re.compile(r".\x08")
 # A NUL ends a string: before the next variable (`/proc/PID/environ`, `env -0`) it is the end of a line, between the

@@ -97,7 +97,8 @@ _CONNECTION_RUN = re.compile(
     r"(?:[^\s;=\"'<>]{1,200}={0,2}(?=;[ ]?[A-Za-z][A-Za-z ]{0,40}=)"
     r"|[A-Za-z0-9+/]{8,88}={1,2}(?=[\s\"';,]|$)|(?<=\n)[ \t]{0,40}[A-Za-z0-9+/]{60,88}(?=\n))){1,3}+"
     r"(?:;[ ]?[A-Za-z][A-Za-z ]{0,40}=[^;\"'\s<>]{0,1000}){0,40}+;?"
-    r"|(?<=[A-Za-z0-9+/]{20})\r?\n[ \t]{1,40}[A-Za-z0-9+/]{1,88}\Z)?"
+    r"|(?<=[A-Za-z0-9+/]{20})\r?\n[ \t]{1,40}"
+    r"(?:[A-Za-z0-9+/]{1,88}\Z|(?=[A-Za-z+/]*[0-9])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])[A-Za-z0-9+/]{1,88}(?=\n)))?"
 )
 _CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
