@@ -9,7 +9,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, masses, missing, nat, restarts, takeovers, told, unasked
+from .labelled import crowds, masses, missing, nat, older_tls, restarts, takeovers, told, unasked
 from .labelled.scene import Scene
 
 SCENES = {
@@ -20,6 +20,7 @@ SCENES = {
     **missing.MISSING,
     **crowds.CROWDS,
     **unasked.UNASKED,
+    **older_tls.OLDER_TLS,
     **restarts.RESTARTS,
 }
 SEVERITIES = {
@@ -30,6 +31,7 @@ SEVERITIES = {
     **missing.SEVERITIES,
     **crowds.SEVERITIES,
     **unasked.SEVERITIES,
+    **older_tls.SEVERITIES,
     **restarts.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}

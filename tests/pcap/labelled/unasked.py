@@ -152,6 +152,6 @@ SEVERITIES = {
     "closes_behind_its_tickets": "HIGH",
     "says_goodbye_behind_its_tickets": "HIGH",
     "answers_late_behind_four_tickets": "MEDIUM",
-    "answers_nothing_behind_four_tickets": "MEDIUM",
+    "answers_nothing_behind_four_tickets": "HIGH",
     "answers_late_in_pieces": "MEDIUM",
 }

@@ -181,7 +181,9 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     all_rows, _ = c.samples("response_ms")
     answers = int(mine[all_rows].sum())
     late, hung = len(times), len(waiting)
-    share = percent(late + hung, answers + hung)
+    # What the server said to clients that wait inside TLS, and have had nothing but a handshake, answered no request.
+    shaken = int(np.isin(all_rows, waiting[c.only_tickets[waiting]]).sum())
+    share = percent(late + hung, answers - shaken + hung)
     if share < threshold("slow_application.min_pct") or late + hung == 0:
         return None
     longest = max(float(times.max()) if late else 0.0, float(c.request_ms[waiting].max()) if hung else 0.0)
