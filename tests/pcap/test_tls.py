@@ -6,7 +6,7 @@ import random
 import ssl
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -251,17 +251,64 @@ def test_reordered_and_repeated_segments_say_the_same(
     assert found.server_names == {"service.example": 1}
 
 
-def test_a_snap_length_leaves_what_fits(tmp_path: Path) -> None:
-    talk = session()
-    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 200, 1)]
-    for when, frame in talk.records:
-        head = struct.pack("<IIII", when // 10**9, when % 10**9 // 1000, min(len(frame), 200), len(frame))
-        parts.append(head + frame[:200])
-    path = tmp_path / "cut.pcap"
+def cut_at(snap: int, records: Iterable[Record], path: Path) -> TlsSection | None:
+    """What is told of a capture that kept so many bytes of each frame."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap, 1)]
+    for when, frame in records:
+        head = struct.pack("<IIII", when // 10**9, when % 10**9 // 1000, min(len(frame), snap), len(frame))
+        parts.append(head + frame[:snap])
     path.write_bytes(b"".join(parts))
-    found = analyse(path).tls
+    return analyse(path, compile_kernels=False).tls
+
+
+def test_a_snap_length_leaves_what_fits(tmp_path: Path) -> None:
+    found = cut_at(200, session().records, tmp_path / "cut.pcap")
     assert found is not None
     assert (found.client_hellos, found.server_hellos, found.failures) == (1, 1, ())
+
+
+@pytest.mark.parametrize("mss", [1460, 536])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_snap_length_makes_a_good_handshake_fail(tmp_path: Path, version: ssl.TLSVersion, mss: int) -> None:
+    """Whoever says goodbye first, and with what was cut where."""
+    pair = TlsPair(limited(client_context(), version), server_context())
+    talk = tls(pair, Connection(mss=mss))
+    for from_client, octets in pair.exchange(CANARY, CANARY * 300):
+        talk.send(from_client, octets)
+    for from_client, octets in pair.flights([(True, ssl.SSLObject.unwrap), (False, ssl.SSLObject.unwrap)]):
+        talk.send(from_client, octets)
+    records = [*talk.closes().records, later(60_000)]
+    for snap in (*range(54, 400, 3), *range(400, 1520, 40)):
+        found = cut_at(snap, records, tmp_path / "cut.pcap")
+        assert found is None or found.failures == (), snap
+
+
+@pytest.mark.parametrize("snap", [128, 180, 256, 400, 700, 1514])
+def test_an_alert_in_clear_is_a_failure_whatever_else_was_cut(tmp_path: Path, snap: int) -> None:
+    pair = TlsPair(limited(client_context(), ssl.TLSVersion.TLSv1_2), server_context())
+    flights = [octets for _, octets in pair.handshake()]
+    talk = Connection().opened().asks(flights[0]).answers(flights[1]).asks(b"\x15\3\3\0\2\2\x2d")
+    found = cut_at(snap, talk.closes().records, tmp_path / "cut.pcap")
+    assert found is not None
+    assert [(each.stage, each.alert) for each in found.failures] == [("alert", "certificate_expired")]
+
+
+@pytest.mark.parametrize("snap", [256, 400, 1514])
+def test_a_client_that_refuses_in_tls_1_3_is_seen_though_the_servers_flight_was_cut(tmp_path: Path, snap: int) -> None:
+    flights = [octets for _, octets in TlsPair(client_context(), server_context()).handshake()]
+    talk = Connection().opened().asks(flights[0]).answers(flights[1])
+    talk.asks(b"\x14\3\3\0\1\1" + b"\x17\3\3\0\x13" + bytes(19))
+    found = cut_at(snap, talk.closes().records, tmp_path / "cut.pcap")
+    assert found is not None
+    assert [(each.stage, each.alert_from) for each in found.failures] == [("alert", "client")]
+
+
+@pytest.mark.parametrize("snap", [128, 256, 1514])
+def test_a_hello_that_was_cut_and_never_answered_is_a_failure(tmp_path: Path, snap: int) -> None:
+    talk = Connection().opened().asks(hello())
+    found = cut_at(snap, [*talk.records, later(60_000)], tmp_path / "cut.pcap")
+    assert found is not None
+    assert [each.stage for each in found.failures] == ["no_server_hello"]
 
 
 def test_application_data_reaches_no_reader() -> None:

@@ -40,6 +40,8 @@ _MOST_LISTED = 50
 _MOST_FAILURES = 20_000
 _MOST_NAMES = 20
 
+ENCRYPTED = "encrypted"
+"""What an alert says that does not say what it is about."""
 _CLIENT_HELLO, _SERVER_HELLO, _CERTIFICATE, _SERVER_HELLO_DONE = 1, 2, 11, 14
 
 
@@ -211,7 +213,7 @@ class TlsTracker:
 
     def _alert(self, handshake: _Handshake, sender: int, event: Event, frame: int) -> None:
         if event.detail < 0:
-            name = "encrypted" if event.adjacent else None
+            name = ENCRYPTED if event.adjacent else None
         else:
             level, description = divmod(event.detail, 256)
             if description in CLOSURES:
@@ -256,7 +258,7 @@ class TlsTracker:
             return
         refusal = sender != handshake.client and sequence == handshake.expected_ack
         if refusal and now - handshake.completed_ns <= _REFUSAL_NS:
-            handshake.alert, handshake.alert_from, handshake.alert_frame = "encrypted", sender, frame
+            handshake.alert, handshake.alert_from, handshake.alert_frame = ENCRYPTED, sender, frame
             handshake.last_ns, handshake.last_frame, handshake.last_sender = now, frame, sender
             for party in handshake.parties:
                 party.over = True
@@ -288,6 +290,8 @@ class TlsTracker:
                 completed -= 1
             elif handshake.alert is None and _went_on(handshake, end):
                 completed += 1
+                continue
+            elif _left_out(handshake, end):
                 continue
             failure = _failure(stream, handshake, end, capture_end_ns, address)
             if failure is not None:
@@ -358,6 +362,17 @@ def _went_on(handshake: _Handshake, end: Ending) -> bool:
     # One side changed to encryption, and the other's change lies in what could not be read, or data does.
     changed = max(client.changed_ns, server.changed_ns) >= 0
     return changed and (max(ours, theirs) >= _LEAST_FINISHED or not handshake.server_hello_frame)
+
+
+def _left_out(handshake: _Handshake, end: Ending) -> bool:
+    """Packets were cut where the end of the handshake may have been, and nothing in clear says that it failed."""
+    client, server = (handshake.parties[each] for each in (handshake.client, 1 - handshake.client))
+    if handshake.alert not in (None, ENCRYPTED) or (server.strange and not handshake.chosen):
+        return False
+    if not end.of(server.endpoint).payload_bytes:
+        return False  # what the client said, whole or not, was not answered
+    # In TLS 1.3 it is the client alone that tells.
+    return client.cut or (server.cut and handshake.chosen < TLS13)
 
 
 def _owing(handshake: _Handshake, end: Ending) -> int:

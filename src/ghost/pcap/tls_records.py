@@ -19,6 +19,7 @@ _LONGEST_MESSAGE = 1 << 16
 _MOST_SEGMENTS = 16
 """Kept for one direction while an earlier one is missing."""
 _HELLOS = (1, 2)
+_CLIENT_HELLO = 1
 _head = struct.Struct(">BBBH").unpack_from
 _ENCRYPTED_ALERT = 19
 """Length of an alert that TLS 1.3 hides as application data: two bytes, the true type, an AEAD tag of 16."""
@@ -36,7 +37,7 @@ class Event(NamedTuple):
 
 
 class Records:
-    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "encrypted", "next", "strange")
+    __slots__ = ("_dead", "_held", "_messages", "_partial", "_start", "cut", "encrypted", "next", "strange")
 
     def __init__(self) -> None:
         self.next = -1
@@ -44,6 +45,8 @@ class Records:
         self.encrypted = False
         self.strange = False
         """It began with something else than TLS."""
+        self.cut = False
+        """The capture left out the head of a record, or a part of a message behind the client's hello."""
         self._start = 0
         # Most connections need none of these: a hello comes in one segment.
         self._partial = b""
@@ -90,6 +93,7 @@ class Records:
                 return Records().take(sequence, payload, length)
             payload, length, ahead = payload[-ahead:], length + ahead, 0
             if not payload:
+                self._left_out(length)
                 return events
         if ahead > 0 and not (self.encrypted or self._dead or payload[0] == DATA):
             if self._held is None:
@@ -111,6 +115,8 @@ class Records:
                 overlap = -beyond(each, self.next)
                 if 0 <= overlap < len(later):
                     self._consume(later[overlap:], length - overlap, True, events)
+                elif overlap >= 0:
+                    self._left_out(length - overlap)
         return events
 
     def rest(self) -> list[Event]:
@@ -122,6 +128,12 @@ class Records:
             payload, _ = held[sequence]
             events += Records().take(sequence, payload, len(payload) + 1)
         return events
+
+    def _left_out(self, length: int) -> None:
+        """Of the next bytes, `length` on the wire, the capture holds none."""
+        if length > 0:
+            self.cut = True
+            self.next = (self.next + length) % _MODULO
 
     def _consume(self, payload: bytes, length: int, adjacent: bool, events: list[Event]) -> None:
         octets, begin, at, there = payload, self.next, 0, len(payload)
@@ -159,6 +171,7 @@ class Records:
                     self._messages += octets[body_from:stop]
                     self._whole_messages(events)
                 if there < stop:
+                    self.cut |= there == body_from or octets[body_from] != _CLIENT_HELLO
                     self._unfinished(events)
             elif kind == ALERT:
                 detail = int.from_bytes(octets[body_from:stop], "big") if size == 2 else -1
@@ -169,6 +182,7 @@ class Records:
             at = stop
         if at < there and not self._dead and not missing:
             self._partial = octets[at:]
+        self.cut |= at < there + missing and missing > 0
         self.next = (begin + max(at, there + missing)) % _MODULO
 
     def _whole_messages(self, events: list[Event]) -> None:
