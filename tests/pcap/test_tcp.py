@@ -176,6 +176,57 @@ def test_a_repeat_that_the_receiver_reports_as_a_duplicate_is_needless(tmp_path:
     assert (client.needless.count, client.lost) == (1, 0)
 
 
+def _duplicate(begin: int, end: int) -> bytes:
+    return b"\5\x0a" + begin.to_bytes(4, "big") + end.to_bytes(4, "big")
+
+
+def _stamped(value: int, echo: int) -> bytes:
+    return b"\1\1\x08\x0a" + value.to_bytes(4, "big") + echo.to_bytes(4, "big")
+
+
+def test_a_duplicate_that_is_reported_behind_the_ack_of_a_delayed_original_is_needless(tmp_path: Path) -> None:
+    """Of two repeats one was reported: the other may have been needed."""
+    talk = Talk().opened().c(1, 1, ACK, 1000).c(1, 1, ACK, 1000, after_ms=300).c(1, 1, ACK, 1000, after_ms=600)
+    talk.s(1, 1001, after_ms=40).s(1, 1001, after_ms=300, options=_duplicate(1, 1001))  # type: ignore[arg-type]
+    client = only_stream(talk, tmp_path).client
+    assert (client.needless.count, client.needless.frames) == (1, (6,))
+    assert (client.lost, client.lost_downstream.frames) == (1, (5,))
+
+
+def test_an_ack_that_echoes_the_original_shows_that_it_arrived(tmp_path: Path) -> None:
+    for echo, needless, lost in ((100, 1, 0), (400, 0, 1)):
+        talk = Talk().opened().c(1, 1, ACK, 1000, options=_stamped(100, 9))  # type: ignore[arg-type]
+        talk.c(1, 1, ACK, 1000, after_ms=300, options=_stamped(400, 9))  # type: ignore[arg-type]
+        talk.s(1, 1001, after_ms=40, options=_stamped(50, echo))  # type: ignore[arg-type]
+        client = only_stream(talk, tmp_path).client
+        assert (client.needless.count, client.lost) == (needless, lost)
+
+
+def test_an_echo_that_may_be_of_another_segment_shows_nothing(tmp_path: Path) -> None:
+    """The ACK of the first waited for the repeat of the second, which left at the same moment and was lost."""
+    talk = Talk().opened().c(1, 1, ACK, 1000, options=_stamped(100, 9))  # type: ignore[arg-type]
+    talk.c(1001, 1, ACK, 1000, options=_stamped(100, 9))  # type: ignore[arg-type]
+    talk.c(1001, 1, ACK, 1000, after_ms=60, options=_stamped(160, 9))  # type: ignore[arg-type]
+    client = only_stream(talk.s(1, 2001, after_ms=40, options=_stamped(50, 100)), tmp_path).client  # type: ignore[arg-type]
+    assert (client.needless.count, client.lost) == (0, 1)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_syn_whose_answer_only_waited_was_not_lost(tmp_path: Path, answered: bool) -> None:
+    talk = Talk().c(0, 0, SYN, options=_stamped(100, 0))  # type: ignore[arg-type]
+    talk.c(0, 0, SYN, after_ms=1000, options=_stamped(1100, 0))  # type: ignore[arg-type]
+    echo = _stamped(50, 100 if answered else 1100)
+    talk.s(0, 1, SYN | ACK, after_ms=100, options=echo).c(1, 1)  # type: ignore[arg-type]
+    client = only_stream(talk, tmp_path).client
+    assert (client.needless.count, client.lost) == ((1, 0) if answered else (0, 1))
+
+
+def test_a_fin_that_was_acknowledged_is_repeated_needlessly(tmp_path: Path) -> None:
+    talk = Talk().opened().c(1, 1, FIN | ACK).s(1, 2, after_ms=40).c(1, 1, FIN | ACK, after_ms=300)
+    client = only_stream(talk, tmp_path).client
+    assert (client.needless.count, client.lost) == (1, 0)
+
+
 @pytest.mark.parametrize("number", [41, 0])
 def test_a_late_segment_that_was_sent_first_is_reordered_and_not_lost(tmp_path: Path, number: int) -> None:
     """By its IP id where there is one, else because no round trip had passed."""

@@ -21,6 +21,7 @@ from ghost.pcap.layout import (
     DESTINATION_PORT,
     DSACK_END,
     DSACK_START,
+    ECHO,
     ENCAPSULATION,
     END,
     ENDS_BLANK,
@@ -350,6 +351,8 @@ def decode_tcp(buf: Ints, rows: Ints, p: int, o: int, end: int, length: int, ope
         elif kind == 8 and size == 10:
             value = (buf[at + 2] << 24) | (buf[at + 3] << 16) | (buf[at + 4] << 8) | buf[at + 5]
             rows[p + TIMESTAMP] = value + 1
+            echo = (buf[at + 6] << 24) | (buf[at + 7] << 16) | (buf[at + 8] << 8) | buf[at + 9]
+            rows[p + ECHO] = echo + 1
         elif kind == 5 and size >= 10:
             # RFC 2883: a first block at or below the acknowledgement reports data that arrived twice.
             left = (buf[at + 2] << 24) | (buf[at + 3] << 16) | (buf[at + 4] << 8) | buf[at + 5]

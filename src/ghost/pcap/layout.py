@@ -46,7 +46,8 @@ ENDS_BLANK, ENDS_OTHERWISE = 1 << 21, 1 << 22
 END = 32  # where the captured bytes end in the buffer
 STREAM_NUMBER = 33  # written by the TCP kernel
 ROUND_TRIP = 34  # of the segment that this one acknowledges, in ns, 0 where none; written by the TCP kernel
-PACKET = 35
+ECHO = 35  # TCP timestamp echo reply + 1, 0 where absent
+PACKET = 36
 
 NETWORK_ARP = 1
 NETWORK_OTHER = 2
@@ -192,7 +193,9 @@ D_OFFERED_SCALE = 37  # shift this side announced, -1 none
 D_LAST_WORDS = 38  # of what was sent: 0 unknown, or one of these
 BLANK, NO_BLANK = 1, 2  # ends in an empty line, or does not
 D_SAME_ACK_TIME = 39  # of the last packet that acknowledged no more than the one before, and is no copy; 0 before one
-D_EVENTS = 40
+D_DOUBTED = 40  # acknowledged repeats that the receiver may still report as needless, -1 where none
+D_DOUBTED_COUNT = 41
+D_EVENTS = 42
 SIDE = D_EVENTS + EVENTS
 
 # A held segment, or a hole.
@@ -204,7 +207,7 @@ G_NEXT = 4
 G_PREVIOUS = 5
 G_KIND = 6  # 0 sent once, 1 a repeat, 2 an original that was repeated, 3 not to be judged, 4 a repeat or a copy
 G_SIZE = 7  # payload; in a hole the IP id of the packet that opened it
-G_TIMESTAMP = 8
+G_TIMESTAMP = 8  # of the packet, or of the one that opened the hole; 0 where absent
 SEGMENT = 9
 
 # Counters and limits of the TCP state.

@@ -2,12 +2,15 @@
 
 Held segments and holes are rows of one pool, linked by side. A segment below the next expected sequence number either
 fills a hole (its first copy never reached the capture point) or repeats what was captured (the copy was lost behind
-it, or the repeat was needless); the second is judged when the peer acknowledges.
+it, or the repeat was needless); the second is judged when the peer acknowledges, or when it reports a duplicate (RFC
+2883), which it does as soon as the repeat arrives: that is after the ACK of an original that was only delayed.
 """
 
 from __future__ import annotations
 
 from ghost.pcap.layout import (
+    D_DOUBTED,
+    D_DOUBTED_COUNT,
     D_EVENTS,
     D_HEAD,
     D_HELD,
@@ -50,6 +53,7 @@ from ghost.pcap.vectors import Ints
 _SEQ = 0xFFFFFFFF
 _HALF = 0x80000000
 _MOST_HOLES = 256
+_MOST_DOUBTED = 32
 _SHORT = 0xFFFFFFFF
 
 
@@ -116,8 +120,9 @@ def lose_repeated(g: int, side: int, sides: Ints, events: Ints, pool: Ints, coun
 
 
 def hold_segment(
-    side: int, start: int, end: int, kind: int, size: int, now: int, frame: int, sides: Ints, pool: Ints, counts: Ints
-) -> None:
+    side: int, start: int, end: int, kind: int, size: int, now: int, frame: int, timestamp: int,
+    sides: Ints, pool: Ints, counts: Ints,
+) -> None:  # fmt: skip
     """Remember a segment until it is acknowledged, in the order of its end."""
     row = take_segment(pool, counts)
     g = row * SEGMENT
@@ -127,6 +132,7 @@ def hold_segment(
     pool[g + G_FRAME] = frame
     pool[g + G_KIND] = kind
     pool[g + G_SIZE] = size
+    pool[g + G_TIMESTAMP] = timestamp
     s = side * SIDE
     before = sides[s + D_TAIL]
     after = -1
@@ -275,14 +281,63 @@ def forget_holes(side: int, ack: int, sides: Ints, events: Ints, pool: Ints, cou
         row = following
 
 
+def doubt_head(side: int, sides: Ints, pool: Ints, counts: Ints) -> None:
+    """Keep the repeat at the head of what is held, until the receiver reports it as a duplicate, or for good."""
+    s = side * SIDE
+    row = take_segment(pool, counts)
+    head = sides[s + D_HEAD] * SEGMENT
+    for column in range(SEGMENT):
+        pool[row * SEGMENT + column] = pool[head + column]
+    pool[row * SEGMENT + G_NEXT] = sides[s + D_DOUBTED]
+    sides[s + D_DOUBTED] = row
+    sides[s + D_DOUBTED_COUNT] = sides[s + D_DOUBTED_COUNT] + 1
+
+
+def report_duplicate(side: int, start: int, end: int, sides: Ints, events: Ints, pool: Ints, counts: Ints) -> None:
+    """The peer had what came again from `start` to `end`: the latest doubted repeat of it was needless."""
+    s = side * SIDE
+    row = sides[s + D_DOUBTED]
+    before = -1
+    while row >= 0:
+        g = row * SEGMENT
+        following = pool[g + G_NEXT]
+        if (pool[g + G_START] - start) & _SEQ < _HALF and (end - pool[g + G_END]) & _SEQ < _HALF:
+            note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
+            if before >= 0:
+                pool[before * SEGMENT + G_NEXT] = following
+            else:
+                sides[s + D_DOUBTED] = following
+            sides[s + D_DOUBTED_COUNT] = sides[s + D_DOUBTED_COUNT] - 1
+            free_segment(row, pool, counts)
+            return
+        before = row
+        row = following
+
+
+def lose_doubted(side: int, sides: Ints, events: Ints, pool: Ints, counts: Ints) -> None:
+    """Nobody reported them: they were needed."""
+    row = sides[side * SIDE + D_DOUBTED]
+    while row >= 0:
+        lose_repeated(row * SEGMENT, side, sides, events, pool, counts)
+        row = pool[row * SEGMENT + G_NEXT]
+
+
 def acknowledge(
-    side: int, ack: int, now: int, dsack_start: int, dsack_end: int, sides: Ints, events: Ints, pool: Ints,
+    side: int, ack: int, now: int, dsack_start: int, dsack_end: int, echo: int, sides: Ints, events: Ints, pool: Ints,
     samples: Ints, counts: Ints,
 ) -> int:  # fmt: skip
-    """Release what the peer acknowledged of `side`'s segments and judge its repeats. 1 if it ends a held segment."""
+    """Release what the peer acknowledged of `side`'s segments and judge its repeats. 1 if it ends a held segment.
+
+    `echo` is the timestamp that the peer echoes, as rows hold it: an original's own shows that it arrived (RFC 3522).
+    """
     s = side * SIDE
     exact = 0
+    arrived_from = -1
+    arrived_to = -1
+    others = 0
     shortest = sides[s + D_MIN_RTT]
+    if dsack_end != dsack_start and sides[s + D_DOUBTED] >= 0:
+        report_duplicate(side, dsack_start, dsack_end, sides, events, pool, counts)
     while sides[s + D_HEAD] >= 0:
         g = sides[s + D_HEAD] * SEGMENT
         end = pool[g + G_END]
@@ -299,15 +354,32 @@ def acknowledge(
                     sides[s + D_MIN_RTT] = elapsed
             if elapsed:
                 exact = 1
+        if echo and pool[g + G_TIMESTAMP] == echo:
+            if kind == 2:
+                arrived_from = pool[g + G_START]
+                arrived_to = end
+            elif kind == 0:
+                others = 1  # the echo may be of this one
         if kind == 1 or kind == 4:
+            newer = (pool[g + G_TIMESTAMP] - echo) & _SEQ
+            delayed = (
+                others == 0
+                and arrived_to == end
+                and arrived_from == pool[g + G_START]
+                and pool[g + G_TIMESTAMP] > 0
+                and newer > 0
+                and newer < _HALF
+            )
             reported = (
                 dsack_end != dsack_start
                 and (pool[g + G_START] - dsack_start) & _SEQ < _HALF
                 and ((dsack_end - end) & _SEQ < _HALF)
             )
-            if reported or (shortest > 0 and elapsed * 2 < shortest):
-                # The receiver says it had it, or answers sooner than the repeat could reach it.
+            if reported or delayed or (shortest > 0 and elapsed * 2 < shortest):
+                # The receiver says it had it, or answers the original, or sooner than the repeat could reach it.
                 note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
+            elif size and sides[s + D_DOUBTED_COUNT] < _MOST_DOUBTED:
+                doubt_head(side, sides, pool, counts)
             else:
                 lose_repeated(g, side, sides, events, pool, counts)
         if size > sides[s + D_LARGEST_ACKED]:
@@ -318,5 +390,6 @@ def acknowledge(
 
 KERNELS = (
     note, sample, take_segment, free_segment, lose, lose_repeated, hold_segment, drop_head, mark_repeated, open_hole,
-    fill_holes, forget_holes, acknowledge,
+    fill_holes, forget_holes, doubt_head,
+    report_duplicate, lose_doubted, acknowledge,
 )  # fmt: skip

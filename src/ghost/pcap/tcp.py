@@ -18,6 +18,7 @@ from ghost.pcap.layout import (
     D_ACK,
     D_ACK_TIME,
     D_BASE,
+    D_DOUBTED,
     D_DUPLICATES,
     D_EVENTS,
     D_FIRST_FRAME,
@@ -86,6 +87,7 @@ from ghost.pcap.layout import (
     E_ZERO_WINDOW,
     E_ZERO_WINDOW_PROBE,
     E_ZERO_WINDOW_PROBE_ACK,
+    ECHO,
     ENCAPSULATION,
     ENDS_BLANK,
     ENDS_OTHERWISE,
@@ -172,6 +174,7 @@ from ghost.pcap.segments import (
     forget_holes,
     hold_segment,
     lose,
+    lose_doubted,
     lose_repeated,
     mark_repeated,
     note,
@@ -246,6 +249,7 @@ def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: I
         sides[s + D_HEAD] = -1
         sides[s + D_TAIL] = -1
         sides[s + D_HOLES] = -1
+        sides[s + D_DOUBTED] = -1
         sides[s + D_OFFERED_SCALE] = -1
     return stream
 
@@ -477,7 +481,10 @@ def judge_segment(
         else:
             mark_repeated(side, seq, sides, pool)
             kind = 4 if rows[p + TWIN] > 0 else 1
-            if flags & (1 << E_SPURIOUS):
+            acked = sides[(stream * 2 + 1 - sender) * SIDE + D_ACK]
+            # Wireshark's flag is for data alone; a SYN-ACK or a FIN is repeated needlessly as well.
+            empty = length == 0 and acked >= 0 and (acked - end) & _SEQ < _HALF
+            if flags & (1 << E_SPURIOUS) or empty:
                 kind = 3
                 note(E_NEEDLESS, side, frame, sides, events, counts)
     return kind
@@ -492,7 +499,9 @@ def hold(
     length = rows[p + LENGTH]
     start = rows[p + SEQUENCE]
     end = (start + length + (1 if rows[p + CONTROL] & (SYN | FIN) else 0)) & _SEQ
-    hold_segment(side, start, end, kind, length, rows[p + TIME], rows[p + FRAME], sides, pool, counts)
+    hold_segment(
+        side, start, end, kind, length, rows[p + TIME], rows[p + FRAME], rows[p + TIMESTAMP], sides, pool, counts
+    )
     limit = _MOST_HELD if sides[(stream * 2 + 1 - sender) * SIDE + D_PACKETS] else _MOST_UNHEARD
     if sides[f + D_HELD] > limit:
         g = sides[f + D_HEAD] * SEGMENT
@@ -706,8 +715,9 @@ def track(
                 sides[peer * SIDE + D_SEEN_END] = sides[peer * SIDE + D_NEXT]
             sampled = counts[N_SAMPLES]
             if acknowledge(
-                peer, ack, now, rows[p + DSACK_START], rows[p + DSACK_END], sides, events, pool, samples, counts
-            ):
+                peer, ack, now, rows[p + DSACK_START], rows[p + DSACK_END], rows[p + ECHO], sides, events, pool,
+                samples, counts,
+            ):  # fmt: skip
                 flags |= 1 << E_ACK_RTT
             if counts[N_SAMPLES] > sampled:
                 rows[p + ROUND_TRIP] = counts[N_LAST_SAMPLE]
@@ -749,6 +759,7 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
             if pool[g + G_SIZE] > 0:
                 lose_repeated(g, side, sides, events, pool, counts)
             row = pool[g + G_NEXT]
+        lose_doubted(side, sides, events, pool, counts)
     return counts[N_STREAMS] * 2
 
 

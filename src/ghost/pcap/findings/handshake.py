@@ -181,9 +181,11 @@ def _finding(
 
 
 def _late(seen: Observed) -> Mask:
-    """Connections that came to be only after their SYN had been repeated."""
+    """Connections that came to be only after their SYN had been repeated, and not because the answer to the first one
+    waited in a queue: then the repeat was needless, and nothing is lost."""
     c = seen.columns
-    result: Mask = (c.syn_retransmissions > 0) & seen.served & (c.sides("syn_ack")[:, SERVER] > 0)
+    delayed = (c.sides("needless")[:, CLIENT] >= c.syn_retransmissions) & (c.lost() == 0).all(axis=1)
+    result: Mask = (c.syn_retransmissions > 0) & ~delayed & seen.served & (c.sides("syn_ack")[:, SERVER] > 0)
     return result
 
 

@@ -128,12 +128,13 @@ def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
 
 
 def _overtaken(traffic: Traffic) -> bool:
-    """At the sender's end: duplicate ACKs made it repeat at once what the receiver then reports it had."""
+    """At the sender's end: duplicate ACKs made it repeat at once what the receiver then reports it had. Each needless
+    repeat is answered by one more; where there are no others, timers ran out while answers waited in a queue."""
     return (
         traffic.reordered < traffic.needless
         and traffic.lost < traffic.needless
         and 2 * traffic.rto <= traffic.needless
-        and traffic.duplicate_acks_back >= traffic.needless
+        and traffic.duplicate_acks_back >= 2 * traffic.needless
     )
 
 
