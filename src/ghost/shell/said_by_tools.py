@@ -47,6 +47,32 @@ _OF_TLS = re.compile(
 )
 """The id of a session of TLS as OpenSSL prints it: it is sent in clear, and resumes nothing without the master key."""
 
+_OF_ADDRESSES = re.compile(r"token (?=[0-9a-f]*:)[0-9a-f:]{2,45} dev [\w.@-]{1,32}(?=\s|$)")
+"""The lower half of an address that a host gives itself, as `ip token list` prints it."""
+_OF_RESOURCES = re.compile(
+    r"(?:\[[^\]\n]{1,80}\])?: (?:(?:Still )?(?i:refreshing|reading|creating|modifying|destroying|importing)\b"
+    r"[^.\n]{0,20}\.\.\.|(?:Read|Creation|Modifications|Destruction|Import) (?:complete|prepared)\b)"
+)
+"""What Terraform does to a resource that is called so."""
+_OF_A_KERNEL = re.compile(r"(?i:\bx\.?509 cert(?:ificate)? ['\"][^'\"\n]{0,60})$")
+_SERIAL = re.compile(r"(?i:key): (?:[0-9a-f]{40}|[0-9a-f]{64})['\"]")
+"""The id of a public key, by which a kernel calls its certificates."""
+_CHALLENGE = re.compile(r"(?i:(?:www|proxy)-authenticate[\"']?: ?[\"']?digest )[^\n]*$")
+_CHALLENGE_REACH = 400
+_COLUMN = re.compile(
+    r"(?i:(?:primary|secondary)[ _-]?key)[\"']?[ \t]?[:=][ \t]{0,4}[\"'\[]{0,2}"
+    r"(?:[a-z]{1,20}_){0,4}id\b[\"'\]]{0,2}(?=[\s,]|$)"
+)
+"""The columns of a table, not a key of storage."""
+_EXPIRY = re.compile(
+    r"[ \t]{0,20}: (?:(?:jamais |déjà )?expirée?(?: le)?|n'expire (?:jamais|pas)"
+    r"|läuft (?:nie|nicht|bald|am|in|heute)|abgelaufen(?: am)?"
+    r"|(?:no |nunca )?caduc(?:a|ada|ado)(?: el)?|scaduta(?: il)?|non scade(?: mai)?"
+    r"|nunca expira|expirada(?: em)?|verlopen(?: op)?)"
+    r"(?: [\d./:-]{1,19}){0,2}(?: (?:ab|mai|jamais|Tagen|Tage|Wochen)){0,2}[.]?[ \t]*(?=\r?\n|$)"
+)
+"""Until when a password holds, in words of other languages."""
+
 
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
@@ -58,11 +84,25 @@ def is_said_by_tool(name: Name) -> bool:
         return True
     if _OF_TLS.match(name.text, name.word) is not None:
         return True
+    if _is_of_a_thing(name) or _EXPIRY.match(name.text, name.end) is not None:
+        return True
     cookie = _COOKIE.match(name.text, name.word)
     if cookie is not None:
         before = name.text[max(0, name.word - 16) : name.word]
         return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(before) is not None
     return _MESSAGE.match(name.text, name.start) is not None and name.starts_line
+
+
+def _is_of_a_thing(name: Name) -> bool:
+    """Whether the name is a public thing's: an address, a resource, a certificate, a challenge, a table's column."""
+    if any(said.match(name.text, name.word) is not None for said in (_OF_ADDRESSES, _COLUMN)):
+        return True
+    if _OF_RESOURCES.match(name.text, name.end) is not None:
+        return True
+    if name.word_in(("nonce",)):
+        return _CHALLENGE.search(name.text[max(0, name.word - _CHALLENGE_REACH) : name.word]) is not None
+    before = name.text[max(0, name.word - 80) : name.word]
+    return _SERIAL.match(name.text, name.word) is not None and _OF_A_KERNEL.search(before) is not None
 
 
 def _before(name: Name) -> str:

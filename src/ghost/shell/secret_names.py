@@ -159,7 +159,7 @@ def _meaning(words: str) -> Meaning | None:
 def secret_kind(name: str) -> tuple[str, bool] | None:
     """What stands beside a name: its category and whether it is a secret for certain; None where it is none."""
     words = name.split(" ")
-    for count in (3, 2, 1):  # `primary key` is a name of two words; in `the access key` only two are the name
+    for count in (4, 3, 2, 1):  # `Contenu de la clé` is a name of four words; in `the access key` only two are the name
         normal = _normal(" ".join(words[-count:]))
         if normal.endswith(_NEVER):
             return None

@@ -131,11 +131,11 @@ def _assigned(text: str, position: int, is_telling: Telling, limit: int | None =
 # Cells: rows of two, elements side by side, literals of two strings.
 
 _ROW = re.compile(
-    r"[\"'`*]{0,2}(?P<mark>[ \t]{0,40}[|│┃¦][ \t]{0,40}|[,;\t])"
-    r"(?P<value>\"[^\"\n]{1,400}\"|[^\s,;|│┃¦\"'][^,;|│┃¦\n]{0,400}?)"
-    r"(?:[ \t]{0,40}[|│┃¦]?[ \t]{0,8}(?=\n|$)|(?P<further>(?=[,;\t]|[ \t]{1,40}[|│┃¦][ \t])))"
+    r"[\"'`*]{0,2}(?P<mark>[ \t]{0,40}[|│┃║¦][ \t]{0,40}|[,;\t])"
+    r"(?P<value>\"[^\"\n]{1,400}\"|[^\s,;|│┃║¦\"'][^,;|│┃║¦\n]{0,400}?)"
+    r"(?:[ \t]{0,40}[|│┃║¦]?[ \t]{0,8}(?=\n|$)|(?P<further>(?=[,;\t]|[ \t]{1,40}[|│┃║¦][ \t])))"
 )
-_ROW_START = re.compile(r"[ \t]{0,40}[|│┃¦]?[ \t]{0,8}[\"'`*]{0,2}[\w ./:-]{0,60}$")
+_ROW_START = re.compile(r"[ \t]{0,40}[|│┃║¦]?[ \t]{0,8}[\"'`*]{0,2}[\w ./:-]{0,60}$")
 _ROW_ABOVE = re.compile(r"(?:^|\n)[^,;\t|\n]{1,200}[,;\t|][^,;\t|\n]{1,200}\n$")
 _ELEMENTS = re.compile(
     r":?\s{0,8}</(?P<closed>\w{1,20})>\s{0,80}(?:</\w{1,20}>\s{0,80})?<(?P<opened>\w{1,20})(?:\s[^<>]{0,200})?>(?:<\w{1,10}>)?"

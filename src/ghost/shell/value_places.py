@@ -58,7 +58,10 @@ _MORE = (  # strings that belong to the same value: `"abc" + "def"`, also on the
 )
 _CONTINUED = (  # base64 that was wrapped
     r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"']|$)"
-    r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$))*)"
+    r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$)"
+    # and of the kind that tokens are written in: whole lines, and what is left of it on the last
+    r"|(?<=[A-Za-z0-9_.-]{40})\r?\n[ \t]{0,16}(?=[a-z0-9_.-]{0,60}[A-Z])(?=[A-Z0-9_.-]{0,60}[a-z])"
+    r"(?:(?=[A-Za-z_.-]{0,60}[0-9])[A-Za-z0-9_.-]{40,}+|[A-Za-z0-9_-]{4,39}(?<![a-z]{8}))(?=[\s\"']|$))*)"
 )
 _FOLDED = (  # a string that ends some lines further down, where nothing but its rest stands
     r"(?P<folded>(?(double)(?<!\")|(?(single)(?<!')|(?!)))"
