@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, groups_of
 from ghost.pcap.findings.policy import threshold
@@ -30,7 +30,7 @@ def one_cause(served: Ints, clients: Ints, *, near_client: bool) -> Iterator[Int
     """
     places = np.arange(len(served))
     if near_client and len(served):
-        pairs = np.unique(np.stack([served, clients], axis=1), axis=0)
+        pairs = np.unique(np.stack([served, clients], axis=1), axis=0, return_counts=True)[0]  # as `distinct` does
         services_of = _times(pairs[:, 1])
         clients_of = _times(pairs[:, 0])
         many = threshold("together.many_services")
@@ -68,7 +68,7 @@ def of_streams(seen: Observed, rows: Ints, make: Callable[[Ints], Finding]) -> F
     """What `make` finds of streams that have one cause; it can be narrowed to those of some hosts."""
     c = seen.columns
     pairs = c.hosts[rows, CLIENT] << 48 | seen.service[rows]
-    known = np.unique(pairs, return_counts=True)[0].tolist()
+    known = distinct(pairs).tolist()
     finding = make(rows)
     if len(known) == 1:
         return finding
