@@ -8,6 +8,7 @@ from . import messages
 from .faults.usual import other_port
 from .office import Exchange, Office, Talk, talk
 from .scene import Scenes
+from .unasked import closes
 
 OLDER_TLS = Scenes()
 _PORT = 9443
@@ -45,24 +46,6 @@ def _session(office: Office, exchanges: Sequence[Exchange], begin: float, ends: 
     return talk(office.client, office.server, _PORT, exchanges, begin=begin, ends=ends)
 
 
-def _closes(office: Office, both: Talk, after: float, *, says_so: bool) -> None:
-    """The server ends the connection so long after all that the client says has come."""
-    due, got = sum(len(exchange.request) for exchange in both.exchanges), both.server.on_data
-    assert got is not None
-
-    def close() -> None:
-        if says_so:
-            both.server.write(_goodbye(office))
-        both.server.close()
-
-    def take(received: int) -> None:
-        got(received)
-        if received >= due:
-            office.world.later(after, close)
-
-    both.server.on_data = take
-
-
 def _ordinary(office: Office) -> None:
     office.background(server_port=other_port(office))
 
@@ -72,7 +55,7 @@ def says_goodbye_instead_of_an_answer(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
         asked = [*_opening(office, ticket=n % 2 == 0), _request(office)]
-        _closes(office, _session(office, asked, 1.0 + n), office.dice.choice([0.03, 0.2, 6.0]), says_so=True)
+        closes(office, _session(office, asked, 1.0 + n), office.dice.choice([0.03, 0.2, 6.0]), _goodbye)
 
 
 @OLDER_TLS.add("early_close", "server_application")
@@ -80,7 +63,7 @@ def closes_instead_of_an_answer(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
         asked = [*_opening(office, ticket=n % 2 == 1), _request(office)]
-        _closes(office, _session(office, asked, 1.0 + n), office.dice.uniform(0.02, 0.25), says_so=False)
+        closes(office, _session(office, asked, 1.0 + n), office.dice.uniform(0.02, 0.25), None)
 
 
 @OLDER_TLS.add("early_close", "server_application")
@@ -92,7 +75,7 @@ def closes_behind_a_resumed_session(office: Office) -> None:
         asked = _opening(office, resumed=True, begins=request.request if n % 2 else b"")
         both = _session(office, asked if n % 2 else [*asked, request], 1.0 + n)
         _ask_behind(office, both)
-        _closes(office, both, office.dice.uniform(0.02, 4.0), says_so=n % 3 > 0)
+        closes(office, both, office.dice.uniform(0.02, 4.0), _goodbye if n % 3 > 0 else None)
 
 
 @OLDER_TLS.add("early_close", "server_application")
@@ -101,7 +84,9 @@ def closes_on_a_false_start(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
         asked = _opening(office, ticket=n % 2 == 1, begins=_request(office).request)
-        _closes(office, _session(office, asked, 1.0 + n), office.dice.uniform(0.02, 4.0), says_so=n % 2 == 0)
+        closes(
+            office, _session(office, asked, 1.0 + n), office.dice.uniform(0.02, 4.0), _goodbye if n % 2 == 0 else None
+        )
 
 
 @OLDER_TLS.add("early_close", "server_application")
@@ -110,7 +95,9 @@ def answers_the_first_request_alone(office: Office) -> None:
     for n in range(5):
         answer = (0.02, messages.encrypted(office.dice.randrange(300, 4000), office.dice))
         asked = [*_opening(office, ticket=True), _request(office, answer), _request(office, pause=0.3)]
-        _closes(office, _session(office, asked, 1.0 + n), office.dice.uniform(0.6, 5.0), says_so=n % 2 == 0)
+        closes(
+            office, _session(office, asked, 1.0 + n), office.dice.uniform(0.6, 5.0), _goodbye if n % 2 == 0 else None
+        )
 
 
 @OLDER_TLS.add("slow_application", "server_application", seconds=30.0)
@@ -173,7 +160,7 @@ def asks_nothing_and_is_closed(office: Office) -> None:
     _ordinary(office)
     for n in range(8):
         both = _session(office, _opening(office, ticket=n % 4 == 0, resumed=n % 2 == 1), 1.0 + n)
-        _closes(office, both, office.dice.uniform(0.1, 6.0), says_so=n % 4 > 1)
+        closes(office, both, office.dice.uniform(0.1, 6.0), _goodbye if n % 4 > 1 else None)
 
 
 SEVERITIES = {name: "HIGH" for name, scene in OLDER_TLS.items() if scene.kind != "none"}

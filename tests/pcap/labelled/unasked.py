@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import messages
 from .faults.usual import other_port
@@ -39,14 +39,18 @@ def _asks(
     return talk(office.client, office.server, _PORT, exchanges, begin=begin, ends=ends)
 
 
-def _closes(office: Office, both: Talk, after: float, *, says_so: bool) -> None:
-    """The server ends the connection so long after the whole request has come."""
+def _goodbye(office: Office) -> bytes:
+    return messages.encrypted(_CLOSE_NOTIFY, office.dice)
+
+
+def closes(office: Office, both: Talk, after: float, goodbye: Callable[[Office], bytes] | None) -> None:
+    """The server ends the connection so long after all that the client says has come, with a goodbye or without."""
     due, got = sum(len(exchange.request) for exchange in both.exchanges), both.server.on_data
     assert got is not None
 
     def close() -> None:
-        if says_so:
-            both.server.write(messages.encrypted(_CLOSE_NOTIFY, office.dice))
+        if goodbye is not None:
+            both.server.write(goodbye(office))
         both.server.close()
 
     def take(received: int) -> None:
@@ -63,7 +67,7 @@ def closes_behind_its_tickets(office: Office) -> None:
     for n in range(4):
         after = office.dice.uniform(0.02, 0.25)
         both = _asks(office, _tickets(office, 2), begin=1.0 + 2 * n, request=office.dice.randrange(120, 700))
-        _closes(office, both, after, says_so=False)
+        closes(office, both, after, None)
 
 
 @UNASKED.add("early_close", "server_application")
@@ -72,7 +76,7 @@ def says_goodbye_behind_its_tickets(office: Office) -> None:
     for n in range(4):
         after, number = office.dice.uniform(0.02, 0.25), office.dice.choice([1, 2, 4])
         both = _asks(office, _tickets(office, number), begin=1.0 + 2 * n, request=office.dice.randrange(120, 700))
-        _closes(office, both, after, says_so=True)
+        closes(office, both, after, _goodbye)
 
 
 @UNASKED.add("slow_application", "server_application")
@@ -134,7 +138,7 @@ def opened_in_advance_and_closed(office: Office) -> None:
     _ordinary(office)
     for n in range(4):
         both = _asks(office, _tickets(office, 2), begin=1.0 + n)
-        _closes(office, both, office.dice.uniform(0.1, 5.0), says_so=n % 2 == 1)
+        closes(office, both, office.dice.uniform(0.1, 5.0), _goodbye if n % 2 == 1 else None)
 
 
 @UNASKED.add("none", "none")
