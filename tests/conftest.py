@@ -1,5 +1,5 @@
-"""Skips what needs an absent program, fails a CI run that skipped anything without a written reason, and lets no test be
-named after the moment it was collected in."""
+"""Skips what needs an absent program, fails a CI run that skipped anything without a written reason, and lets no test
+be named after the moment it was collected in."""
 
 from __future__ import annotations
 
