@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ghost.pcap.arrays import distinct
 from ghost.pcap.layout import (
     REQUEST,
     S_CLIENT,
@@ -54,6 +55,6 @@ def with_roles(streams: Array) -> Array:
 
 def _peers(which: Array, count: int) -> Array:
     """How many different ends each end talks to."""
-    pairs = np.unique(which[:, 0] * count + which[:, 1])
+    pairs = distinct(which[:, 0] * count + which[:, 1])
     peers: Array = np.bincount(pairs // count, minlength=count) + np.bincount(pairs % count, minlength=count)
     return peers

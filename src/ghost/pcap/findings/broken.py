@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.manners import brief, said_goodbye, wants_no_answer
@@ -49,7 +50,7 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
     yield from found_together(seen, np.flatnonzero(third), lambda rows: _third_party(seen, rows), near_client=True)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
-    owed |= np.isin(np.arange(len(c)), list(cut_answers))
+    owed |= among(np.arange(len(c)), list(cut_answers))
     forgotten = harmed & ~idle & ~foreign & repeated_in_vain(seen)
     yield from found_together(seen, np.flatnonzero(forgotten), lambda rows: _restarted(seen, rows))
     own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign & ~forgotten)
@@ -298,7 +299,7 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     acked = c.unacked_bytes[:, CLIENT] == 0
     owing = fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused")
     owing &= (c.closed_first == SERVER) & ~wants_no_answer(seen)
-    owing &= ~np.isin(seen.service, [seen.number_of.get(server, -1) << 16 | port for server, port in cut])
+    owing &= ~among(seen.service, [seen.number_of.get(server, -1) << 16 | port for server, port in cut])
     rows = np.flatnonzero(owing)
     doubtful = of_pair(seen, rows, (brief(seen) & spoke)[rows])
     yield from found_together(seen, rows[~doubtful], lambda some: _never_answered(seen, some, "medium"))

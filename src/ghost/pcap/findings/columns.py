@@ -134,12 +134,6 @@ class Columns:
         return [self.streams[int(row)] for row in rows]
 
 
-def distinct(values: Ints) -> Ints:
-    """The different ones, ascending. (Asked for nothing else, `np.unique` imports `numpy.ma`, for longer than a small
-    capture takes.)"""
-    return np.unique(values, return_counts=True)[0]
-
-
 def columns_of(streams: Sequence[Stream]) -> Columns:
     """From the state that the engine keeps, or from streams made otherwise."""
     return _of_view(streams) if isinstance(streams, StreamView) else _of_streams(streams)

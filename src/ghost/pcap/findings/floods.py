@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
+from ghost.pcap.arrays import among, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -93,7 +94,7 @@ def _from_programs(seen: Observed, rows: Ints) -> Mask:
     np.minimum.at(lowest_port, which, c.ports[rows, CLIENT])
     again = tries >= threshold("syn_flood.comes_back")
     pace = tries / np.maximum((last - first) / 1e9, 1.0)
-    known = np.isin(sources, distinct(c.hosts[seen.served].ravel()))
+    known = among(sources, distinct(c.hosts[seen.served].ravel()))
     ordinary = known | (lowest_port >= threshold("syn_flood.lowest_port"))
     program = again & (pace < threshold("syn_flood.min_per_second"))
     unanswered = seen.only_syn[rows]

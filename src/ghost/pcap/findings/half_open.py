@@ -7,7 +7,8 @@ from itertools import islice
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
+from ghost.pcap.arrays import distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold

@@ -8,8 +8,9 @@ from itertools import islice
 
 import numpy as np
 
+from ghost.pcap.arrays import among, distinct, without
 from ghost.pcap.findings.accept_queue import half_taken, queue_full, waiting_in_queue
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.half_open import half_open_findings
 from ghost.pcap.findings.nearer import from_this_segment
@@ -37,7 +38,7 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     # Where answers of this host to this client take another path, silence is no news.
     rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
     for port, streams in _silent_everywhere(seen, rows):
-        rows = np.setdiff1d(rows, streams)
+        rows = without(rows, streams)
         yield _many_silent_hosts(seen, port, streams)
     for (host,), streams in islice(groups_of(rows, c.hosts[:, SERVER]), MOST_GROUPS):
         yield from _silent_host(seen, host, streams)
@@ -54,8 +55,8 @@ def _never_answered(seen: Observed) -> Mask:
     waiting = seen.only_syn & (waited_ms >= threshold("delay.handshake_ms"))
     services, tries = np.unique(seen.service[waiting], return_counts=True)
     silent = services[tries >= threshold("syn_unanswered.many_attempts")]
-    silent = silent[~np.isin(silent, seen.service[c.sides("packets")[:, SERVER] > 0])]
-    result: Mask = seen.only_syn & (given_up | (waiting & np.isin(seen.service, silent)))
+    silent = silent[~among(silent, seen.service[c.sides("packets")[:, SERVER] > 0])]
+    result: Mask = seen.only_syn & (given_up | (waiting & among(seen.service, silent)))
     return result
 
 
@@ -71,7 +72,7 @@ def _silent_everywhere(seen: Observed, rows: Ints) -> Iterator[tuple[int, Ints]]
     left out."""
     c = seen.columns
     known = np.array([seen.number_of.get(address, -1) for address in _spoken_of(seen)], np.int64)
-    rows = rows[~np.isin(c.hosts[rows, SERVER], known)]
+    rows = rows[~among(c.hosts[rows, SERVER], known)]
     for (port,), streams in islice(groups_of(rows, c.ports[:, SERVER]), MOST_GROUPS):
         hosts, clients = len(distinct(c.hosts[streams, SERVER])), len(distinct(c.hosts[streams, CLIENT]))
         if hosts >= threshold("syn_unanswered.many_hosts") and hosts >= 2 * clients:
@@ -90,7 +91,7 @@ def _many_silent_hosts(seen: Observed, port: int, rows: Ints) -> Finding:
     """One port of many hosts: filtered, if any of them answers anything else; a part of the network is dead if not."""
     c = seen.columns
     hosts = distinct(c.hosts[rows, SERVER])
-    alive = hosts[np.isin(hosts, c.hosts[c.sides("packets")[:, SERVER] > 0, SERVER])].tolist()
+    alive = hosts[among(hosts, c.hosts[c.sides("packets")[:, SERVER] > 0, SERVER])].tolist()
     if not alive:
         why = "None of these hosts answers anything in the capture."
         return _finding(seen, int(hosts[0]), port, rows, "syn_unanswered", "network", why, "medium")
@@ -194,7 +195,7 @@ def _at_times(seen: Observed, threats: Threats) -> Mask:
     c = seen.columns
     key = c.hosts[:, CLIENT] << 48 | seen.service
     served = distinct(key[seen.served & (c.syn_retransmissions == 0)])
-    result: Mask = seen.only_syn & ~threats.streams & np.isin(key, served)
+    result: Mask = seen.only_syn & ~threats.streams & among(key, served)
     return result
 
 
@@ -250,16 +251,16 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     for (service,), streams in islice(groups_of(_by_strangers(seen, rows), seen.service), MOST_GROUPS):
         whose = f"other packets of the host have {few(seen.ttls(service >> 16))}"
         yield _refused_by_stranger(seen, service, streams, whose)
-        rows = np.setdiff1d(rows, streams)
+        rows = without(rows, streams)
     for streams, known in from_this_segment(seen, rows):
         whose = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
         yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, whose, "medium")
-        rows = np.setdiff1d(rows, streams)
-    down = rows[~np.isin(seen.service[rows], seen.service[seen.served])]
+        rows = without(rows, streams)
+    down = rows[~among(seen.service[rows], seen.service[seen.served])]
     for host_first in (True, False):
         for streams in _closed_together(seen, down, host_first=host_first):
             yield _refused_port(seen, streams)
-            rows, down = np.setdiff1d(rows, streams), np.setdiff1d(down, streams)
+            rows, down = without(rows, streams), without(down, streams)
     for _, streams in islice(groups_of(rows, seen.service), MOST_GROUPS):
         yield _refused_port(seen, streams)
 

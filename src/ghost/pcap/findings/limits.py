@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from ghost.pcap.arrays import median, percentiles
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
@@ -67,7 +68,7 @@ def _small_talk(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
         values = np.sort(acked[mine[acked_rows]])
         if len(values) < threshold("bufferbloat.min_pings"):
             continue
-        middle, high = (float(np.percentile(values, share)) for share in (50, 95))
+        middle, high = percentiles(values, (50, 95))
         trip = _with_floor(seen, stream, Statistics(len(values), float(values[0]), middle, high, float(values[-1])))
         if _swollen(trip) and trip.p95 - trip.min >= threshold("bufferbloat.added_to_requests_ms"):
             how = "of requests beside a transfer"
@@ -124,7 +125,7 @@ def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[F
         if lossy or during.sum() < threshold("bufferbloat.min_handshakes"):
             continue  # what is lost comes late as well
         values = np.sort(trips[rows])
-        loaded = float(np.median(trips[rows][during]))
+        loaded = median(trips[rows][during])
         trip = Statistics(len(values), float(values[0]), loaded, loaded, float(values[-1]))
         if _grown(trip):
             how = f"of {count(int(during.sum()), 'handshake')} made during a transfer"
@@ -223,11 +224,7 @@ def others_keep_the_rate(seen: Observed, path: Path) -> bool:
 def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
     """Seconds a bin, and bytes a bin of a pair, none where it is not among the busiest; and, where the pair moves most
     of it, of all that comes to the receiver, and of all that leaves the sender."""
-    series = seen.analysis.series
-    ways: dict[Path, Floats] = {}
-    for pair in series.busiest if series else ():
-        ways[pair.a, pair.b] = np.array(pair.a_to_b, np.float64)
-        ways[pair.b, pair.a] = np.array(pair.b_to_a, np.float64)
+    series, ways = seen.analysis.series, seen.moved
     if series is None or path not in ways:
         return 1.0, np.zeros(0), []
     own = ways[path]
@@ -258,7 +255,7 @@ def _plateau(moved: Floats) -> _Plateau | None:
     """None where the transfer is too short to tell."""
     if not len(moved):
         return None
-    busy = np.flatnonzero(moved >= 0.2 * np.percentile(moved, 95))
+    busy = np.flatnonzero(moved >= 0.2 * percentiles(moved, (95,))[0])
     if len(busy) < threshold("throughput_limited.min_bins"):
         return None
     steady = moved[busy[0] : busy[-1] + 1]
@@ -266,7 +263,7 @@ def _plateau(moved: Floats) -> _Plateau | None:
     wide = max(len(steady) // int(threshold("throughput_limited.windows")), 1)
     usable = len(steady) // wide * wide
     windows = steady[:usable].reshape(-1, wide).mean(axis=1)[1:-1]
-    slow, middle, fast = np.percentile(windows, [10, 50, 95]).tolist()
+    slow, middle, fast = percentiles(windows, (10, 50, 95))
     return _Plateau(middle, fast / middle - 1, 1 - slow / middle) if middle else None
 
 
@@ -370,10 +367,10 @@ def _delay(seen: Observed) -> Iterator[Finding]:
     pairs = groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER])
     for (client, server), rows in islice(pairs, MOST_GROUPS):
         every = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
-        middle = float(np.median(trips[every]))
+        middle = median(trips[every])
         if len(every) < threshold("delay.min_handshakes") or middle < threshold("delay.handshake_ms"):
             continue
-        near = "the server" if np.median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
+        near = "the server" if median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
         source, destination = c.host(client), c.host(server)
         yield Finding(
             kind="delay",

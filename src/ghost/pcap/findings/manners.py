@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import CLIENT, SERVER, Mask
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import ports_of, threshold
@@ -11,7 +12,7 @@ from ghost.pcap.findings.policy import ports_of, threshold
 
 def of_protocol(seen: Observed, kind: str) -> Mask:
     """Connections to a port of a kind of protocol."""
-    return np.isin(seen.columns.ports[:, SERVER], ports_of(kind))
+    return among(seen.columns.ports[:, SERVER], ports_of(kind))
 
 
 def wants_no_answer(seen: Observed) -> Mask:
@@ -24,7 +25,7 @@ def wants_no_answer(seen: Observed) -> Mask:
     goes_on = c.unprompted >= threshold("early_close.min_unprompted")
     reports = of_protocol(seen, "one_way") | ((silent | c.only_tickets) & goes_on)
     control = of_protocol(seen, "control_frames") & ~silent & brief(seen)
-    result: Mask = (reports | control) & ~np.isin(np.arange(len(c)), list(asked))
+    result: Mask = (reports | control) & ~among(np.arange(len(c)), list(asked))
     return result
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-import numpy as np
-
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, distinct
+from ghost.pcap.arrays import among, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed
 
 _FIRST_TTLS = (64, 128, 255)
@@ -21,7 +20,7 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
     """Refused attempts at one host each, answered from here, and the TTLs of the host's neighbours."""
     c = seen.columns
     ttl = c.sides("ttl_min")
-    beside = np.isin(c.sides("rst_ttl")[rows, SERVER], _FIRST_TTLS) & np.isin(ttl[rows, CLIENT], _FIRST_TTLS)
+    beside = among(c.sides("rst_ttl")[rows, SERVER], _FIRST_TTLS) & among(ttl[rows, CLIENT], _FIRST_TTLS)
     near = rows[beside]
     if not len(near):
         return
@@ -32,7 +31,7 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
         if network[host] in {network[number] for number in c.hosts[mine, CLIENT].tolist()} or seen.ttls(host):
             continue
         beside_it = [number for number, net in network.items() if net == network[host] and number != host]
-        known = distinct(ttl[heard & np.isin(c.hosts, beside_it)]).tolist()
+        known = distinct(ttl[heard & among(c.hosts, beside_it)]).tolist()
         if known and not set(known) & set(_FIRST_TTLS):
             yield mine, known
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Ints, Mask, columns_of, distinct
+from ghost.pcap.arrays import among, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Floats, Ints, Mask, columns_of
 from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import FRAMES, percent
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
@@ -150,7 +151,7 @@ class Observed:
         pairs, begin, hops = np.unique(known // 256, return_index=True, return_counts=True)
         lowest = known[begin] % 256 if len(known) else known
         climbing = pairs[(hops >= threshold("traceroute.min_hops")) & (lowest <= threshold("traceroute.lowest_hop"))]
-        result: Mask = low.any(axis=1) & np.isin(pair, climbing)
+        result: Mask = low.any(axis=1) & among(pair, climbing)
         return result
 
     # ---------------------------------------------------------------------------------------------------- services
@@ -301,9 +302,9 @@ class Observed:
         # The side that opens sends its first ACK when the answer has come.
         goes_on = (syn > 0) & (packets > syn + rst)
         rows, sides = np.nonzero(alone & (goes_on | (acked > 0)))
-        ends = c.hosts[rows, sides], c.hosts[rows, 1 - sides]
-        pairs = np.unique(np.stack(ends, axis=1), axis=0).tolist()
-        return {(c.host(host), c.host(peer)) for host, peer in pairs}
+        hosts = max(len(c.addresses), 1)
+        pairs = distinct(c.hosts[rows, sides] * hosts + c.hosts[rows, 1 - sides]).tolist()
+        return {(c.host(pair // hosts), c.host(pair % hosts)) for pair in pairs}
 
     @cached_property
     def unheard(self) -> set[str]:
@@ -324,6 +325,16 @@ class Observed:
         """Addresses that sent a TCP packet."""
         c = self.columns
         return {c.host(number) for number in distinct(c.hosts[c.sides("packets") > 0]).tolist()}
+
+    @cached_property
+    def moved(self) -> dict[Path, Floats]:
+        """Bytes a bin of the busiest pairs, each way."""
+        series = self.analysis.series
+        ways: dict[Path, Floats] = {}
+        for pair in series.busiest if series else ():
+            ways[pair.a, pair.b] = np.array(pair.a_to_b, np.float64)
+            ways[pair.b, pair.a] = np.array(pair.b_to_a, np.float64)
+        return ways
 
     @cached_property
     def bulk(self) -> list[Stream]:
@@ -349,9 +360,14 @@ def groups_of(rows: Ints, *keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]
     """Rows by the values that `keys` have in them, largest group first."""
     if not len(rows):
         return
-    table = np.stack([key[rows] for key in keys], axis=1)
-    values, which, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    parts: Sequence[Ints] = np.split(rows[order], np.cumsum(counts)[:-1])
+    values = [key[rows] for key in keys]
+    order = np.lexsort(values[::-1])
+    ordered = [column[order] for column in values]
+    fresh = np.ones(len(rows), np.bool_)
+    fresh[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    starts = np.flatnonzero(fresh)
+    counts = np.diff(np.append(starts, len(rows)))
     for number in np.argsort(-counts, kind="stable").tolist():
-        yield tuple(values[number].tolist()), parts[number]
+        begin = starts[number]
+        group = rows[order[begin : begin + counts[number]]]
+        yield tuple(int(column[begin]) for column in ordered), group

@@ -14,7 +14,8 @@ from math import factorial
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask, distinct
+from ghost.pcap.arrays import among, distinct, without
+from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.last_heard import LastHeard
 from ghost.pcap.findings.nearer import network_of
@@ -66,7 +67,7 @@ def _outages(seen: Observed, rows: Ints, sides: Ints) -> Iterator[Ints]:
         under_way = np.arange(1, len(before) + 1) - np.searchsorted(ends, begins, side="left")
         moment = int(begins[np.argmax(under_way)])
         some = left[(heard[left] <= moment) & (until[left] >= moment)]
-        left = np.setdiff1d(left, some)
+        left = without(left, some)
         some = some[~_heard_later(seen, rows[some], sides[some], moment)]
         if _is_no_chance(seen, rows, sides, some[worked[some]], moment):
             yield some
@@ -83,7 +84,7 @@ def _heard_later(seen: Observed, rows: Ints, sides: Ints, moment: int) -> Mask:
     later = c.sides("last_ns")[:, ::-1] > moment + _together_ns()  # by the side that listens
     pairs = c.hosts * hosts + c.hosts[:, ::-1]
     mine = c.hosts[rows, sides] * hosts + c.hosts[rows, 1 - sides]
-    return np.asarray(np.isin(mine, pairs[later & (c.sides("packets")[:, ::-1] > 0)]), np.bool_)
+    return among(mine, pairs[later & (c.sides("packets")[:, ::-1] > 0)])
 
 
 def _is_no_chance(seen: Observed, rows: Ints, sides: Ints, some: Ints, moment: int) -> bool:
@@ -93,12 +94,13 @@ def _is_no_chance(seen: Observed, rows: Ints, sides: Ints, some: Ints, moment: i
     if len(silent) < 2:
         return False
     side = int(np.bincount(sides[some]).argmax())
-    mine = np.isin(c.hosts[:, side], distinct(c.hosts[rows[some], sides[some]]))
+    mine = among(c.hosts[:, side], distinct(c.hosts[rows[some], sides[some]]))
     heard = mine & (c.sides("last_ns")[:, 1 - side] > moment + _together_ns()) & (c.sides("packets")[:, 1 - side] > 0)
-    went_on = np.intersect1d(c.hosts[heard, 1 - side], c.hosts[mine & (c.first_ns < moment), 1 - side])
-    if len(np.setdiff1d(went_on, silent)) < len(silent):
+    known = c.hosts[mine & (c.first_ns < moment), 1 - side]
+    went_on = c.hosts[heard, 1 - side]
+    if len(without(went_on[among(went_on, known)], silent)) < len(silent):
         return True
-    elsewhere = len(np.setdiff1d(c.hosts[rows, 1 - sides], silent))
+    elsewhere = len(without(c.hosts[rows, 1 - sides], silent))
     apart = moment - int(c.sides("last_ns")[rows[some], 1 - sides[some]].min())
     often = (elsewhere + 1) * max(apart, _MS) / max(seen.last_ns - seen.first_ns, 1)
     return len(silent) >= threshold("rto_loss.least_hosts") and (
@@ -211,7 +213,7 @@ def _severity(seen: Observed, rows: Ints, side: int, *, ever: bool) -> str:
         return "HIGH" if len(rows) > 1 else "MEDIUM"
     c = seen.columns
     hosts, connections = np.unique(c.hosts[rows, CLIENT], return_counts=True)
-    mine = np.isin(c.hosts[:, SERVER], distinct(c.hosts[rows, SERVER]))
+    mine = among(c.hosts[:, SERVER], distinct(c.hosts[rows, SERVER]))
     for client in hosts[connections > 1].tolist():
         heard = c.sides("last_ns")[rows[c.hosts[rows, CLIENT] == client], CLIENT].max()
         later = mine & (c.sides("last_ns")[:, CLIENT] > heard) & (c.hosts[:, CLIENT] != client)
@@ -225,7 +227,7 @@ def _going_on(seen: Observed, rows: Ints, heard_ns: int, side: int) -> int:
     c = seen.columns
     hosts = max(len(c.addresses), 1)
     pairs = c.hosts[:, CLIENT] * hosts + c.hosts[:, SERVER]
-    same = np.isin(pairs, pairs[rows])
+    same = among(pairs, pairs[rows])
     same[rows] = False
     later = (c.sides("last_ns")[:, 1 - side] - heard_ns) / _MS >= threshold("rto_loss.silence_ms")
     return int((same & later).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import SERVER, Floats, Ints
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import threshold
@@ -35,6 +36,6 @@ def answers_nothing(seen: Observed, rows: Ints, times: Floats) -> bool:
         return False
     c = seen.columns
     streams = np.unique(rows, return_counts=True)[0]
-    answers = int(np.isin(c.samples("response_ms")[0], streams).sum())
+    answers = int(among(c.samples("response_ms")[0], streams).sum())
     size = int(c.sides("payload_bytes")[streams, SERVER].sum())
     return size <= threshold("slow_application.nothing_bytes") * answers

@@ -8,7 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
+from ghost.pcap.arrays import among, distinct, median
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.greetings import greeting_findings
 from ghost.pcap.findings.manners import brief, wants_no_answer
@@ -133,7 +134,7 @@ def _speaks_unasked(seen: Observed) -> Mask:
     # Inside TLS a message that comes first after the client's last word looks like an answer to it.
     result |= (c.notices >= threshold("slow_application.min_notices")) & (c.notices >= _late_by_stream(seen))
     if seen.analysis.http is not None:
-        result |= np.isin(np.arange(len(c)), seen.analysis.http.switched_streams)
+        result |= among(np.arange(len(c)), seen.analysis.http.switched_streams)
     return result
 
 
@@ -182,7 +183,7 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     answers = int(mine[all_rows].sum())
     late, hung = len(times), len(waiting)
     # What the server said to clients that wait inside TLS, and have had nothing but a handshake, answered no request.
-    shaken = int(np.isin(all_rows, waiting[c.only_tickets[waiting]]).sum())
+    shaken = int(among(all_rows, waiting[c.only_tickets[waiting]]).sum())
     share = percent(late + hung, answers - shaken + hung)
     if share < threshold("slow_application.min_pct") or late + hung == 0:
         return None
@@ -192,13 +193,13 @@ def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints
     streams = distinct(np.concatenate([rows, waiting]))
     client = c.host(int(c.hosts[streams[0], CLIENT]))
     acked_rows, acked = c.samples("request_acked_ms")
-    acked = acked[np.isin(acked_rows, streams)]
-    at_once = f", although its kernel acknowledged them in {duration(float(np.median(acked)))}" if len(acked) else ""
+    acked = acked[among(acked_rows, streams)]
+    at_once = f", although its kernel acknowledged them in {duration(median(acked))}" if len(acked) else ""
     parts = []
     if late:
         parts.append(
             f"{late} of {count(answers, 'answer')} took over {duration(threshold('slow_application.slow_ms'))} (median"
-            f" {duration(float(np.median(times)))}, slowest {duration(float(times.max()))})"
+            f" {duration(median(times))}, slowest {duration(float(times.max()))})"
         )
     if hung:
         waits = c.request_ms[waiting]

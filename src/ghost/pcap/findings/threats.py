@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, Ints, Mask, distinct
+from ghost.pcap.arrays import distinct
+from ghost.pcap.findings.columns import CLIENT, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.floods import floods, seconds_of
 from ghost.pcap.findings.observed import Observed, groups_of

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask, distinct
+from ghost.pcap.arrays import among, distinct
+from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, groups_of
 from ghost.pcap.findings.policy import threshold
@@ -76,7 +77,7 @@ def of_streams(seen: Observed, rows: Ints, make: Callable[[Ints], Finding]) -> F
     of_who = {_who(seen, pair, from_client=from_client): pair for pair in known}
 
     def only(whos: Collection[Who]) -> Finding:
-        return of_streams(seen, rows[np.isin(pairs, [of_who[who] for who in whos])], make)
+        return of_streams(seen, rows[among(pairs, [of_who[who] for who in whos])], make)
 
     return replace(finding, beside=tuple(who for who in of_who if who != finding.who), only=only)
 
@@ -135,7 +136,7 @@ def beside(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
 def of_pair(seen: Observed, rows: Ints, holds: Mask) -> Mask:
     """Of each of `rows`, whether all of them with its client and service are what `holds` says of each."""
     pairs = seen.columns.hosts[rows, CLIENT] << 48 | seen.service[rows]
-    return np.asarray(~np.isin(pairs, pairs[~holds]), np.bool_)
+    return ~among(pairs, pairs[~holds])
 
 
 # ------------------------------------------------------------------------------------------------------------ words

@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
+from ghost.pcap.arrays import among, distinct
 from ghost.pcap.findings.broken import repeated_in_vain
-from ghost.pcap.findings.columns import CLIENT, Ints, Mask, distinct
+from ghost.pcap.findings.columns import CLIENT, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.lossy import loss_findings
@@ -71,7 +72,7 @@ def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iter
     rows, sides = np.nonzero(in_vain)
     ends, number = seen.columns.hosts, max(len(seen.columns.addresses), 1)
     known = [seen.number_of[source] * number + seen.number_of[destination] for source, destination in lossy]
-    alone = ~np.isin(ends[rows, sides] * number + ends[rows, 1 - sides], known)
+    alone = ~among(ends[rows, sides] * number + ends[rows, 1 - sides], known)
     yield from fallen_silent(seen, rows[alone], sides[alone])
 
 
@@ -112,7 +113,7 @@ def _to_a_restarted_host(seen: Observed, path: Path) -> int:
 def _lost_on(seen: Observed, path: Path, rows: Ints) -> int:
     """Losses of these connections of a path."""
     every, sides = seen.of_path(path)
-    return int(seen.columns.lost()[every, sides][np.isin(every, rows)].sum())
+    return int(seen.columns.lost()[every, sides][among(every, rows)].sum())
 
 
 def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
@@ -120,7 +121,7 @@ def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
     ports = {error.source_port for error in messages}
     c = seen.columns
     rows, sides = seen.of_path(path)
-    mine = np.isin(c.ports[rows, sides], [port for port in ports if port is not None])
+    mine = among(c.ports[rows, sides], [port for port in ports if port is not None])
     return int(c.lost()[rows, sides][mine].sum())
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ghost.pcap.arrays import median
 from ghost.pcap.findings.columns import CLIENT, Floats, Ints
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
@@ -122,8 +123,8 @@ def _queues(seen: Observed, taken: Ints, load: _Load) -> bool:
     crowded, alone = load.at_success >= load.full, 2 * load.at_success < load.ports
     if not crowded.any():
         return False
-    slow = float(np.median(waits[taken[crowded]]))
-    usual = float(np.median(waits[taken[alone]])) if alone.any() else 0.0
+    slow = median(waits[taken[crowded]])
+    usual = median(waits[taken[alone]]) if alone.any() else 0.0
     return slow >= max(threshold("slow_application.slow_ms"), threshold("snat_exhaustion.queued_factor") * usual)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghost.pcap import text
+from ghost.pcap.arrays import median
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -107,7 +108,7 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             protocol="HTTP",
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
             detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
-            f" {duration(float(np.median(waits)))}, slowest {duration(max(waits))}. The requests were acknowledged at"
+            f" {duration(median(waits))}, slowest {duration(max(waits))}. The requests were acknowledged at"
             " once: the path is not what is slow." + (HELD if held else ""),
             who=Who(client, server, port),
             evidence=first_frames(exchange.frames for exchange in exchanges),
