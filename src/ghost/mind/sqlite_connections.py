@@ -25,7 +25,8 @@ class Connections:
         with errors_in_words(path, "open"):
             self._writer = connect(path, busy_seconds)
             try:
-                self._noter = connect(path, 0.0)
+                self._noter = connect(path, busy_seconds)  # opening may meet another process that opens it
+                self._noter.execute("PRAGMA busy_timeout = 0")
                 self._noter.execute("PRAGMA synchronous = NORMAL")
                 self._noter.execute("PRAGMA wal_autocheckpoint = 0")
             except BaseException:
