@@ -259,6 +259,8 @@ def _spells_text(name: str) -> bool:
         return False
     name = ".".join(_PREFIX.sub("", label) for label in name.split("."))
     shortest = _carried().names.shortest_text
+    if len(name) < min(shortest.values()):
+        return False
     return (
         any(_is_text(joined, shortest["hex"], _from_hex) for joined in _runs(_HEX_RUN, name))
         or any(_is_text(joined, shortest["base32"], _from_base32) for joined in _runs(_BASE32_RUN, name))
