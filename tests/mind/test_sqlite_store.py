@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 
 from ghost.errors import StoreError
-from ghost.mind import Changes, Filter, MemoryStore, MemoryType
+from ghost.mind import Changes, Filter, MemoryStore, MemoryType, sqlite_connections
 from ghost.mind.sealed import KeySeal, NoSeal, Seal
+from ghost.mind.sqlite_connections import Connections
+from ghost.mind.sqlite_file import connect, make_private
 from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.store_promises import DIM, SPACE, Open, StorePromises, memory, names, unit
 
@@ -297,6 +299,22 @@ def test_a_locked_database_is_waited_for_and_then_said_to_be_in_use(path: Path) 
     timer.join()
     other.close()
     store.close()
+
+
+def test_no_connection_fails_to_open_since_another_process_makes_the_same_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who turns a new file into one with a write-ahead log has it alone for a moment, whichever moment that is."""
+
+    def connect_meanwhile(path: Path, busy_seconds: float) -> sqlite3.Connection:
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN EXCLUSIVE")
+        threading.Timer(0.2, other.close).start()
+        return connect(path, busy_seconds)
+
+    monkeypatch.setattr(sqlite_connections, "connect", connect_meanwhile)
+    make_private(path)
+    Connections(path, 5.0).close()
 
 
 def test_what_was_looked_at_while_somebody_wrote_is_noted_with_the_next_change(path: Path) -> None:
