@@ -172,14 +172,14 @@ def laptops_leave_one_after_another(office: Office) -> None:
         talk(client, office.server, office.port, chatter(office.dice, 170, pause=5.0), begin=1.0)
 
 
-@CROWDS.add("none", "none", points=("server", "between"), seconds=40.0)
+@CROWDS.add("none", "none", points=("server", "between"), seconds=30.0)
 def one_client_of_many_goes_away(office: Office) -> None:
     """With all of its connections."""
     office.background(to_server=False)
     clients = _crowd(office, 9)
     for client in clients:
-        for _ in range(3):
-            _download(office, client, office.dice.uniform(0.5, 4.0), seconds=20)
+        for _ in range(2):
+            _download(office, client, office.dice.uniform(0.5, 4.0), seconds=12)
     _cut(office, clients[:1], 8.0)
 
 
