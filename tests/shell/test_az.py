@@ -78,10 +78,19 @@ def test_what_a_network_engineer_reads_daily_is_safe() -> None:
     assert [command for command in BENIGN if decide(command).classification != "SAFE"] == []
 
 
+def words_that_confine(path: str) -> str:
+    """The option without which the read acts, and a query of a field that it may show."""
+    risks = reads().risks
+    option, _ = risks.needs.get(path, ("", ""))
+    projected = risks.projected.get(path)
+    field = "name" if projected is None or "name" in projected.fields else next(iter(sorted(projected.fields)), "")
+    return f"{option} {f'--query {field}' if field else '-o json'}"
+
+
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(READS), st.sampled_from(["--zzz", "-~", "--zzz=1", "zzz", "--debug", "@x", "--", "--file=x"]))
 def test_one_word_more_than_a_read_knows_makes_it_risky(path: str, extra: str) -> None:
-    read = f"az {path} --query name"
+    read = f"az {path} {words_that_confine(path)}"
     assert decide(read).classification == "SAFE"
     assert decide(f"{read} {shlex.quote(extra)}").classification == "RISKY"
 
@@ -168,8 +177,9 @@ aks get-credentials; ad app credential list; ad sp credential list; webapp confi
 functionapp config appsettings list; webapp deployment list-publishing-profiles; containerapp secret list;
 containerapp secret show; network vnet-gateway vpn-client show-url; vm boot-diagnostics get-boot-log-uris;
 network express-route auth list; network express-route auth show; storage message get; aks check-acr;
-acr check-health; find; webapp config show; container logs; container exec; deployment tenant show; lab secret list;
-lab secret show; network express-route port authorization list; databoxedge device user list; bot authsetting show
+acr check-health; find; functionapp function show; container logs; container exec; deployment tenant show;
+lab secret list; lab secret show; network express-route port authorization list; databoxedge device user list;
+bot authsetting show
 """
 
 
@@ -608,6 +618,57 @@ def test_an_answer_whose_secrets_stand_in_lists_is_shown_as_a_table_alone(comman
 def test_an_answer_whose_secret_is_a_column_is_shown_whole_in_no_form(command: str) -> None:
     for format_ in ("", "-o table", "-o json", "-o tsv", "-o yaml"):
         assert decide(f"az {command} {format_}").classification == "RISKY"
+
+
+@pytest.mark.parametrize(
+    ("command", "plain", "not_shown"),
+    [
+        ("webapp config show -g g -n a", "minTlsVersion", "appSettings"),
+        ("webapp config show -g g -n a", "{tls:minTlsVersion,ftps:ftpsState}", "connectionStrings"),
+        ("webapp config show -g g -n a", "ipSecurityRestrictions", "azureStorageAccounts"),
+        ("functionapp config show -g g -n a", "properties.minTlsVersion", "appCommandLine"),
+        ("functionapp function list -g g -n a", "[].name", "[].invokeUrlTemplate"),
+        ("cognitiveservices account list", "[].{n:name,s:properties.provisioningState}", "[].properties"),
+        ("cognitiveservices account show -g g -n c", "properties.endpoint", "properties.apiProperties"),
+        ("deployment operation group list -g g -n d", "[].properties.provisioningState", "[].properties.response"),
+        ("deployment operation sub list -n d", "[].properties.targetResource.id", "[].properties.statusMessage"),
+        ("postgres flexible-server server-logs list -g g -s s", "[].{n:name,kb:sizeInKb}", "[].url"),
+        ("ad sp show --id 00000000-0000-0000-0000-000000000001", "displayName", "passwordCredentials"),
+        ("ad app list --display-name a", "[].{n:displayName,id:appId}", "[].passwordCredentials[].hint"),
+        ("containerapp show -g g -n c", "properties.configuration.ingress", "properties.configuration.secrets"),
+        ("containerapp show -g g -n c", "properties.configuration.ingress.traffic", "properties.configuration"),
+    ],
+)
+def test_a_plain_field_of_an_answer_that_may_hold_keys_is_read_unasked(
+    command: str, plain: str, not_shown: str
+) -> None:
+    assert decide(f"az {command} --query {shlex.quote(plain)} -o tsv").classification == "SAFE"
+    assert decide(f"az {command} --query {shlex.quote(not_shown)} -o tsv").classification == "RISKY"
+    assert decide(f"az {command} -o json").classification == "RISKY"
+
+
+def test_a_table_of_a_directory_or_of_accounts_leaves_out_what_holds_keys() -> None:
+    for command in ("ad sp list --all", "ad app list", "cognitiveservices account list -g g"):
+        assert decide(f"az {command} -o table").classification == "SAFE"
+        assert decide(f"az {command}").classification == "RISKY"
+    for command in ("ad user list -o table", "ad sp list --filter x -o table", "ad sp show --id x -o table"):
+        assert decide(f"az {command}").classification == "RISKY"
+
+
+def test_management_groups_are_listed_only_where_nothing_is_registered_first() -> None:
+    for command in ("list", "show -n m", "show -n m --expand --recurse"):
+        assert decide(f"az account management-group {command} --no-register -o table").classification == "SAFE"
+        decision = decide(f"az account management-group {command} -o table")
+        assert decision.classification == "RISKY"
+        assert "unless --no-register is given" in decision.explanation
+    assert decide("az account management-group delete -n m --no-register").classification == "RISKY"
+
+
+def test_a_vault_is_asked_for_the_names_dates_and_public_halves_of_its_keys() -> None:
+    for read in ("list", "list-versions -n k", "list-deleted", "show -n k"):
+        assert decide(f"az keyvault key {read} --vault-name kv1 -o table").classification == "SAFE"
+    for other in ("download -n k -f x", "backup -n k -f x", "random --count 8", "get-attestation -n k", "list --id x"):
+        assert decide(f"az keyvault key {other} --vault-name kv1").classification == "RISKY"
 
 
 @pytest.mark.parametrize(

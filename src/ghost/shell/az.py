@@ -4,8 +4,9 @@ An az command is SAFE when its leading words are a read, every option is known f
 and spelled in full, no word is left over and no value names a file with `@`. A read is a command whose HTTP methods
 are GET and HEAD alone, or one that a reviewed list holds; `az_risky_reads.toml` takes away what yields secrets or acts.
 The verb of a command can only make it RISKY; it makes nothing SAFE. A `--query` may take no field that is named like a
-secret nor leave names out, and a read whose whole answer holds one needs a `--query` of listed fields alone. No option
-of one value may stand twice: az takes the last, and a reader the first.
+secret nor leave names out, least of all of a field in which anything may stand (`az_free_fields.toml`), and a read
+whose whole answer holds a secret needs a `--query` of listed fields alone. No option of one value may stand twice: az
+takes the last, and a reader the first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 from ghost.azure import Catalogue, Command, catalogue, parse_options
 from ghost.errors import ConfigurationError
+from ghost.shell.az_free_fields import FreeFields, parse_free_fields
 from ghost.shell.az_options import Allowed, Values, parse_values
 from ghost.shell.az_queries import fault_of_query, takes_only
 from ghost.shell.az_risks import Risks, parse_risks
@@ -39,6 +41,7 @@ class Reads:
     """Reads written by hand or of an extension: neither declares its methods."""
     post: Mapping[str, str]
     risks: Risks
+    free: FreeFields
     values: Values
     everywhere: Mapping[str, Allowed]
     alone: frozenset[str]
@@ -68,7 +71,7 @@ class Reads:
             if isinstance(taken, Refusal):
                 return taken
             position += taken
-        return None if {"--help", "-h"} & set(words) else _fault_of_answer(path, self.risks, given)
+        return None if {"--help", "-h"} & set(words) else self._fault_of_answer(path, given)
 
     def options(self, path: str) -> Mapping[str, Allowed] | None:
         """The options that the read at this path may have, by every spelling; None where it is no read."""
@@ -117,6 +120,24 @@ class Reads:
         near = self.catalogue.nearest_by_group(path) if len(path) <= 80 else None
         return f" Did you mean az {near}?" if near is not None and self._is_read(near) else ""
 
+    def _fault_of_answer(self, path: str, given: Mapping[str, str]) -> Refusal | None:
+        """Redaction goes by the names of fields, which a --query may leave out: so it may neither ask for secrets by
+        name nor drop the names of what may be one."""
+        option, why = self.risks.needs.get(path, ("", ""))
+        if option and option not in given:
+            return Refusal(f"az: without {option}", f"az {path} only reads, but it {why}.")
+        query = given.get("--query")
+        if query is not None and (fault := fault_of_query(query)):
+            return _refuse("--query", f"{fault}.")
+        output = given.get("--output", "json").lower()
+        projected = self.risks.projected.get(path)
+        if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
+            fault = self.free.fault_of_query(path, query, output) if query is not None else None
+            return _refuse("--query", f"{fault}.") if fault else None
+        if query is None and output in projected.whole_as:
+            return None
+        return Refusal("az: whole answer", f"az {path} only reads, but it {projected.why}. {projected.safe}")
+
 
 def _take(
     options: Mapping[str, Allowed],
@@ -126,7 +147,8 @@ def _take(
     position: int,
     given: dict[str, str],
 ) -> int | Refusal:
-    """Judge the option at `position` with its values, noting in `given` what has one; how many words it takes."""
+    """Judge the option at `position` with its values, noting in `given` what has no more than one; how many words it
+    takes."""
     name, joined = words[position], None
     option = options.get(name)
     if option is None:
@@ -135,6 +157,7 @@ def _take(
     if option is None:
         return _unknown_option(name, options, risks, path)
     if option.arity == "none":
+        given[option.name] = ""
         return _refuse(name, "takes no value.") if joined is not None else 1
     if joined is not None:
         values, width = [joined], 1
@@ -180,21 +203,6 @@ def _fault_of_value(option: Allowed, value: str) -> str | None:
     return option.check(value, _NO_ROOTS) if option.check else None
 
 
-def _fault_of_answer(path: str, risks: Risks, given: Mapping[str, str]) -> Refusal | None:
-    """Redaction goes by the names of fields, which a --query may leave out: so it may neither ask for secrets by name
-    nor drop names."""
-    query = given.get("--query")
-    if query is not None and (fault := fault_of_query(query)):
-        return _refuse("--query", f"{fault}.")
-    projected = risks.projected.get(path)
-    if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
-        return None
-    if query is None and given.get("--output", "json") in projected.whole_as:
-        return None
-    why = f"az {path} only reads, but it {projected.why}. SAFE is a --query of these fields alone: "
-    return Refusal("az: whole answer", f"{why}{' '.join(sorted(projected.fields))}.")
-
-
 def _unknown_option(name: str, options: Mapping[str, Allowed], risks: Risks, path: str) -> Refusal:
     if known := risks.options.get(name):
         return _refuse(name, f"{known}.")
@@ -219,18 +227,20 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def parse_reads(table: Mapping[str, Any]) -> Reads:
-    options = _table("az_options.toml")
+    options, free = _table("az_options.toml"), _table("az_free_fields.toml")
     values = parse_values(options)
     reads = Reads(
         catalogue=catalogue(),
         reviewed=frozenset(_leaves(table["hand_written"])).union(_leaves(table["extensions"])),
         post=_table("az_post_reads.toml")["post_reads"],
         risks=parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
+        free=parse_free_fields(free),
         values=values,
         everywhere=values.allowed(parse_options(options["everywhere"]["options"].split())),
         alone=frozenset(table["alone"].split()),
     )
     _check_examples(reads, table["examples"])
+    _check_examples(reads, free["examples"])
     return reads
 
 

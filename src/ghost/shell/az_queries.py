@@ -9,7 +9,7 @@ answer asks for its letters. So a query may call what leaves names and shapes al
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 _TOKEN = re.compile(
     r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'?|`[^`\\]*+(?:\\.[^`\\]*+)*+`?|"(?P<quoted>[^"\\]*+(?:\\.[^"\\]*+)*+)"?"""
@@ -32,7 +32,7 @@ _SECRET = re.compile(
 _PUBLIC = re.compile(r".*(?:publickey|nexttoken|skiptoken|monkey|turkey)s?")
 _NO_LETTERS = str.maketrans(dict.fromkeys(chr(code) for code in range(128) if not chr(code).isalnum()))
 
-_INDEX = r"\[(?:\*|[0-9]{0,4})\]"
+_INDEX = r"\[(?:\*|-?[0-9]{0,4})\]"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+"
 _PATH = rf"{_NAME}(?:\.{_NAME}|{_INDEX})*+"
 
@@ -47,7 +47,7 @@ _PROJECTION = re.compile(rf"(?:(?:{_INDEX})++\.)?(?:{_DEEPER}|{_several(_DEEPER)
 """Paths of names, alone, side by side or one level deeper; every value of it ends in a name."""
 _TAKEN = re.compile(rf"({_NAME})(?! ?:)")
 _GOES_ON = re.compile(rf"(?:{_INDEX})*+\.")
-
+_PIECE = re.compile(rf"(?P<key>{_NAME})(?= ?:)|(?P<name>{_NAME})|{_INDEX}|(?P<mark>[\[\]{{}},|])")
 
 _TEXTS = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`"""
 _WORD = r"[A-Za-z_]\w*+"
@@ -107,14 +107,19 @@ def _names_no_secret(query: str) -> bool:
 
 
 def first_secret(query: str) -> str | None:
-    for match in _TOKEN.finditer(query):
-        name = match["plain"] or _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match["quoted"] or "")
+    for name in fields_named(query):
         squeezed = _letters(name)
-        if not _STEM.search(squeezed) or _RENAMES_OR_CALLS.match(query, match.end()):
-            continue
-        if _SECRET.fullmatch(squeezed) and not _PUBLIC.fullmatch(squeezed):
+        if _STEM.search(squeezed) and _SECRET.fullmatch(squeezed) and not _PUBLIC.fullmatch(squeezed):
             return name
     return None
+
+
+def fields_named(query: str) -> Iterator[str]:
+    """The names of fields anywhere in the query; no texts to compare with, new names and functions."""
+    for match in _TOKEN.finditer(query):
+        name = match["plain"] or _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match["quoted"] or "")
+        if name and not _RENAMES_OR_CALLS.match(query, match.end()):
+            yield name
 
 
 def _letters(name: str) -> str:
@@ -128,3 +133,27 @@ def takes_only(fields: Set[str], query: str, through: Set[str] = frozenset()) ->
         match[1] in fields or (match[1] in through and _GOES_ON.match(query, match.end()) is not None)
         for match in _TAKEN.finditer(query)
     )
+
+
+def paths_taken(query: str) -> Iterator[list[str]] | None:
+    """The path of each value that comes out of the query, by the names of its fields: `a[].{x: b.c, y: d}` takes
+    `a.b.c` and `a.d`. None where the query does more than to take fields by name."""
+    return _paths(query) if _PROJECTION.fullmatch(query) else None
+
+
+def _paths(query: str) -> Iterator[list[str]]:
+    path: list[str] = []
+    before: list[list[str]] = []
+    for piece in _PIECE.finditer(query):
+        mark = piece["mark"]
+        if piece["name"]:
+            path.append(piece["name"])
+        elif mark == "|":
+            break
+        elif mark in ("[", "{"):
+            before.append(path)
+            path = list(path)
+        elif mark:
+            yield path
+            path = list(before[-1]) if mark == "," else before.pop()[:0]
+    yield path

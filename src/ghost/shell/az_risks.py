@@ -24,6 +24,13 @@ class Projected:
     whole_as: frozenset[str]
     """Formats in which the whole answer shows no secret: it is left out, or has a name that redaction is certain of."""
 
+    @property
+    def safe(self) -> str:
+        """What of the answer is SAFE, as a sentence."""
+        if self.fields:
+            return f"SAFE is a --query of these fields alone: {' '.join(sorted(self.fields))}."
+        return f"SAFE is the whole answer, without a --query, as {', '.join(sorted(self.whole_as))}."
+
     def query(self, path: str) -> str:
         """A query that is SAFE."""
         shape = ",".join(f"{field}:{field}" for field in self.shown)
@@ -40,12 +47,14 @@ class Risks:
     groups: Mapping[str, str]
     options: Mapping[str, str]
     projected: Mapping[str, Projected]
+    needs: Mapping[str, tuple[str, str]]
+    """Of a read that acts without it: the option, and why."""
     clear: frozenset[str]
     """Reads within a family that holds secrets, which hold none."""
 
     def of_reading(self, path: str) -> str | None:
         """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
-        if path in self.projected or path in self.clear:
+        if path in self.projected or path in self.clear or path in self.needs:
             return None
         head = path[:200]
         for pattern, why in self.secrets:
@@ -92,5 +101,6 @@ def parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
             for row in risky["projected"]
             for path in row["path"].split(", ")
         },
+        needs={path: (row["option"], row["why"]) for row in risky["needs"] for path in row["path"].split(", ")},
         clear=frozenset(path for row in risky["clear"] for path in row["path"].split(", ")),
     )

@@ -239,7 +239,7 @@ def _az_reads_near(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         rest = list(words)
         if "--query" in rest:
             del rest[rest.index("--query") : rest.index("--query") + 2]
-        yield (*rest, "--query", projected.query(path))
+        yield (*rest, "--query", projected.query(path)) if projected.fields else tuple(rest)
 
 
 def _with_one_less(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
