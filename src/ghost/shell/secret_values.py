@@ -136,11 +136,13 @@ _MASKS = frozenset("*xX•")
 # later is not in the text, unless a default does.
 REFERENCE = (
     r"(?:\{\{(?![^{}\n]{0,200}\bdefault\b)[^{}\n]{1,200}\}\}|\{%(?:[^{}%\n]|%(?!\})){1,200}%\}|%\([A-Za-z_][\w.]{0,80}\)s"
+    r"|\$\{\{[^{}\n\"']{1,200}\}\}|<<[ ]?[\w.]{1,80}[ ]?>>|\(\([\w./:-]{1,80}\)\)"
+    r"|[\[(](?i:sensitive(?: value)?|known after apply|not shown|unchanged|masked|filtered|secure|hidden)[\])]"
     r"|#\{[A-Za-z_@$][\w.()\[\]]{0,80}\}|<%=[^<>\n]{1,200}%>|@@?[A-Z][A-Z0-9_]{1,80}@@?|__[A-Z][A-Z0-9_]{1,80}__)"
 )
 _NO_VALUE = re.compile(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
-    + REFERENCE
+    + "|".join([REFERENCE, *POLICY["values"]["references"]])
     + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
     # no day: a day alone may be chosen as a password
     r"|\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?"

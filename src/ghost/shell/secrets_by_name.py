@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ghost.shell.deadline import check_time
+from ghost.shell.mentions import is_mention
 from ghost.shell.said_by_tools import is_said_by_tool
 from ghost.shell.secret_names import Name, name_around, name_cores, secret_kind
 from ghost.shell.secret_values import (
@@ -91,6 +92,8 @@ def _secret_of(name: Name, done: int) -> Found | None:
     """Where the secret is that a name names, and what replaces it; None where there is none."""
     if name.certain and (typed := typed_at_prompt(name)) is not None:
         return *typed, MARKER
+    if is_mention(name):
+        return None
     beside = _secret_beside(name)
     if beside is not None or name.meaning.is_keyword:
         return beside

@@ -154,15 +154,17 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
 
 _SQL_TYPE = re.compile(
     r"(?i:text|bytea|uuid|jsonb?|citext|n?varchar2?|n?char|character(?: varying)?|(?:var)?binary|blob"
-    r"|(?:big|small|tiny)?int(?:eger)?"
+    r"|(?:big|small|tiny)?int(?:eger)?|string|number"
     r"|timestamp(?:tz)?|boolean)(?:\(\d{1,5}\))?"
 )
-_SQL_REST = frozenset({"not null", "nullable"})
+_SQL_REST = frozenset({"not null", "nullable", ""})
+_TYPES_OF_FIELDS = frozenset({"string", "number"})
 
 
 def _is_column_of_sql(described: list[str]) -> bool:
-    """Whether what stands behind a name describes a column of a database: `password | text | not null`."""
-    return "(" in described[0] or any(cell.lower() in _SQL_REST for cell in described[1:])
+    """Whether what stands behind a name describes a column of a database, or a field: `password | text | not null`."""
+    of_field = described[0].lower() in _TYPES_OF_FIELDS
+    return of_field or "(" in described[0] or any(cell.lower() in _SQL_REST for cell in described[1:])
 
 
 def _redacted_rows(
