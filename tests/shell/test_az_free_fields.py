@@ -27,14 +27,14 @@ EXTENSION = {
     "protectedSettings": None,
     "typeHandlerVersion": "1.10",
 }
-NAMES = ("json", "jsonc", "yaml", "yamlc")
+NAMES = ("json", "jsonc", "JSON")
 
 
 def verdict(command: str) -> str:
     return decide(command).classification
 
 
-@pytest.mark.parametrize("output", ["tsv", "table", "TSV"])
+@pytest.mark.parametrize("output", ["tsv", "table", "TSV", "yaml", "yamlc"])
 @pytest.mark.parametrize(
     ("command", "query"),
     [
@@ -149,7 +149,7 @@ def test_the_top_of_an_answer_that_holds_anything_is_shown_with_its_names_alone(
     read = "az storage container metadata show --account-name abc -n c --auth-mode login"
 
     assert {verdict(f"{read} -o {output}") for output in NAMES} == {"SAFE"}
-    assert {verdict(f"{read} -o {output}") for output in ("tsv", "table")} == {"RISKY"}
+    assert {verdict(f"{read} -o {output}") for output in ("tsv", "table", "yaml", "yamlc")} == {"RISKY"}
     assert "SAFE is the whole answer, without a --query, as json" in decide(f"{read} -o tsv").explanation
 
 
@@ -157,8 +157,21 @@ def test_a_refused_query_is_told_which_field_and_which_forms() -> None:
     explanation = decide("az vm extension show -g g --vm-name v -n e --query settings -o tsv").explanation
 
     assert "settings" in explanation
-    assert "another form than json jsonc yaml yamlc" in explanation
+    assert "another form than json jsonc" in explanation
     assert "the command of a script" in explanation
+
+
+@pytest.mark.parametrize("output", ["yaml", "yamlc"])
+@pytest.mark.parametrize(
+    "read", ["vm show -g g -n v", "vm list", "vmss show -g g -n v", "vm extension list -g g --vm-name v", "vmss list"]
+)
+def test_a_long_script_is_not_folded_over_lines_without_a_name(read: str, output: str) -> None:
+    for whole in ("", "--query '[]'", "--query '[0]'", "--query resources", "--query '{r:[resources]}'", "--query '@'"):
+        decision = decide(f"az {read} {whole} -o {output}")
+        assert decision.classification == "RISKY"
+    assert "Use -o json" in decide(f"az {read} -o {output}").explanation
+    assert verdict(f"az {read} -o json") == "SAFE"
+    assert verdict(f"az {read} --query '[].{{n:name,l:location,s:provisioningState}}' -o {output}") == "SAFE"
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ class Reads:
         output = given.get("--output", "json").lower()
         projected = self.risks.projected.get(path)
         if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
+            if fault := self.free.fault_of_yaml(path, query, output):
+                return _refuse("--output", f"{fault}.")
             fault = self.free.fault_of_query(path, query, output) if query is not None else None
             return _refuse("--query", f"{fault}.") if fault else None
         if query is None and output in projected.whole_as:

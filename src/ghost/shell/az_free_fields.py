@@ -13,7 +13,7 @@ from typing import Any
 
 from ghost.shell.az_queries import fields_named, paths_taken
 
-_KEEPS_NAMES = "json jsonc yaml yamlc"
+_KEEPS_NAMES = "json jsonc"
 _FILTER = re.compile(
     r"""\[\?(?:(?:contains|starts_with|ends_with)\( ?[\w.]++ ?, ?'[^'\\]*+' ?\)"""
     r"""|[^\[\]()'`"*\\]|'[^'\\]*+'|`[^`\\]*+`)*+\]"""
@@ -46,13 +46,32 @@ class _OfCommand:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """Reads of whose answer a long text may be folded over lines, and what of it may hold one."""
+
+    reads: frozenset[str]
+    objects: frozenset[str]
+    why: str
+
+
+@dataclass(frozen=True)
 class FreeFields:
     """`az_free_fields.toml`: each row with the commands or groups for which it holds, `""` for all."""
 
     rows: tuple[tuple[str, FreeField], ...]
     filters: frozenset[str]
     """Plain fields, and paths of two names, by which an answer may be filtered."""
+    folded: Folded
     _of_commands: dict[str, _OfCommand] = field(default_factory=dict)
+
+    def fault_of_yaml(self, path: str, query: str | None, output: str) -> str | None:
+        """Why YAML of this answer may show a part of a text on a line that has no name."""
+        if output not in ("yaml", "yamlc") or path not in self.folded.reads:
+            return None
+        taken = paths_taken(_FILTER.sub(self._without_plain_names, query)) if query else None
+        if taken is None or any(names and names[-1] in self.folded.objects for names in taken):
+            return f"is YAML of an answer that {self.folded.why}"
+        return None
 
     def fault_of_query(self, path: str, query: str, output: str) -> str | None:
         """Why the query, with its values written as `output`, may show what stands in such a field without its name."""
@@ -109,6 +128,11 @@ def parse_free_fields(table: Mapping[str, Any]) -> FreeFields:
             for name in row["fields"].split()
         ),
         filters=frozenset(table["filters"].split()),
+        folded=Folded(
+            reads=frozenset(re.split(r",\s+", table["folded"]["reads"])),
+            objects=frozenset(table["folded"]["objects"].split()),
+            why=table["folded"]["why"],
+        ),
     )
 
 
