@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from ghost.pcap.decode import intern_address
+from ghost.pcap.address_table import intern_address
 from ghost.pcap.flows import mixed_ends
 from ghost.pcap.layout import ADDRESS
 

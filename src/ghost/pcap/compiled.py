@@ -25,19 +25,30 @@ from numpy.typing import NDArray
 
 from ghost.errors import RecordError
 from ghost.pcap import (
+    address_table,
     bins,
+    copies,
     decode,
     flows,
+    handshake_records,
+    handshakes,
     layout,
     marks,
     objects,
     passes,
+    payloads,
     records,
+    responses,
     segments,
     shards,
+    stream_table,
     tally,
     tcp,
+    tcp_flags,
+    tcp_header,
     tls_tickets,
+    tunnels,
+    twins,
     udp,
     unread,
 )
@@ -55,12 +66,13 @@ _OPTIONS: dict[str, Any] = {
     "nogil": True, "boundscheck": True, "error_model": "numpy", "_nrt": False,
 }  # fmt: skip
 _MODULES = (
-    flows, bins, segments, tls_tickets, decode, tcp, udp, records, shards, unread, tally, passes, marks,
+    flows, bins, segments, tls_tickets, address_table, twins, payloads, handshake_records, tunnels, tcp_header, decode,
+    stream_table, tcp_flags, copies, handshakes, responses, tcp, udp, records, shards, unread, tally, passes, marks,
 )  # fmt: skip
 """Those that others call come first."""
 _ENTRIES = (
     records.walk_pcap, records.walk_pcapng, passes.pass_packets, marks.sort_marked, decode.decode,
-    decode.place_addresses, tcp.finish, tcp.place_streams, udp.place_conversations, shards.deal,
+    address_table.place_addresses, tcp.finish, stream_table.place_streams, udp.place_conversations, shards.deal,
 )  # fmt: skip
 """The kernels that are called from outside; the others are parts of these."""
 _OBJECTS = "kernels"

@@ -7,6 +7,10 @@ same array serves quickly to the uncompiled interpreter.
 
 from __future__ import annotations
 
+# Sequence numbers of TCP wrap around: a difference is masked, and one of half their space or more lies behind.
+SEQ = 0xFFFFFFFF
+HALF = 0x80000000
+
 # A packet: what the reader knows, then what decoding finds.
 OFFSET = 0  # of the packet's first byte in the buffer
 CAPTURED = 1

@@ -36,6 +36,7 @@ from ghost.pcap.layout import (
     G_START,
     G_TIME,
     G_TIMESTAMP,
+    HALF,
     N_EVENTS,
     N_FREE,
     N_FREE_COUNT,
@@ -46,12 +47,11 @@ from ghost.pcap.layout import (
     SAMPLE_RTT,
     SAMPLES,
     SEGMENT,
+    SEQ,
     SIDE,
 )
 from ghost.pcap.vectors import Ints
 
-_SEQ = 0xFFFFFFFF
-_HALF = 0x80000000
 _MOST_HOLES = 256
 _MOST_DOUBTED = 32
 _SHORT = 0xFFFFFFFF
@@ -137,9 +137,7 @@ def hold_segment(
     before = sides[s + D_TAIL]
     after = -1
     while (
-        before >= 0
-        and (pool[before * SEGMENT + G_END] - end) & _SEQ < _HALF
-        and (pool[before * SEGMENT + G_END] != end)
+        before >= 0 and (pool[before * SEGMENT + G_END] - end) & SEQ < HALF and (pool[before * SEGMENT + G_END] != end)
     ):
         after = before
         before = pool[before * SEGMENT + G_PREVIOUS]
@@ -176,7 +174,7 @@ def mark_repeated(side: int, start: int, sides: Ints, pool: Ints) -> int:
     while row >= 0:
         g = row * SEGMENT
         # Ends are in order: nothing before this one reaches beyond `start`.
-        if (start - pool[g + G_END]) & _SEQ < _HALF:
+        if (start - pool[g + G_END]) & SEQ < HALF:
             break
         if pool[g + G_KIND] == 0:
             pool[g + G_KIND] = 2
@@ -220,20 +218,20 @@ def fill_holes(
         low = pool[g + G_START]
         high = pool[g + G_END]
         # Overlap: start < high and end > low.
-        if start != high and (high - start) & _SEQ < _HALF and end != low and (end - low) & _SEQ < _HALF:
+        if start != high and (high - start) & SEQ < HALF and end != low and (end - low) & SEQ < HALF:
             # A repeat was sent after the segment that opened the hole, a late one before it. The sender's clock says
             # which; then its IP id; then whether a round trip had time to pass.
-            newer = (timestamp - pool[g + G_TIMESTAMP]) & _SEQ
+            newer = (timestamp - pool[g + G_TIMESTAMP]) & SEQ
             step = (ip_id - pool[g + G_SIZE]) & 0xFFFF
             if timestamp and pool[g + G_TIMESTAMP] and newer:
-                late = newer >= _HALF
+                late = newer >= HALF
             elif ip_id and pool[g + G_SIZE] and step:
                 late = step >= 0x8000
             else:
                 late = now - pool[g + G_TIME] < round_trip
             verdict = 2 if late else 1
-            begins = (start - low) & _SEQ < _HALF and start != low
-            ends = (high - end) & _SEQ < _HALF and high != end
+            begins = (start - low) & SEQ < HALF and start != low
+            ends = (high - end) & SEQ < HALF and high != end
             if begins and ends:
                 pool[g + G_END] = start
                 open_hole(
@@ -268,7 +266,7 @@ def forget_holes(side: int, ack: int, sides: Ints, events: Ints, pool: Ints, cou
     while row >= 0:
         g = row * SEGMENT
         following = pool[g + G_NEXT]
-        if (ack - pool[g + G_END]) & _SEQ < _HALF:
+        if (ack - pool[g + G_END]) & SEQ < HALF:
             note(E_CAPTURE_GAP, side, pool[g + G_FRAME], sides, events, counts)
             if before >= 0:
                 pool[before * SEGMENT + G_NEXT] = following
@@ -301,7 +299,7 @@ def report_duplicate(side: int, start: int, end: int, sides: Ints, events: Ints,
     while row >= 0:
         g = row * SEGMENT
         following = pool[g + G_NEXT]
-        if (pool[g + G_START] - start) & _SEQ < _HALF and (end - pool[g + G_END]) & _SEQ < _HALF:
+        if (pool[g + G_START] - start) & SEQ < HALF and (end - pool[g + G_END]) & SEQ < HALF:
             note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
             if before >= 0:
                 pool[before * SEGMENT + G_NEXT] = following
@@ -341,7 +339,7 @@ def acknowledge(
     while sides[s + D_HEAD] >= 0:
         g = sides[s + D_HEAD] * SEGMENT
         end = pool[g + G_END]
-        if (ack - end) & _SEQ >= _HALF:
+        if (ack - end) & SEQ >= HALF:
             break
         kind = pool[g + G_KIND]
         elapsed = now - pool[g + G_TIME]
@@ -361,19 +359,19 @@ def acknowledge(
             elif kind == 0:
                 others = 1  # the echo may be of this one
         if kind == 1 or kind == 4:
-            newer = (pool[g + G_TIMESTAMP] - echo) & _SEQ
+            newer = (pool[g + G_TIMESTAMP] - echo) & SEQ
             delayed = (
                 others == 0
                 and arrived_to == end
                 and arrived_from == pool[g + G_START]
                 and pool[g + G_TIMESTAMP] > 0
                 and newer > 0
-                and newer < _HALF
+                and newer < HALF
             )
             reported = (
                 dsack_end != dsack_start
-                and (pool[g + G_START] - dsack_start) & _SEQ < _HALF
-                and ((dsack_end - end) & _SEQ < _HALF)
+                and (pool[g + G_START] - dsack_start) & SEQ < HALF
+                and ((dsack_end - end) & SEQ < HALF)
             )
             if reported or delayed or (shortest > 0 and elapsed * 2 < shortest):
                 # The receiver says it had it, or answers the original, or sooner than the repeat could reach it.

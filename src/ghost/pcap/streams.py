@@ -26,6 +26,7 @@ from ghost.pcap.layout import (
 )
 from ghost.pcap.samples import Samples
 from ghost.pcap.stream_state import StreamState
+from ghost.pcap.stream_table import place_streams
 from ghost.pcap.vectors import Array, Ints, Kernel, Vector
 
 _EVENT_LOG = 4096
@@ -116,7 +117,7 @@ class Streams:
             self._counts[N_STREAM_CAPACITY] *= 2
             self._streams, self._sides = _doubled(self._streams), _doubled(self._sides)
             self._slots = np.zeros(_slots_for(int(self._counts[N_STREAM_CAPACITY])), np.int64)
-            self._kernels(tcp.place_streams)(*map(self._vector, (self._slots, self._streams, self._counts)))
+            self._kernels(place_streams)(*map(self._vector, (self._slots, self._streams, self._counts)))
         free = self._counts[N_POOL_CAPACITY] - self._counts[N_POOL] + self._counts[N_FREE_COUNT]
         if free < 64:
             self._counts[N_POOL_CAPACITY] *= 2

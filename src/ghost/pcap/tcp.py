@@ -1,14 +1,14 @@
-"""The TCP state machine, packet by packet: Wireshark's analysis flags, and where each repeated segment was lost.
+"""The TCP state machine, packet by packet: what each packet changes, and where each repeated segment was lost.
 
-Flags follow the definitions in the Wireshark User's Guide, section "TCP Analysis"; the order in which they are tried
-and the cases it leaves open are those of TShark 4.0. Loss is concluded apart from the flags: a gap that is filled later
-was lost before the capture point, a captured segment that the peer then needed again was lost after it (see `model`).
-State is arrays only, so a batch may end anywhere and the kernel may be compiled or not.
+Loss is concluded apart from Wireshark's flags: a gap that is filled later was lost before the capture point, a captured
+segment that the peer then needed again was lost after it (see `model`). State is arrays only, so a batch may end
+anywhere and the kernel may be compiled or not.
 """
 
 from __future__ import annotations
 
-from ghost.pcap.flows import mixed_ends
+from ghost.pcap.copies import is_copy, note_copy
+from ghost.pcap.handshakes import handshake
 from ghost.pcap.layout import (
     ACK,
     ACKED_AHEAD,
@@ -18,7 +18,6 @@ from ghost.pcap.layout import (
     D_ACK,
     D_ACK_TIME,
     D_BASE,
-    D_DOUBTED,
     D_DUPLICATES,
     D_EVENTS,
     D_FIRST_FRAME,
@@ -26,22 +25,17 @@ from ghost.pcap.layout import (
     D_HEAD,
     D_HELD,
     D_HOLE_COUNT,
-    D_HOLES,
     D_IN_FLIGHT,
     D_LARGEST,
     D_LAST_FLAGS,
     D_LAST_TIME,
     D_LAST_WORDS,
-    D_MIN_RTT,
-    D_MSS,
     D_NEXT,
     D_NEXT_TIME,
-    D_OFFERED_SCALE,
     D_PACKETS,
     D_PAYLOAD,
     D_RST_AFTER_FIN,
     D_RST_TTL,
-    D_SACK,
     D_SAME_ACK_TIME,
     D_SCALE,
     D_SEEN_END,
@@ -49,7 +43,6 @@ from ghost.pcap.layout import (
     D_SILENCE,
     D_SMALLEST_WINDOW,
     D_SYN_WINDOW,
-    D_TAIL,
     D_TTL,
     D_TTL_MAX,
     D_TTL_MIN,
@@ -59,34 +52,18 @@ from ghost.pcap.layout import (
     DSACK_END,
     DSACK_START,
     E_ACK_RTT,
-    E_ACKED_UNSEEN,
-    E_COPY,
-    E_COPY_ACK,
-    E_COPY_RETRANSMISSION,
-    E_COPY_RTO,
     E_DATA_AFTER_RST,
     E_DUPLICATE_ACK,
-    E_FAST,
     E_FIN,
     E_KEEP_ALIVE,
-    E_KEEP_ALIVE_ACK,
     E_LOST_SEGMENT,
     E_LOST_UPSTREAM,
     E_NEEDLESS,
-    E_OUT_OF_ORDER,
     E_REORDERED,
-    E_RETRANSMISSION,
     E_REUSED_PORTS,
     E_RST,
-    E_RTO,
     E_SPURIOUS,
-    E_SYN,
-    E_SYN_ACK,
-    E_WINDOW_FULL,
-    E_WINDOW_UPDATE,
-    E_ZERO_WINDOW,
     E_ZERO_WINDOW_PROBE,
-    E_ZERO_WINDOW_PROBE_ACK,
     ECHO,
     ENCAPSULATION,
     ENDS_BLANK,
@@ -97,9 +74,9 @@ from ghost.pcap.layout import (
     FRAME,
     G_NEXT,
     G_SIZE,
+    HALF,
     IP_ID,
     LENGTH,
-    MSS,
     N_EVENT_CAPACITY,
     N_EVENTS,
     N_FREE_COUNT,
@@ -108,7 +85,6 @@ from ghost.pcap.layout import (
     N_POOL_CAPACITY,
     N_SAMPLE_CAPACITY,
     N_SAMPLES,
-    N_SEED,
     N_STREAM_CAPACITY,
     N_STREAMS,
     NO_BLANK,
@@ -117,42 +93,20 @@ from ghost.pcap.layout import (
     RECORDS,
     ROUND_TRIP,
     RST,
-    S_ASKED,
     S_CLIENT,
-    S_CLIENT_SYN_TIME,
-    S_COMPLETED,
     S_ENCAPSULATION,
-    S_FIRST_FRAME,
     S_FIRST_RST,
     S_FIRST_TIME,
-    S_GREETING,
-    S_HIGH,
     S_INITIAL_RTT,
     S_KNOWN_BY,
     S_LAST_FRAME,
     S_LAST_TIME,
-    S_LOW,
     S_MIRRORED,
-    S_NOTICES,
-    S_REQUEST_END,
     S_REQUEST_OPEN,
-    S_REQUEST_START,
-    S_REQUEST_TIME,
-    S_REQUEST_UNACKED,
-    S_SYN_ACK_REPEATS,
-    S_SYN_ACK_TIME,
-    S_SYN_REPEATS,
-    S_SYN_TIME,
-    S_TO_CLIENT,
-    S_TO_SERVER,
-    S_UNPROMPTED,
     S_WIRE_BYTES,
-    SACK_PERMITTED,
     SAMPLE_DELTA,
-    SAMPLE_REQUEST_ACKED,
-    SAMPLE_RESPONSE,
-    SCALE,
     SEGMENT,
+    SEQ,
     SEQUENCE,
     SIDE,
     SOURCE,
@@ -167,6 +121,7 @@ from ghost.pcap.layout import (
     WINDOW,
     WIRE,
 )
+from ghost.pcap.responses import time_response
 from ghost.pcap.segments import (
     acknowledge,
     drop_head,
@@ -180,273 +135,19 @@ from ghost.pcap.segments import (
     note,
     open_hole,
     sample,
-)  # fmt: skip
-from ghost.pcap.tls_tickets import asks, is_ticket
+)
+from ghost.pcap.stream_table import open_stream, slot_of
+from ghost.pcap.tcp_flags import ORDER_NS, after, flag
 from ghost.pcap.vectors import Ints
 
-_FAST_NS = 20_000_000
-_ORDER_NS = 3_000_000
-_TWO_TICKS_NS = 2_000_000
-"""A timer of a sender waits for a round trip and two ticks at the least (RFC 6298, RFC 8985)."""
-_AGAIN_NS = 500_000_000
-"""Who says more so long after the last word was acknowledged does not go on with it, but begins anew."""
-_BEHIND_NS = 20_000_000
-"""What is sent at once in several packets comes within that."""
-_PAUSE_NS = 1_000_000_000
-"""A server that goes on with an answer pauses less."""
-_NOTICE = 600
-"""Bytes of what is told unasked; answers worth waiting for fill segments."""
 _MOST_HELD = 4096
 """Unacknowledged segments remembered for each side; a side whose peer is not captured is held to `_MOST_UNHEARD`."""
 _MOST_UNHEARD = 64
-_SEQ = 0xFFFFFFFF
-_HALF = 0x80000000
 
 # Room that one packet may need at most: no kind of event of a side is logged more than SAMPLE_FRAMES times.
 _EVENTS_AT_ONCE = 64
 _POOL_AT_ONCE = 8
 _SAMPLES_AT_ONCE = 8
-
-
-def open_stream(low: int, high: int, sender: int, p: int, rows: Ints, streams: Ints, sides: Ints, counts: Ints) -> int:
-    """A new stream and its two sides. Without a SYN the lower port tells the server, where one is well known."""
-    stream = counts[N_STREAMS]
-    counts[N_STREAMS] = stream + 1
-    t = stream * STREAM
-    streams[t + S_LOW] = low
-    streams[t + S_HIGH] = high
-    streams[t + S_CLIENT] = sender
-    streams[t + S_KNOWN_BY] = 3
-    low_port = low & 0xFFFF
-    high_port = high & 0xFFFF
-    if (low_port < 1024) != (high_port < 1024) or (low_port < 32768) != (high_port < 32768):
-        streams[t + S_CLIENT] = 0 if high_port < low_port else 1
-        streams[t + S_KNOWN_BY] = 2
-    streams[t + S_FIRST_TIME] = rows[p + TIME]
-    streams[t + S_LAST_TIME] = rows[p + TIME]
-    streams[t + S_FIRST_FRAME] = rows[p + FRAME]
-    streams[t + S_SYN_TIME] = -1
-    streams[t + S_INITIAL_RTT] = -1
-    streams[t + S_CLIENT_SYN_TIME] = -1
-    streams[t + S_SYN_ACK_TIME] = -1
-    streams[t + S_TO_SERVER] = -1
-    streams[t + S_TO_CLIENT] = -1
-    streams[t + S_GREETING] = -1
-    for side in range(stream * 2, stream * 2 + 2):
-        s = side * SIDE
-        sides[s + D_BASE] = -1
-        sides[s + D_NEXT] = -1
-        sides[s + D_SEEN_END] = -1
-        sides[s + D_ACK] = -1
-        sides[s + D_WINDOW] = -1
-        sides[s + D_SCALE] = -1
-        sides[s + D_TTL] = -1
-        sides[s + D_TTL_MIN] = -1
-        sides[s + D_TTL_MAX] = -1
-        sides[s + D_RST_TTL] = -1
-        sides[s + D_SMALLEST_WINDOW] = -1
-        sides[s + D_MIN_RTT] = -1
-        sides[s + D_HEAD] = -1
-        sides[s + D_TAIL] = -1
-        sides[s + D_HOLES] = -1
-        sides[s + D_DOUBTED] = -1
-        sides[s + D_OFFERED_SCALE] = -1
-    return stream
-
-
-def slot_of(low: int, high: int, slots: Ints, streams: Ints, counts: Ints) -> int:
-    """Where the stream of these endpoints is, or would be."""
-    mask = len(slots) - 1
-    slot = mixed_ends(low, high, counts[N_SEED]) & mask
-    while slots[slot] != 0:
-        t = (slots[slot] - 1) * STREAM
-        if streams[t + S_LOW] == low and streams[t + S_HIGH] == high:
-            break
-        slot = (slot + 1) & mask
-    return slot
-
-
-def place_streams(slots: Ints, streams: Ints, counts: Ints) -> None:
-    """Fill an empty slot table; the latest stream of the same endpoints wins."""
-    for stream in range(counts[N_STREAMS]):
-        t = stream * STREAM
-        slots[slot_of(streams[t + S_LOW], streams[t + S_HIGH], slots, streams, counts)] = stream + 1
-
-
-def handshake(
-    p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, counts: Ints
-) -> None:
-    """Follow SYN, SYN-ACK and the client's ACK."""
-    t = stream * STREAM
-    side = stream * 2 + sender
-    peer = stream * 2 + 1 - sender
-    f = side * SIDE
-    r = peer * SIDE
-    control = rows[p + CONTROL]
-    now = rows[p + TIME]
-    if control & SYN:
-        offered = rows[p + SCALE] - 1
-        sides[f + D_OFFERED_SCALE] = offered
-        sides[f + D_SCALE] = offered if offered >= 0 else -2
-        if rows[p + MSS]:
-            sides[f + D_MSS] = rows[p + MSS]
-        if rows[p + SACK_PERMITTED]:
-            sides[f + D_SACK] = 1
-        if control & ACK:
-            if sides[r + D_OFFERED_SCALE] < 0 or offered < 0:
-                # RFC 7323: scaling is on only if both offer it.
-                sides[f + D_SCALE] = -2
-                if sides[r + D_SCALE] != -1:
-                    sides[r + D_SCALE] = -2
-            if streams[t + S_KNOWN_BY] > 1:
-                streams[t + S_CLIENT] = 1 - sender
-                streams[t + S_KNOWN_BY] = 1
-            if sides[f + D_EVENTS + E_SYN_ACK] and not rows[p + TWIN]:
-                streams[t + S_SYN_ACK_REPEATS] = streams[t + S_SYN_ACK_REPEATS] + 1
-            if streams[t + S_SYN_ACK_TIME] < 0 and streams[t + S_CLIENT_SYN_TIME] >= 0:
-                streams[t + S_TO_SERVER] = max(now - streams[t + S_CLIENT_SYN_TIME], 0)
-            if not streams[t + S_COMPLETED]:
-                streams[t + S_SYN_ACK_TIME] = now
-            note(E_SYN_ACK, side, rows[p + FRAME], sides, events, counts)
-        else:
-            if streams[t + S_KNOWN_BY] > 0:
-                streams[t + S_CLIENT] = sender
-                streams[t + S_KNOWN_BY] = 0
-            if sides[f + D_EVENTS + E_SYN] and not rows[p + TWIN]:
-                streams[t + S_SYN_REPEATS] = streams[t + S_SYN_REPEATS] + 1
-            if streams[t + S_SYN_ACK_TIME] < 0:
-                streams[t + S_CLIENT_SYN_TIME] = now
-            streams[t + S_SYN_TIME] = now
-            note(E_SYN, side, rows[p + FRAME], sides, events, counts)
-            if offered < 0:
-                sides[r + D_SCALE] = -2
-    elif control & ACK:
-        if streams[t + S_SYN_TIME] >= 0 and streams[t + S_INITIAL_RTT] < 0:
-            streams[t + S_INITIAL_RTT] = max(now - streams[t + S_SYN_TIME], 0)
-        if (
-            streams[t + S_SYN_ACK_TIME] >= 0
-            and not streams[t + S_COMPLETED]
-            and sender == streams[t + S_CLIENT]
-            and not control & RST
-        ):
-            streams[t + S_COMPLETED] = 1
-            streams[t + S_TO_CLIENT] = max(now - streams[t + S_SYN_ACK_TIME], 0)
-
-
-def after(one: int, other: int) -> bool:
-    """Whether sequence number `one` lies behind `other`, if that is known at all."""
-    return other >= 0 and one != other and (one - other) & _SEQ < _HALF
-
-
-def flag(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints) -> int:
-    """Wireshark's flags of one packet, as bits; changes nothing."""
-    f = (stream * 2 + sender) * SIDE
-    r = (stream * 2 + 1 - sender) * SIDE
-    control = rows[p + CONTROL]
-    seq = rows[p + SEQUENCE]
-    ack = rows[p + ACKNOWLEDGED]
-    window = rows[p + WINDOW]
-    length = rows[p + LENGTH]
-    now = rows[p + TIME]
-    following = sides[f + D_NEXT]
-    plain = control & (SYN | FIN | RST) == 0
-    flags = 0
-    if length == 1 and seq == following and sides[r + D_WINDOW] == 0:
-        flags = 1 << E_ZERO_WINDOW_PROBE
-    else:
-        if window == 0 and plain:
-            flags |= 1 << E_ZERO_WINDOW
-        if following >= 0 and seq != following and (seq - following) & _SEQ < _HALF and not control & RST:
-            flags |= 1 << E_LOST_SEGMENT
-        if length <= 1 and plain and following >= 0 and seq == (following - 1) & _SEQ:
-            flags |= 1 << E_KEEP_ALIVE
-        repeats = length == 0 and plain and seq == following and ack == sides[f + D_ACK]
-        if repeats and window and window != sides[f + D_WINDOW]:
-            flags |= 1 << E_WINDOW_UPDATE
-        if length > 0 and plain and sides[r + D_SCALE] != -1 and sides[r + D_ACK] >= 0:
-            scale = 0 if sides[r + D_SYN_WINDOW] else max(sides[r + D_SCALE], 0)
-            edge = sides[r + D_ACK] + (sides[r + D_WINDOW] << scale)
-            if (seq + length) & _SEQ == edge & _SEQ:
-                flags |= 1 << E_WINDOW_FULL
-        if repeats and window == sides[f + D_WINDOW]:
-            if window and sides[r + D_LAST_FLAGS] & (1 << E_KEEP_ALIVE):
-                flags |= 1 << E_KEEP_ALIVE_ACK
-            elif window == 0 and sides[r + D_LAST_FLAGS] & (1 << E_ZERO_WINDOW_PROBE):
-                flags |= 1 << E_ZERO_WINDOW_PROBE_ACK
-            elif window:
-                flags |= 1 << E_DUPLICATE_ACK
-    duplicates = sides[r + D_DUPLICATES]
-    if control & ACK:
-        seen = sides[r + D_SEEN_END]
-        if after(ack, seen):
-            if duplicates == 0 or seen != sides[r + D_NEXT]:
-                flags |= 1 << E_ACKED_UNSEEN
-            if seen == sides[r + D_NEXT]:
-                duplicates = ACKED_AHEAD
-    if (length > 0 or control & (SYN | FIN)) and not flags & (1 << E_KEEP_ALIVE):
-        end = (seq + length) & _SEQ
-        behind = following >= 0 and (seq - following) & _SEQ >= _HALF
-        if length > 1 and seq == (following - 1) & _SEQ:
-            # The byte of a probe, sent once more with what follows it.
-            behind = False
-        full_end = (end + (1 if control & (SYN | FIN) else 0)) & _SEQ
-        acked = sides[r + D_ACK]
-        threshold = streams[stream * STREAM + S_INITIAL_RTT]
-        if threshold < 0:
-            threshold = _ORDER_NS
-        if length > 0 and acked >= 0 and (acked - end) & _SEQ < _HALF:
-            flags |= 1 << E_SPURIOUS | 1 << E_RETRANSMISSION
-        elif (
-            behind
-            and (duplicates >= 2 or duplicates == ACKED_AHEAD)
-            and acked == seq
-            and now - sides[r + D_ACK_TIME] < _FAST_NS
-        ):
-            flags |= 1 << E_FAST | 1 << E_RETRANSMISSION
-        elif behind and now - sides[f + D_NEXT_TIME] < threshold and full_end != following:
-            flags |= 1 << E_OUT_OF_ORDER
-        elif behind:
-            flags |= 1 << E_RTO | 1 << E_RETRANSMISSION
-    return flags
-
-
-def is_copy(p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints) -> bool:
-    """Whether a packet that looks like one before is that packet once more, and no repeat of its sender.
-
-    Without an IP id that is told by time: who repeats has waited for a timer, or heard of the loss, which takes a
-    round trip and duplicate ACKs of the peer.
-    """
-    t = stream * STREAM
-    f = (stream * 2 + sender) * SIDE
-    r = (stream * 2 + 1 - sender) * SIDE
-    ago = abs(rows[p + TWIN])
-    if ago > 1:
-        there = streams[t + S_TO_SERVER]
-        back = streams[t + S_TO_CLIENT]
-        round_trip = sides[f + D_MIN_RTT]
-        if there >= 0 and back >= 0:
-            # The first packets of a connection may be slow: addresses are resolved, paths set up.
-            whole = round_trip + sides[r + D_MIN_RTT] if round_trip >= 0 and sides[r + D_MIN_RTT] >= 0 else there + back
-            round_trip = min(whole, there + back)
-        # What a timer sends again comes later, and has another time or IP id.
-        timed = rows[p + TIMESTAMP] == 0 and rows[p + IP_ID] == 0 and ago >= max(round_trip, 0) + _TWO_TICKS_NS
-        unasked = sides[r + D_PACKETS] > 0 and sides[r + D_SAME_ACK_TIME] < rows[p + TIME] - ago and not timed
-        if rows[p + CONTROL] & SYN or unasked or ago < round_trip - round_trip // 8:
-            rows[p + TWIN] = 1
-    return rows[p + TWIN] == 1
-
-
-def note_copy(p: int, side: int, flags: int, rows: Ints, sides: Ints, events: Ints, counts: Ints) -> None:
-    """Count a copy, and which flags it has that a repeat or a duplicate ACK would have as well."""
-    frame = rows[p + FRAME]
-    if rows[p + LENGTH]:
-        note(E_COPY, side, frame, sides, events, counts)
-    if flags & (1 << E_RETRANSMISSION):
-        note(E_COPY_RETRANSMISSION, side, frame, sides, events, counts)
-    if flags & (1 << E_RTO):
-        note(E_COPY_RTO, side, frame, sides, events, counts)
-    if flags & (1 << E_DUPLICATE_ACK):
-        note(E_COPY_ACK, side, frame, sides, events, counts)
 
 
 def judge_segment(
@@ -459,16 +160,16 @@ def judge_segment(
     control = rows[p + CONTROL]
     seq = rows[p + SEQUENCE]
     length = rows[p + LENGTH]
-    end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ
+    end = (seq + length + (1 if control & (SYN | FIN) else 0)) & SEQ
     now = rows[p + TIME]
     frame = rows[p + FRAME]
     following = sides[f + D_NEXT]
     kind = 0
-    if following >= 0 and (seq - following) & _SEQ >= _HALF:
+    if following >= 0 and (seq - following) & SEQ >= HALF:
         verdict = 0
         if sides[f + D_HOLE_COUNT]:
             round_trip = streams[stream * STREAM + S_INITIAL_RTT]
-            round_trip = _ORDER_NS if round_trip < 0 else round_trip - round_trip // 8
+            round_trip = ORDER_NS if round_trip < 0 else round_trip - round_trip // 8
             verdict = fill_holes(
                 side, seq, end, now, rows[p + IP_ID], rows[p + TIMESTAMP], round_trip, sides, pool, counts
             )
@@ -483,7 +184,7 @@ def judge_segment(
             kind = 4 if rows[p + TWIN] > 0 else 1
             acked = sides[(stream * 2 + 1 - sender) * SIDE + D_ACK]
             # Wireshark's flag is for data alone; a SYN-ACK or a FIN is repeated needlessly as well.
-            empty = length == 0 and acked >= 0 and (acked - end) & _SEQ < _HALF
+            empty = length == 0 and acked >= 0 and (acked - end) & SEQ < HALF
             if flags & (1 << E_SPURIOUS) or empty:
                 kind = 3
                 note(E_NEEDLESS, side, frame, sides, events, counts)
@@ -498,7 +199,7 @@ def hold(
     f = side * SIDE
     length = rows[p + LENGTH]
     start = rows[p + SEQUENCE]
-    end = (start + length + (1 if rows[p + CONTROL] & (SYN | FIN) else 0)) & _SEQ
+    end = (start + length + (1 if rows[p + CONTROL] & (SYN | FIN) else 0)) & SEQ
     hold_segment(
         side, start, end, kind, length, rows[p + TIME], rows[p + FRAME], rows[p + TIMESTAMP], sides, pool, counts
     )
@@ -566,56 +267,6 @@ def count_packet(
         note(E_FIN, side, frame, sides, events, counts)
 
 
-def time_response(
-    p: int, stream: int, sender: int, client: int, block: int, new_data: int, rows: Ints, streams: Ints, sides: Ints,
-    samples: Ints, counts: Ints,
-) -> None:  # fmt: skip
-    """From the last byte of a request to its ACK and to the first byte of the answer, where side `client` asks.
-
-    `block` is where the five columns of the request begin.
-    """
-    t = stream * STREAM
-    now = rows[p + TIME]
-    primary = block == t + S_REQUEST_OPEN
-    if sender == client:
-        if new_data and (not primary or asks(p, t, rows, streams)):
-            if streams[block] == 0:
-                streams[block + S_REQUEST_START - S_REQUEST_OPEN] = rows[p + SEQUENCE]
-            elif (
-                streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] == 0
-                and now - streams[block + S_REQUEST_TIME - S_REQUEST_OPEN] >= _AGAIN_NS
-                and primary
-            ):
-                streams[t + S_UNPROMPTED] = streams[t + S_UNPROMPTED] + 1
-            streams[block] = 1
-            streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 1
-            streams[block + S_REQUEST_TIME - S_REQUEST_OPEN] = now
-            streams[block + S_REQUEST_END - S_REQUEST_OPEN] = (rows[p + SEQUENCE] + rows[p + LENGTH]) & _SEQ
-        return
-    server = stream * 2 + sender
-    asked = streams[block + S_REQUEST_TIME - S_REQUEST_OPEN]
-    waited = max(now - asked, 0)
-    if (
-        streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN]
-        and rows[p + CONTROL] & ACK
-        and (rows[p + ACKNOWLEDGED] - streams[block + S_REQUEST_END - S_REQUEST_OPEN]) & _SEQ < _HALF
-    ):
-        streams[block + S_REQUEST_UNACKED - S_REQUEST_OPEN] = 0
-        sample(SAMPLE_REQUEST_ACKED, server, waited, samples, counts)
-    behind = 1 if now - sides[server * SIDE + D_NEXT_TIME] < _BEHIND_NS else 0
-    if new_data and primary and is_ticket(p, t, behind, rows, streams):
-        # Nobody waits for it; who asked something does so still.
-        streams[block] = streams[t + S_ASKED]
-    elif new_data and streams[block]:
-        streams[block] = 0
-        sample(SAMPLE_RESPONSE, server, waited, samples, counts)
-    elif new_data and asked == 0 and streams[t + S_GREETING] < 0 and streams[t + S_TO_CLIENT] >= 0:
-        streams[t + S_GREETING] = max(now - streams[t + S_SYN_ACK_TIME] - streams[t + S_TO_CLIENT], 0)
-    elif new_data and primary and asked and rows[p + LENGTH] < _NOTICE:
-        paused = now - sides[server * SIDE + D_NEXT_TIME] >= _PAUSE_NS
-        streams[t + S_NOTICES] = streams[t + S_NOTICES] + (1 if paused and sides[server * SIDE + D_NEXT] >= 0 else 0)
-
-
 def track(
     rows: Ints, begin: int, count: int, slots: Ints, streams: Ints, sides: Ints, pool: Ints, events: Ints,
     samples: Ints, counts: Ints,
@@ -671,7 +322,7 @@ def track(
         probe = flags & (1 << E_KEEP_ALIVE | 1 << E_ZERO_WINDOW_PROBE)
         if flags & (1 << E_LOST_SEGMENT):
             open_hole(side, following, seq, now, frame, rows[p + IP_ID], rows[p + TIMESTAMP], sides, pool, counts)
-        new_data = 1 if length and not probe and (following < 0 or (seq - following) & _SEQ < _HALF) else 0
+        new_data = 1 if length and not probe and (following < 0 or (seq - following) & SEQ < HALF) else 0
         if length or control & (SYN | FIN):
             # A probe is repeated on purpose.
             kind = 3 if probe else judge_segment(p, stream, sender, flags, rows, streams, sides, events, pool, counts)
@@ -687,9 +338,9 @@ def track(
             time_response(p, stream, sender, 1 - client, block, new_data, rows, streams, sides, samples, counts)
 
         # What the next packet is compared with.
-        end = (seq + length + (1 if control & (SYN | FIN) else 0)) & _SEQ
+        end = (seq + length + (1 if control & (SYN | FIN) else 0)) & SEQ
         if not flags & (1 << E_ZERO_WINDOW_PROBE):
-            if following < 0 or control & SYN or (end != following and (end - following) & _SEQ < _HALF):
+            if following < 0 or control & SYN or (end != following and (end - following) & SEQ < HALF):
                 if following != end:
                     sides[f + D_NEXT_TIME] = now
                 sides[f + D_NEXT] = end
@@ -730,8 +381,8 @@ def track(
             sides[f + D_ACK_TIME] = now
         peer_ack = sides[peer * SIDE + D_ACK]
         if length and peer_ack >= 0:
-            flight = (sides[f + D_NEXT] - peer_ack) & _SEQ
-            if flight < _HALF:
+            flight = (sides[f + D_NEXT] - peer_ack) & SEQ
+            if flight < HALF:
                 sides[f + D_IN_FLIGHT] = max(sides[f + D_IN_FLIGHT], flight)
         sides[f + D_LAST_FLAGS] = flags
         rows[p + FLAGS] = flags
@@ -763,7 +414,4 @@ def finish(sides: Ints, pool: Ints, events: Ints, counts: Ints, begin: int) -> i
     return counts[N_STREAMS] * 2
 
 
-KERNELS = (
-    open_stream, slot_of, after, place_streams, handshake, flag, is_copy, note_copy, judge_segment, hold, count_packet,
-    time_response, track, finish,
-)  # fmt: skip
+KERNELS = (judge_segment, hold, count_packet, track, finish)

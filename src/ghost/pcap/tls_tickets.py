@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from ghost.pcap.layout import (
     ACKNOWLEDGED,
+    HALF,
     RECORDS,
     S_ASKED,
     S_REQUEST_END,
     S_REQUEST_OPEN,
     S_TICKET,
     S_TLS,
+    SEQ,
 )
 from ghost.pcap.vectors import Ints
 
@@ -59,8 +61,6 @@ _LEAST_TICKET = 60
 """Its own fields, what names the session, and what encryption adds: 58 bytes with a name of 16."""
 _BLOCK = 16
 """Tickets are encrypted for the server alone, in blocks, and a number in them may need a byte more."""
-_SEQ = 0xFFFFFFFF
-_HALF = 0x80000000
 
 
 def records_in(buf: Ints, at: int, end: int, length: int) -> int:
@@ -200,7 +200,7 @@ def is_ticket(p: int, stream: int, behind: int, rows: Ints, streams: Ints) -> in
     if held & SEVERAL:
         return 1
     # What was sent before all of the request had come is no answer to it.
-    unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & _SEQ < _HALF
+    unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & SEQ < HALF
     return 1 if streams[stream + S_ASKED] and unasked else 0
 
 
