@@ -14,6 +14,7 @@ from typing import Any
 
 from ghost.shell.secret_names import Name
 from ghost.shell.secret_values import POLICY, is_made_up, looks_random
+from ghost.shell.secrets_in_statements import is_ordinary
 
 _LINE_REACH = 320
 _BEHIND_REACH = 640
@@ -74,7 +75,7 @@ def _is_read_elsewhere(name: Name) -> bool:
         return False
     key = read["key"] or read["symbol"]
     if key is not None:
-        return _is_same(name, re.split(r"[. -]", key)[-1])
+        return _is_same(name, re.split(r"[._ -]", key)[-1])
     path = _PARTS.split(read["path"])
     if read["made"] is not None:
         return _LETTERS.fullmatch(read["path"]) is not None and (
@@ -113,13 +114,14 @@ _COLON = re.compile(
 )
 _NOTES = re.compile(
     r"^[\s*|/\\_]{0,20}(?:(?:pick|squash|fixup|reword|edit|drop)[ ]|\[[\w./-]{1,60}[ ](?=[0-9a-f]{7,40}\]))?"
-    r"(?=[0-9]{0,39}[a-f])[0-9a-f]{7,40}\]?[ ]"
+    r"(?=[0-9]{0,39}[a-f])[0-9a-f]{7,40}[\]:]?[ ]"
     r"|^(?:not[ ])?ok[ ]{1,3}\d{1,5}[ ]|^[ \t]{0,12}[\u2713\u2717\u2714\u2718\u00d7][ ]|\bRevert \"$"
 )
 """How a line begins that tells in prose what was done, or tested."""
 _OF_CHANGE = re.compile(r"\(#\d{1,6}\)[ \t]*$")
 _WORD = re.compile(r"[A-Za-z][a-z'-]{0,20}[,.]?|\(?#?\d{1,5}\)?[,.]?")
 _LINKING = frozenset(POLICY["sentence"]["linking"])
+_ASPECTS = frozenset(POLICY["sentence"]["aspects"])
 _FUNCTION = frozenset(POLICY["sentence"]["function"])
 _FIRST_WORDS = 5
 
@@ -139,11 +141,13 @@ def _is_told_of(name: Name) -> bool:
 def _is_clause(words: list[str], name: str) -> bool:
     """Whether words are of a sentence, not of a passphrase, nor a password with a sentence's rest behind it."""
     first = words[:_FIRST_WORDS]
+    if _WORD.fullmatch(words[1]) is not None and words[1] not in _LINKING and all(map(is_ordinary, words[:2])):
+        return True  # `password: invalid value`
     if len(words) < 3 or not all(map(_WORD.fullmatch, first[:3])):
         return False
     second = words[1].rstrip(",.")
-    if words[0].lower() == name.lower():  # `password (string): Password of the account`
-        return True
+    if words[0].lower() == name.lower() or (words[0] in _ASPECTS and second in ("is", "was", "not")):
+        return True  # `password (string): Password of the account`, `credential: helper is missing`
     if words[0][0].isupper() or words[0].endswith((",", ".")) or words[1].endswith((",", ".")) or second in _LINKING:
         return False
     return any(word.rstrip(",.") in _FUNCTION for word in first[1:])

@@ -38,7 +38,7 @@ def redact_end(text: str, counts: Counts, redact: Redact) -> str:
     for ending in ENDINGS:
         if (found := ending.when.search(end)) is None:
             continue
-        if found.lastgroup is not None:
+        if found.lastgroup is not None and not found[found.lastgroup].startswith("[REDACTED"):
             end = end[: found.start(found.lastgroup)] + MARKER
             counts["password"] += 1
         for added in ending.add:

@@ -125,7 +125,7 @@ def looking_further(start: int, limit: int, find: Callable[[int], Found | None])
 
 _REFERENCE = re.compile(
     rf"(?:{_CLOSERS}{_BLANK}[:=]{_BLANK}|[ \t]{{1,8}})\\?[\"']?{REFERENCE}"
-    r"\\?[\"']?[ \t]{0,8}(?=[,;&)}\]]|\\n|[ \t]#|\n|$)"
+    r"\\?[\"']?[ \t]{0,8}(?=[,;&)}\]]|\\n|[ \t](?:#|->)|\n|$)"
 )
 
 
