@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 _LONG = 32_768
@@ -11,8 +12,12 @@ _LONG = 32_768
 
 def sieve(text: str) -> Callable[[str], bool]:
     """Whether a string may be in the text. False is certain; True asks for a look."""
-    if len(text) < _LONG:
-        return lambda _: True
+    return _sieve_of_long(text) if len(text) >= _LONG else lambda _: True
+
+
+@lru_cache(maxsize=2)
+def _sieve_of_long(text: str) -> Callable[[str], bool]:
+    """The same of a long text, which several rules ask for one after the other."""
     import numpy as np  # only here: a short text must not wait for it
 
     raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)

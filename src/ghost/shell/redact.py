@@ -26,6 +26,8 @@ from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
+from ghost.shell.secrets_in_transcripts import redact_transcripts
+from ghost.shell.secrets_of_resources import redact_resources
 from ghost.shell.secrets_of_vaults import redact_vault_answers
 from ghost.shell.spellings import INVISIBLE, redact_around_codes, redact_other_spellings
 
@@ -96,6 +98,8 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     text = redact_shapes(text, counts)
     text = redact_containers(text, counts)
     text = redact_vault_answers(text, counts)
+    text = redact_resources(text, counts)
+    text = redact_transcripts(text, counts)
     text = redact_pairs(text, counts)
     check_time()
     text = redact_named_values(text, counts)

@@ -106,6 +106,18 @@ _MADE_UP = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(
 _CHANGES = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
 
 
+def is_scrambled(value: str) -> bool:
+    """Whether a long value has letters, digits and marks through each other all along, as only chance puts them."""
+    if not 16 <= len(value) <= _JUDGED or _SCRAMBLED.fullmatch(value) is None:
+        return False
+    return len(_CHANGES.findall(value)) >= 0.4 * len(value)
+
+
+_SCRAMBLED = re.compile(
+    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$^&*?@~])(?!https?:|/)[!#$%&*+,./0-9:;=?@A-Z^_a-z~-]+"
+)
+
+
 def is_guid(value: str) -> bool:
     return _GUID.fullmatch(value.strip().strip("\"'")) is not None
 
@@ -130,6 +142,7 @@ def is_open(value: str) -> bool:
 _SETTING_BEHIND = re.compile(
     r"(?:files|compat)(?:[ \t]+(?:sss|systemd|ldap|nis))*$|!(?:Ref|Sub|GetAtt|vault)\b|ENC\["
     r"|(?:no|yes|none|true|false)[ \t]+[\w.-]{1,40}=|<[^<>]{1,200}>[ \t]"
+    r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d{3})[ ]AAAA"  # a public key, where a password might stand as well
 )  # what follows belongs to another name
 _MASKS = frozenset("*xX•")
 # References of templates, of Jinja, Go, ERB, Ruby, Python and of those that mark by `__` or `@`: what stands there

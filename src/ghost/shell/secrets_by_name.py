@@ -21,8 +21,10 @@ from ghost.shell.secret_values import (
     is_guid,
     is_mixed,
     is_open,
+    is_scrambled,
     looks_random,
 )
+from ghost.shell.secrets_announced import secret_announced
 from ghost.shell.secrets_at_prompts import typed_at_prompt
 from ghost.shell.secrets_in_fields import secret_in_field
 from ghost.shell.secrets_in_sentences import secret_told
@@ -38,6 +40,12 @@ _DONE = re.compile(
 )
 _NESTED = re.compile(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
 _ITEM = re.compile(r"(?m)^([ \t]*-[ ]+[\"']?)[^\s\"'][^\n\"']*")
+_PATH_REACH = 200
+_PATH = re.compile(r"/?(?:[\w.-]{1,60}/){1,12}")
+_ENTRY = re.compile(  # and no line of a file, no tag of an image
+    r":(?!\d{1,6}:|v?\d+(?:\.\d+){0,3}(?:[-+.][\w.+-]*)?(?:\s|$)|(?:latest|stable|edge|main|master|nightly|dev|prod)(?:[-.]|\s|$)"
+    r"|[0-9a-f]{7,12}(?:\s|$)|ro(?:\s|$)|rw(?:\s|$)|/)[^\s:\[](?![^\n]*:)"
+)
 _ARN = re.compile(r"\barn:[^\s\"]{1,110}:$")
 _ASSIGNED = re.compile(r"[ \t]{0,8}(?:=(?!=)|%3[dD])")
 _JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default_pass`, `userPass`
@@ -104,6 +112,8 @@ def _secret_of(name: Name, done: int) -> Found | None:
         and (told := secret_told(name, done))
     ):
         found = *told, MARKER
+    if found is None and (announced := secret_announced(name)) is not None:
+        found = *announced, MARKER
     return found
 
 
@@ -126,7 +136,8 @@ def _secret_beside(name: Name) -> Found | None:
         return *span, MARKER
     if name.meaning.is_keyword:
         return None
-    if word > 0 and name.text.startswith("/", word - 1) and name.text[max(0, word - 2) : word - 1].strip(" \t\n/\"'"):
+    of_path = word > 0 and name.text.startswith("/", word - 1)
+    if of_path and name.text[max(0, word - 2) : word - 1].strip(" \t\n/\"'") and not _is_entry(name):
         return None  # `/etc/ssl/app.key: Permission denied`
     if name.text.startswith(":", name.end) and _ARN.search(name.text, max(0, word - 120), word) is not None:
         return None  # `arn:aws:secretsmanager:eu-west-1:1:secret:name`
@@ -137,6 +148,16 @@ def _secret_beside(name: Name) -> Found | None:
         if probe is None or not any(_is_telling(name, value) for value in strings_of(probe)):
             return None
     return looking_further(name.end, len(name.text), lambda reach: _value_within(name, reach))
+
+
+def _is_entry(name: Name) -> bool:
+    """Whether it is the key of an entry as a store lists them, one a line: `prod/db/password:X`."""
+    line = name.text.rfind("\n", max(0, name.word - _PATH_REACH), name.word) + 1
+    return (
+        name.certain
+        and _PATH.fullmatch(name.text, line, name.word) is not None
+        and _ENTRY.match(name.text, name.end) is not None
+    )
 
 
 def _value_within(name: Name, reach: int) -> Found | None:
@@ -188,6 +209,8 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
     if in_field and name.meaning.is_variable and name.text.endswith(_SECRET_VARIABLES, name.start, name.end):
         return _may_be_chosen(value) and not is_guid(value) and not value.startswith("file:")
     if looks_random(value) or (name.meaning.category == "bearer_token" and is_guid(value)):
+        return True
+    if name.quoted and is_scrambled(value):
         return True
     if name.meaning.category == "password" and name.text[name.start : name.end].endswith(("pass", "Pass", "PASS")):
         joined = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect, bisect_left
 
+from ghost.shell.letter_pairs import held
 from ghost.shell.secret_values import MARKER, PRIVATE_KEY, Counts, is_guid, is_mixed, is_open, looks_random
 
 _REACH = 16_384  # how far from its data a manifest says that it is a Secret
@@ -19,6 +20,17 @@ _OBJECT = re.compile(
     r"\"(?P<name>data|stringData|tokens|secrets|passwords|credentials|[a-z]{1,20}-(?:oauth|token))\"\s{0,8}:\s{0,8}\{"
     r"(?P<entries>[^{}\[\]]++)(?:\}|$|(?=\[truncated: ))"
 )
+_BLOCK = re.compile(  # of HCL: `tokens { agent = "X" }`
+    r"[tspc](?<![\w.-].)(?:okens?|ecrets?|asswords?|redentials?)(?:[ ]=[ ]|[ =]?)"
+    r"\{(?P<entries>[^{}\[\]]{1,4000}+)(?:\}|$)"
+)
+_HEADS = tuple(
+    f"{word}{mark}"
+    for word in ("token", "secret", "password", "credential")
+    for mark in (" {", "s {", "{", "s{", " = {", "s = {", "={", "s={")
+)
+_WORD = re.compile(r"[\w.-]+")
+_ASSIGNED = re.compile(r"(?<==)(?P<before>[ \t]{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
 _MEMBER = re.compile(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
 
 
@@ -30,7 +42,10 @@ def redact_containers(text: str, counts: Counts) -> str:
         secrets = _Manifests(text)
     if "kty" in text:
         text = _keys(text, counts)
-    return _OBJECT.sub(lambda match: _object(match, secrets, counts), text)
+    text = _OBJECT.sub(lambda match: _object(match, secrets, counts), text)
+    if not held(text, _HEADS):
+        return text
+    return _BLOCK.sub(lambda match: _members(match, _ASSIGNED, counts, of_secret=False), text)
 
 
 class _Manifests:
@@ -93,17 +108,21 @@ def _object(match: re.Match[str], secrets: _Manifests, counts: Counts) -> str:
     of_secret = match["name"] in ("data", "stringData")
     if of_secret and not secrets.hold(match.start()):
         return match[0]
+    return _members(match, _MEMBER, counts, of_secret=of_secret)
 
+
+def _members(match: re.Match[str], members: re.Pattern[str], counts: Counts, *, of_secret: bool) -> str:
     def replace(member: re.Match[str]) -> str:
         value = member["value"]
-        telling = of_secret or looks_random(value) or is_guid(value) or (len(value) >= 8 and is_mixed(value))
+        chosen = len(value) >= 8 and is_mixed(value) and (members is _MEMBER or _WORD.fullmatch(value) is None)
+        telling = of_secret or looks_random(value) or is_guid(value) or chosen
         if not value or is_open(value) or not telling:
             return member[0]
         counts["api_key"] += 1
         return f'{member["before"]}"{MARKER}"'
 
     start, end = match.start("entries") - match.start(), match.end("entries") - match.start()
-    return match[0][:start] + _MEMBER.sub(replace, match["entries"]) + match[0][end:]
+    return match[0][:start] + members.sub(replace, match["entries"]) + match[0][end:]
 
 
 # JSON Web Keys (RFC 7517): what is private of a key are members of one and two letters (RFC 7518, section 6).

@@ -5,28 +5,41 @@ and `value`, in any notation, is found by `secrets_in_fields.py`. Every look is 
 
 from __future__ import annotations
 
+import base64
 import re
 
+from ghost.shell.letter_pairs import sieve
 from ghost.shell.secret_names import secret_kind
 from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
 
 
 def redact_pairs(text: str, counts: Counts) -> str:
     """Replaces values whose name stands in the field beside them."""
+    may_hold = sieve(text)
     for anchors, pattern in _PAIRS:
-        if any(anchor in text for anchor in anchors):
+        if any(anchor in text for anchor in anchors if may_hold(anchor)):
             text = pattern.sub(lambda match: _pair(match, counts), text)
     return text
 
 
 def _pair(match: re.Match[str], counts: Counts) -> str:
     name, value = match["name"], match["value"]
+    if "encoded" in match.re.groupindex:
+        name = _decoded(name)
     kind = ("storage_key", True) if '"keyName"' in match[0] else _PROTOCOL.get(name) or secret_kind(name)
     if kind is None or not value.strip() or is_open(value) or not (kind[1] or looks_random(value)):
         return match[0]
     counts[kind[0]] += 1
     start, end = match.start("value") - match.start(), match.end("value") - match.start()
     return match[0][:start] + MARKER + match[0][end:]
+
+
+def _decoded(name: str) -> str:
+    """A name that is written in base64; nothing where it is not text."""
+    try:
+        return base64.b64decode(name, validate=True).decode()
+    except ValueError:
+        return ""
 
 
 _PROTOCOL = {"PASS": ("password", True)}  # a command of FTP and POP
@@ -50,6 +63,21 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
             r"(?:Request command|Key|Name|request\.command\")[ \t]{0,4}:[ \t]{0,4}"
             r"\"?(?P<name>[\w.-]{1,100})\"?,?\s{1,80}"
             r"(?:Request arg|Value|\"\w{1,20}\.request\.arg\")[ \t]{0,4}:[ \t]{0,4}\"?(?P<value>[^\s\"]{1,400})"
+        ),
+    ),
+    (
+        ("password\n", "passwd\n", "secret\n", "token\n", "pwd\n", "key\n", "pass\n", "credential", "passphrase\n"),
+        re.compile(  # the answers of etcd: a key, and its value on the next line
+            r"/(?<![^\n]/)(?:[\w.-]{1,60}/){0,12}(?P<name>[\w.-]{1,60})\n"
+            r"(?P<value>(?![\w.-]{1,60}[.](?:ya?ml|json|conf|txt|pem|crt|key|sh|py|d)(?:\s|$)|[\w.@-]{0,60}[$#%>:](?:\s|$))[^\s/\[{<-]\S{3,400})"
+            r"[ \t]*(?=\n/|\n?\Z)"
+        ),
+    ),
+    (
+        ('"mod_revision"',),
+        re.compile(  # the same in JSON, both in base64
+            r"\"key\"\s{0,8}:\s{0,8}\"(?P<encoded>(?P<name>[A-Za-z0-9+/]{4,1000}={0,2}))\",[^{}]{0,200}?"
+            r"\"value\"\s{0,8}:\s{0,8}\"(?P<value>[A-Za-z0-9+/]{4,4000}={0,2})(?:\"|$)"
         ),
     ),
     (

@@ -14,7 +14,7 @@ from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
 
 Span = tuple[int, int]
 
-_CORE = re.compile(r"pass|pwd|secret|token|key|psk|credential|community|kennwort")
+_CORE = re.compile(r"authentication_string|pass|pwd|secret|token|key|psk|credential|community|kennwort")
 _LONGEST_HEADER = 2_000
 _LONGEST_ROW = 1 << 20  # of an insertion
 _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
@@ -124,6 +124,8 @@ def _layout(header: str) -> CellsOf | None:
     if _ALIGNED.fullmatch(header):
         starts = [name.start() for name in _NAME.finditer(header)]
         tabs = "\t" in header
+        if "\t\t" in header:
+            return lambda row: _stopped_cells(row, header)
         return _tabbed_cells if tabs else lambda row: _aligned_cells(row, starts)
     return None
 
@@ -185,6 +187,9 @@ def _redacted_rows(
     return "".join(rows), min(start, len(text))
 
 
+_BOOTSTRAP_TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")  # of kubeadm
+
+
 def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]], counts: Counts) -> str:
     padded = row.endswith(" ")
     for index in sorted(kinds, reverse=True):
@@ -193,7 +198,8 @@ def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]
         start, end = cells[index]
         value = row[start:end]
         category, certain = kinds[index]
-        if is_open(value) or not value.strip() or len(value) < 3 or not (certain or looks_random(value)):
+        telling = certain or looks_random(value) or _BOOTSTRAP_TOKEN.fullmatch(value) is not None
+        if is_open(value) or not value.strip() or len(value) < 3 or not telling:
             continue
         counts[category] += 1
         quoted = f'"{MARKER}"' if value.startswith('"') else MARKER
@@ -235,6 +241,21 @@ def _two_cells(row: str) -> list[Span] | None:
 
 def _tabbed_cells(row: str) -> list[Span]:
     return _between(row, re.finditer(r"\t", row))
+
+
+def _stopped_cells(row: str, header: str) -> list[Span]:
+    """The cells of a row that runs of tabs align; where not each column has one, those that begin where a name does."""
+    cells = _between(row, re.finditer(r"\t++", row))
+    names = _between(header, re.finditer(r"\t++", header))
+    if len(cells) == len(names):
+        return cells
+    begins = {_stop(row, start): (start, end) for start, end in cells}
+    return [begins.get(_stop(header, start), (0, 0)) for start, _ in names]
+
+
+def _stop(line: str, position: int) -> int:
+    """The column of a terminal in which a character stands."""
+    return len(line[:position].expandtabs(8))
 
 
 def _piped_cells(row: str) -> list[Span]:

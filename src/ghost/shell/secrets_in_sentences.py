@@ -63,7 +63,7 @@ def secret_told(name: Name, done: int) -> Span | None:
         before is not None
         and name.certain
         and (literal or is_mixed(before["secret"]))
-        and not _is_plain(before["secret"])
+        and not is_plain(before["secret"])
     ):
         return before.span("secret")
     return None
@@ -79,7 +79,7 @@ def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     made_up = is_made_up(word)
     if not (made_up or said or quoted) or is_open(word) or is_ordinary(word):
         return False
-    if _is_plain(word) and not (said and made_up):
+    if is_plain(word) and not (said and made_up):
         return False
     if made_up or is_mixed(word) or (looks_random(word) and not is_guid(word)):
         return True
@@ -113,6 +113,6 @@ def _is_scrambled(word: str) -> bool:
     return 10 <= len(word) <= 64 and word.isascii() and word.isalpha() and humps >= 4 and len(word) / humps < 2.8
 
 
-def _is_plain(word: str) -> bool:
+def is_plain(word: str) -> bool:
     """Whether a word is an address, a path, a date, a version, an option or another name of a thing."""
     return _PLAIN.fullmatch(word) is not None or _DATE.fullmatch(word) is not None
