@@ -649,6 +649,14 @@ def test_one_unanswered_query_among_hundreds_is_of_low_severity() -> None:
     assert (found.kind, found.severity) == ("dns_timeout", "LOW")
 
 
+def test_answers_of_which_fragments_are_lost_explain_the_silence() -> None:
+    said = icmp_error("ttl_exceeded", 1, src="10.0.1.4", dst="10.0.0.53", unreachable_dst="10.0.1.4", count=6)
+    asked = tuple(query(f"{n}.example.", attempts=3) for n in range(4))
+    silent_server = dns(unanswered=asked, servers=server(queries=4, responses=0, unanswered=4))
+    finding = only(Analysis(summary(), dns=silent_server.dns, icmp=icmp(said)))
+    assert (finding.kind, finding.blame, finding.who.dst) == ("mtu_black_hole", "network", "10.0.1.4")
+
+
 def test_a_dns_port_that_icmp_says_is_closed_explains_the_silence() -> None:
     said = icmp_error(
         "unreachable", 3, src="10.0.0.53", unreachable_dst="10.0.0.53", protocol="udp", destination_port=53

@@ -180,3 +180,18 @@ def test_arbitrary_messages_never_crash(message: bytes, version: int) -> None:
     assert (icmp.section(str) is None) == (not read)
     neighbours.packet(message, 1, 1)
     neighbours.section()
+
+
+def test_an_error_about_an_ipv6_fragment_names_the_ports_of_the_first_one_alone(tmp_path: Path) -> None:
+    ends = "2001:db8::1", "2001:db8::2"
+    errors = []
+    for offset in (0, 185):
+        part = b"\x11\0" + (offset << 3 | 1).to_bytes(2, "big") + bytes(4) + udp(5080, 5060, b"x" * 40)
+        quoted = ip(*ends, 44, part)
+        errors.append(ethernet(ip(ends[1], ends[0], 58, b"\3\1" + bytes(6) + quoted)))
+    found = analysed(tmp_path, *errors).icmp
+    assert found is not None
+    assert [(each.protocol, each.source_port, each.destination_port) for each in found.errors] == [
+        ("udp", 5080, 5060),
+        ("udp", None, None),
+    ]

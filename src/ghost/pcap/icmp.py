@@ -53,6 +53,8 @@ _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 _ERRORS: frozenset[str] = frozenset(
     ("unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench")
 )
+_FRAGMENT = 44
+"""IPv6 fragment header (RFC 8200, 4.5), whose second octet is zero."""
 _MOST_ERRORS = 1000
 _MOST_ERROR_KINDS = 20_000
 _MOST_PATHS = 50
@@ -315,7 +317,9 @@ def _embedded_6(packet: bytes) -> tuple[str | None, str | None, int | None, int 
     if len(packet) < 40 or packet[0] >> 4 != 6:
         return None, None, None, None
     protocol, rest = packet[6], packet[40:]
-    while protocol in (0, 43, 60) and len(rest) >= 8:
+    while protocol in (0, 43, _FRAGMENT, 60) and len(rest) >= 8:
+        if protocol == _FRAGMENT and int.from_bytes(rest[2:4], "big") >> 3:
+            return str(ipaddress.IPv6Address(packet[24:40])), _PROTOCOLS.get(rest[0], f"ip_{rest[0]}"), None, None
         protocol, rest = rest[0], rest[(rest[1] + 1) * 8 :]
     ports = _ports(protocol, rest)
     return str(ipaddress.IPv6Address(packet[24:40])), _PROTOCOLS.get(protocol, f"ip_{protocol}"), *ports

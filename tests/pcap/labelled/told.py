@@ -7,8 +7,9 @@ from dataclasses import replace
 from ..wire import SYN
 from . import messages
 from .faults.usual import other_port
+from .fragments import Fragment
 from .network import ICMP_PROTOCOL, TCP_PROTOCOL, Packet, Segment, unreachable
-from .office import Office
+from .office import Exchange, Office, talk
 from .scene import Scenes
 from .takeovers import Segment as Wire
 
@@ -120,6 +121,55 @@ def a_traceroute_and_the_reason_for_it(office: Office) -> None:
         _is_told(office, replace(probe, ttl=5), 9.0 + n, "10.254.5.1", _PROHIBITED)
 
 
+# --------------------------------------------------------------------------------------------------------- fragments
+
+
+def _torn(office: Office, source: str, target: str, own: int, port: int, begin: float, *, told: bool = True) -> None:
+    """A datagram of which the first fragment alone gets through, and what its receiver says half a minute later."""
+    number = office.dice.randrange(65536)
+    part = Fragment(source, target, messages.datagram(source, own, target, port, bytes(2400)).body[:1480], number)
+    office.world.later(begin, lambda: office.world.write(part.frame()))
+    if told:
+        _sees(office, replace(part.given_up(), number=office.dice.randrange(65536)), begin + 30.0)
+
+
+@TOLD.add("mtu_black_hole", "network", seconds=60.0)
+def a_filter_that_drops_later_fragments(office: Office) -> None:
+    """Of the invitations of one telephone, between the hosts of an ordinary day."""
+    office.background(server_port=office.port)
+    for n in range(office.dice.randrange(4, 9)):
+        _torn(office, office.client.address, office.server.address, 5080, 5060, 2.0 + 2.5 * n)
+
+
+@TOLD.add("mtu_black_hole", "network", seconds=60.0)
+def fragments_that_no_receiver_gets(office: Office) -> None:
+    """Of one sender to several, by IPv6."""
+    office.background(server_port=office.port)
+    for n in range(9):
+        target = f"2001:db8:{office.world.seed:x}::{n % 3 + 5:x}"
+        _torn(office, f"2001:db8:{office.world.seed + 1:x}::9", target, 40_000, 1813, 1.0 + 2.5 * n)
+
+
+@TOLD.add("none", "none", seconds=60.0)
+def a_fragment_that_is_lost_now_and_then(office: Office) -> None:
+    office.background(server_port=office.port)
+    for n in range(12):
+        client, server = office.client.address, office.server.address
+        _torn(office, client, server, 5080, 5060, 1.0 + 2 * n, told=n in (3, 8))
+
+
+@TOLD.add("loss", "network", points=("client",), seconds=60.0)
+def fragments_lost_like_everything_else(office: Office) -> None:
+    """What loses one in seven packets on the way to the client loses parts of datagrams as well."""
+    office.background(server_port=other_port(office))
+    office.path.back.loss = 0.14
+    for n in range(3):
+        answers = [Exchange(b"get" * 30, ((0.01, bytes(60_000)),)) for _ in range(2)]
+        talk(office.client, office.server, office.port, answers, begin=1.0 + 4 * n)
+    for n in range(4):
+        _torn(office, office.server.address, office.client.address, 5080, 5060, 2.0 + 3 * n)
+
+
 # ------------------------------------------------------------------------------------- much of one kind is one finding
 
 
@@ -201,6 +251,17 @@ def _asks(office: Office, first: int, number: int, times: int, *, pause: float =
             wire.asks(office.client.mac, office.client.address, wire.address(first + n), 1 + 0.05 * n + pause * again)
 
 
+@TOLD.add("host_down", "network", points=("client", "between"))
+def a_router_that_has_lost_a_route(office: Office) -> None:
+    """Each of several clients misses another host behind it."""
+    office.background(to_server=False)
+    net = office._net()
+    for n in range(office.dice.choice([2, 4, 7])):
+        for again in range(3):
+            lost = _syn(office, (office.client, *office.neighbours)[n % 3].address, f"{net}.{n + 20}", 5432)
+            _is_told(office, lost, 1.0 + 0.7 * n + 4 * again, "10.254.3.1", 0)
+
+
 @TOLD.add("port_scan", "client", points=("client",))
 def a_sweep_of_the_segment(office: Office) -> None:
     office.background(server_port=office.port)
@@ -230,7 +291,8 @@ def a_dead_neighbour_among_those_that_are_swept(office: Office) -> None:
 SEVERITIES |= dict.fromkeys(TOLD, "HIGH") | {
     "a_media_server_that_stops": "MEDIUM", "a_poller_whose_agents_are_stopped": "MEDIUM",
     "a_sweep_of_the_segment": "MEDIUM", "many_neighbours_that_are_needed": "MEDIUM", "a_dead_neighbour": "MEDIUM",
-    "a_dead_neighbour_among_those_that_are_swept": "MEDIUM",
+    "a_dead_neighbour_among_those_that_are_swept": "MEDIUM", "a_filter_that_drops_later_fragments": "MEDIUM",
+    "fragments_that_no_receiver_gets": "MEDIUM",
 }  # fmt: skip
 BESIDE = {
     "a_filter_that_meets_one_among_a_thousand_messages": ["MEDIUM port_unreachable server_application"],

@@ -13,6 +13,7 @@ from ghost.pcap.findings.capture import capture_findings, healthy
 from ghost.pcap.findings.control import control_findings
 from ghost.pcap.findings.correlate import doubted, one_cause_each
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
+from ghost.pcap.findings.fragments import fragment_findings
 from ghost.pcap.findings.handshake import handshake_findings
 from ghost.pcap.findings.limits import limit_findings
 from ghost.pcap.findings.names import dns_findings
@@ -43,6 +44,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *handshake_findings(seen, threats),
         *broken_findings(seen),
         *size_findings(seen),
+        *fragment_findings(seen),
         *transfer_findings(seen),
         *limit_findings(seen),
         *stall_findings(seen),

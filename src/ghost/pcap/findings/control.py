@@ -10,6 +10,7 @@ import numpy as np
 
 from ghost.pcap.findings.columns import CLIENT
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.fragments import is_about_fragments
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
@@ -41,7 +42,7 @@ def control_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
         yield scan
     yield from _prohibited([e for e in prohibited if not _is_of(e, scanned)])
     yield from _ports([e for e in closed if not _is_of(e, scanned)])
-    yield from _loops(icmp.of_kind("ttl_exceeded"), traced)
+    yield from _loops([e for e in icmp.of_kind("ttl_exceeded") if not is_about_fragments(e)], traced)
     yield from _redirects(icmp.of_kind("redirect"))
 
 
@@ -234,7 +235,7 @@ def _port(protocol: str, targets: list[Target], group: list[IcmpError]) -> Findi
 # ----------------------------------------------------------------------------------------------------------- loops
 
 
-def _loops(errors: tuple[IcmpError, ...], traced: _Traced) -> Iterator[Finding]:
+def _loops(errors: list[IcmpError], traced: _Traced) -> Iterator[Finding]:
     """A loop makes the routers inside it say often that packets ran out of hops, whatever number these had left."""
     by_target: dict[str, list[IcmpError]] = defaultdict(list)
     for error in errors:

@@ -82,6 +82,16 @@ def _every(keys: _KeysOfWho) -> _KeysOfCause:
     return lambda cause: [key for who in (cause.who, *cause.beside) for key in keys(who)]
 
 
+def _large_segments(cause: Finding) -> Sequence[Hashable]:
+    """Of TCP, which sends no fragments."""
+    return () if cause.protocol == "IP" else _every(_pair)(cause)
+
+
+def _large_datagrams(cause: Finding) -> Sequence[Hashable]:
+    """Answers and questions of which a part alone arrives."""
+    return _every(_pair)(cause) if cause.protocol == "IP" else ()
+
+
 def _queue(cause: Finding) -> Sequence[Hashable]:
     """The service whose program lets its queue run full; SYNs that nobody answered explain no request that waits."""
     return _every(_service)(cause) if cause.blame == "server_application" else ()
@@ -131,7 +141,8 @@ _EXPLANATIONS: tuple[tuple[str, frozenset[str], _KeysOfCause, _KeysOfWho], ...] 
         _pair,
     ),
     # the repeats are those of the large segments, of the dead connection; and nobody can answer what never came
-    ("mtu_black_hole", _LOSS | _WAITING | {"idle_timeout", "tls_failure", "mid_session_reset"}, _every(_pair), _pair),
+    ("mtu_black_hole", _LOSS | _WAITING | {"idle_timeout", "tls_failure", "mid_session_reset"}, _large_segments, _pair),
+    ("mtu_black_hole", frozenset({"dns_timeout", "no_answer"}), _large_datagrams, _pair),
     ("idle_timeout", _LOSS | _WAITING | {"mid_session_reset"}, _every(_pair), _pair),
     (
         "third_party_reset",

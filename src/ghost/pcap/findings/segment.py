@@ -37,6 +37,11 @@ class _Down:
         return self.silent is None and not hosts
 
     @property
+    def said_by(self) -> str:
+        """The router that reports it most often; where nobody does, who asked for it."""
+        return max(self.reports, key=lambda error: error.count).src if self.reports else self.source
+
+    @property
     def is_needed(self) -> bool:
         """Routers speak of it, several ask for it, or one asks for longer than a single attempt takes."""
         silent = self.silent
@@ -49,14 +54,15 @@ class _Down:
 
 
 def _hosts_down(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """Those that one asks for, or routers say the same about, are one finding where they are many."""
+    """Those that one asks for, or a router says the same about, are one finding where they are many; those that a
+    router has no route to are so at once."""
     groups: dict[tuple[str, bool, bool], list[_Down]] = {}
     for down in _down(seen, threats):
-        groups.setdefault((down.source, down.no_route, down.is_needed), []).append(down)
-    for (source, _, needed), group in groups.items():
+        groups.setdefault((down.said_by, down.no_route, down.is_needed), []).append(down)
+    for (_, no_route, needed), group in groups.items():
         if not needed and len(group) >= threshold("port_scan.min_hosts"):
-            yield _sweep(source, group)
-        elif len(group) >= threshold("icmp.many"):
+            yield _sweep(group[0].source, group)
+        elif no_route or len(group) >= threshold("icmp.many"):
             yield _finding(sorted(group, key=lambda down: -down.weight))
         else:
             for down in group:
@@ -113,8 +119,17 @@ def _says_down(error: IcmpError) -> bool:
     return error.code in (0, 3)
 
 
+def _title(group: list[_Down]) -> str:
+    first = group[0]
+    if len(group) == 1:
+        return f"{first.address} is unreachable: nobody answers for it"
+    if first.no_route:
+        return f"{first.said_by} has no route to {len(group)} hosts, such as {first.address}"
+    return f"{len(group)} hosts, such as {first.address}, are unreachable: nobody answers for them"
+
+
 def _finding(group: list[_Down]) -> Finding:
-    """Of one address, or of many that one and the same asks for."""
+    """Of one address, or of many that one and the same asks for or reports."""
     first = group[0]
     silent = [down.silent for down in group if down.silent is not None]
     agreed = [error for down in group for error in down.reports]
@@ -134,9 +149,7 @@ def _finding(group: list[_Down]) -> Finding:
         severity="HIGH" if agreed else "MEDIUM",
         blame="network" if first.no_route else "server_host",
         protocol="ICMP" if agreed and not silent else "ARP",
-        title=f"{first.address} is unreachable: nobody answers for it"
-        if len(group) == 1
-        else f"{len(group)} hosts, such as {first.address}, are unreachable: nobody answers for them",
+        title=_title(group),
         detail=" and ".join(parts) + ".",
         who=Who(first.source, first.address),
         also=tuple((down.address, None) for down in group[1:]),
