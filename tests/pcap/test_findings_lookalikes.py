@@ -9,7 +9,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, masses, missing, nat, older_tls, restarts, takeovers, told, unasked
+from .labelled import crowds, masses, missing, nat, neighbours, older_tls, restarts, takeovers, told, unasked
 from .labelled.scene import Scene
 
 SCENES = {
@@ -22,6 +22,7 @@ SCENES = {
     **unasked.UNASKED,
     **older_tls.OLDER_TLS,
     **restarts.RESTARTS,
+    **neighbours.NEIGHBOURS,
 }
 SEVERITIES = {
     **takeovers.SEVERITIES,
@@ -33,6 +34,7 @@ SEVERITIES = {
     **unasked.SEVERITIES,
     **older_tls.SEVERITIES,
     **restarts.SEVERITIES,
+    **neighbours.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
 MINOR = ("LOW", "INFO")

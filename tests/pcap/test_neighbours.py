@@ -195,3 +195,41 @@ def test_an_error_about_an_ipv6_fragment_names_the_ports_of_the_first_one_alone(
         ("udp", 5080, 5060),
         ("udp", None, None),
     ]
+
+
+def neighbour(kind: int, source: str, destination: str, target: str, option: bytes = b"\1\1\2\0\0\0\0\1") -> bytes:
+    body = bytes([kind]) + bytes(7) + ipaddress.IPv6Address(target).packed + option
+    return ethernet(ip(source, destination, 58, body, ttl=255))
+
+
+def test_solicitations_that_nobody_advertises_an_answer_to_are_listed_by_who_asked(tmp_path: Path) -> None:
+    one, other, gone, there = (f"fd00::{n}" for n in (1, 2, 77, 90))
+    found = analysed(
+        tmp_path,
+        neighbour(135, one, "ff02::1:ff00:90", there),
+        neighbour(136, there, one, there, b"\2\1\2\0\0\0\0\2"),
+        neighbour(135, other, "ff02::1:ff00:77", gone),
+        neighbour(135, one, "ff02::1:ff00:77", gone),
+        neighbour(135, "::", "ff02::1:ff00:78", "fd00::78", b""),
+    ).icmp
+    assert found is not None
+    (silent,) = found.unanswered_solicitations
+    assert (silent.ip, silent.count, silent.asked_by, silent.at_the_end) == (gone, 2, (other, one), 2)
+    assert (silent.ever_answered, silent.answered, silent.sample_frames) == (False, (), (3, 4))
+
+
+def test_who_was_answered_and_who_asks_at_the_end_are_told_apart(tmp_path: Path) -> None:
+    hosts = [f"10.0.1.{n}" for n in (11, 12, 13)]
+    answered = [frame for host in hosts[:2] for frame in (arp(1, MAC, host, ROUTER), arp(2, OTHER_MAC, ROUTER, host))]
+    found = analysed(tmp_path, *answered, *(arp(1, MAC, host, ROUTER) for host in hosts[1:])).arp
+    assert found is not None
+    (silent,) = found.unanswered_requests
+    assert (silent.answered, silent.asking, silent.at_the_end) == (tuple(hosts[:2]), tuple(hosts[1:]), 2)
+
+
+def test_unasked_replies_are_counted_by_who_was_told(tmp_path: Path) -> None:
+    told = [arp(2, OTHER_MAC, ROUTER, f"10.0.1.{n}") for n in (5, 6, 5, 5)]
+    found = analysed(tmp_path, arp(1, MAC, CLIENT, ROUTER), arp(2, MAC, ROUTER, CLIENT), *told).arp
+    assert found is not None
+    holder, thief = found.duplicate_ips[0].claims
+    assert (holder.unasked, thief.unasked, thief.unasked_of_one) == (0, 4, 3)

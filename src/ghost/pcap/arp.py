@@ -5,52 +5,15 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 
+from ghost.pcap.asked import ANSWER_NS, Requests
 from ghost.pcap.bounded import Noted
-from ghost.pcap.layout import SAMPLE_FRAMES
-from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress, UnansweredArp
+from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
 
-_ANSWER_NS = 5_000_000_000
-"""A reply later than this answers no open request."""
 _ANNOUNCED_NS = 2_000_000_000
 """Who takes an address over announces it at once, and again after this time (RFC 5227)."""
 _NOBODY = b"\0\0\0\0"
 _MOST_CLAIMANTS = 16
-
-
-@dataclass(slots=True)
-class _Asked:
-    """Requests for one address. `open` are the times of those no reply followed yet; `answered_last` is who asked the
-    last one that a reply followed, and when."""
-
-    open: dict[bytes, list[int]] = field(default_factory=dict)
-    answered_last: tuple[bytes, int] | None = None
-    unanswered: int = 0
-    askers: dict[bytes, None] = field(default_factory=dict)
-    frames: list[int] = field(default_factory=list)
-    answered: bool = False
-    last: int = 0
-    at_the_end: int = 0
-    """Since the address was last heard."""
-    last_frames: list[int] = field(default_factory=list)
-
-    def add(self, frame: int, now: int) -> None:
-        self.last = now
-        self.at_the_end += 1
-        for frames in (self.frames, self.last_frames):
-            if len(frames) < SAMPLE_FRAMES:
-                frames.append(frame)
-
-    def asked_at(self, asker: bytes) -> int | None:
-        """When somebody asked last, whether or not another has replied to it."""
-        times = self.open.get(asker)
-        if times:
-            return times[-1]
-        return self.answered_last[1] if self.answered_last and self.answered_last[0] == asker else None
-
-    def heard(self) -> None:
-        """The address itself said something."""
-        self.at_the_end = 0
-        self.last_frames.clear()
+_MOST_TOLD = 1_000
 
 
 @dataclass(slots=True)
@@ -64,6 +27,8 @@ class _Claimant:
     announced_until: int = 0
     answers: int = 0
     unasked: int = 0
+    told: dict[bytes, int] = field(default_factory=dict)
+    """Unasked replies by whom they were sent to."""
 
 
 @dataclass(slots=True)
@@ -109,6 +74,7 @@ class _Claims:
                     announced_for_ms=(one.announced_until - one.announced_from) / 1e6,
                     answers=one.answers,
                     unasked=one.unasked,
+                    unasked_of_one=max(one.told.values(), default=0),
                 )
                 for one in self.by.values()
             ),
@@ -119,7 +85,7 @@ class ArpTracker:
     def __init__(self) -> None:
         self._requests = self._replies = self._probes = 0
         self._gratuitous = Noted()
-        self._asked: dict[bytes, _Asked] = {}
+        self._asked: Requests[bytes] = Requests()
         self._claims: dict[bytes, _Claims] = {}
 
     def packet(self, message: bytes, frame: int, now: int) -> bool:
@@ -132,16 +98,13 @@ class ArpTracker:
         if operation not in (1, 2):
             return True
         if sender != _NOBODY:
-            if sender in self._asked:
-                self._asked[sender].heard()
+            self._asked.heard(sender)
             self._claim(sender, sender_mac, operation, target, frame, now)
         if operation == 2:
             self._replies += 1
             if sender == target or target == _NOBODY:
                 self._gratuitous.add(frame)
-            asked = self._asked.get(sender)
-            if asked is not None:
-                self._answer(asked, target, now)
+            self._asked.answer(sender, target, now)
             return True
         self._requests += 1
         if sender == target:
@@ -149,23 +112,8 @@ class ArpTracker:
         elif sender == _NOBODY:
             self._probes += 1
         else:
-            asked = self._asked.setdefault(target, _Asked())
-            asked.open.setdefault(sender, []).append(now)
-            asked.add(frame, now)
-            if len(asked.askers) < SAMPLE_FRAMES:
-                asked.askers[sender] = None
+            self._asked.ask(sender, target, frame, now)
         return True
-
-    def _answer(self, asked: _Asked, asker: bytes, now: int) -> None:
-        """A reply to `asker` answers its latest request, and with it the ones repeated for the same question."""
-        times = asked.open.get(asker)
-        if times and now - times[-1] <= _ANSWER_NS:
-            # Requests before the answered one in the same burst were repeats of it.
-            late = [then for then in times if now - then > _ANSWER_NS]
-            asked.unanswered += len(late)
-            del asked.open[asker]
-            asked.answered = True
-            asked.answered_last = (asker, times[-1])
 
     def _claim(self, address: bytes, mac: bytes, operation: int, target: bytes, frame: int, now: int) -> None:
         claims = self._claims.setdefault(address, _Claims())
@@ -182,37 +130,23 @@ class ArpTracker:
             by.announced_until = max(now, by.announced_from)
             by.announcements += 1
         if operation == 2 and not announced:
-            asked = self._asked.get(address)
-            asked_at = asked.asked_at(target) if asked is not None else None
-            if asked_at is not None and now - asked_at <= _ANSWER_NS:
+            asked_at = self._asked.asked_at(address, target)
+            if asked_at is not None and now - asked_at <= ANSWER_NS:
                 by.answers += 1
             else:
                 by.unasked += 1
+                if target in by.told or len(by.told) < _MOST_TOLD:
+                    by.told[target] = by.told.get(target, 0) + 1
 
     def section(self) -> ArpSection | None:
         if not self._requests and not self._replies:
             return None
-        unanswered = []
-        for address, asked in self._asked.items():
-            count = asked.unanswered + sum(len(times) for times in asked.open.values())
-            if count:
-                unanswered.append(
-                    UnansweredArp(
-                        ip=_text(address),
-                        count=count,
-                        asked_by=tuple(map(_text, asked.askers)),
-                        sample_frames=tuple(asked.last_frames or asked.frames),
-                        ever_answered=asked.answered,
-                        at_the_end=asked.at_the_end,
-                        last_ns=asked.last,
-                    )
-                )
         return ArpSection(
             total_requests=self._requests,
             total_replies=self._replies,
             gratuitous=self._gratuitous.occurrences(),
             probes=self._probes,
-            unanswered_requests=tuple(sorted(unanswered, key=lambda one: (-one.count, one.ip))),
+            unanswered_requests=tuple(self._asked.unanswered(_text, _text)),
             duplicate_ips=tuple(
                 claims.as_duplicate(address) for address, claims in self._claims.items() if len(claims.by) > 1
             ),

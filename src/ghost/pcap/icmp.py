@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 import numpy as np
 
+from ghost.pcap.asked import Requests
 from ghost.pcap.bounded import Noted
 from ghost.pcap.layout import SAMPLE_FRAMES
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
@@ -53,6 +54,10 @@ _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6", 132: "sctp"}
 _ERRORS: frozenset[str] = frozenset(
     ("unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench")
 )
+_SOLICITATION, _ADVERTISEMENT = 135, 136
+_NEIGHBOUR = (_SOLICITATION, _ADVERTISEMENT)
+_SOURCE_CARD = b"\1"
+"""Option of a solicitation: source link-layer address (RFC 4861, 4.6.1)."""
 _FRAGMENT = 44
 """IPv6 fragment header (RFC 8200, 4.5), whose second octet is zero."""
 _MOST_ERRORS = 1000
@@ -77,6 +82,7 @@ class _Path:
     largest_answered: int = 0
     largest_unanswered: int = 0
     frames: list[int] = field(default_factory=list)
+    last_request: int = 0
     last_reply: int = 0
 
 
@@ -109,6 +115,7 @@ class IcmpTracker:
         self._probes_before: dict[tuple[int, int], int] = {}
         self._samples = Samples()
         self._replies_unmatched = self._duplicate_replies = 0
+        self._asked: Requests[int] = Requests()
         self._rtts: list[tuple[int, int]] = []
 
     def packet(
@@ -135,7 +142,19 @@ class IcmpTracker:
             self._reply(message, wire_length, source, destination, now)
         elif name in _ERRORS:
             self._error(version, message, source, destination, frame, now)
+        elif kind in _NEIGHBOUR and version == 6 and len(message) >= 24:
+            self._neighbour(message, source, destination, frame, now)
         return True
+
+    def _neighbour(self, message: bytes, source: int, destination: int, frame: int, now: int) -> None:
+        """A solicitation without the address of its sender's card asks whether anybody has the address (RFC 4862):
+        silence is what it hopes for."""
+        target = message[8:24]
+        if message[0] == _ADVERTISEMENT:
+            self._asked.heard(target)
+            self._asked.answer(target, destination, now)
+        elif message[24:25] == _SOURCE_CARD:
+            self._asked.ask(source, target, frame, now)
 
     def _probe(self, source: int, key: int, hop_limit: int) -> None:
         self._probes[source, key] = hop_limit
@@ -151,6 +170,7 @@ class IcmpTracker:
     def _request(self, message: bytes, size: int, source: int, destination: int, frame: int, now: int) -> None:
         path = self._path(source, destination)
         path.requests += 1
+        path.last_request = now
         key = int.from_bytes(message[4:8], "big")
         if key in path.open:
             self._expire(path, key)
@@ -252,6 +272,9 @@ class IcmpTracker:
             },
             echo_paths=tuple(self._echo_path(*both, path, address) for both, path in paths[:_MOST_PATHS]),
             errors=tuple(_as_error(key, error, address) for key, error in self._most_telling()),
+            unanswered_solicitations=tuple(
+                self._asked.unanswered(lambda target: str(ipaddress.IPv6Address(target)), address)
+            ),
         )
 
     def _most_telling(self) -> list[tuple[_ErrorKey, _Error]]:
@@ -279,6 +302,7 @@ class IcmpTracker:
             largest_unanswered_bytes=path.largest_unanswered,
             sample_frames=tuple(sorted(path.frames)),
             last_reply_ns=path.last_reply,
+            last_request_ns=path.last_request,
         )
 
 

@@ -157,6 +157,39 @@ def a_thief_between_client_and_gateway(office: Office) -> None:
 
 
 @TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
+def a_thief_that_tells_one_victim(office: Office) -> None:
+    """One way alone: the victim is told where the gateway is, and the gateway answers everybody itself."""
+    on = _segment(office)
+    gateway, thief, victim = on.mac(), on.mac(), office.dice.choice([office.client.address, on.address(77)])
+    for n in range(4):
+        asker = on.address(80 + n)
+        on.asks(on.mac(), asker, on.address(2), 1.0 + 11 * n)
+        on.replies(gateway, on.address(2), asker, 1.001 + 11 * n)
+    on.asks(on.mac(), victim, on.address(2), 5.9)
+    for n in range(25):
+        on.replies(thief, on.address(2), victim, 6.0 + 1.7 * n)
+
+
+@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+def two_hosts_of_one_address_heard_in_one_direction(office: Office) -> None:
+    """What is asked does not pass here, and two that answer are heard."""
+    on = _segment(office)
+    pair = (on.mac(), on.mac())
+    for n in range(24):
+        on.replies(pair[n % 2], on.address(9), on.address(77), 2.0 + 2 * n + 0.002 * (n % 2))
+
+
+@TAKEOVERS.add("none", "none", points=("client",), seconds=60.0)
+def a_card_that_is_replaced(office: Office) -> None:
+    """Nobody but the new one answers from then on, and one reply comes late enough to look unasked."""
+    on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
+    on.asked_and_answered(one, on.address(2), 1.0)
+    for n in range(12):
+        on.asked_and_answered(other, on.address(2), 20.0 + 3 * n)
+    on.replies(other, on.address(2), on.address(77), 41.0)
+
+
+@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
 def a_thief_of_two_addresses_of_one_router(office: Office) -> None:
     """Both belong to one device, as after a takeover; but the replies come to whom nobody asked for them."""
     on = _segment(office)
@@ -197,6 +230,8 @@ SEVERITIES = {
     "an_address_taken_by_a_host_that_boots": "HIGH",
     "a_takeover_that_goes_back_and_forth": "HIGH",
     "a_thief_between_client_and_gateway": "CRITICAL",
+    "a_thief_that_tells_one_victim": "CRITICAL",
+    "two_hosts_of_one_address_heard_in_one_direction": "HIGH",
     "a_thief_of_two_addresses_of_one_router": "CRITICAL",
     "a_thief_that_tells_everybody": "CRITICAL",
     "a_device_that_answers_for_others": "HIGH",

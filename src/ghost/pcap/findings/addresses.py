@@ -75,7 +75,22 @@ def _pretenders(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[Duplicat
         if len(others) > 1 or (unasked and min(unasked) >= threshold("arp_conflict.unasked_replies")):
             found[mac] = open_ones
             explained |= {conflict.ip for conflict in open_ones}
+    for conflict in doubtful:
+        poisoner = next((mac for mac in conflict.macs if _poisons(conflict, mac)), None)
+        if poisoner is not None and conflict.ip not in explained:
+            found.setdefault(poisoner, []).append(conflict)
     return found
+
+
+def _poisons(conflict: DuplicateAddress, mac: str) -> bool:
+    """It tells somebody who does not ask, on and on, and never everybody; another answers or asks in this name, as who
+    holds an address does. Two hosts with the same address by mistake both do that."""
+    mine = _claims_of(conflict, mac)
+    if mine is None or mine.unasked_of_one < threshold("arp_conflict.poisoning_replies"):
+        return False
+    others = [claims for other, claims in zip(conflict.macs, conflict.claims, strict=False) if other != mac]
+    tells = mine.unasked + mine.answers == mine.total and mine.unasked > mine.answers
+    return tells and any(claims.total > claims.unasked for claims in others)
 
 
 def _lives_there(conflict: DuplicateAddress, mac: str) -> bool:
@@ -99,11 +114,12 @@ def _spoofed(thief: str, conflicts: list[DuplicateAddress]) -> Finding:
     addresses = few([conflict.ip for conflict in conflicts])
     verb = "answers for" if proxy else "claims"
     which = f"the address {addresses}" if len(conflicts) == 1 else f"{len(conflicts)} addresses"
+    others = "another device" if len(conflicts) == 1 else "other devices"
     return _finding(
         conflicts,
         severity="HIGH" if proxy else "CRITICAL",
         blame="network",
-        title=f"{thief} {verb} {which} of other devices ({'proxy ARP or ARP spoofing' if proxy else 'ARP spoofing'})",
+        title=f"{thief} {verb} {which} of {others} ({'proxy ARP or ARP spoofing' if proxy else 'ARP spoofing'})",
         detail=f"{thief} {verb} {addresses}, which {few(holders)} hold{'s' if len(holders) == 1 else ''} as well;"
         f" {_changes(conflicts)}."
         + (" It says so to nobody who did not ask, as a router with proxy ARP does." if proxy else ""),

@@ -152,7 +152,9 @@ def _numbers(analysis: Analysis) -> Iterator[str]:
         late = f", median {duration(dns.latency_ms.median)}" if dns.latency_ms else ""
         yield f"DNS: {count(dns.queries_total, 'query', 'queries')}, {dns.unanswered_total} unanswered{late}."
     if analysis.icmp is not None:
-        yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered."
+        silent = sum(address.count for address in analysis.icmp.unanswered_solicitations)
+        asked = f", {count(silent, 'neighbour solicitation')} without an answer that was captured" if silent else ""
+        yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered{asked}."
     if analysis.arp is not None:
         silent = sum(address.count for address in analysis.arp.unanswered_requests)
         requests = count(analysis.arp.total_requests, "request")

@@ -83,8 +83,7 @@ def _spoken_of(seen: Observed) -> set[str]:
     """Hosts that routers say something about, or that nobody answers for by ARP."""
     analysis = seen.analysis
     errors = analysis.icmp.errors if analysis.icmp else ()
-    silent = analysis.arp.unanswered_requests if analysis.arp else ()
-    return {error.unreachable_dst for error in errors if error.unreachable_dst} | {one.ip for one in silent}
+    return {error.unreachable_dst for error in errors if error.unreachable_dst} | {one.ip for one in seen.asked_for}
 
 
 def _many_silent_hosts(seen: Observed, port: int, rows: Ints) -> Finding:

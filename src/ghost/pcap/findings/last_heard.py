@@ -25,7 +25,7 @@ class LastHeard:
             if talk.server_packets:
                 self._note(talk.server.address, talk.last_ns)
         for path in analysis.icmp.echo_paths if analysis.icmp else ():
-            self._note(path.src, seen.last_ns)
+            self._note(path.src, path.last_request_ns or seen.last_ns)
             if path.replies:
                 self._note(path.dst, path.last_reply_ns)
 
@@ -55,16 +55,29 @@ class LastHeard:
         return bool(errors) and (address not in self or often) and self.silent_since(address, last_ns)
 
     def asked_in_vain(self, silent: UnansweredArp) -> list[str]:
-        """Who asked for it by ARP again and again; none where the replies may only not be visible here: they go to the
-        one who asked, and a switch shows them to nobody else."""
+        """Who asked for it on the segment again and again; none where the replies may only not be visible here: they go
+        to the one who asked, and a switch shows them to nobody else."""
+        if silent.at_the_end < threshold("host_down.min_requests"):
+            return []
         askers = [address for address in silent.asked_by if address in self]
         if silent.ip not in self and not silent.ever_answered:
-            return askers if silent.count >= threshold("host_down.min_requests") else []
-        enough = silent.at_the_end >= threshold("host_down.min_requests")
-        if not enough or not self.silent_since(silent.ip, silent.last_ns):
+            return askers
+        if not self.silent_since(silent.ip, silent.last_ns):
             return []
         # What it said to them was seen: its replies would be, too.
-        return [address for address in askers if self._seen.traffic(silent.ip, address) is not None]
+        spoken_to = [address for address in askers if self._seen.traffic(silent.ip, address) is not None]
+        return spoken_to or self._missing_it(silent)
+
+    def _missing_it(self, silent: UnansweredArp) -> list[str]:
+        """Those whom it answered in the capture and who go on asking, if they need it: many do, or who asks is cut off
+        without it. Hardly anybody ever speaks with a gateway itself; and laptops that leave are asked for by few."""
+        asking = [address for address in silent.asking if address in silent.answered]
+        if len(asking) >= threshold("host_down.many_askers"):
+            return asking
+        if silent.at_the_end <= threshold("host_down.requests_an_attempt"):
+            return []
+        least_ns = threshold("host_down.cut_off_ms") * 1e6
+        return [address for address in asking if address in self and silent.last_ns - self._at[address] >= least_ns]
 
 
 def _by_tcp(seen: Observed) -> dict[str, int]:

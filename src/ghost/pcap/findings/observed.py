@@ -12,7 +12,7 @@ from ghost.pcap.arrays import among, distinct
 from ghost.pcap.findings.columns import CLIENT, SERVER, Columns, Floats, Ints, Mask, columns_of
 from ghost.pcap.findings.policy import threshold
 from ghost.pcap.findings.words import FRAMES, percent
-from ghost.pcap.model import Analysis, Direction, IcmpError, Stream
+from ghost.pcap.model import Analysis, Direction, IcmpError, Stream, UnansweredArp
 
 MOST_BULK = 100
 MOST_GROUPS = 50
@@ -319,6 +319,12 @@ class Observed:
         told.update(path.src for path in (analysis.icmp.echo_paths if analysis.icmp else ()) if path.replies)
         told.update(error.dst for error in (analysis.icmp.errors if analysis.icmp else ()))
         return {host for host, _ in self.answered_elsewhere} - told
+
+    @cached_property
+    def asked_for(self) -> tuple[UnansweredArp, ...]:
+        """Addresses of the segment that somebody asked for in vain, by ARP or by neighbour solicitations."""
+        arp, icmp = self.analysis.arp, self.analysis.icmp
+        return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
 
     @cached_property
     def speakers(self) -> set[str]:

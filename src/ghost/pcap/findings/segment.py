@@ -79,7 +79,7 @@ def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
         if _says_down(error) and error.unreachable_dst and not scanned:
             unreachable.setdefault(error.unreachable_dst, []).append(error)
     heard = LastHeard(seen)
-    for silent in analysis.arp.unanswered_requests if analysis.arp else ():
+    for silent in seen.asked_for:
         reports = unreachable.pop(silent.ip, [])
         agreed = reports if heard.told(silent.ip, reports) else []
         askers = heard.asked_in_vain(silent)
@@ -97,9 +97,9 @@ def _sweep(source: str, group: list[_Down]) -> Finding:
         kind="port_scan",
         severity="MEDIUM",
         blame="client",
-        protocol="ARP",
+        protocol="NDP" if ":" in first else "ARP",
         title=f"{source} looks for {len(group)} addresses that nobody has, such as {first}",
-        detail=f"{count(requests, 'ARP request')} had no reply, a few for each address: a scan, by itself or by"
+        detail=f"{count(requests, 'request')} had no reply, a few for each address: a scan, by itself or by"
         " somebody beyond it whose packets it forwards.",
         who=Who(source, first),
         also=tuple((down.address, None) for down in group[1:]),
@@ -136,19 +136,20 @@ def _finding(group: list[_Down]) -> Finding:
     requests, reports = sum(one.count for one in silent), sum(error.count for error in agreed)
     routers = sorted({error.src for error in agreed})
     it = "it" if len(group) == 1 else "them"
+    six = ":" in first.address
     parts = []
     if silent:
-        parts.append(f"{count(requests, 'ARP request')} for {it} had no reply")
+        parts.append(f"{count(requests, 'neighbour solicitation' if six else 'ARP request')} for {it} had no reply")
     if agreed:
         meaning = agreed[0].code_meaning.lower()
         parts.append(f"{few(routers)} reported {it} unreachable {count(reports, 'time')} ({meaning})")
-    advice = "net_unreachable" if first.no_route else "host_down"
+    advice = "net_unreachable" if first.no_route else "host_down_6" if six else "host_down"
     router = routers[0] if routers else None
     return Finding(
         kind="host_down",
         severity="HIGH" if agreed else "MEDIUM",
         blame="network" if first.no_route else "server_host",
-        protocol="ICMP" if agreed and not silent else "ARP",
+        protocol="ICMP" if agreed and not silent else "NDP" if six else "ARP",
         title=_title(group),
         detail=" and ".join(parts) + ".",
         who=Who(first.source, first.address),
@@ -158,6 +159,6 @@ def _finding(group: list[_Down]) -> Finding:
         remediation=remediation_of(advice, src=first.source, dst=first.address, router=router),
         confidence="high" if agreed and silent else "medium",
         weight=reports + requests,
-        measured={"arp_requests": requests, "unreachable_messages": reports}
+        measured={"solicitations" if six else "arp_requests": requests, "unreachable_messages": reports}
         | ({"hosts": len(group)} if len(group) > 1 else {}),
     )

@@ -40,6 +40,8 @@ class UdpSection:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredArp:
+    """An address of the segment that was asked for by ARP, or by neighbour solicitations (IPv6)."""
+
     ip: str
     count: int
     """Requests that no reply followed."""
@@ -49,9 +51,13 @@ class UnansweredArp:
     ever_answered: bool
     """Some other request for this address was answered in the capture."""
     at_the_end: int = 0
-    """Those of the requests that came after the last ARP message of this address."""
+    """Those of the requests that came after the last ARP message of this address, or advertisement."""
     last_ns: int = 0
     """Of the last request."""
+    answered: tuple[str, ...] = ()
+    """Up to five who asked and whom it replied to in the capture."""
+    asking: tuple[str, ...] = ()
+    """Up to five who sent the requests at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,8 @@ class AddressClaims:
     """Replies to a request."""
     unasked: int
     """Replies to somebody who had not asked."""
+    unasked_of_one: int = 0
+    """Of these, what the one was told to whom most were sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,7 @@ class EchoPath:
     sample_frames: tuple[int, ...]
     """Unanswered requests."""
     last_reply_ns: int = 0
+    last_request_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +173,8 @@ class IcmpSection:
     """Up to fifty, unmatched first."""
     errors: tuple[IcmpError, ...]
     """Of every kind, most frequent first; up to 1000, of which everybody who was told something has a share."""
+    unanswered_solicitations: tuple[UnansweredArp, ...] = ()
+    """Neighbours of IPv6 that did not answer for their address."""
 
     def of_kind(self, kind: str) -> tuple[IcmpError, ...]:
         return tuple(error for error in self.errors if error.kind == kind)

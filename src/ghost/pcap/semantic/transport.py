@@ -116,6 +116,9 @@ def icmp_section(icmp: IcmpSection) -> dict[str, Any]:
             for e in redirects[:ITEMS]
         ],
         "ttl_exceeded_sources": dict(sources[:ITEMS]),
+        "unanswered_solicitations": [
+            {"ip": silent.ip, "count": silent.count} for silent in icmp.unanswered_solicitations[:ITEMS]
+        ],
     }
     return {**entry, **present(optional)}
 
