@@ -172,3 +172,21 @@ def test_of_an_identifier_nothing_but_a_hardware_address_is_shown(tmp_path: Path
     odd[2], odd[28:44] = 16, CANARY[:16]
     (client,) = section(tmp_path, sent(0, bytes(odd)), later(60_000)).unanswered
     assert client.client.startswith("client-")
+
+
+def test_requests_that_were_refused_one_after_the_other_are_counted_by_client(tmp_path: Path) -> None:
+    records = []
+    for n in range(3):
+        records.append(sent(9000 * n, message(DISCOVER, n)))
+        records.append(sent(9000 * n + 5, message(OFFER, n), "10.0.0.1", answer=True))
+        records.append(sent(9000 * n + 10, message(REQUEST, n, "10.0.0.1" if n else None)))
+        for again in range(2):  # a relay, or a second server
+            records.append(sent(9000 * n + 20 + again, message(NAK, n), "10.0.0.1", answer=True))
+    (refused,) = section(tmp_path, *records).refused
+    assert (refused.requests, refused.offered, refused.servers) == (3, 2, ("10.0.0.1",))
+    assert refused.frames == (4, 9, 14)
+    granted = sent(30_000, message(REQUEST, 7)), sent(30_010, message(ACKED, 7), "10.0.0.1", answer=True)
+    assert section(tmp_path, *records, *granted).refused == ()
+    unseen = sent(30_000, message(REQUEST, 7))
+    assert len(section(tmp_path, *records, unseen).refused) == 1  # nobody has had the time to answer
+    assert section(tmp_path, *records, unseen, sent(40_000, message(DISCOVER, 8))).refused == ()

@@ -23,8 +23,8 @@ KINDS = [
     "syn_unanswered", "refused", "third_party_reset", "mid_session_reset", "early_close", "loss", "rto_loss",
     "reordering", "duplicate_packets", "delay", "bufferbloat", "throughput_limited", "zero_window", "slow_application",
     "mtu_black_hole", "asymmetric", "idle_timeout", "arp_conflict", "host_down", "routing_loop", "admin_prohibited",
-    "port_unreachable", "no_answer", "icmp_redirect", "dns_nxdomain", "dns_servfail", "dns_timeout", "dns_slow",
-    "dns_suspicious",
+    "port_unreachable", "no_answer", "dhcp_failure", "icmp_redirect", "dns_nxdomain", "dns_servfail", "dns_timeout",
+    "dns_slow", "dns_suspicious",
     "tls_failure", "http_5xx", "http_slow", "snat_exhaustion", "syn_flood", "port_scan", "capture_incomplete",
     "not_decoded",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, masses, missing, nat, neighbours, older_tls, restarts, takeovers, told, unasked
+from .labelled import crowds, datagrams, masses, missing, nat, neighbours, older_tls, restarts, takeovers, told, unasked
 from .labelled.scene import Scene
 
 SCENES = {
@@ -23,6 +23,7 @@ SCENES = {
     **older_tls.OLDER_TLS,
     **restarts.RESTARTS,
     **neighbours.NEIGHBOURS,
+    **datagrams.DATAGRAMS,
 }
 SEVERITIES = {
     **takeovers.SEVERITIES,
@@ -35,6 +36,7 @@ SEVERITIES = {
     **older_tls.SEVERITIES,
     **restarts.SEVERITIES,
     **neighbours.SEVERITIES,
+    **datagrams.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
 MINOR = ("LOW", "INFO")
@@ -71,6 +73,12 @@ def test_the_twin_is_the_only_finding_that_matters(name: str, tmp_path: Path) ->
         assert found[0].evidence
         numbers = crowds.NUMBERS.get(name, {})
         assert numbers.items() <= found[0].measured.items(), (place, said(found))
+
+
+def test_quic_that_races_tcp_is_not_mentioned_where_it_is_answered_at_times(tmp_path: Path) -> None:
+    for name in ("quic_that_is_answered_late", "quic_that_loses_the_race_at_times"):
+        for place, found in found_in(datagrams.DATAGRAMS[name], tmp_path):
+            assert [finding.kind for finding in found] == ["none"], (place, said(found))
 
 
 def test_a_name_that_is_needed_is_named_before_those_that_were_tried(tmp_path: Path) -> None:

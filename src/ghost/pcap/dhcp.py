@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ghost.pcap.bounded import Noted, Tally, Times, fairly
 from ghost.pcap.layout import MARK_DHCP, SAMPLE_FRAMES
-from ghost.pcap.model import DhcpSection, DhcpUnanswered
+from ghost.pcap.model import DhcpRefused, DhcpSection, DhcpUnanswered
 
 WAIT_NS = 3_000_000_000
 """A message that the capture did not follow for so long is not called unanswered."""
@@ -64,6 +64,47 @@ class _Asked:
 
 
 @dataclass(slots=True)
+class _Refused:
+    """Requests of a client that were refused (DHCPNAK), one after the other.
+
+    A request that is not refused was granted, though the grant may pass elsewhere: a refusal is sent to everybody, a
+    grant often to the client alone.
+    """
+
+    requests: int = 0
+    offered: int = 0
+    """Of these, such as ask for what an offer had promised."""
+    frames: list[int] = field(default_factory=list)
+    servers: dict[int, None] = field(default_factory=dict)
+    open: bytes | None = None
+    """Transaction of the latest request, while nobody has answered it."""
+    asked: int = 0
+    names_server: bool = False
+
+    def ask(self, message: Message, now: int) -> None:
+        if self.open is not None and self.open != message.transaction:
+            self.grant()
+        self.open, self.asked, self.names_server = message.transaction, now, message.server is not None
+
+    def refuse(self, source: int, frame: int) -> None:
+        if self.open is None:
+            return
+        self.open = None
+        self.requests += 1
+        self.offered += self.names_server
+        if len(self.frames) < SAMPLE_FRAMES:
+            self.frames.append(frame)
+        if len(self.servers) < _MOST_SERVERS:
+            self.servers[source] = None
+
+    def grant(self) -> None:
+        self.requests = self.offered = 0
+        self.open = None
+        self.frames.clear()
+        self.servers.clear()
+
+
+@dataclass(slots=True)
 class _Exchange:
     asked: dict[str, _Asked] = field(default_factory=dict)
     offers: set[str] = field(default_factory=set)
@@ -76,6 +117,8 @@ class DhcpTracker:
         self._messages = Tally(100)
         self._servers: dict[int, int] = {}
         self._exchanges: dict[_Transaction, _Exchange] = {}
+        self._refused: dict[bytes, _Refused] = {}
+        """By client."""
         self._offering = Tally(1_000)
         self._naks, self._declines, self._no_addresses = Noted(), Noted(), Noted()
         self._answer_times = Times()
@@ -91,6 +134,8 @@ class DhcpTracker:
             exchange = _Exchange()
             if len(self._exchanges) < _MOST_OPEN:
                 self._exchanges[key] = exchange
+        if message.version == 4:
+            self._follow(message, source, frame, now)
         answers = _ANSWERS if message.version == 4 else _ANSWERS6
         if message.type == "decline":
             self._declines.add(frame)
@@ -98,6 +143,20 @@ class DhcpTracker:
             self._ask(exchange, message, frame, now)
         elif message.type not in ("decline", "release", "forcerenew", "leasequery", "reconfigure"):
             self._answer(exchange, message, source, frame, now)
+
+    def _follow(self, message: Message, source: int, frame: int, now: int) -> None:
+        """Refusals in a row."""
+        refused = self._refused.get(message.client)
+        if refused is None:
+            if message.type != "request" or len(self._refused) >= _MOST_OPEN:
+                return
+            refused = self._refused[message.client] = _Refused()
+        if message.type == "request":
+            refused.ask(message, now)
+        elif message.type == "nak":
+            refused.refuse(source, frame)
+        elif message.type == "ack":
+            refused.grant()
 
     def _ask(self, exchange: _Exchange, message: Message, frame: int, now: int) -> None:
         asked = exchange.asked.get(message.type)
@@ -143,11 +202,24 @@ class DhcpTracker:
         for frame in sorted(each.offer_frame for each in self._exchanges.values() if each.offer_frame):
             several.add(frame)
         servers = sorted((-count, address(number)) for number, count in self._servers.items())
+        refused = [
+            DhcpRefused(
+                client=_shown(4, client),
+                requests=row.requests,
+                offered=row.offered,
+                servers=tuple(map(address, row.servers)),
+                frames=tuple(row.frames),
+            )
+            for client, row in self._refused.items()
+            if row.requests and (row.open is None or capture_end_ns - row.asked < WAIT_NS)
+        ]
+        refused.sort(key=lambda one: (-one.requests, one.frames))
         return DhcpSection(
             messages=self._messages.most(),
             servers={name: -count for count, name in servers[:_MOST_SERVERS]},
             unanswered=tuple(fairly(unanswered, _MOST_LISTED, lambda one: one.client)),
             unanswered_total=len(unanswered),
+            refused=tuple(refused[:_MOST_LISTED]),
             naks=self._naks.occurrences(),
             declines=self._declines.occurrences(),
             no_addresses=self._no_addresses.occurrences(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -100,7 +101,9 @@ class QuicTracker:
         if not (self._initials or self._negotiated.count or self._retried.count):
             return None
         silent: dict[tuple[int, int], list[_Attempt]] = {}
+        answered: Counter[tuple[int, int]] = Counter()
         for (client, server), attempt in self._attempts.items():
+            answered[client >> 16, server] += attempt.answered
             if not attempt.answered and capture_end_ns - attempt.first >= WAIT_NS:
                 silent.setdefault((client >> 16, server), []).append(attempt)
         rows = [
@@ -111,6 +114,7 @@ class QuicTracker:
                 attempts=len(attempts),
                 packets=sum(attempt.packets for attempt in attempts),
                 frames=tuple(sorted(frame for attempt in attempts for frame in attempt.frames)[:SAMPLE_FRAMES]),
+                answered=answered[client, server],
             )
             for (client, server), attempts in silent.items()
         ]

@@ -15,6 +15,7 @@ from ghost.pcap.findings.correlate import doubted, one_cause_each
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
 from ghost.pcap.findings.fragments import fragment_findings
 from ghost.pcap.findings.handshake import handshake_findings
+from ghost.pcap.findings.leases import lease_findings
 from ghost.pcap.findings.limits import limit_findings
 from ghost.pcap.findings.names import dns_findings
 from ghost.pcap.findings.observed import observe
@@ -54,6 +55,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *control_findings(seen, threats),
         *dns_findings(seen),
         *silence_findings(seen),
+        *lease_findings(seen),
         *capture_findings(seen),
     ]
     found = doubted(one_cause_each(found))

@@ -327,6 +327,13 @@ class Observed:
         return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
 
     @cached_property
+    def told_by_datagrams(self) -> set[str]:
+        """Clients to which answers by UDP were captured."""
+        udp, dns = self.analysis.udp, self.analysis.dns
+        answered = {talk.client.address for talk in udp.conversations if talk.server_packets} if udp else set()
+        return answered | (dns.answered_clients if dns else frozenset())
+
+    @cached_property
     def speakers(self) -> set[str]:
         """Addresses that sent a TCP packet."""
         c = self.columns

@@ -1,17 +1,18 @@
-"""Services that are asked by datagrams again and again and never answer: DHCP, NTP, ping."""
+"""Services that are asked by datagrams again and again and never answer: DHCP, NTP, ping, QUIC."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed
 from ghost.pcap.findings.one_way import answers_pass_elsewhere
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.words import count, few, first_frames
-from ghost.pcap.model import DhcpUnanswered
+from ghost.pcap.findings.words import at, count, few, first_frames
+from ghost.pcap.model import DhcpUnanswered, QuicUnanswered
 
 BROADCAST = "255.255.255.255"
 _DISCOVERIES = ("discover", "request")
@@ -23,6 +24,7 @@ def silence_findings(seen: Observed) -> Iterator[Finding]:
     yield from _no_lease(seen)
     yield from _no_time(seen)
     yield from _no_echo(seen)
+    yield from _no_quic(seen)
 
 
 def _finding(
@@ -50,8 +52,9 @@ def _no_lease(seen: Observed) -> Iterator[Finding]:
     """Clients that go on asking for an address, though they would stop with the first answer."""
     dhcp = seen.analysis.dhcp
     clients: dict[str, list[DhcpUnanswered]] = defaultdict(list)
+    offered = {one.client for one in dhcp.refused if one.offered} if dhcp else set()
     for asked in dhcp.unanswered if dhcp else ():
-        if asked.message in _DISCOVERIES and ":" in asked.client:
+        if asked.message in _DISCOVERIES and ":" in asked.client and asked.client not in offered:
             clients[asked.client].append(asked)
     lost = {client: sum(one.count for one in asked) for client, asked in clients.items() if _gives_up(asked)}
     if dhcp is None or not lost:
@@ -126,3 +129,34 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
             frames=path.sample_frames,
             requests=path.requests,
         )  # fmt: skip
+
+
+def _no_quic(seen: Observed) -> Iterator[Finding]:
+    """Servers that answer no QUIC. Where TCP works instead, users notice nothing but a moment's wait."""
+    quic = seen.analysis.quic
+    never = [one for one in quic.unanswered if not one.answered] if quic else []
+    silent = [one for one in never if not answers_pass_elsewhere(seen, one.client, one.server)]
+    instead = [one for one in silent if seen.traffic(one.server, one.client) is not None]
+    dead = [one for one in silent if one.server not in seen.speakers and one.client in seen.told_by_datagrams]
+    if sum(one.attempts for one in instead) >= threshold("no_answer.min_quic"):
+        servers = list(dict.fromkeys(at(one.server, one.port) for one in instead))
+        yield _quic(
+            instead, "LOW", "policy", f"No QUIC of {few(servers, 2)} comes back, where TCP does",
+            "The same hosts answer by TCP: datagrams to this port are dropped on the way, or nobody speaks QUIC there.",
+        )  # fmt: skip
+    for one in dead:
+        if one.attempts >= threshold("no_answer.min_quic"):
+            title = f"{at(one.server, one.port)} answers no QUIC of {one.client}"
+            yield _quic([one], "MEDIUM", "undecided", title, "Nothing else of the host was captured.")
+
+
+def _quic(rows: Sequence[QuicUnanswered], severity: str, blame: str, title: str, why: str) -> Finding:
+    attempts, first = sum(one.attempts for one in rows), rows[0]
+    finding = _finding(
+        "quic_unanswered", "QUIC", Who(first.client, first.server, first.port),
+        severity=severity, blame=blame, title=title,
+        detail=f"{count(attempts, 'connection attempt')} without any answer. {why}",
+        frames=tuple(frame for one in rows for frame in one.frames),
+        requests=attempts,
+    )  # fmt: skip
+    return replace(finding, beside=tuple(Who(one.client, one.server, one.port) for one in rows[1:]))

@@ -52,6 +52,7 @@ from ghost.pcap.model.network import (
     UnansweredArp,
 )
 from ghost.pcap.model.services import (
+    DhcpRefused,
     DhcpSection,
     DhcpUnanswered,
     NtpSection,
@@ -84,6 +85,7 @@ __all__ = [
     "CaptureSummary",
     "Certificate",
     "ConnectionStats",
+    "DhcpRefused",
     "DhcpSection",
     "DhcpUnanswered",
     "Direction",

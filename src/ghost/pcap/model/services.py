@@ -24,6 +24,20 @@ class DhcpUnanswered:
 
 
 @dataclass(frozen=True, slots=True)
+class DhcpRefused:
+    """A client whose latest requests were all refused (DHCPNAK): it was granted nothing since."""
+
+    client: str
+    """As in `DhcpUnanswered`."""
+    requests: int
+    offered: int
+    """Of these, such as ask for what an offer had promised: they name the server."""
+    servers: tuple[str, ...] = ()
+    """Who refused, up to ten."""
+    frames: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DhcpSection:
     """DHCP (version 4) and DHCPv6."""
 
@@ -34,6 +48,8 @@ class DhcpSection:
     unanswered: tuple[DhcpUnanswered, ...] = ()
     """Some thousands at most, and of each client as many as of any other."""
     unanswered_total: int = 0
+    refused: tuple[DhcpRefused, ...] = ()
+    """Worst first, some thousands at most."""
     naks: Occurrences = NOTHING
     declines: Occurrences = NOTHING
     """Clients that found the offered address in use."""
@@ -92,6 +108,8 @@ class QuicUnanswered:
     """Connections, not packets."""
     packets: int
     frames: tuple[int, ...] = ()
+    answered: int = 0
+    """Further connections between the two, which were answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,10 @@ def dhcp_section(dhcp: DhcpSection) -> dict[str, Any]:
             for one in dhcp.unanswered[:NAMES]
         ],
         "naks": dhcp.naks.count,
+        "refused": [
+            {"client": one.client, "requests": one.requests, "frames": list(one.frames[:3])}
+            for one in dhcp.refused[:NAMES]
+        ],
         "declines": dhcp.declines.count,
         "no_addresses": dhcp.no_addresses.count,
         "offering_servers": list(dhcp.offering_servers),
