@@ -71,11 +71,11 @@ class LastHeard:
     def _missing_it(self, silent: UnansweredArp) -> list[str]:
         """Those whom it answered in the capture and who go on asking, if they need it: many do, or who asks is cut off
         without it. Hardly anybody ever speaks with a gateway itself; and laptops that leave are asked for by few."""
+        if silent.at_the_end <= threshold("host_down.requests_an_attempt"):
+            return []
         asking = [address for address in silent.asking if address in silent.answered]
         if len(asking) >= threshold("host_down.many_askers"):
             return asking
-        if silent.at_the_end <= threshold("host_down.requests_an_attempt"):
-            return []
         least_ns = threshold("host_down.cut_off_ms") * 1e6
         return [address for address in asking if address in self and silent.last_ns - self._at[address] >= least_ns]
 
