@@ -9,7 +9,21 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 
-from .labelled import crowds, datagrams, masses, missing, nat, neighbours, older_tls, restarts, takeovers, told, unasked
+from .labelled import (
+    crowds,
+    datagrams,
+    kept,
+    masses,
+    missing,
+    nat,
+    neighbours,
+    older_tls,
+    restarts,
+    takeovers,
+    told,
+    unasked,
+    ways,
+)
 from .labelled.scene import Scene
 
 SCENES = {
@@ -24,6 +38,8 @@ SCENES = {
     **restarts.RESTARTS,
     **neighbours.NEIGHBOURS,
     **datagrams.DATAGRAMS,
+    **kept.KEPT,
+    **ways.WAYS,
 }
 SEVERITIES = {
     **takeovers.SEVERITIES,
@@ -37,8 +53,11 @@ SEVERITIES = {
     **restarts.SEVERITIES,
     **neighbours.SEVERITIES,
     **datagrams.SEVERITIES,
+    **kept.SEVERITIES,
+    **ways.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
+SAID_AS_LOW = {**kept.SAID_AS_LOW, **ways.SAID_AS_LOW}
 MINOR = ("LOW", "INFO")
 
 
@@ -60,6 +79,8 @@ def said(found: tuple[Finding, ...]) -> list[str]:
 def test_what_only_looks_like_a_fault_raises_no_alarm(name: str, tmp_path: Path) -> None:
     for place, found in found_in(SCENES[name], tmp_path):
         assert all(finding.severity in MINOR for finding in found), (place, said(found))
+        worth_knowing = [(finding.kind, finding.blame) for finding in found if finding.severity == "LOW"]
+        assert worth_knowing == SAID_AS_LOW.get(name, worth_knowing), (place, said(found))
 
 
 @pytest.mark.parametrize("name", [name for name, scene in SCENES.items() if scene.kind != "none"])

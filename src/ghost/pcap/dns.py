@@ -49,6 +49,7 @@ _MOST_TRIED = 16_384
 class _Server:
     queries: int = 0
     responses: int = 0
+    last_answer_ns: int = 0
     rcodes: Counter[str] = field(default_factory=Counter)
     latencies: Times = field(default_factory=Times)
     late: Counter[int] = field(default_factory=Counter)
@@ -174,6 +175,7 @@ class DnsTracker:
         self._truncated += message[2] >> 1 & 1
         client, server = key[0] >> 16, self._server(key[1] >> 16)
         server.responses += 1
+        server.last_answer_ns = now
         server.rcodes[rcode] += 1
         if len(self._answered_clients) < _MOST_CLIENTS:
             self._answered_clients.add(client)
@@ -325,6 +327,7 @@ class DnsTracker:
                 late={tenths: times for tenths, times in sorted(server.late.items()) if times},
                 unasked=server.unasked.occurrences(),
                 nxdomain_unlisted=self._nxdomain.unlisted[number],
+                last_answer_ns=server.last_answer_ns,
                 unasked_client=None if server.unasked_client is None else address(server.unasked_client),
             )
             for number, server in self._servers.items()

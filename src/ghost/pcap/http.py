@@ -1,23 +1,28 @@
 """HTTP/1 exchanges (RFC 9112), from the heads that begin a segment: who asked, how it was answered, and how soon.
 
-Requests and answers of a connection are paired in order. Of a head only the method, Host, status, Content-Length and
-what says that no length counts are read; a path, a query and every other field are passed over. Bodies are never
-handed over: whether one is complete is told from sequence numbers. An upload may hold what looks like a request; it is
-none inside a body, nor where something else than its body or another head lies behind it in the segment.
+Requests and answers of a connection are paired in order. Of a head only the method, Host, status, Content-Length, what
+says that no length counts or that a body waits, and of a path a digest are read; a query and every other field are
+passed over. Bodies are never handed over: whether one is complete is told from sequence numbers. An upload may hold
+what looks like a request; it is none inside a body, nor where something else than its body or another head lies behind
+it in the segment.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from ghost.pcap.bounded import Noted, Tally, Times, keep_least
 from ghost.pcap.endings import Ending, Endings, beyond
+from ghost.pcap.http_paths import Asked, Paths
 from ghost.pcap.layout import NO_BLANK
-from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection, Side
+from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection, Side
 from ghost.pcap.names import http_host
 
 SLOW_NS = 1_000_000_000
@@ -34,6 +39,8 @@ _MOST_HEADS = 64
 """Read from one segment."""
 _SHORT_HEAD = 1_024
 """Bytes; of longer heads none is remembered."""
+_AT_ONCE = 10 * 1_460
+"""Bytes of a body that go out with its head, in the initial window (RFC 6928)."""
 _MODULO = 1 << 32
 
 _METHODS = {
@@ -41,11 +48,12 @@ _METHODS = {
     for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "PATCH", "TRACE", "PROPFIND",
                  "PROPPATCH", "SEARCH")
 }  # fmt: skip
-_REQUEST = re.compile(rb"(" + b"|".join(_METHODS) + rb") [^\s]+(?: HTTP/1\.[0-9]\r?\n|\Z)")
+_REQUEST = re.compile(rb"(" + b"|".join(_METHODS) + rb") ([^\s]+)(?: HTTP/1\.[0-9]\r?\n|\Z)")
 _STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})[ \r\n]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?(?:\n|\Z)", re.IGNORECASE)
 _EVENTS = re.compile(rb"\ncontent-type:[ \t]*text/event-stream", re.IGNORECASE)
 _ENCODED = re.compile(rb"\ntransfer-encoding:[ \t]*[a-z]", re.IGNORECASE)
+_EXPECT = re.compile(rb"\nexpect:", re.IGNORECASE)
 
 
 class Head(NamedTuple):
@@ -64,6 +72,10 @@ class Head(NamedTuple):
     """Bytes of the head; all there are where its end is missing."""
     streams: bool = False
     """The body is a stream of events, which has no end."""
+    target: int = 0
+    """A digest of a request's path, without its query."""
+    waits: bool = False
+    """The client may send its body only when it is told to (Expect)."""
 
 
 def read_head(octets: bytes) -> Head | None:
@@ -91,7 +103,9 @@ def _read_head(octets: bytes, stop: int) -> Head | None:
     length, encoded = _LENGTH.search(head), _ENCODED.search(head) is not None
     promised = int(length[1]) if length and not encoded else None
     if request:
-        return Head(_METHODS[request[1]], 0, http_host(head), promised, encoded, end)
+        path = zlib.crc32(request[2].partition(b"?")[0])
+        waits = _EXPECT.search(head) is not None
+        return Head(_METHODS[request[1]], 0, http_host(head), promised, encoded, end, target=path, waits=waits)
     assert answer is not None
     return Head(None, int(answer[1]), None, promised, encoded, end, encoded and _EVENTS.search(head) is not None)
 
@@ -102,9 +116,10 @@ class _Request(NamedTuple):
     now: int
     frame: int
     whole: bool
-    """It has no body, or all of it came with its head."""
+    """It has no body, or all of it came with its head or right behind it."""
     acknowledged: int
     """What the client had of the server's bytes."""
+    target: int
 
 
 class _Answer(NamedTuple):
@@ -126,6 +141,8 @@ class _Slow(NamedTuple):
     client: int
     server: int
     request: _Request
+    empty: bool
+    path: int
 
 
 @dataclass(slots=True, eq=False)
@@ -169,6 +186,7 @@ class HttpTracker:
         self._methods, self._statuses, self._hosts = Tally(100), Tally(1_000), Tally(10_000)
         self._times = Times()
         self._slow: list[_Slow] = []
+        self._paths: Paths[_Slow] = Paths()
         self._errors: dict[tuple[int, str, int], Noted] = {}
         """By the server's endpoint, host and status."""
 
@@ -227,8 +245,9 @@ class HttpTracker:
         if head.host is not None:
             self._hosts.add(head.host.lower())
             self._names.setdefault(stream, head.host)
-        whole = not head.encoded and (head.promised or 0) <= left
-        request = _Request(head.method, head.host, now, frame, whole, acknowledged)
+        missing = (head.promised or 0) - left
+        whole = not head.encoded and (missing <= 0 or (missing <= _AT_ONCE and not head.waits))
+        request = _Request(head.method, head.host, now, frame, whole, acknowledged, head.target)
         connection.encoded, connection.interim = head.encoded, False
         if not connection.waiting:
             connection.waiting = [request]
@@ -259,10 +278,15 @@ class HttpTracker:
             return head.promised if status not in (101, 204, 304) else 0
         if request.whole:
             self._times.add(now - request.now)
+            asked = (connection.server, request.method, request.target)
+            path = self._paths.answered(asked)
             if now - request.now >= SLOW_NS:
-                self._keep_slow(
-                    _Slow(request.now - now, frame, status, stream, connection.client, connection.server, request)
-                )
+                empty = status in (204, 304) or (head.promised == 0 and not head.encoded)
+                ends = connection.client, connection.server
+                slow = _Slow(request.now - now, frame, status, stream, *ends, request, empty, path)
+                self._keep_slow(slow)
+                if not head.streams and status != 101:
+                    self._paths.slowly(asked, slow)
         if status == 101 or (request.method == "CONNECT" and status < 300):
             self._upgraded += 1
             if status == 101:
@@ -301,12 +325,16 @@ class HttpTracker:
             return None
         unanswered: list[HttpExchange] = []
         incomplete: list[HttpExchange] = []
+        hanging: Counter[Asked] = Counter()
         for stream in sorted(self._connections):
             connection = self._connections[stream]
             if connection.tunnel or not (connection.waiting or connection.last):
                 continue
             end = ending(stream)
             if connection.waiting:
+                last_ns = min(end.last_ns, capture_end_ns) if _closing(connection, end)[0] else capture_end_ns
+                for request in connection.waiting:
+                    hanging[connection.server, request.method, request.target] += last_ns - request.now >= SLOW_NS
                 unanswered += _unanswered(stream, connection, end, capture_end_ns, address)
             elif connection.last is not None:
                 incomplete += _incomplete(stream, connection, connection.last, end, address)
@@ -319,10 +347,10 @@ class HttpTracker:
             status_distribution=self._statuses.most(),
             hosts=self._hosts.most(_MOST_HOSTS),
             response_ms=self._times.statistics(),
-            slow=tuple(
-                _exchange(each.stream, each.client, each.server, each.request, address, status=each.status,
-                          response_ms=-each.before / 1e6, frames=(each.request.frame, each.frame))
-                for each in self._slow
+            slow=tuple(_late(each, address) for each in self._slow),
+            slow_paths=tuple(
+                HttpPath(answers, slow, hanging[asked], tuple(_late(each, address) for each in kept))
+                for asked, answers, slow, kept in islice(self._paths.slow_ones(lambda each: each.frame), _MOST_LISTED)
             ),
             errors=tuple(
                 HttpErrors(address(server >> 16), server & 0xFFFF, host or None, status, noted.count,
@@ -395,11 +423,18 @@ def _closing(connection: _Connection, end: Ending) -> tuple[Side | None, bool, t
     return (first.side, first.reset, (first.frame,)) if first is not None else (None, False, ())
 
 
+def _late(slow: _Slow, address: Callable[[int], str]) -> HttpExchange:
+    return _exchange(
+        slow.stream, slow.client, slow.server, slow.request, address, status=slow.status,
+        response_ms=-slow.before / 1e6, frames=(slow.request.frame, slow.frame), empty=slow.empty, path=slow.path,
+    )  # fmt: skip
+
+
 def _exchange(
     stream: int, client: int, server: int, request: _Request, address: Callable[[int], str], *,
     frames: tuple[int, ...], status: int | None = None, response_ms: float | None = None,
     promised_bytes: int | None = None, came_bytes: int | None = None, ended_by: Side | None = None,
-    reset: bool = False,
+    reset: bool = False, empty: bool = False, path: int = -1,
 ) -> HttpExchange:  # fmt: skip
     return HttpExchange(
         stream_id=stream,
@@ -415,4 +450,6 @@ def _exchange(
         came_bytes=came_bytes,
         ended_by=ended_by,
         reset=reset,
+        empty=empty,
+        path=path if path >= 0 else None,
     )

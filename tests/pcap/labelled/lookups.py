@@ -239,7 +239,7 @@ def two_programs_ask_when_the_capture_ends(office: Office) -> None:
 # ------------------------------------------------------------------------------------------------------ one way
 
 
-@LOOKUPS.add("asymmetric", "network", points=_HERE)
+@LOOKUPS.add("none", "none", points=_HERE)
 def only_what_the_client_sends(office: Office) -> None:
     """A mirror port that mirrors one direction."""
     _ordinary(office)

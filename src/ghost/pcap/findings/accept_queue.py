@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.stalls import unanswered
+from ghost.pcap.findings.together import parties
 from ghost.pcap.findings.words import at, count, duration, first_frames
 
 
@@ -35,11 +37,15 @@ def half_taken(seen: Observed) -> Mask:
     return np.asarray((syn_ack > 0) & (packets <= syn_ack + rst) & in_vain, np.bool_)
 
 
-def queue_full(seen: Observed, service: int, rows: Ints, waiting: Ints, taken: int) -> Finding:
-    """`rows` did not come in, or late; `waiting` are requests in the queue; `taken` others came in at once."""
+def queue_full(seen: Observed, rows: Ints, *, waiting: Mask, taken: Mask) -> Finding:
+    """`rows` are connections of clients of one service that did not come in, or late; `waiting` are requests in such
+    queues, and `taken` all connections that came in at once."""
     c = seen.columns
+    service = int(seen.service[rows[0]])
     server, port = seen.name_of(service)
-    client = c.host(int(c.hosts[rows[0], CLIENT]))
+    who = parties(seen, rows)
+    queued = np.flatnonzero(waiting & (seen.service == service))
+    came_in = int((taken & (seen.service == service) & among(c.hosts[:, CLIENT], c.hosts[rows, CLIENT])).sum())
     half = half_taken(seen)[rows]
     late = int((seen.served[rows] & ~half).sum())
     silent = rows[seen.only_syn[rows]]
@@ -59,22 +65,28 @@ def queue_full(seen: Observed, service: int, rows: Ints, waiting: Ints, taken: i
         )
     if late:
         parts.append(f"{count(late, 'connection')} that came to be late")
-    longest = duration(float(np.nanmax(c.request_ms[waiting])))
+    longest = duration(float(np.nanmax(c.request_ms[queued])))
     return Finding(
         kind="syn_unanswered",
         severity="MEDIUM" if late == len(rows) else "HIGH",
         blame="server_application",
         protocol="TCP",
-        title=f"{at(server, port)} takes no more connections of {client}: its program does not accept them",
-        detail="; ".join(parts) + f". The same port took {count(taken, 'other connection')} at once, of which"
-        f" {count(len(waiting), 'request')} had no answer for up to {longest}.",
-        who=Who(client, server, port),
+        title=f"{at(server, port)} takes no more connections of {who.whom}: its program does not accept them",
+        detail="; ".join(parts) + f". The same port took {count(came_in, 'other connection')} at once, of which"
+        f" {count(len(queued), 'request')} had no answer for up to {longest}.{who.mostly}",
+        who=Who(who.client, server, port),
         evidence=first_frames(
             [*seen.frames(rows, "syn", CLIENT), *seen.frames(rows[half], "rto_retransmissions", CLIENT)]
         ),
         cause=cause_of("syn_unanswered_queue"),
-        remediation=remediation_of("syn_unanswered_queue", src=client, dst=server, port=port),
+        remediation=remediation_of("syn_unanswered_queue", src=who.client, dst=server, port=port),
         confidence="medium",
         weight=syns,
-        measured={"syn": syns, "syn_retransmitted": repeated, "answered": late, "half_taken": int(half.sum())},
+        measured={
+            "syn": syns,
+            "syn_retransmitted": repeated,
+            "answered": late,
+            "half_taken": int(half.sum()),
+            **who.measured,
+        },
     )

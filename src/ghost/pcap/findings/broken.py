@@ -10,6 +10,7 @@ import numpy as np
 from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.kept import crossing_findings
 from ghost.pcap.findings.manners import brief, said_goodbye, wants_no_answer
 from ghost.pcap.findings.observed import Observed, directions
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -23,6 +24,7 @@ def broken_findings(seen: Observed) -> Iterator[Finding]:
     yield from _resets(seen)
     yield from _forgotten(seen)
     yield from _closed_early(seen)
+    yield from crossing_findings(seen)
 
 
 # ------------------------------------------------------------------------------------------------------- resets
@@ -214,7 +216,8 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     probed = _probed_in_vain(seen)
     alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
     disowned = talked & silent & np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & _probe_was_reset(seen)
-    every = np.flatnonzero((silent & alive & (repeated | probed).any(axis=1)) | disowned | (silent & _given_up(seen)))
+    forgotten = (alive & (repeated | probed).any(axis=1)) | _given_up(seen) | _repeated_until_given_up(seen)
+    every = np.flatnonzero((silent & forgotten) | disowned)
     yield from found_together(seen, every, lambda rows: _idle(seen, rows), near_client=True)
 
 
@@ -242,6 +245,18 @@ def _given_up(seen: Observed) -> Mask:
     return result
 
 
+def _repeated_until_given_up(seen: Observed) -> Mask:
+    """A client whose program waits no longer resets the connection on which it repeated a request in vain; its server
+    had not been heard for long when that was sent."""
+    c = seen.columns
+    rst, last_ns = c.sides("rst") > 0, c.sides("last_ns")
+    idle_ms = (c.last_ns - last_ns[:, SERVER]) / 1e6 - c.request_ms
+    vain = (c.sides("rto_retransmissions")[:, CLIENT] >= threshold("idle_timeout.min_repeats")) & rst[:, CLIENT]
+    never_closed = ~(c.sides("fin") > 0).any(axis=1) & ~rst[:, SERVER] & (c.sides("packets")[:, SERVER] > 0)
+    result: Mask = vain & never_closed & (c.unacked_bytes[:, CLIENT] > 0) & ~seen.foreign_reset.any(axis=1)
+    return np.asarray(result & (np.nan_to_num(idle_ms) >= threshold("idle_timeout.min_gap_ms")), np.bool_)
+
+
 def _probe_was_reset(seen: Observed) -> Mask:
     """A keep-alive was answered by a reset: whoever answered does not know the connection any more."""
     c = seen.columns
@@ -257,7 +272,7 @@ def _idle(seen: Observed, rows: Ints) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     silences = c.sides("longest_silence_ms")[rows].max(axis=1)
-    reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~_given_up(seen)[rows]
+    reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~(_given_up(seen) | _repeated_until_given_up(seen))[rows]
     ended = "reset" if reset.any() else "left without an acknowledgement"
     return Finding(
         kind="idle_timeout",

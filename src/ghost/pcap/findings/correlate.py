@@ -41,12 +41,18 @@ def doubted(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:
-    """What is minor itself explains nothing that is not. Of a finding about many hosts what is not explained stays."""
+    """What is minor itself explains nothing that is not, unless it is how the capture was taken. Of a finding about
+    many hosts what is not explained stays."""
     unexplained = [dict.fromkeys((finding.who, *finding.beside)) for finding in findings]
     for kind, symptoms, keys_of_cause, keys_of_symptom in _EXPLANATIONS:
         causes = [finding for finding in findings if finding.kind == kind]
         keys = {key for cause in causes for key in keys_of_cause(cause)}
-        serious = {key for cause in causes if cause.severity not in _MINOR for key in keys_of_cause(cause)}
+        serious = {
+            key
+            for cause in causes
+            if cause.severity not in _MINOR or cause.blame == "none"
+            for key in keys_of_cause(cause)
+        }
         for finding, left in zip(findings, unexplained, strict=True):
             explaining = keys if finding.severity in _MINOR else serious
             if finding.kind in symptoms and explaining:

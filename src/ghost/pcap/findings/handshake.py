@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -15,9 +16,12 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.half_open import half_open_findings
 from ghost.pcap.findings.nearer import from_this_segment
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.one_way import was_captured_one_way
+from ghost.pcap.findings.otherwise import answers_otherwise
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.threats import Threats
-from ghost.pcap.findings.translation import exhausted
+from ghost.pcap.findings.together import of_streams
+from ghost.pcap.findings.translation import Exhausted, exhausted, exhaustion_findings
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent
 
 
@@ -33,6 +37,8 @@ def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    if was_captured_one_way(seen):
+        return
     c = seen.columns
     rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_at_times(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
@@ -115,8 +121,13 @@ def _silent_host(seen: Observed, host: int, rows: Ints) -> Iterator[Finding]:
             yield _finding(seen, host, port, streams, "syn_unanswered_policy", "policy", why, "high")
     if silent and not others:
         busiest = max(silent, key=lambda port: int(c.sides("syn")[silent[port], CLIENT].sum()))
-        why = "No port of this host answers in the capture."
         every = np.concatenate(list(silent.values()))
+        spoke = answers_otherwise(seen, c.host(host), int(c.first_ns[every].min()), int(c.first_ns[every].max()))
+        if spoke is not None:
+            why = f"The host answers {spoke} meanwhile, so it is there, and what it is sent by TCP is filtered."
+            yield _finding(seen, host, busiest, every, "syn_unanswered_policy", "policy", why, "medium", len(silent))
+            return
+        why = "No port of this host answers in the capture."
         yield _finding(seen, host, busiest, every, "syn_unanswered", "network", why, "medium", len(silent))
 
 
@@ -208,6 +219,8 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         return
     waiting = waiting_in_queue(seen)
     good = seen.served & (c.syn_retransmissions == 0) & ~dropped
+    without_ports: list[Exhausted] = []
+    kept_out: dict[int, list[Ints]] = {}
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         queued = np.flatnonzero(waiting & (seen.service == service))
         full = len(queued) >= threshold("slow_application.min_answers")
@@ -217,7 +230,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         served = np.flatnonzero(good & (c.hosts[:, CLIENT] == client) & (seen.service == service))
         out_of_ports = exhausted(seen, client, served, rows) if len(served) else None
         if out_of_ports is not None:
-            yield out_of_ports
+            without_ports.append(out_of_ports)
             continue
         share = percent(len(rows), len(rows) + len(served))
         lost = seen.traffic(c.host(client), c.host(service >> 16))
@@ -226,13 +239,16 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         often = len(rows) >= threshold("syn_unanswered.min_at_times") and (dropped[rows].any() or not packets_are_lost)
         if (often or never_answered[rows].any()) and share >= threshold("syn_unanswered.at_times_pct"):
             if full:
-                yield queue_full(seen, service, rows, queued, len(served))
+                kept_out.setdefault(service, []).append(rows)
                 continue
             why = (
                 f"The same port answered {count(len(served), 'other connection')} of this client at once, so it fails"
                 " only at times: an accept queue that is full, a limit on new connections, or loss."
             )
             yield _finding(seen, service >> 16, service & 0xFFFF, rows, "syn_unanswered", "network", why, "low")
+    yield from exhaustion_findings(seen, without_ports)
+    for parts in kept_out.values():
+        yield of_streams(seen, np.concatenate(parts), partial(queue_full, seen, waiting=waiting, taken=good))
 
 
 def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:
@@ -254,6 +270,11 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     for streams, known in from_this_segment(seen, rows):
         whose = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
         yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, whose, "medium")
+        rows = without(rows, streams)
+    beside = rows[seen.reset_beside[rows, SERVER]]
+    for (service,), streams in islice(groups_of(beside, seen.service), MOST_GROUPS):
+        whose = f"so they were sent on this segment, and other packets of the host have {few(seen.ttls(service >> 16))}"
+        yield _refused_by_stranger(seen, service, streams, whose)
         rows = without(rows, streams)
     down = rows[~among(seen.service[rows], seen.service[seen.served])]
     for host_first in (True, False):

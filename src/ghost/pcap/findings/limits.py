@@ -11,6 +11,7 @@ import numpy as np
 from ghost.pcap.arrays import median, percentiles
 from ghost.pcap.findings.columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.longer_way import longer_ways
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
 from ghost.pcap.findings.words import bit_rate, count, duration, first_frames, rate
@@ -364,6 +365,7 @@ def _delay(seen: Observed) -> Iterator[Finding]:
     trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
     clean = ~np.isnan(trips) & (c.syn_retransmissions == 0)
     slow = clean & (trips >= threshold("delay.handshake_ms"))
+    known: set[Path] = set()
     pairs = groups_of(np.flatnonzero(slow), c.hosts[:, CLIENT], c.hosts[:, SERVER])
     for (client, server), rows in islice(pairs, MOST_GROUPS):
         every = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
@@ -372,6 +374,7 @@ def _delay(seen: Observed) -> Iterator[Finding]:
             continue
         near = "the server" if median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
         source, destination = c.host(client), c.host(server)
+        known.add((source, destination))
         yield Finding(
             kind="delay",
             severity="MEDIUM",
@@ -388,3 +391,4 @@ def _delay(seen: Observed) -> Iterator[Finding]:
             weight=len(every),
             measured={"handshakes": len(every), "median_rtt_ms": round(middle, 1)},
         )
+    yield from longer_ways(seen, trips, clean, known)

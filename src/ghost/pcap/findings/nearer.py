@@ -1,7 +1,8 @@
-"""Resets that come from nearer than the host in whose name they are sent, where nothing of that host itself is known.
+"""Resets that come from nearer than the host in whose name they are sent.
 
-Captured beside the client, a packet whose TTL is still an initial value was sent on this very segment. A host of
-another network is not there, if its neighbours are heard from behind routers.
+Captured beside the client, a packet whose TTL is still an initial value was sent on this very segment. A host whose
+other packets have passed a router is not there, by however few hops; nor is one of which nothing else is known, if its
+neighbours are heard from behind routers.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from collections.abc import Iterator
 
 from ghost.pcap.arrays import among, distinct
 from ghost.pcap.findings.columns import CLIENT, SERVER, Ints
-from ghost.pcap.findings.observed import MOST_GROUPS, Observed
-
-_FIRST_TTLS = (64, 128, 255)
+from ghost.pcap.findings.observed import FIRST_TTLS, MOST_GROUPS, Observed
 
 
 def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[int]]]:
     """Refused attempts at one host each, answered from here, and the TTLs of the host's neighbours."""
     c = seen.columns
     ttl = c.sides("ttl_min")
-    beside = among(c.sides("rst_ttl")[rows, SERVER], _FIRST_TTLS) & among(ttl[rows, CLIENT], _FIRST_TTLS)
+    beside = among(c.sides("rst_ttl")[rows, SERVER], FIRST_TTLS) & among(ttl[rows, CLIENT], FIRST_TTLS)
     near = rows[beside]
     if not len(near):
         return
@@ -32,7 +31,7 @@ def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[i
             continue
         beside_it = [number for number, net in network.items() if net == network[host] and number != host]
         known = distinct(ttl[heard & among(c.hosts, beside_it)]).tolist()
-        if known and not set(known) & set(_FIRST_TTLS):
+        if known and not set(known) & set(FIRST_TTLS):
             yield mine, known
 
 

@@ -19,6 +19,8 @@ MOST_GROUPS = 50
 """Services, hosts or pairs looked at one by one; the rest says nothing that fifty have not said."""
 MOST_PATHS = 300
 """Directions between hosts looked at one by one, those with most trouble first."""
+FIRST_TTLS = (64, 128, 255)
+"""What systems choose: a packet that still carries one has passed no router."""
 Path = tuple[str, str]
 """Sender and receiver address."""
 
@@ -136,7 +138,23 @@ class Observed:
         low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
         tolerance = threshold("third_party_reset.ttl_tolerance")
         known = (low >= 0) & (ttl >= 0)
-        result: Mask = known & ((ttl < low - tolerance) | (ttl > high + tolerance)) & ~self.traced[:, np.newaxis]
+        elsewhere = (ttl < low - tolerance) | (ttl > high + tolerance) | self.reset_beside
+        result: Mask = known & elsewhere & ~self.traced[:, np.newaxis]
+        return result
+
+    @cached_property
+    def reset_beside(self) -> Mask:
+        """Which side's RST was sent right beside the other end, where the capture was taken, though whatever else that
+        host says in the capture has passed a router."""
+        c = self.columns
+        low, high, ttl = (c.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
+        far = np.ones(len(c.addresses), np.bool_)
+        heard = np.zeros(len(c.addresses), np.bool_)
+        heard[c.hosts[low >= 0]] = True
+        for values in (low, high):
+            far[c.hosts[(low >= 0) & among(values, FIRST_TTLS)]] = False
+        here = among(low, FIRST_TTLS)[:, ::-1]
+        result: Mask = among(ttl, FIRST_TTLS) & here & (heard & far)[c.hosts]
         return result
 
     @cached_property
@@ -217,6 +235,11 @@ class Observed:
             "duplicate_acks_back": add(c.sides("duplicate_acks")[:, ::-1], both),
             **{name: add(c.sides(column), both) for name, column in _SUMS.items()},
         }
+
+    @property
+    def sent_on(self) -> Ints:
+        """Packets on each of `path_keys`."""
+        return self._sums["packets"]
 
     def _traffic_at(self, at: int) -> Traffic:
         key, hosts = int(self.path_keys[0][at]), max(len(self.columns.addresses), 1)

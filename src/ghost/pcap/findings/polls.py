@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
 import numpy as np
 
 from ghost.pcap.arrays import among
 from ghost.pcap.findings.columns import SERVER, Floats, Ints
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import threshold
+from ghost.pcap.model import HttpExchange, HttpSection
 
 HELD = " Many waits end at the same time, as those of questions do that are held until there is news."
 _SAME = 0.02
@@ -39,3 +43,41 @@ def answers_nothing(seen: Observed, rows: Ints, times: Floats) -> bool:
     answers = int(among(c.samples("response_ms")[0], streams).sum())
     size = int(c.sides("payload_bytes")[streams, SERVER].sum())
     return size <= threshold("slow_application.nothing_bytes") * answers
+
+
+def http_polls(exchanges: Iterable[HttpExchange]) -> list[HttpExchange]:
+    """Those whose path is asked for news: what is held to the end, the same time each time, is answered with nothing,
+    and what comes sooner is news. Such times may be short."""
+    by_path: defaultdict[tuple[str, int, int | None], dict[tuple[int, ...], HttpExchange]] = defaultdict(dict)
+    for exchange in exchanges:
+        if exchange.path is not None:
+            by_path[exchange.server, exchange.port, exchange.path][exchange.frames] = exchange
+    return [exchange for some in by_path.values() if _asks_for_news(some.values()) for exchange in some.values()]
+
+
+def _asks_for_news(exchanges: Collection[HttpExchange]) -> bool:
+    empty = [exchange.response_ms or 0.0 for exchange in exchanges if exchange.empty]
+    news = [exchange.response_ms or 0.0 for exchange in exchanges if not exchange.empty]
+    if len(empty) < threshold("slow_application.min_empty_polls"):
+        return False
+    at_once = max(empty) - min(empty) <= threshold("slow_application.long_poll_jitter") * min(empty)
+    return at_once and max(news, default=0.0) <= (1 + _SAME) * max(empty)
+
+
+def polls_of(seen: Observed) -> dict[int, tuple[float, float]]:
+    """Services that are asked for news by HTTP in clear, and the shortest and the longest time that they hold a
+    question which nothing answers."""
+    http = seen.analysis.http
+    held: dict[int, tuple[float, float]] = {}
+    for exchange in http_polls(every_slow(http)) if http else ():
+        if exchange.empty:
+            service = seen.number_of.get(exchange.server, -1) << 16 | exchange.port
+            waited = exchange.response_ms or 0.0
+            least, most = held.get(service, (waited, waited))
+            held[service] = (min(least, waited), max(most, waited))
+    return held
+
+
+def every_slow(http: HttpSection) -> list[HttpExchange]:
+    """The slowest of all, and the first of each path."""
+    return [*http.slow, *(exchange for path in http.slow_paths for exchange in path.exchanges)]

@@ -15,7 +15,15 @@ from ghost.pcap.findings.greetings import greeting_findings
 from ghost.pcap.findings.manners import brief, wants_no_answer
 from ghost.pcap.findings.observed import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.polls import HELD, answers_nothing, is_long_poll, may_be_long_poll
+from ghost.pcap.findings.polls import (
+    HELD,
+    answers_nothing,
+    every_slow,
+    http_polls,
+    is_long_poll,
+    may_be_long_poll,
+    polls_of,
+)
 from ghost.pcap.findings.together import of_many, of_streams, parties
 from ghost.pcap.findings.words import at, count, duration, first_frames, percent, rate
 
@@ -91,6 +99,10 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
     """Requests that the server's kernel acknowledged at once and its program answered late, or never."""
     slow_rows, slow_ms = _late(seen)
     hung = unanswered(seen)
+    asked_for_news = polls_of(seen)
+    if asked_for_news:
+        answers = ~_news(seen, slow_rows, slow_ms, asked_for_news)
+        slow_rows, slow_ms = slow_rows[answers], slow_ms[answers]
     every = np.concatenate([slow_rows, np.flatnonzero(hung)])
     services = distinct(seen.service[every])
     counts = {int(service): int((seen.service[every] == service).sum()) for service in services}
@@ -99,14 +111,27 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
         waiting = np.flatnonzero(hung & (seen.service == service))
         polls = is_long_poll(slow_ms[mine])
         perhaps = may_be_long_poll(slow_ms[mine]) or answers_nothing(seen, slow_rows[mine], slow_ms[mine])
-        if polls or perhaps:  # another one may be under way
-            held = (1 + threshold("slow_application.long_poll_jitter")) * slow_ms[mine].max()
+        if polls or perhaps or service in asked_for_news:  # another one may be under way
+            longest = max([*slow_ms[mine].tolist(), *asked_for_news.get(service, ())])
+            held = (1 + threshold("slow_application.long_poll_jitter")) * longest
             waiting = waiting[seen.columns.request_ms[waiting] > held]
         if polls:
             mine = np.zeros(len(slow_rows), np.bool_)
         finding = _slow(seen, service, slow_rows[mine], slow_ms[mine], waiting, held=perhaps and not len(waiting))
         if finding is not None:
             yield finding
+
+
+def _news(seen: Observed, rows: Ints, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
+    """Which late answers of services that are asked for news are such: on connections that carry these questions, or
+    after as long a time."""
+    http = seen.analysis.http
+    polled = [each.stream_id for each in http_polls(every_slow(http))] if http else []
+    result = among(rows, polled)
+    for service, (least, most) in held.items():
+        jitter = threshold("slow_application.long_poll_jitter")
+        result |= (seen.service[rows] == service) & (times >= (1 - jitter) * least) & (times <= (1 + jitter) * most)
+    return result
 
 
 def _late(seen: Observed) -> tuple[Ints, Floats]:

@@ -14,6 +14,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.limits import held_to_a_rate
 from ghost.pcap.findings.lossy import loss_findings
 from ghost.pcap.findings.observed import Observed, Path, Traffic, sent_by
+from ghost.pcap.findings.one_way import was_captured_one_way
 from ghost.pcap.findings.outage import fallen_silent
 from ghost.pcap.findings.policed import with_others
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
@@ -218,19 +219,22 @@ def _half_heard(seen: Observed, halves: dict[Path, Ints], packets: dict[Path, in
     total = sum(packets.values())
     ports = distinct(seen.columns.ports[every, 1]).tolist()
     others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
+    captured_so = was_captured_one_way(seen)
+    advice = "asymmetric_capture" if captured_so else "asymmetric"
+    so = " Of no two hosts of the capture both directions were captured." if captured_so else ""
     return Finding(
         kind="asymmetric",
-        severity="MEDIUM",
-        blame="network",
+        severity="LOW" if captured_so else "MEDIUM",
+        blame="none" if captured_so else "network",
         protocol="TCP",
         title=f"Only one direction was captured: {source} to {destination}, never back{others}",
         detail=f"{count(total, 'packet')} in {count(len(every), 'connection')} (port {few(ports)}) carry data or"
-        " acknowledge answers that do not pass here.",
+        f" acknowledge answers that do not pass here.{so}",
         who=Who(source, destination, ports[0] if len(ports) == 1 else None),
         evidence=first_frames([stream.first_frame] for stream in seen.worst(halves[busiest])),
-        cause=cause_of("asymmetric"),
-        remediation=remediation_of("asymmetric", src=source, dst=destination),
-        confidence="medium",
+        cause=cause_of(advice),
+        remediation=remediation_of(advice, src=source, dst=destination),
+        confidence="high" if captured_so else "medium",
         weight=total,
         measured={"packets": total, "streams": len(every), "pairs": len(halves), "answers": 0},
     )

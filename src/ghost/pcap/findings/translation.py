@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ghost.pcap.arrays import median
 from ghost.pcap.findings.columns import CLIENT, Floats, Ints
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed
+from ghost.pcap.findings.observed import Observed, groups_of
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
+from ghost.pcap.findings.together import of_parts
 from ghost.pcap.findings.words import at, count, duration, first_frames
 
 HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
@@ -38,7 +41,21 @@ class _Load:
         return threshold("snat_exhaustion.full_share") * self.ports
 
 
-def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Finding | None:
+@dataclass(frozen=True, eq=False)
+class Exhausted:
+    """What one client met with one service."""
+
+    client: str
+    service: int
+    failed: Ints
+    ports: int
+    """As many as it ever held."""
+    served: int
+    hold: int
+    """Seconds for which a port counts as held after its connection closed."""
+
+
+def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Exhausted | None:
     """New connections of a source fail exactly while it holds as many ports as it ever gets.
 
     `served` and `failed` are its streams to one service. Loss and an overloaded server fail connections at any number.
@@ -60,7 +77,8 @@ def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Findin
         load = _Load(_held(begun, opened, freed) - 1, _held(asked, opened, freed), begun, asked)
         told = _fails_when_full(load) and (_works_below(load, len(served)) or _held_at_the_limit(load))
         if told and not _queues(seen, taken, load):
-            return _finding(seen, source, failed, load.ports, len(served), hold)
+            service = int(seen.service[failed[0]])
+            return Exhausted(c.host(source), service, failed, load.ports, len(served), hold)
     return None
 
 
@@ -128,23 +146,43 @@ def _queues(seen: Observed, taken: Ints, load: _Load) -> bool:
     return slow >= max(threshold("slow_application.slow_ms"), threshold("snat_exhaustion.queued_factor") * usual)
 
 
-def _finding(seen: Observed, source: int, failed: Ints, ports: int, served: int, hold: int) -> Finding:
-    client = seen.columns.host(source)
-    host, port = seen.name_of(int(seen.service[failed[0]]))
-    kept = f", counting ports for {duration(hold * 1000)} after they close" if hold else ""
+def exhaustion_findings(seen: Observed, found: Sequence[Exhausted]) -> Iterator[Finding]:
+    """Clients that fail with one service come through one translation: a finding for all of them."""
+    services = np.array([each.service for each in found], np.int64)
+    for _, places in groups_of(np.arange(len(found)), services):
+        yield of_parts([found[place] for place in places], partial(_finding, seen), partial(_who, seen))
+
+
+def _who(seen: Observed, each: Exhausted) -> Who:
+    return Who(each.client, *seen.name_of(each.service))
+
+
+def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
+    found = sorted(found, key=lambda each: -len(each.failed))
+    worst = found[0]
+    host, port = seen.name_of(worst.service)
+    failed = np.concatenate([each.failed for each in found])
+    served = sum(each.served for each in found)
+    several = len(found) > 1
+    whose = f"{len(found)} clients" if several else worst.client
+    each_holds = " of each" if several else ""
+    kept = f", counting ports for {duration(worst.hold * 1000)} after they close" if worst.hold else ""
     return Finding(
         kind="snat_exhaustion",
         severity="HIGH",
         blame="network",
         protocol="TCP",
-        title=f"New connections of {client} to {at(host, port)} fail while {ports} are held: a NAT is out of ports",
-        detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {ports} others were held"
-        f"{kept}; {count(served, 'connection')} begun at lower numbers succeeded.",
-        who=Who(client, host, port),
+        title=f"New connections of {whose} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT is"
+        " out of ports",
+        detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {worst.ports} others"
+        f"{each_holds} were held{kept}; {count(served, 'connection')} begun at lower numbers succeeded."
+        + (f" Most of {worst.client}: {len(worst.failed)}." if several else ""),
+        who=Who(worst.client, host, port),
         evidence=first_frames(seen.frames(failed, "syn", CLIENT)),
         cause=cause_of("snat_exhaustion"),
-        remediation=remediation_of("snat_exhaustion", src=client, dst=host, port=port),
+        remediation=remediation_of("snat_exhaustion", src=worst.client, dst=host, port=port),
         confidence="medium",
         weight=len(failed),
-        measured={"failed": len(failed), "completed": served, "ports_held": ports},
+        measured={"failed": len(failed), "completed": served, "ports_held": worst.ports}
+        | ({"clients": len(found)} if several else {}),
     )

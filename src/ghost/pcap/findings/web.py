@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from ghost.pcap.arrays import median
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observed import Observed
 from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.polls import HELD, is_long_poll, may_be_long_poll
+from ghost.pcap.findings.polls import HELD, every_slow, http_polls, is_long_poll, may_be_long_poll
 from ghost.pcap.findings.words import at, count, duration, few, first_frames, percent, rate
-from ghost.pcap.model import HttpErrors, HttpExchange, HttpSection
+from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection
 
 
 def http_findings(seen: Observed) -> Iterator[Finding]:
@@ -78,17 +78,14 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
 
 def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
     """Late answers to requests that arrived at once; where the path is slow, that is another finding."""
-    acked_rows, acked = seen.columns.samples("request_acked_ms")
-    slowest = np.zeros(len(seen.columns))
-    np.maximum.at(slowest, acked_rows, acked)
     limit = threshold("slow_application.slow_ms")
+    polls = {exchange.frames for exchange in http_polls(every_slow(http))}
+    in_time = _in_time(seen)
     groups: dict[tuple[str, int], list[HttpExchange]] = {}
     for exchange in http.slow:
-        waited = exchange.response_ms or 0.0
-        known = exchange.stream_id < len(slowest)
-        in_time = not known or slowest[exchange.stream_id] <= threshold("slow_application.acked_share") * waited
-        if waited >= limit and in_time:
+        if exchange.frames not in polls and in_time(exchange):
             groups.setdefault((exchange.server, exchange.port), []).append(exchange)
+    said: set[tuple[str, int]] = set()
     for (server, port), exchanges in groups.items():
         answers = max(_answers_of(seen, server, port), len(exchanges))
         share = percent(len(exchanges), answers)
@@ -100,10 +97,12 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         few_slow = len(exchanges) < threshold("slow_application.min_answers")
         if share < threshold("slow_application.min_pct"):
             continue
+        said.add((server, port))
         client = exchanges[0].client
+        brief = max(waits) < threshold("slow_application.hung_ms")
         yield Finding(
             kind="http_slow",
-            severity="LOW" if held or (few_slow and max(waits) < threshold("slow_application.hung_ms")) else "MEDIUM",
+            severity="LOW" if held or (few_slow and (brief or exchanges[0].empty)) else "MEDIUM",
             blame="server_application",
             protocol="HTTP",
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
@@ -118,3 +117,58 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             weight=len(exchanges) + 0.5,
             measured={"slow": len(exchanges), "answers": answers, "slowest_ms": round(max(waits))},
         )
+    for path in http.slow_paths:
+        exchanges = [each for each in path.exchanges if each.frames not in polls and in_time(each)]
+        service = path.exchanges[0].server, path.exchanges[0].port
+        if service not in said and len(exchanges) == len(path.exchanges) and _is_always_slow(path):
+            yield _slow_path(seen, path)
+
+
+def _in_time(seen: Observed) -> Callable[[HttpExchange], bool]:
+    """Whether the request of a late answer was acknowledged early."""
+    acked_rows, acked = seen.columns.samples("request_acked_ms")
+    slowest = np.zeros(len(seen.columns))
+    np.maximum.at(slowest, acked_rows, acked)
+
+    def in_time(exchange: HttpExchange) -> bool:
+        waited = exchange.response_ms or 0.0
+        known = exchange.stream_id < len(slowest)
+        early = not known or slowest[exchange.stream_id] <= threshold("slow_application.acked_share") * waited
+        return bool(waited >= threshold("slow_application.slow_ms") and early)
+
+    return in_time
+
+
+def _is_always_slow(path: HttpPath) -> bool:
+    waits = np.array([exchange.response_ms or 0.0 for exchange in path.exchanges])
+    often = len(waits) > 1 and path.answers + path.waiting >= threshold("slow_application.min_asked")
+    return often and path.slow == path.answers and not is_long_poll(waits) and not may_be_long_poll(waits)
+
+
+def _slow_path(seen: Observed, path: HttpPath) -> Finding:
+    """One path among others, that is slow whenever it is asked. Its text is nobody's business but its server's."""
+    first = path.exchanges[0]
+    waits = [exchange.response_ms or 0.0 for exchange in path.exchanges]
+    answers = max(_answers_of(seen, first.server, first.port), path.answers)
+    clients = list(dict.fromkeys(exchange.client for exchange in path.exchanges))
+    waiting = f" {count(path.waiting, 'more request')} waited at the end." if path.waiting else ""
+    return Finding(
+        kind="http_slow",
+        severity="LOW",
+        blame="server_application",
+        protocol="HTTP",
+        title=f"{at(first.server, first.port)} answers one path late each time: {first.method} takes"
+        f" {duration(median(waits))}",
+        detail=f"All {path.answers} answers to {first.method} of one path{_hosts([first.host])} took over"
+        f" {duration(threshold('slow_application.slow_ms'))} (slowest {duration(max(waits))}), of"
+        f" {count(answers, 'answer')} of this server: the requests in frames"
+        f" {few([exchange.frames[0] for exchange in path.exchanges])} show which. They were acknowledged at once."
+        f"{waiting}",
+        who=Who(clients[0], first.server, first.port),
+        evidence=first_frames(exchange.frames for exchange in path.exchanges),
+        cause=cause_of("slow_application"),
+        remediation=remediation_of("http_slow", src=clients[0], dst=first.server, port=first.port),
+        confidence="medium",
+        weight=path.answers,
+        measured={"slow": path.slow, "answers": answers, "slowest_ms": round(max(waits))},
+    )

@@ -38,6 +38,7 @@ from ghost.pcap.model.dns import (
 from ghost.pcap.model.http import (
     HttpErrors,
     HttpExchange,
+    HttpPath,
     HttpSection,
 )
 from ghost.pcap.model.network import (
@@ -98,6 +99,7 @@ __all__ = [
     "Endpoint",
     "HttpErrors",
     "HttpExchange",
+    "HttpPath",
     "HttpSection",
     "IcmpError",
     "IcmpSection",

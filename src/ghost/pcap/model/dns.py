@@ -50,6 +50,8 @@ class DnsServer:
     """Who got the first of them."""
     nxdomain_unlisted: int = 0
     """NXDOMAIN answers for whose names the list has no room."""
+    last_answer_ns: int = 0
+    """When it answered last; 0 where it never did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,22 @@ class HttpExchange:
     ended_by: Side | None = None
     """Who closed or reset the connection first; None where nobody did."""
     reset: bool = False
+    empty: bool = False
+    """A slow answer that has no body."""
+    path: int | None = None
+    """Of a slow answer: which of the capture's paths was asked, by a number that says nothing of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPath:
+    """A path of a server, asked with one method, some of whose answers took over a second."""
+
+    answers: int
+    slow: int
+    waiting: int
+    """Further requests that had waited for over a second when their connection or the capture ended."""
+    exchanges: tuple[HttpExchange, ...]
+    """The first slow ones, up to twenty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,8 @@ class HttpSection:
     response_ms: Statistics | None = None
     slow: tuple[HttpExchange, ...] = ()
     """Slowest first, above one second, up to twenty; no event streams and no upgraded connections."""
+    slow_paths: tuple[HttpPath, ...] = ()
+    """Those with most slow answers first, up to fifty; no event streams and no upgraded connections."""
     errors: tuple[HttpErrors, ...] = ()
     """Most frequent first, up to fifty."""
     unanswered: tuple[HttpExchange, ...] = ()

@@ -1,0 +1,58 @@
+"""How soon each path of an HTTP server is answered: one may be slow every time while all others are quick.
+
+Paths are told apart by a digest that stays in here; what leaves is a number, which says nothing of the path's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeAlias, TypeVar
+
+_MOST_PATHS = 4_096
+_MOST_KEPT = 20
+
+Asked: TypeAlias = tuple[int, str, int]
+"""The server's endpoint, a method, and the digest of a path."""
+Slow = TypeVar("Slow")
+
+
+class _Path(Generic[Slow]):
+    __slots__ = ("answers", "kept", "number", "slow")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.answers = self.slow = 0
+        self.kept: list[Slow] = []
+        """The first slow ones."""
+
+
+class Paths(Generic[Slow]):
+    """Answers by server, method and path; those of further paths than a few thousand are not counted."""
+
+    def __init__(self) -> None:
+        self._paths: dict[Asked, _Path[Slow]] = {}
+
+    def answered(self, asked: Asked) -> int:
+        """Note an answer; returns the number of its path, -1 where there is no room for another."""
+        path = self._paths.get(asked)
+        if path is None:
+            if len(self._paths) >= _MOST_PATHS:
+                return -1
+            path = self._paths[asked] = _Path(len(self._paths))
+        path.answers += 1
+        return path.number
+
+    def slowly(self, asked: Asked, slow: Slow) -> None:
+        """Note that an answer which was counted came late."""
+        path = self._paths.get(asked)
+        if path is not None:
+            path.slow += 1
+            if len(path.kept) < _MOST_KEPT:
+                path.kept.append(slow)
+
+    def slow_ones(self, first: Callable[[Slow], int]) -> Iterator[tuple[Asked, int, int, list[Slow]]]:
+        """What was asked, its answers, slow ones among them, and the first of these, of every path that was ever slow:
+        those with most of them first, then in the order of `first`."""
+        found = [(asked, path) for asked, path in self._paths.items() if path.kept]
+        for asked, path in sorted(found, key=lambda each: (-each[1].slow, first(each[1].kept[0]))):
+            yield asked, path.answers, path.slow, path.kept
