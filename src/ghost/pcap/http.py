@@ -104,7 +104,7 @@ def _read_head(octets: bytes, stop: int) -> Head | None:
     promised = int(length[1]) if length and not encoded else None
     if request:
         path = zlib.crc32(request[2].partition(b"?")[0])
-        waits = _EXPECT.search(head) is not None
+        waits = promised is not None and _EXPECT.search(head) is not None
         return Head(_METHODS[request[1]], 0, http_host(head), promised, encoded, end, target=path, waits=waits)
     assert answer is not None
     return Head(None, int(answer[1]), None, promised, encoded, end, encoded and _EVENTS.search(head) is not None)
