@@ -20,7 +20,13 @@ from ghost.shell.unfinished import REACH, UNFINISHED, prints_a_part
 
 CORPUS = Path(__file__).parent.parent / "corpora" / "secrets.jsonl"
 SECRETS: list[dict[str, Any]] = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-ONE_OF_EACH_SHAPE = [row for row in {row["shape"]: row for row in SECRETS}.values() if "cut begin" not in row["shape"]]
+TOLD_BELOW = {"password above a sentence", "token above a sentence", "key of TACACS"}
+"""Nothing tells that it is one before a later line does."""
+ONE_OF_EACH_SHAPE = [
+    row
+    for row in {row["shape"]: row for row in SECRETS}.values()
+    if "cut begin" not in row["shape"] and row["shape"] not in TOLD_BELOW
+]
 
 
 def stopped(text: str) -> Output:

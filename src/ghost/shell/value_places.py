@@ -57,12 +57,17 @@ _MORE = (  # strings that belong to the same value: `"abc" + "def"`, also on the
     r"|[ ](?=[\"'][^\"'\n]{1,400}[\"'][ \t]*[;)\n])|(?(array)[ \t\n]{1,40}(?=[\"'])|(?!)))"  # an array of a shell
     r"[ \t]{0,40}(?:\"[^\"\n]{1,400}\"|'[^'\n]{1,400}')(?![ \t]{0,8}[:=])){1,400}+)?"
 )
-_CONTINUED = (  # base64 that was wrapped
-    r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"']|$)"
-    r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})(?=[\s\"']|$)"
+_ALONE = r"(?=[ \t]{0,8}(?:[\r\n\"']|$))"
+_CONTINUED = (  # base64 that was wrapped: nothing else stands on its lines
+    r"(?P<continued>(?:\\?\n[ \t]{0,40}(?=[A-Za-z0-9+/]*[0-9+/=])[A-Za-z0-9+/]{16,}+={0,2}"
+    + _ALONE
+    + r"|(?<=[A-Za-z0-9+/]{40})\n[ \t]{0,40}(?:[A-Za-z0-9+/]{1,76}={1,2}|[A-Za-z0-9+/]{12,76})"
+    + _ALONE
     # and of the kind that tokens are written in: whole lines, and what is left of it on the last
-    r"|(?<=[A-Za-z0-9_.-]{40})\r?\n[ \t]{0,16}(?=[a-z0-9_.-]{0,60}[A-Z])(?=[A-Z0-9_.-]{0,60}[a-z])"
-    r"(?:(?=[A-Za-z_.-]{0,60}[0-9])[A-Za-z0-9_.-]{40,}+|[A-Za-z0-9_-]{4,39}(?<![a-z]{8}))(?=[\s\"']|$))*)"
+    + r"|(?<=[A-Za-z0-9_.-]{40})\r?\n[ \t]{0,16}(?=[a-z0-9_.-]{0,60}[A-Z])(?=[A-Z0-9_.-]{0,60}[a-z])"
+    + r"(?:(?=[A-Za-z_.-]{0,60}[0-9])[A-Za-z0-9_.-]{40,}+|[A-Za-z0-9_-]{4,39}(?<![a-z]{8}))"
+    + _ALONE
+    + ")*)"
 )
 _FOLDED = (  # a string that ends some lines further down, where nothing but its rest stands
     r"(?P<folded>(?(double)(?<!\")|(?(single)(?<!')|(?!)))"
