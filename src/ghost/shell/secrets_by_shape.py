@@ -103,6 +103,7 @@ _CONNECTION_RUN = re.compile(
 _CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
 _WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
+_PLACEHOLDER = re.compile(r"<[A-Za-z][\w .-]{0,60}>(?=[;\s\"',]|$)")
 _REDIS_RUN = re.compile(
     r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
     r"password=[^,\s\"'\[][^\s\"']*+",
@@ -114,6 +115,8 @@ def _connection_strings(text: str, counts: Counts) -> str:
     def replace(match: re.Match[str]) -> str:
         folded = match["folded"] or ""
         segments = _CONNECTION_SEGMENT.findall(match[0].removesuffix(folded))
+        if match[0].endswith("=") and _PLACEHOLDER.match(match.string, match.end()) is not None:
+            segments = segments[:-1]
         names = {_plain_name(name) for name in segments}
         if _WORKING_DIRECTORY.search(match[0]):
             names.discard("pwd")

@@ -89,6 +89,20 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
+        ('"selector"',),
+        re.compile(  # a condition on a header, as gateways and front doors have it
+            r"\"selector\"\s{0,8}:\s{0,8}\"(?P<name>[\w.-]{1,100})\"[^{}]{0,200}?"
+            r"\"match[vV]alues?\"\s{0,8}:\s{0,8}(?:\[\s{0,40})?\"(?P<value>[^\"\n]{3,400})\""
+        ),
+    ),
+    (
+        ('"selector"',),
+        re.compile(  # the same, in the order of letters
+            r"\"match[vV]alues?\"\s{0,8}:\s{0,8}(?:\[\s{0,40})?\"(?P<value>[^\"\n]{3,400})\"[^{}]{0,200}?"
+            r"\"selector\"\s{0,8}:\s{0,8}\"(?P<name>[\w.-]{1,100})\""
+        ),
+    ),
+    (
         ('ame="', 'ey="'),
         re.compile(  # a property in XML
             r"(?i:\b(?:name|key))=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?:\s{0,80}<(?i:value|string|text)>)?"

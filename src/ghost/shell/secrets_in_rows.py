@@ -145,6 +145,8 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
     kinds = {index: kind for index, name in enumerate(names) if (kind := secret_kind(name)) is not None}
     if set(kinds) == {0} and len(names) > 2 and _SQL_TYPE.fullmatch(names[1]) and _is_column_of_sql(names[1:]):
         return {}
+    if names and _CONSTRAINT.fullmatch(names[0]) is not None:
+        return {}  # `users_pkey | password_hash | text` is a row itself
     if not _OF_PEOPLE.isdisjoint(name.lower() for name in names):  # `user | pass`: of people, not of tests
         kinds |= {index: ("password", True) for index, name in enumerate(names) if name.lower() in ("pass", "pw")}
     if {"NAME", "AGE"} <= set(names):  # of kubectl, whose SECRET is the name of one and whose SECRETS is a number
@@ -159,6 +161,7 @@ _SQL_TYPE = re.compile(
     r"|(?:big|small|tiny)?int(?:eger)?|string|number"
     r"|timestamp(?:tz)?|boolean)(?:\(\d{1,5}\))?"
 )
+_CONSTRAINT = re.compile(r"[a-z][a-z0-9_]{0,60}_(?:pkey|fkey|idx)")
 _SQL_REST = frozenset({"not null", "nullable", ""})
 _TYPES_OF_FIELDS = frozenset({"string", "number"})
 
