@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import string
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ghost.shell.classify import classify, decide
-from ghost.shell.decision import SAFE
+from ghost.shell.decision import RISKY, SAFE
 from ghost.shell.grammar import Grammar, built_in
 
 CAPTURES = [Path("/tmp/captures")]
@@ -118,10 +120,16 @@ def requoted(word: str, data: st.DataObject) -> str:
 @given(st.sampled_from([c for c in BENIGN if "`" not in c]), st.data())
 def test_quoting_a_safe_command_differently_makes_no_other_command_of_it(command: str, data: st.DataObject) -> None:
     words = shlex.split(command)
-    again = " ".join(requoted(word, data) for word in words)
+    variables = list(takewhile(re.compile(r"\w+=").match, words))  # in quotes it is a word to the shell, and asks
+    again = " ".join([*variables, *(requoted(word, data) for word in words[len(variables) :])])
 
     assert shlex.split(again) == words
     assert decide(again, CAPTURES) == decide(shlex.join(words), CAPTURES)
+
+
+@pytest.mark.parametrize("command", ["'NO_COLOR=1' ip route", "NO_COLOR='1' ip route", r"NO_C\OLOR=1 ip route"])
+def test_a_variable_in_quotes_asks(command: str) -> None:
+    assert classify(command, CAPTURES)[0] == RISKY
 
 
 OWN_NAME = [c for c in BENIGN if "`" not in c and shlex.split(c)[0] in {*built_in(), "az"}]
