@@ -21,6 +21,7 @@ from .labelled import (
     restarts,
     takeovers,
     told,
+    turned_away,
     unasked,
     ways,
 )
@@ -40,6 +41,7 @@ SCENES = {
     **datagrams.DATAGRAMS,
     **kept.KEPT,
     **ways.WAYS,
+    **turned_away.TURNED_AWAY,
 }
 SEVERITIES = {
     **takeovers.SEVERITIES,
@@ -55,9 +57,10 @@ SEVERITIES = {
     **datagrams.SEVERITIES,
     **kept.SEVERITIES,
     **ways.SEVERITIES,
+    **turned_away.SEVERITIES,
 }
 BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
-SAID_AS_LOW = {**kept.SAID_AS_LOW, **ways.SAID_AS_LOW}
+SAID_AS_LOW = {**kept.SAID_AS_LOW, **ways.SAID_AS_LOW, **turned_away.SAID_AS_LOW}
 MINOR = ("LOW", "INFO")
 
 

@@ -26,6 +26,7 @@ from ghost.pcap.findings.size import size_findings
 from ghost.pcap.findings.stalls import stall_findings
 from ghost.pcap.findings.threats import threats_in
 from ghost.pcap.findings.transfer import transfer_findings
+from ghost.pcap.findings.turned_away import turned_away_findings
 from ghost.pcap.findings.undecoded import is_blind
 from ghost.pcap.findings.web import http_findings
 from ghost.pcap.model import Analysis
@@ -44,6 +45,7 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
         *threats.findings,
         *handshake_findings(seen, threats),
         *broken_findings(seen),
+        *turned_away_findings(seen),
         *size_findings(seen),
         *fragment_findings(seen),
         *transfer_findings(seen),
