@@ -59,7 +59,7 @@ SEVERITIES = {
     **ways.SEVERITIES,
     **turned_away.SEVERITIES,
 }
-BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE}
+BESIDE = {**told.BESIDE, **nat.BESIDE, **crowds.BESIDE, **turned_away.BESIDE}
 SAID_AS_LOW = {**kept.SAID_AS_LOW, **ways.SAID_AS_LOW, **turned_away.SAID_AS_LOW}
 MINOR = ("LOW", "INFO")
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from ..wire import ACK, RST
 from .faults.usual import other_port
 from .network import TCP_PROTOCOL, Host, Packet, Segment
-from .office import Office, chatter, talk
+from .office import Exchange, Office, chatter, talk
 from .scene import Scenes
 from .stack import Connection
 
 TURNED_AWAY = Scenes()
 SEVERITIES: dict[str, str] = {}
+BESIDE: dict[str, list[str]] = {}
 SAID_AS_LOW: dict[str, list[tuple[str, str]]] = {}
 _Opens = Callable[[Connection], None]
 
@@ -163,3 +165,66 @@ def a_stranger_resets_behind_the_handshake(office: Office) -> None:
 
 
 SEVERITIES["a_stranger_resets_behind_the_handshake"] = "HIGH"
+
+
+# ------------------------------------------------------------------------------------- resets that one end never hears
+
+
+def _cuts_large_answers(office: Office, limit: int) -> None:
+    """A filter resets the client in the server's name once an answer is that long, and drops what the client says of
+    the connection then: the server repeats what nobody knows any more."""
+    path, world, carried = office.path, office.world, Counter[int]()
+    path.link_at, ttl = 0.9, 255 if office.server.ttl == 64 else 64
+
+    def cut(packet: Packet) -> bool:
+        segment = packet.segment
+        if segment is None or segment.source_port != office.port:
+            return False
+        before = carried[segment.destination_port]
+        carried[segment.destination_port] += len(segment.data)
+        if before < limit <= carried[segment.destination_port]:
+            numbers = segment.source_port, segment.destination_port, segment.seq + len(segment.data) & 0xFFFFFFFF, 0
+            reset = Segment(*numbers, RST, b"", 0, b"")
+            forged = Packet(packet.source, packet.destination, TCP_PROTOCOL, reset, ttl=ttl)
+            place = world.place(path) or 0.0
+            world.later(path.delay * (path.link_at - place) + 1e-5, lambda: world.capture(forged, 1, 1.0))
+            world.later(path.delay * path.link_at + 1e-5, lambda: world.hosts[packet.destination].receive(forged))
+        return False
+
+    def swallow(packet: Packet) -> bool:
+        segment = packet.segment
+        return segment is not None and carried[segment.source_port] >= limit
+
+    path.back.blocks, path.there.blocks = cut, swallow
+
+
+def _long_answers(office: Office, number: int) -> None:
+    for n in range(number):
+        answers = [Exchange(b"get " * 20, ((0.003, office.dice.randbytes(9000)),), 0.1) for _ in range(6)]
+        talk(office.client, office.server, office.port, answers, begin=0.8 + 1.1 * n)
+
+
+@TURNED_AWAY.add("third_party_reset", "policy", points=("client", "between"), seconds=30.0)
+def answers_are_cut_and_the_server_never_learns(office: Office) -> None:
+    office.background(server_port=other_port(office))
+    _cuts_large_answers(office, office.dice.randrange(20_000, 40_000))
+    _long_answers(office, 5)
+
+
+SEVERITIES["answers_are_cut_and_the_server_never_learns"] = "HIGH"
+
+
+@TURNED_AWAY.add("loss", "network", points=("client", "between"), seconds=30.0)
+def answers_are_cut_on_a_path_that_loses(office: Office) -> None:
+    """The other connections of the same hosts lose packets as well."""
+    office.background(server_port=other_port(office))
+    _cuts_large_answers(office, 30_000)
+    _long_answers(office, 2)
+    office.path.back.loss = 0.06
+    for n in range(4):
+        answer = Exchange(b"get " * 20, ((0.003, office.dice.randbytes(400_000)),))
+        talk(office.client, office.server, other_port(office), [answer], begin=0.9 + 0.7 * n)
+
+
+SEVERITIES["answers_are_cut_on_a_path_that_loses"] = "HIGH"
+BESIDE["answers_are_cut_on_a_path_that_loses"] = ["HIGH third_party_reset policy"]

@@ -57,6 +57,7 @@ def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bo
     if traffic.lost < threshold("loss.min_segments"):
         return False
     lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
+    lost -= _behind_a_strangers_reset(seen, path, in_vain)
     rows, sides = seen.of_path(path)
     lost -= _lost_on(seen, path, rows[in_vain[rows, sides]])
     if (
@@ -102,6 +103,15 @@ def _openings(seen: Observed, path: Path) -> int:
     repeats = np.where(sides == CLIENT, c.syn_retransmissions[rows], c.syn_ack_retransmissions[rows])
     repeats += np.minimum(c.sides("syn")[rows, sides], c.sides("syn_ack")[rows, sides])
     return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
+
+
+def _behind_a_strangers_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
+    """What a sender that never learnt of it repeats by its timer on a connection that a third device reset. What was
+    lost before and repaired at once counts."""
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    repeats = np.minimum(c.sides("rto_retransmissions"), c.lost())[rows, sides]
+    return int(repeats[seen.foreign_reset[rows].any(axis=1) & ~in_vain[rows, sides]].sum())
 
 
 def _to_a_restarted_host(seen: Observed, path: Path) -> int:
