@@ -203,6 +203,17 @@ def open_hole(
     sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] + 1
 
 
+def unlink(row: int, before: int, first: int, count: int, sides: Ints, pool: Ints, counts: Ints) -> None:
+    """Take a row out of a list of a side, whose first row and length are in the fields `first` and `count`."""
+    following = pool[row * SEGMENT + G_NEXT]
+    if before >= 0:
+        pool[before * SEGMENT + G_NEXT] = following
+    else:
+        sides[first] = following
+    sides[count] = sides[count] - 1
+    free_segment(row, pool, counts)
+
+
 def fill_holes(
     side: int, start: int, end: int, now: int, ip_id: int, timestamp: int, round_trip: int,
     sides: Ints, pool: Ints, counts: Ints,
@@ -246,12 +257,7 @@ def fill_holes(
                 pool[g + G_START] = end
                 before = row
             else:
-                if before >= 0:
-                    pool[before * SEGMENT + G_NEXT] = following
-                else:
-                    sides[s + D_HOLES] = following
-                sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
-                free_segment(row, pool, counts)
+                unlink(row, before, s + D_HOLES, s + D_HOLE_COUNT, sides, pool, counts)
         else:
             before = row
         row = following
@@ -268,12 +274,7 @@ def forget_holes(side: int, ack: int, sides: Ints, events: Ints, pool: Ints, cou
         following = pool[g + G_NEXT]
         if (ack - pool[g + G_END]) & SEQ < HALF:
             note(E_CAPTURE_GAP, side, pool[g + G_FRAME], sides, events, counts)
-            if before >= 0:
-                pool[before * SEGMENT + G_NEXT] = following
-            else:
-                sides[s + D_HOLES] = following
-            sides[s + D_HOLE_COUNT] = sides[s + D_HOLE_COUNT] - 1
-            free_segment(row, pool, counts)
+            unlink(row, before, s + D_HOLES, s + D_HOLE_COUNT, sides, pool, counts)
         else:
             before = row
         row = following
@@ -301,12 +302,7 @@ def report_duplicate(side: int, start: int, end: int, sides: Ints, events: Ints,
         following = pool[g + G_NEXT]
         if (pool[g + G_START] - start) & SEQ < HALF and (end - pool[g + G_END]) & SEQ < HALF:
             note(E_NEEDLESS, side, pool[g + G_FRAME], sides, events, counts)
-            if before >= 0:
-                pool[before * SEGMENT + G_NEXT] = following
-            else:
-                sides[s + D_DOUBTED] = following
-            sides[s + D_DOUBTED_COUNT] = sides[s + D_DOUBTED_COUNT] - 1
-            free_segment(row, pool, counts)
+            unlink(row, before, s + D_DOUBTED, s + D_DOUBTED_COUNT, sides, pool, counts)
             return
         before = row
         row = following
@@ -388,6 +384,5 @@ def acknowledge(
 
 KERNELS = (
     note, sample, take_segment, free_segment, lose, lose_repeated, hold_segment, drop_head, mark_repeated, open_hole,
-    fill_holes, forget_holes, doubt_head,
-    report_duplicate, lose_doubted, acknowledge,
+    unlink, fill_holes, forget_holes, doubt_head, report_duplicate, lose_doubted, acknowledge,
 )  # fmt: skip
