@@ -314,7 +314,13 @@ def test_no_connection_fails_to_open_since_another_process_makes_the_same_file(
 
     monkeypatch.setattr(sqlite_connections, "connect", connect_meanwhile)
     make_private(path)
-    Connections(path, 5.0).close()
+    connections = Connections(path, 5.0)
+    with connections.transaction() as connection:
+        connection.execute("CREATE TABLE t (n)")
+    assert connections.note(lambda noter: noter.execute("INSERT INTO t VALUES (7)") and None)
+    with connections.writer() as connection:
+        assert connection.execute("SELECT n FROM t").fetchall() == [(7,)]
+    connections.close()
 
 
 def test_what_was_looked_at_while_somebody_wrote_is_noted_with_the_next_change(path: Path) -> None:
