@@ -146,10 +146,6 @@ def seconds(action: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def median_seconds(text: str, runs: int) -> float:
-    return statistics.median(seconds(lambda: redact(text)) for _ in range(runs))
-
-
 def speed_on_log_text() -> tuple[float, float]:
     """MB/s of five runs: the median and the best."""
     text = log_text(4 * KIB * KIB)
@@ -169,14 +165,18 @@ def repeated(shape: str | tuple[str, str, str], size: int) -> str:
 
 
 def doubling(shape: str | tuple[str, str, str], largest: int, runs: int = 5) -> tuple[float, float]:
-    """The worst ratio of the time for twice the length, and MB/s at the largest."""
-    times: list[float] = []
+    """The worst ratio of the time for twice the length, and MB/s at the largest.
+
+    Each run goes through all lengths, and a ratio is the median of those of the runs: two lengths are compared within
+    one run, so that an hour in which the machine is slower does not stand between them.
+    """
     sizes = [64 * KIB]
     while sizes[-1] < largest:
         sizes.append(sizes[-1] * 2)
-    for size in sizes:
-        times.append(median_seconds(repeated(shape, size), runs))
-    return max(b / a for a, b in itertools.pairwise(times)), sizes[-1] / times[-1] / 1e6
+    times = [[seconds(partial(redact, repeated(shape, size))) for size in sizes] for _ in range(runs)]
+    ratios = [[twice / once for once, twice in itertools.pairwise(run)] for run in times]
+    worst = max(statistics.median(of_length) for of_length in zip(*ratios, strict=True))
+    return worst, sizes[-1] / statistics.median(run[-1] for run in times) / 1e6
 
 
 def peer_speed(text: str) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ghost.shell.secret_names import Name
@@ -33,19 +34,26 @@ class Mention:
 
 def is_mention(name: Name) -> bool:
     """Whether no value stands beside the name, whatever follows it."""
-    text = name.text
-    before: str | None = None
-    for mention in MENTIONS:
-        if mention.behind.match(text, name.end, name.end + _BEHIND_REACH) is None:
-            continue
-        if mention.name is not None and mention.name.fullmatch(text, name.word, name.end) is None:
-            continue
-        if mention.before is not None:
-            before = _line_before(name) if before is None else before
-            if mention.before.search(before) is None:
+    text, end = name.text, name.end
+    any_behind, mentions = _mentions_of(text[name.word : end])
+    if any_behind.match(text, end, end + _BEHIND_REACH) is not None:
+        before: str | None = None
+        for mention in mentions:
+            if mention.behind.match(text, end, end + _BEHIND_REACH) is None:
                 continue
-        return True
+            if mention.before is None:
+                return True
+            before = _line_before(name) if before is None else before
+            if mention.before.search(before) is not None:
+                return True
     return _is_read_elsewhere(name) or _is_label(name) or _is_told_of(name)
+
+
+@lru_cache(maxsize=4096)
+def _mentions_of(word: str) -> tuple[re.Pattern[str], tuple[Mention, ...]]:
+    """The mentions that a name may have which ends in this word, and what stands behind it in any of them."""
+    mentions = tuple(mention for mention in MENTIONS if mention.name is None or mention.name.fullmatch(word))
+    return re.compile("|".join(f"(?:{mention.behind.pattern})" for mention in mentions)), mentions
 
 
 def _line_before(name: Name) -> str:

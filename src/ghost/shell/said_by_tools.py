@@ -74,35 +74,45 @@ _EXPIRY = re.compile(
 """Until when a password holds, in words of other languages."""
 
 
+_OF_A_WORD = re.compile(
+    "|".join(pattern.pattern for pattern in (_OF_ROUTES, _EXTENDED, _OF_TLS, _OF_ADDRESSES, _COLUMN, _SERIAL))
+    + r"|(?i:cookie)|nonce"
+)
+"""Whether one of these may begin with a name's last word: one look for nearly all names, which none of them has."""
+_BEHIND = re.compile("|".join(pattern.pattern for pattern in (_COUNT, _OF_RESOURCES, _EXPIRY)))
+
+
 def is_said_by_tool(name: Name) -> bool:
     """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
-    if _OF_ROUTES.match(name.text, name.word) is not None and "snmp" not in _before(name):
+    if _OF_A_WORD.match(name.text, name.word) is not None and _is_of_a_protocol(name):
         return True
-    if _EXTENDED.match(name.text, name.word) is not None and "snmp" not in _before(name):
+    if _BEHIND.match(name.text, name.end) is not None and _is_of_a_thing(name):
         return True
-    if _COUNT.match(name.text, name.end) is not None and _COUNTED_EVENT.fullmatch(name.text, name.start, name.end):
-        return True
-    if _OF_TLS.match(name.text, name.word) is not None:
-        return True
-    if _is_of_a_thing(name) or _EXPIRY.match(name.text, name.end) is not None:
-        return True
-    cookie = _COOKIE.match(name.text, name.word)
-    if cookie is not None:
-        before = name.text[max(0, name.word - 16) : name.word]
-        return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(before) is not None
     return _MESSAGE.match(name.text, name.start) is not None and name.starts_line
 
 
-def _is_of_a_thing(name: Name) -> bool:
-    """Whether the name is a public thing's: an address, a resource, a certificate, a challenge, a table's column."""
-    if any(said.match(name.text, name.word) is not None for said in (_OF_ADDRESSES, _COLUMN)):
-        return True
-    if _OF_RESOURCES.match(name.text, name.end) is not None:
+def _is_of_a_protocol(name: Name) -> bool:
+    """Whether the name's last word begins what routes, sockets, challenges and certificates are told by."""
+    text, word = name.text, name.word
+    if _OF_ROUTES.match(text, word) is not None or _EXTENDED.match(text, word) is not None:
+        return "snmp" not in _before(name)
+    if any(said.match(text, word) is not None for said in (_OF_TLS, _OF_ADDRESSES, _COLUMN)):
         return True
     if name.word_in(("nonce",)):
-        return _CHALLENGE.search(name.text[max(0, name.word - _CHALLENGE_REACH) : name.word]) is not None
-    before = name.text[max(0, name.word - 80) : name.word]
-    return _SERIAL.match(name.text, name.word) is not None and _OF_A_KERNEL.search(before) is not None
+        return _CHALLENGE.search(text[max(0, word - _CHALLENGE_REACH) : word]) is not None
+    if _SERIAL.match(text, word) is not None:
+        return _OF_A_KERNEL.search(text[max(0, word - 80) : word]) is not None
+    cookie = _COOKIE.match(text, word)
+    if cookie is None:
+        return False
+    return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(text[max(0, word - 16) : word]) is not None
+
+
+def _is_of_a_thing(name: Name) -> bool:
+    """Whether what follows the name counts events, or tells what was done to a thing of that name."""
+    if _COUNT.match(name.text, name.end) is not None and _COUNTED_EVENT.fullmatch(name.text, name.start, name.end):
+        return True
+    return any(said.match(name.text, name.end) is not None for said in (_OF_RESOURCES, _EXPIRY))
 
 
 def _before(name: Name) -> str:

@@ -60,6 +60,7 @@ class Name:
 
     text: str
     start: int
+    word: int  # where the last word of it begins
     end: int
     meaning: Meaning
 
@@ -67,11 +68,6 @@ class Name:
     def certain(self) -> bool:
         """Whether whatever it names is a secret."""
         return self.meaning.certain or (self.meaning.is_header and self.starts_line)
-
-    @property
-    def word(self) -> int:
-        """Where the last word of it begins."""
-        return self.text.rfind(" ", self.start, self.end) + 1 or self.start
 
     def word_in(self, words: tuple[str, ...]) -> bool:
         """Whether the last word of it is one of these."""
@@ -131,7 +127,9 @@ def name_around(text: str, core: re.Match[str], done: int) -> Name | None:
     if text.startswith("->", end - 1):
         end -= 1  # of an arrow
     meaning = _meaning(text[start:end])
-    return Name(text, start, end, meaning) if meaning is not None else None
+    if meaning is None:
+        return None
+    return Name(text, start, text.rfind(" ", start, end) + 1 or start, end, meaning)
 
 
 @lru_cache(maxsize=8192)

@@ -35,9 +35,11 @@ _COUNTED = re.compile(
 _ALGORITHM = re.compile(rf"(?i:(?:{any_of(POLICY['values']['algorithms'])}|[-_/.])++)[0-9]{{0,4}}")
 
 _GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_GUID_LENGTH = 36
 
 
 _DENSE = re.compile(r"[A-Za-z0-9+/=_.~%-]{16,}+")
+_DENSE_LENGTH = 16
 _HEX = re.compile(r"[0-9a-f]++|[0-9A-F]++")
 _KINDS = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
 _JUDGED = 256  # as much of a value as is looked at
@@ -45,6 +47,8 @@ _JUDGED = 256  # as much of a value as is looked at
 
 def looks_random(value: str) -> bool:
     """Whether a value looks made by chance rather than chosen by a person: mixed, dense, no GUID, no path, no name."""
+    if len(value) < _DENSE_LENGTH:
+        return False
     value = value.strip().strip("\"'")[:_JUDGED]
     if _DENSE.fullmatch(value) is None or _ALGORITHM.fullmatch(value) is not None:
         return False
@@ -119,7 +123,7 @@ _SCRAMBLED = re.compile(
 
 
 def is_guid(value: str) -> bool:
-    return _GUID.fullmatch(value.strip().strip("\"'")) is not None
+    return len(value) >= _GUID_LENGTH and _GUID.fullmatch(value.strip().strip("\"'")) is not None
 
 
 def _entropy(value: str) -> float:

@@ -35,7 +35,7 @@ _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
 _BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
 _BEHIND_AN_OPTION = _BEHIND_A_NAME | frozenset(",\n")
 _DONE = re.compile(
-    r"(?:\\{0,15}[\"'])?[ \t]{0,4}[:=]?[ \t]{0,4}(?:\\{0,15}[\"'])?\[REDACTED[A-Z_]{0,24}\]"
+    r"(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<mark>[:=])?[ \t]{0,4}(?:\\{0,15}[\"'])?\[REDACTED[A-Z_]{0,24}\]"
     r"(?:\\{0,15}[\"'])?(?:[\s,;&})\\]|$)"
 )
 _NESTED = re.compile(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
@@ -98,6 +98,9 @@ def _end_of_groups(text: str, start: int, end: int) -> int:
 
 def _secret_of(name: Name, done: int) -> Found | None:
     """Where the secret is that a name names, and what replaces it; None where there is none."""
+    taken = _DONE.match(name.text, name.end)
+    if taken is not None and taken["mark"] is not None:
+        return None
     if name.certain and (typed := typed_at_prompt(name)) is not None:
         return *typed, MARKER
     if is_mention(name):
@@ -122,11 +125,9 @@ def _secret_beside(name: Name) -> Found | None:
     expected = _BEHIND_AN_OPTION if name.meaning.is_option else _BEHIND_A_NAME
     if behind not in expected and not name.in_parentheses:
         return None
-    if _DONE.match(name.text, name.end) is not None or is_reference(name):
+    if _DONE.match(name.text, name.end) is not None or is_reference(name) or is_said_by_tool(name):
         return None
     certain = name.certain
-    if is_said_by_tool(name):
-        return None
     word = name.word
     if behind == " " and _MACRO.match(name.text, name.end + 1, name.end + 100) is not None:
         return None

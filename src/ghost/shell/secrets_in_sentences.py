@@ -57,29 +57,32 @@ def secret_told(name: Name, done: int) -> Span | None:
             break
         position, spoken = step.end(), spoken + 1
         of_aspect = step["word"].endswith((":", "=")) and step["word"][:-1].lower() in _ASPECTS
-    before = _AS_NAME.search(text, max(done, name.word - _REACH), name.word)
-    literal = before is not None and text[before.start("secret") - 1 : before.start("secret")] == "'"
-    if (
-        before is not None
-        and name.certain
-        and (literal or is_mixed(before["secret"]))
-        and not is_plain(before["secret"])
-    ):
-        return before.span("secret")
-    return None
+    return _told_before(name, done) if name.certain else None
+
+
+def _told_before(name: Name, done: int) -> Span | None:
+    """Where the secret stands that a sentence tells before its name: `use X as the root password`."""
+    if not name.text.endswith(" ", done, name.word):
+        return None
+    before = _AS_NAME.search(name.text, max(done, name.word - _REACH), name.word)
+    if before is None:
+        return None
+    literal = name.text[before.start("secret") - 1 : before.start("secret")] == "'"
+    told = (literal or is_mixed(before["secret"])) and not is_plain(before["secret"])
+    return before.span("secret") if told else None
 
 
 def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     word = step["word"].rstrip(".,;:!?)]>")
     if len(word) < 4:
         return False
+    made_up = is_made_up(word)
+    if (not made_up and is_plain(word)) or is_open(word) or is_ordinary(word):
+        return False
     before = text[max(0, step.start() - 40) : step.start()]
     said = step["lead"].strip() != "" or before.endswith((":", "=")) or _TELLS.search(before) is not None
     quoted = step["open"] != "" and spoken <= 2 and _OF_A_THING.search(before) is None
-    made_up = is_made_up(word)
-    if not (made_up or said or quoted) or is_open(word) or is_ordinary(word):
-        return False
-    if is_plain(word) and not (said and made_up):
+    if not (made_up or said or quoted) or (not said and is_plain(word)):
         return False
     if made_up or is_mixed(word) or (looks_random(word) and not is_guid(word)):
         return True

@@ -151,16 +151,17 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
         return option
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
-    if certain and name.starts_line and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
+    first = certain and name.starts_line
+    if first and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
         return line
-    if certain and name.starts_line and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
+    if first and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
         return column
     if certain and text.endswith('"', 0, name.start) and (said := _REST_OF_STRING.match(text, end, reach)) is not None:
         return said
     match = assigned_value(text, end, reach)
     if match is not None and name.quoted and match["bare"] is not None and not text.startswith("=", end + 1):
         return _JSON_SCALAR.match(text, end, reach)  # no more than the number or word, so that JSON stays JSON
-    if match is None and certain and name.starts_line:
+    if match is None and first:
         return _NEXT_LINE.match(text, end, reach)
     return match
 
