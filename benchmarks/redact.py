@@ -125,6 +125,8 @@ ENDED: dict[str, str | tuple[str, str, str]] = {
 """What stands before and behind what is repeated: only there it shows that nothing of it ends."""
 KIB = 1024
 DOUBLING_BOUND = 2.3
+READ = 512 * KIB
+"""Of each length at least so much is redacted for a reading."""
 LOG_TEXT_BOUND = 5.0
 """MB/s."""
 
@@ -144,6 +146,10 @@ def seconds(action: Callable[[], object]) -> float:
     started = time.process_time()  # one thread: what else runs on the machine is not counted
     action()
     return time.process_time() - started
+
+
+def mean_seconds(text: str, times: int) -> float:
+    return seconds(lambda: [redact(text) for _ in range(times)]) / times
 
 
 def speed_on_log_text() -> tuple[float, float]:
@@ -168,12 +174,13 @@ def doubling(shape: str | tuple[str, str, str], largest: int, runs: int = 5) -> 
     """The worst ratio of the time for twice the length, and MB/s at the largest.
 
     Each run goes through all lengths, and a ratio is the median of those of the runs: two lengths are compared within
-    one run, so that an hour in which the machine is slower does not stand between them.
+    one run, so that an hour in which the machine is slower does not stand between them. What is over in some
+    milliseconds is done several times: the mean is the reading.
     """
     sizes = [64 * KIB]
     while sizes[-1] < largest:
         sizes.append(sizes[-1] * 2)
-    times = [[seconds(partial(redact, repeated(shape, size))) for size in sizes] for _ in range(runs)]
+    times = [[mean_seconds(repeated(shape, size), max(1, READ // size)) for size in sizes] for _ in range(runs)]
     ratios = [[twice / once for once, twice in itertools.pairwise(run)] for run in times]
     worst = max(statistics.median(of_length) for of_length in zip(*ratios, strict=True))
     return worst, sizes[-1] / statistics.median(run[-1] for run in times) / 1e6
