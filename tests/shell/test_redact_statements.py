@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import redact
@@ -101,3 +104,66 @@ def test_the_data_of_a_secret_goes_whatever_it_is_called_and_of_no_other_manifes
 def test_the_key_of_a_server_goes_also_where_it_is_a_word_and_a_log_stands_before_it(prefix: str, server: str) -> None:
     for statement in (f"{server} host 10.0.0.1 key Summer2", f"{server} key Summer2", f"{server} key sommer"):
         assert redact(f"{prefix}{statement}\nend")[0] == f"{prefix}{statement.rpartition(' ')[0]} [REDACTED]\nend"
+
+
+MARKS = "=:,;!@#$%^&*()[]{}<>?/|~`'\"+-_."  # a backslash may begin an escape: `\\n` is the end of a line in a string
+HOLDING_A_PASSWORD = [
+    "enable password {}",
+    "enable secret 0 {}",
+    "username bob password {}",
+    " neighbor 192.0.2.1 password {}",
+    "tacacs-server key {}",
+    "radius-server host 10.0.0.1 key {}",
+    "snmp-server community {} RO",
+    " ip ospf message-digest-key 1 md5 {}",
+    "crypto isakmp key {} address 203.0.113.9",
+    "set snmp community {} authorization read-only",
+    "snmp-server user bob grp v3 auth sha {} priv aes 128 other1x",
+    "requirepass {}",
+    "  key-string {}",
+    "DB_PASSWORD={}",
+    "password = {}",
+]
+
+
+def generated(random_number: random.Random, mark: str, place: int) -> str:
+    """A password as generators make it, with a mark first, last or inside, and sometimes another."""
+    kinds = ("abcdefghjkmnopqrstuvwxyz", "ABCDEFGHJKLMNPQRSTUVWXYZ", "23456789")
+    letters = [random_number.choice(kinds[n % 3]) for n in range(17)]
+    random_number.shuffle(letters)
+    if random_number.random() < 0.3:
+        letters[random_number.randrange(3, 14)] = random_number.choice("=:@#%^&*+-_.!?")
+    letters.insert((0, 17, random_number.randrange(3, 14))[place], mark)
+    return "".join(letters)
+
+
+@pytest.mark.parametrize("place", range(3), ids=["first", "last", "inside"])
+@pytest.mark.parametrize("statement", HOLDING_A_PASSWORD)
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 1 << 32), mark=st.sampled_from(MARKS))
+def test_a_password_goes_whatever_marks_are_in_it(statement: str, place: int, seed: int, mark: str) -> None:
+    password = generated(random.Random(seed), mark, place)
+    assume(re.fullmatch(r"\$[A-Za-z]\w*", password) is None)  # it may be a shell's variable
+    text = redact(f"{statement.format(password)}\nend\n")[0]
+    parts = [password[n : n + 5] for n in range(len(password) - 4)]
+    assert [part for part in parts if part in text and part not in statement] == []
+    assert redact(text)[0] == text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password requisite pam_pwquality.so retry=3",
+        "Failed password rhost=10.0.0.1",
+        "invalid password user=bob2",
+        "set password --stdin",
+        "enable password level=15",
+        "key id=4711",
+        "ip ospf authentication md5 key-chain KC1",
+        "TOKEN=$GH_TOKEN gh api /user",
+        "password <value>",
+        "password [options] user",
+    ],
+)
+def test_a_word_that_is_assigned_and_what_stands_in_brackets_stay(line: str) -> None:
+    assert redact(line)[0] == line

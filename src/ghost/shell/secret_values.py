@@ -53,13 +53,17 @@ def looks_random(value: str) -> bool:
     if _DENSE.fullmatch(value) is None or _ALGORITHM.fullmatch(value) is not None:
         return False
     kinds = sum(kind.search(value) is not None for kind in _KINDS)
-    if kinds < 2 or _GUID.fullmatch(value) or value.startswith(("/", "http")):
+    padded = _PADDED.fullmatch(value) is not None
+    if kinds < 2 or _GUID.fullmatch(value) or (value.startswith(("/", "http")) and not padded):
         return False
-    if value.count("/") > len(value) / 12 and not _is_base64(value):
+    if value.count("/") > len(value) / 12 and not (padded or _is_base64(value)):
         return False
     if _HEX.fullmatch(value):
         return len(value) >= 20
     return kinds == 3 and _entropy(value) >= 3.2
+
+
+_PADDED = re.compile(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so
 
 
 def _is_base64(value: str) -> bool:
@@ -110,6 +114,21 @@ _MADE_UP = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(
 _CHANGES = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
 
 
+def is_generated(value: str) -> bool:
+    """Whether a value is made of letters, capitals and digits through each other, as generators of passwords make it,
+    whatever marks stand among them; no path, and nothing in brackets."""
+    if not 8 <= len(value) <= 64 or _BRACKETED.fullmatch(value) or _GENERATED.fullmatch(value) is None:
+        return False
+    return len(_TURNS.findall(value)) >= max(4, len(value) // 4)
+
+
+_GENERATED = re.compile(
+    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?!https?:|.*\[REDACTED|(?:~|\.{0,2})/.*/|--|[A-Z]:\\)[!-~]+"
+)
+_BRACKETED = re.compile(r"\(.*\)[,.;:]?|\[.*\][,.;:]?|\{.*\}[,.;:]?|<.*>[,.;:]?")
+_TURNS = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[^A-Za-z0-9](?=[A-Za-z0-9])|[a-z](?=[A-Z])")
+
+
 def is_scrambled(value: str) -> bool:
     """Whether a long value has letters, digits and marks through each other all along, as only chance puts them."""
     if not 16 <= len(value) <= _JUDGED or _SCRAMBLED.fullmatch(value) is None:
@@ -158,7 +177,7 @@ REFERENCE = (
     r"|#\{[A-Za-z_@$][\w.()\[\]]{0,80}\}|<%=[^<>\n]{1,200}%>|@@?[A-Z][A-Z0-9_]{1,80}@@?|__[A-Z][A-Z0-9_]{1,80}__)"
 )
 _NO_VALUE = re.compile(
-    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
+    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$(?!(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z_]*\d+[A-Za-z]\w*\d)\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
     + "|".join([REFERENCE, *POLICY["values"]["references"]])
     + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
     # no day: a day alone may be chosen as a password

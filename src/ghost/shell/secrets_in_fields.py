@@ -131,8 +131,8 @@ def _assigned(text: str, position: int, is_telling: Telling, limit: int | None =
 # Cells: rows of two, elements side by side, literals of two strings.
 
 _ROW = re.compile(
-    r"[\"'`*]{0,2}(?P<mark>[ \t]{0,40}[|│┃║¦][ \t]{0,40}|[,;\t])"
-    r"(?P<value>\"[^\"\n]{1,400}\"|[^\s,;|│┃║¦\"'][^,;|│┃║¦\n]{0,400}?)"
+    r"[\"'`*]{0,2}(?P<mark>(?P<bar>[ \t]{0,40}[|│┃║¦][ \t]{0,40})|[,;\t])"
+    r"(?P<value>\"[^\"\n]{1,400}\"|(?(bar)[^\s|│┃║¦][^|│┃║¦\n]{0,400}?|[^\s,;|│┃║¦\"'][^,;|│┃║¦\n]{0,400}?))"
     r"(?:[ \t]{0,40}[|│┃║¦]?[ \t]{0,8}(?=\n|$)|(?P<further>(?=[,;\t]|[ \t]{1,40}[|│┃║¦][ \t])))"
 )
 _ROW_START = re.compile(r"[ \t]{0,40}[|│┃║¦]?[ \t]{0,8}[\"'`*]{0,2}[\w ./:-]{0,60}$")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from ghost.shell.secret_values import POLICY, any_of, is_inflected, is_mixed, is_open, looks_random
+from ghost.shell.secret_names import secret_kind
+from ghost.shell.secret_values import POLICY, any_of, is_generated, is_inflected, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
@@ -26,20 +27,32 @@ _HEADS = frozenset(_VOCABULARY["heads"])
 _HEAD = re.compile(r"(?<![\w.-])[\w-]++")
 _PROSE = frozenset(_VOCABULARY["prose"])
 _SPOKEN = re.compile(r"(?<![\w.'-])[\w'-]++")
+_VERBS = "|".join(
+    rf"(?<={name})[ \t]{{1,40}}(?:{'|'.join(patterns)})" for name, patterns in POLICY["statement"]["verbs"].items()
+)
 _QUALIFIER = re.compile(
-    rf"[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
+    rf"(?:{_VERBS}|[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
     rf"|(?P<form>{any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
     rf"|(?:{any_of(_VOCABULARY['qualifiers'])})"
     rf"|(?:{any_of(_VOCABULARY['qualifiers_with_value'])})[ \t]{{1,40}}\"?[\w.:@-]{{1,60}}\"?"
     rf"|(?:{any_of(_VOCABULARY['qualifiers_with_address'])})[ \t]{{1,40}}(?=[\da-f]*[.:])[\da-f.:]{{3,45}}"
-    r"(?:/\d{1,3})?)"
+    r"(?:/\d{1,3})?))"
     r"(?=[ \t])",
     re.IGNORECASE,
 )
+_REST = (  # quotation marks, `;` and backslashes are of the word only where it goes on behind them
+    r"[^\s\"'`;\\]{0,400}+(?:(?:[\"'`;](?![\s,;)}\]\\]|$|[\"'`](?:[\s,;:)}\]\"'`\\]|$))|\\(?![\s,;)}\]\"'\\n]|$))"
+    r"[^\s\"'`;\\]{0,400}+){0,8}"
+)
 _OPERAND = re.compile(
-    r"[ \t]{1,40}(?:\"(?P<double>(?:[^\"\\\n]|\\.){1,400}+)(?:\"|$)|'(?P<single>[^'\n]{1,400})(?:'|$)"
+    r"[ \t]{1,40}(?:\"(?P<double>(?:[^\"\\\n]|\\.){1,400}+)(?:\"|$)|'(?P<single>(?:[^'\n]|'\\''){1,400}+)(?:'|$)"
     r"|\\\"(?P<escaped>[^\"\\\n]{1,400})"
-    r"|(?P<bare>[^\s\"'`;,|(){}<>\[\]\\=:][^\s\"'`;\\]{0,400}+(?:[\"'`;\\](?![\s,;)}\]\"'\\n]|$)[^\s\"'`;\\]{0,400}+){0,8}))"
+    rf"|(?P<bare>[^\s\"'`;,|(){{}}<>\[\]\\=:]{_REST})|(?P<marked>(?!\\[\"'nrtu\\])[\"'`;,|(){{}}<>\[\]\\=:]{_REST}))"
+)
+_BEHIND_ADDRESS = re.compile(  # `server 1 address 10.0.0.5 secret X`
+    r"[ \t]*(?:[\w-]{1,20}[ ]){0,3}(?:server|address|host|client|peer)[ ]"
+    r"(?=[\da-f]*[.:])[\da-f.:]{3,45}(?:/\d{1,3})?[ ]"
+    r"(?:(?:port|auth-port|acct-port|timeout|retries|priority|vrf)[ ][\w.-]{1,40}[ ]){0,4}"
 )
 _ALL_BUT_FIRST = re.compile(
     r"[ \t]*(?:[<>*|+-][ \t]+)?(?:[\w.@()~:/-]{1,60}[#>$%][ \t]?)?(?:(?:no|set|option|list)[ \t]+)?"
@@ -56,6 +69,9 @@ _OPTION = re.compile(r"-{1,2}[A-Za-z]")
 _NUMBER = re.compile(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
 _PATH = re.compile(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
 _NAME = re.compile(r"[^=]{1,60}:|[A-Za-z_.-]{1,60}=|[A-Za-z][\w.-]{0,40}=[^=].*")
+_ASSIGNED_WORD = re.compile(  # `abc=defghijk1`
+    r"[^\s=:/[-][^\s=:/]{0,40}=(?!\d{1,6}$)(?!\S{0,80}&\w{1,20}=)\S{0,80}(?<=.{8})"
+)
 _LABEL = re.compile(r"[A-Za-z][\w-]*[:=]")
 _FILE = re.compile(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|js)")
 
@@ -81,14 +97,24 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     if found is None or found.lastgroup is None:
         return None
     span, value = found.span(found.lastgroup), found[found.lastgroup]
-    quoted = found.lastgroup != "bare"
+    quoted = found.lastgroup not in ("bare", "marked")
+    if found.lastgroup == "marked" and not is_generated(value):
+        return None
+    if not quoted and _is_followed_keyword(text, position, span):
+        return None
+    if weak and not quoted and _NAME.fullmatch(value) and not is_generated(value):
+        return None
     said = said or (weak and any(word in before for word in _TOLD_BY.get(name, ())))
     if not _may_be_secret(value, name, quoted=quoted, certain=certain, said=said):
-        return None
+        whole = not weak and is_mixed(value) and _is_whole(text, before, name, span, certain=certain)
+        if not whole or _ASSIGNED_WORD.fullmatch(value) is None:
+            return None
     if said:
         return span
     if weak:
         return None
+    if certain and _BEHIND_ADDRESS.fullmatch(before) is not None:
+        return span
     if not quoted and _goes_on(text, line, start, span):
         return None
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
@@ -104,6 +130,34 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         short = first and text[start].islower() and _ONE_MORE.match(text, span[1]) is not None
         return span if quoted or is_mixed(value) or alone or short else None
     return span if first and last and indented and not quoted and name in _INDENTED else None
+
+
+def _is_followed_keyword(text: str, position: int, span: Span) -> bool:
+    """Whether a word is a keyword itself, and another word follows: `auth plaintext-password X`, `md5 1 start-time X`.
+
+    Behind a number that says how a secret is encrypted it is the secret nevertheless: `password 7 X`."""
+    if _ANOTHER.match(text, span[1]) is None or text[:position].endswith(_ENCRYPTED_AS):
+        return False
+    word = text[slice(*span)]
+    if _KEYWORD.fullmatch(word) is None:
+        return False
+    return is_ordinary(word.rpartition("-")[2]) or secret_kind(word) is not None
+
+
+_ANOTHER = re.compile(r"[ \t]{1,40}(?:[^\s;,|&)}\]>#!]|\[REDACTED)")
+_KEYWORD = re.compile(r"[a-z][a-z0-9]{1,20}(?:[-_][a-z0-9]{1,20}){1,4}")
+_ENCRYPTED_AS = tuple(f" {number}" for number in "056789")
+
+
+def _is_whole(text: str, before: str, name: str, span: Span, *, certain: bool) -> bool:
+    """Whether a line is a statement from its first word, and the operand the last of it."""
+    if _TAIL.match(text, span[1]) is None:
+        return False
+    if not before.strip():
+        return certain or name in _INDENTED
+    head = _HEAD.search(before)
+    begins = head is not None and head[0] in _HEADS and not before[: head.start()].strip()
+    return begins and (certain or name in _INDENTED)
 
 
 def _goes_on(text: str, line: int, start: int, span: Span) -> bool:
@@ -174,15 +228,15 @@ def _may_be_secret(value: str, name: str, *, quoted: bool, certain: bool, said: 
     bare = value.strip("\"'").rstrip(",.;:)")
     if len(bare) < 3 or is_open(bare) or bare.lower() in _ORDINARY or bare.lower() == name:
         return False
-    if not quoted and _LABEL.fullmatch(value):
+    if not quoted and _LABEL.fullmatch(value) and not is_generated(value):
         return False
-    if quoted or (said and not _NUMBER.fullmatch(bare)):
+    if quoted or is_generated(value) or (said and not _NUMBER.fullmatch(bare)):
         return True
     if _NUMBER.fullmatch(bare):
         return certain and bare.isdigit() and len(bare) > 2
     return not (
         (_OPTION.match(bare) and len(bare) < 24 and "==" not in bare)
-        or _PATH.match(bare)
+        or (_PATH.match(bare) and not looks_random(bare))
         or _FILE.fullmatch(bare)
         or _NAME.fullmatch(value)
     )

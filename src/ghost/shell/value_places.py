@@ -42,7 +42,7 @@ _QUOTED = (
     r"\"\"\"\s{0,40}(?P<triple>[^\"\s](?:[^\"]|\"(?!\"\")){0,4000}+)(?:\"\"\")?"
     r"|'''\s{0,40}(?P<tripled>[^'\s](?:[^']|'(?!'')){0,4000}+)(?:''')?|[NUubBrEf]?\"(?P<double>(?:[^\"\\\n]|\\.)*+)(?:\"|(?=\n)|$)"
     r"|(?P<edge>\\{1,15}+)\"(?P<escaped>(?:[^\\\"\n]|(?P=edge)\\++\"|\\++(?!\"))*+)(?:(?P=edge)\")?"
-    r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|\\.|'')*+)(?:'|(?=\n)|$)"
+    r"|[NUubBrEf]?'(?P<single>(?:[^'\\\n]|'\\''|\\.|'')*+)(?:'|(?=\n)|$)"
 )
 _LIST = r"\[(?P<list>(?:[^\[\]{}\"]++|\"(?:[^\"\\\n]|\\.)*+(?:\"|$))*+)(?:\]|$)"
 _BLOCK = r"[|>][+-]?[ \t]*\n(?P<block>(?P<indent>[ \t]+)[^\n]+(?:\n(?P=indent)[^\n]*)*)"
@@ -134,8 +134,14 @@ _REFERENCE = re.compile(
 )
 
 
+_VARIABLE = re.compile(r"=\"?\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\}|\d)\"?(?=[ ][a-z./-]|[ ]?[;&|])")
+
+
 def is_reference(name: Name) -> bool:
-    """Whether a template's reference stands in the place of the value, and nothing else."""
+    """Whether a template's reference stands in the place of the value, and nothing else; or a shell's variable, before
+    the command that it is set for."""
+    if name.meaning.is_variable and _VARIABLE.match(name.text, name.end) is not None:
+        return True
     return _REFERENCE.match(name.text, name.end) is not None
 
 
@@ -152,7 +158,7 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
     first = certain and name.starts_line
-    if first and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
+    if (first or (certain and _is_label(name))) and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
         return line
     if first and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
         return column
@@ -164,6 +170,18 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
     if match is None and first:
         return _NEXT_LINE.match(text, end, reach)
     return match
+
+
+def _is_label(name: Name) -> bool:
+    """Whether a name of several words is a label, its line's only one: `    Key Content    : harbour anchor`."""
+    if _BEHIND_LABEL.match(name.text, name.end) is None:
+        return False
+    line = name.text.rfind("\n", max(0, name.start - 80), name.end) + 1
+    return _LABEL.fullmatch(name.text, line, name.end) is not None
+
+
+_LABEL = re.compile(r"[ \t]{0,40}[^\W\d_][\w-]{1,20}(?:[ ][\w'’-]{1,20}){1,4}")
+_BEHIND_LABEL = re.compile(r"[ \t]{1,40}:[ ][^\s:=,;]{2,60}(?:[ ][^\s:=,;]{2,60}){1,7}[ \t]*(?:\n|$)")
 
 
 def value_group(match: re.Match[str]) -> str:
