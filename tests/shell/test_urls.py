@@ -46,6 +46,12 @@ def test_a_metadata_address_is_refused_in_every_spelling(host: str, rest: str) -
     assert fault_of_url(f"http://{host}{rest}") is not None
 
 
+@pytest.mark.parametrize("host", [spelling for address in METADATA for spelling in spellings(address)])
+@pytest.mark.parametrize("asked", ["/?url=http://{}/x", "/fetch?host={}", "/proxy/http://a:b@{}/"])
+def test_a_server_that_fetches_for_others_is_not_sent_to_a_metadata_address(host: str, asked: str) -> None:
+    assert fault_of_url("https://app.example.com" + asked.format(host)) is not None
+
+
 @settings(deadline=None)
 @given(st.ip_addresses(v=4), st.data())
 def test_every_lenient_spelling_is_read_as_the_address_it_means(

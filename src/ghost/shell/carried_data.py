@@ -13,11 +13,17 @@ import ipaddress
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
+
+from ghost.shell.redact import redact
+from ghost.shell.secret_names import name_cores
+from ghost.shell.secret_values import Counts
+from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
 
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 _HEX_RUN = re.compile(r"(?<![^.])(?:[0-9A-Fa-f]+\.)+")
@@ -42,12 +48,14 @@ _PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
 _OF_WORDS = re.compile(rb"[A-Za-z0-9 ._:=/@-]")
 _IN_EVERY_SCRIPT = frozenset("0123456789-")
 _LONGEST_NAME = 254
+_SHORTEST_TOKEN = 16
 _LABELS_OF_A_ZONE = 5
 _LETTERS_OF_A_TEXT = 9
 _DIGITS_OF_NO_NUMBER = 24
 """Of the ids of 18 or 19 digits one in two hundred is text in hex by chance."""
 _MOST_NEEDLESS_ESCAPES = 2
-_WHY = "holds what looks like encoded data, of which a name tells whoever answers for its zone"
+_OF_A_NAME = "a name tells whoever answers for its zone"
+_WHY = f"holds what looks like encoded data, of which {_OF_A_NAME}"
 _SENT = "holds what looks like encoded data, which the server is told"
 
 
@@ -153,11 +161,28 @@ def spells_text(parts: Sequence[str]) -> bool:
     )
 
 
+def holds_secret(text: str) -> bool:
+    """Whether a word that leaves the machine holds what redaction would take out of an output."""
+    tells = has_anchor(text) or next(name_cores(text), None) is not None
+    return tells and bool(redact(text)[1]["redactions_applied"])
+
+
+def _is_secret_by_shape(name: str) -> bool:
+    """The same of a name, of which a line may hold thousands: nothing stands beside it that tells."""
+    if len(name) < _SHORTEST_TOKEN or not has_anchor(name):
+        return False
+    found: Counts = Counter()
+    redact_shapes(name, found)
+    return bool(found)
+
+
 def fault_of_name(name: str) -> str | None:
     """Why a host's name, or one that is resolved, may carry data to whoever answers for its zone."""
     if len(name) > _LONGEST_NAME:
         return f"has more than {_LONGEST_NAME} characters"
     names = _carried().names
+    if _is_secret_by_shape(name):
+        return f"holds a secret, of which {_OF_A_NAME}"
     most = names.most_bits_in_zones if _is_in_zone(name) else names.most_bits
     return _WHY if _spells_text(name.removesuffix(".")) or _bits_of_name(name) > most else None
 
@@ -183,6 +208,8 @@ def fault_of_accept(value: str) -> str | None:
 
 def fault_of_header(value: str) -> str | None:
     """Why the value of a header of a request may carry data to its server. Some hold an id or a hash."""
+    if holds_secret(value):
+        return "holds a secret, which the server is told"
     if hides_letters(value) or spells_text([value]):
         return _SENT
     return _SENT if _bits_of_pieces(value) > _carried().names.most_bits_in_header else None

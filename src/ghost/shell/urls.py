@@ -12,9 +12,9 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from ghost.shell.carried_data import fault_of_name
+from ghost.shell.carried_data import fault_of_name, holds_secret
 from ghost.shell.control_services import fault_of_service
-from ghost.shell.plain_requests import fault_of_request
+from ghost.shell.plain_requests import fault_of_request, fully_decoded
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -26,6 +26,9 @@ _BARE = re.compile(
 )
 """A host with a dot and no port, as people type it: curl asks it over HTTP, unless it begins like a protocol."""
 _AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+_INNER_HOST = re.compile(
+    r"//(?:[^/?#@\s]{0,200}@)?(?P<name>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)|(?<![\w.-])(?P<number>[0-9][0-9A-Fa-fxX.]*)"
+)
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
 
@@ -96,7 +99,23 @@ def fault_of_url(url: str) -> str | None:
     host = authority["ipv6"] or authority["name"]
     fault = _fault_of_ipv6(host) if authority["ipv6"] is not None else fault_of_host_name(host)
     port = int(authority["port"]) if authority["port"] else None
-    return fault or fault_of_service(host, port, match["rest"]) or fault_of_request(host, port, match["rest"])
+    rest = match["rest"]
+    return (
+        fault
+        or _fault_of_inner(rest)
+        or fault_of_service(host, port, rest)
+        or fault_of_request(host, port, rest)
+        or ("carries a secret, which logs and histories keep" if holds_secret(fully_decoded(url) or "") else None)
+    )
+
+
+def _fault_of_inner(rest: str) -> str | None:
+    """Why a server that fetches what a URL names (`?url=http://169.254.169.254/`) would ask for credentials."""
+    for host in _INNER_HOST.finditer(fully_decoded(rest) or ""):
+        address = lenient_ipv4(host[host.lastgroup or 0].removesuffix("."))
+        if (address is not None and is_metadata(address)) or (host["name"] and names_metadata(host["name"])):
+            return f"names {host[host.lastgroup or 0]} in what it asks for, which {_METADATA}"
+    return None
 
 
 def fault_of_host_name(name: str) -> str | None:
