@@ -167,3 +167,23 @@ def test_a_password_goes_whatever_marks_are_in_it(statement: str, place: int, se
 )
 def test_a_word_that_is_assigned_and_what_stands_in_brackets_stay(line: str) -> None:
     assert redact(line)[0] == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- password: Wq7<hT2mv9",
+        "  - db_password: Wq7'hT2mv9",
+        "- password: Wq7hB=T2mv9",
+        "curl -u 'bob:Wq7\"hT2mv9' https://h/",
+        "curl -u 'bob:Wq7'\\''hT2mv9' https://h/",
+        'curl --user "bob:Wq7\'hT2mv9" https://h/',
+        "curl -u 'bob:Wq7 hT2mv9' https://h/",
+        "export DB_PASSWORD='Wq7'\\''hT2mv9'",
+    ],
+)
+def test_a_mark_of_yaml_or_of_a_shell_does_not_end_a_password(line: str) -> None:
+    text = redact(line)[0]
+    assert "Wq7" not in text
+    assert "T2mv9" not in text
+    assert redact(text)[0] == text

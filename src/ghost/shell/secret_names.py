@@ -97,8 +97,9 @@ class Name:
     @property
     def starts_line(self) -> bool:
         """Whether it is one word and first on its line, but for an indentation, a mark, or `export`."""
-        words = self.text[self.start : self.end]
-        start = self.end - len(words.lstrip())
+        words = self.text[self.start : self.end].lstrip()
+        words = words.removeprefix("- ").lstrip()  # of an item
+        start = self.end - len(words)
         line = self.text.rfind("\n", max(0, start - 80), start) + 1
         if " " in words.strip() or (line == 0 and start > 80):
             return False
