@@ -16,13 +16,16 @@ import urllib.parse
 from collections import Counter
 from typing import Any
 
+from ghost.shell.argument_lists import redact_arguments
 from ghost.shell.continued_lines import redact_continued
 from ghost.shell.deadline import check_time
+from ghost.shell.letter_pairs import held
 from ghost.shell.secret_names import name_cores
 from ghost.shell.secret_values import MARKER, Counts
 from ghost.shell.secrets_at_ends import redact_end
 from ghost.shell.secrets_by_name import redact_named_values
 from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
+from ghost.shell.secrets_in_blocks import redact_blocks
 from ghost.shell.secrets_in_containers import redact_containers
 from ghost.shell.secrets_in_pairs import redact_pairs
 from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
@@ -95,7 +98,9 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts)  # while they stand where their header says
     text = redact_inserts(text, counts)
+    text = redact_arguments(text, counts)
     text = redact_shapes(text, counts)
+    text = redact_blocks(text, counts)
     text = redact_containers(text, counts)
     text = redact_vault_answers(text, counts)
     text = redact_resources(text, counts)
@@ -114,11 +119,15 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
 _STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
 
 _BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
+_HEX_RUN = re.compile(r"=(?:[2-7][0-9A-Fa-f]|0[09aAdD]){10,}+(?!\w)")  # as the kernel's audit writes a command
+_OF_AUDIT = ("audit(", "proctitle=", "cmd=")
 _URL_ENCODED = re.compile(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
 
 
 def _wrapped(text: str, counts: Counts, depth: int) -> str:
     text = _BASE64_RUN.sub(lambda match: _look_into_base64(match, counts, depth), text)
+    if held(text, _OF_AUDIT):
+        text = _HEX_RUN.sub(lambda match: _look_into_hex(match, counts, depth), text)
     if "%" in text:
         text = _URL_ENCODED.sub(lambda match: _look_into_url(match[0], counts, depth), text)
     return text
@@ -167,6 +176,13 @@ def _look_into_base64(match: re.Match[str], counts: Counts, depth: int) -> str:
         return run
     counts.update(dict.fromkeys(found, 1))
     return MARKER
+
+
+def _look_into_hex(match: re.Match[str], counts: Counts, depth: int) -> str:
+    found: Counts = Counter()
+    _one_pass(plain(bytes.fromhex(match[0][1:]).replace(b"\0", b" ").decode("ascii", "replace")), found, depth + 1)
+    counts.update(dict.fromkeys(found, 1))
+    return f"={MARKER}" if found else match[0]
 
 
 def _decoded(run: str) -> str | None:

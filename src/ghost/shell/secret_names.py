@@ -18,6 +18,7 @@ _CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certa
 _LIKELY = {category: tuple(names) for category, names in POLICY["names"]["likely"].items()}
 _WEAK = frozenset(POLICY["names"]["weak"]["names"])
 _NEVER = tuple(POLICY["names"]["never"]["names"])
+_SPARED = tuple(POLICY["names"]["never"]["spared"])
 _OF_OTHERS = tuple(POLICY["names"]["never"]["beginnings"])
 _SUFFIXES = tuple(POLICY["names"]["suffixes"])
 _ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.values() for name in names)
@@ -163,7 +164,7 @@ def secret_kind(name: str) -> tuple[str, bool] | None:
         return None
     for count in (4, 3, 2, 1):  # `Contenu de la clé` is a name of four words; in `the access key` only two are the name
         normal = _normal(" ".join(words[-count:]))
-        if normal.endswith(_NEVER):
+        if normal.endswith(_NEVER) and not normal.endswith(_SPARED):
             return None
         for category, endings in _CERTAIN.items():
             if normal.endswith(endings) or normal.removesuffix("s").endswith(endings):

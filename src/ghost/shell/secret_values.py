@@ -60,7 +60,18 @@ def looks_random(value: str) -> bool:
         return False
     if _HEX.fullmatch(value):
         return len(value) >= 20
-    return kinds == 3 and _entropy(value) >= 3.2
+    return (kinds == 3 and _entropy(value) >= 3.2) or _is_of_one_case(value)
+
+
+def _is_of_one_case(value: str) -> bool:
+    """Whether letters of one case and digits are through each other: no words and numbers one behind the other."""
+    if len(value) < 20 or _ONE_CASE.fullmatch(value) is None:
+        return False
+    return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and _entropy(value) >= 3.2
+
+
+_ONE_CASE = re.compile(r"[a-z0-9]+|[A-Z0-9]+")
+_TO_DIGITS = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 
 
 _PADDED = re.compile(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so

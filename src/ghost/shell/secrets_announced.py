@@ -19,8 +19,8 @@ _BELOW = re.compile(
     r"(?P<secret>[^\s\[][^\s]{5,399})[ \t]{0,8}(?=\n|$)"
 )
 _OF_ANOTHER_THING = re.compile(
-    r"(?i:\b(?:fingerprints?|hash(?:es)?|checksums?|digests?|public|certificates?|expir\w+|invalid|fail\w*|wrong|errors?"
-    r"|cannot|denied|not|no|unable|polic(?:y|ies)|users|accounts|names?|ids?|identifiers?|files?|paths?|hosts?|located"
+    r"(?i:\b(?:fingerprints?|hash(?:es)?|checksums?|digests?|public|certificates?(?![ ]$)|expir\w+|invalid|fail\w*"
+    r"|wrong|errors?|cannot|denied|not|no|unable|polic(?:y|ies)|users|accounts|names?|ids?|identifiers?|files?|paths?|hosts?|located"
     r"|found|stored|written|saved|rotat\w+|missing|usage|example|see|visit|url|command|run)\b)"
 )
 _TELLS = re.compile(r"(?i:\b(?:following|your|generated|temporary|initial|one-time|use|copy|here is|here's)\b)")

@@ -19,6 +19,7 @@ from ghost.shell.secret_values import (
     before_escapes,
     is_count,
     is_guid,
+    is_made_up,
     is_mixed,
     is_open,
     is_scrambled,
@@ -66,6 +67,7 @@ _HELP = re.compile(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za
 _KINDS = ("secret", "configmap", "token", "password", "key")
 _GROUPS = {length: re.compile(rf"(?:[ ][A-Za-z0-9]{{{length}}}){{2,7}}+(?![\w.:=/@-])") for length in (4, 5, 6)}
 _THING = re.compile(r"(?P<name>[a-z][a-z0-9]*(?:[.-][a-z0-9]+){1,8})[ ]\([a-z]{2,20}(?:ed|ing|able|ible)\)")
+_PARTS = ("Pass", "pass", "Token", "token")  # as the last of a name's words: `Smtp:Pass`
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
 
@@ -209,6 +211,8 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
     """
     if in_field and name.meaning.is_variable and name.text.endswith(_SECRET_VARIABLES, name.start, name.end):
         return _may_be_chosen(value) and not is_guid(value) and not value.startswith("file:")
+    if in_field and name.word_in(_PARTS) and is_made_up(value):
+        return True
     if looks_random(value) or (name.meaning.category == "bearer_token" and is_guid(value)):
         return True
     if name.quoted and is_scrambled(value):

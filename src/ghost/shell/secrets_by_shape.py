@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.shell.letter_pairs import sieve
+from ghost.shell.letter_pairs import held, sieve
 from ghost.shell.secret_values import CONNECTION_STRING, MARKER, POLICY, PRIVATE_KEY, Counts, before_escapes, is_open
 
 
@@ -19,7 +19,8 @@ def redact_shapes(text: str, counts: Counts) -> str:
 # Private keys: whole blocks, and blocks whose beginning or end was cut.
 
 _PEM_EDGE = re.compile(
-    r"-----(BEGIN|END) (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?-{1,5}|PuTTY-User-Key-File-\d[^\n]{0,80}"
+    r"-----(BEGIN|END) (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-{1,5}"
+    r"|PuTTY-User-Key-File-\d[^\n]{0,80}"
 )
 _PEM_BODY = re.compile(
     r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
@@ -31,7 +32,7 @@ _INDENTED = re.compile(r"\n[ \t]{1,40}\Z")
 
 
 def _private_keys(text: str, counts: Counts) -> str:
-    if "PRIVATE KEY" not in text and "PuTTY-User-Key" not in text:
+    if not held(text, ("PRIVATE KEY", "PuTTY-User-Key", "OpenVPN Static key")):
         return text
     pieces: list[str] = []
     done = 0
@@ -64,9 +65,13 @@ def _end_of_block(text: str, start: int) -> int:
     return last.end() if end > start + 60 or last.end() == len(text) else end
 
 
+_PREFIX_OF_LINE = re.compile(r"(?<=\n)[ \t>|\"']{1,40}\Z")
+
+
 def _body_before(text: str, earliest: int, end: int) -> int:
     """Where the base64 lines before a lone END line begin."""
-    start = end
+    prefix = _PREFIX_OF_LINE.search(text, max(earliest, end - 80), end)
+    start = end if prefix is None else prefix.start()
     while start > earliest:
         line_end = start - 1 if text[start - 1] == "\n" else start
         line_start = text.rfind("\n", max(earliest, line_end - 4096), line_end) + 1

@@ -19,9 +19,11 @@ _FIELDS_BETWEEN = 4
 _NAME_FIELDS = frozenset(POLICY["fields"]["names"])
 _VALUE_FIELDS = frozenset(POLICY["fields"]["values"])
 _ASIDES = frozenset(POLICY["fields"]["asides"])
-_FIELD = re.compile(r"(?<![\w.#-])(?P<name>[\w#-]{1,24}+)(?=\\{0,3}[\"']?[ \t]{0,8}(?::?=>?|:))")
+_FIELD = re.compile(
+    r"(?<![\w.#-])(?:(?<=[\"'])(?:[\w-]{1,40}\.){1,3})?(?P<name>[\w#-]{1,24}+)(?=\\{0,3}[\"']?[ \t]{0,8}(?::?=>?|:))"
+)
 _PATH_REACH = 400  # ids of Azure resources are as long
-_PATH_TO_NAME = re.compile(rf"\s{{0,20}}\\{{0,3}}[\"']?(?:[\w./$@ -]{{0,60}}|/[\w./-]{{0,{_PATH_REACH}}})")
+_PATH_TO_NAME = re.compile(rf"\s{{0,20}}\\{{0,3}}[\"']?(?:(?:[\w./$@ -]|:(?!\s)){{0,60}}|/[\w./-]{{0,{_PATH_REACH}}})")
 _OUTSIDE = re.compile(r"[{}<>;]|\n[ \t]{0,80}-[ ]|\n[ \t]{0,8}\n")  # what ends the record that fields belong to
 _FIELD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-#"
 _OPENS = re.compile(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}(?:\[[ \t\n]{0,40})?\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
@@ -45,10 +47,14 @@ def _own_field(name: Name) -> int | None:
     """Where the field for names begins that a name is the value of (`name: db/password`); None where it is none."""
     first = max(0, name.start - _PATH_REACH)
     mark = _last_mark(name.text, first, name.start)
-    if mark is None or _PATH_TO_NAME.fullmatch(name.text, mark + 1, name.start) is None:
-        return None
-    start, word = _word_before(name.text, mark)
-    return start if word in _NAME_FIELDS else None
+    while mark is not None and _PATH_TO_NAME.fullmatch(name.text, mark + 1, name.start) is not None:
+        start, word = _word_before(name.text, mark)
+        if word in _NAME_FIELDS:
+            return start
+        if name.text[mark] != ":":
+            return None
+        mark = _last_mark(name.text, first, mark)  # it parts the words of a name: `Smtp:Password`
+    return None
 
 
 def _last_mark(text: str, first: int, end: int) -> int | None:

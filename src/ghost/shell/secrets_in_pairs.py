@@ -105,8 +105,30 @@ _PAIRS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
         ('ame="', 'ey="'),
         re.compile(  # a property in XML
-            r"(?i:\b(?:name|key))=\"(?P<name>[\w.-]{1,200})\"[^<>\"]{0,40}>(?:\s{0,80}<(?i:value|string|text)>)?"
+            r"(?i:\b(?:name|key))=\"(?P<name>[\w.:-]{1,200})\"[^<>\"]{0,40}>(?:\s{0,80}<(?i:value|string|text)>)?"
             r"(?P<value>[^<>\n]{1,2000})<"
+        ),
+    ),
+    (
+        ("##vso[", "##[set-", "::set-", "::save-state"),
+        re.compile(  # what a step of a pipeline sets
+            r"(?:##(?:vso)?\[[\w.-]{1,40}[ ](?:variable|name)=|::(?:set-output|set-env|save-state)[ ]name=)"
+            r"(?P<name>[\w.-]{1,100})(?:[^\]\n:]{0,100}\]|::)(?P<value>[^\n\"']{1,2000})"
+        ),
+    ),
+    (
+        ("False", "True"),
+        re.compile(  # settings of an application as az prints them: the second column says whether one is of its slot
+            r"(?m:^)(?P<name>[\w.:-]{1,120})(?:[ ]{2,80}|\t)(?:True|False)(?:[ ]{2,80}|\t)"
+            r"(?P<value>(?![a-z]{4,12}/[a-z])[^\s\[](?:[^\n\t ]|[ ](?![ ])){0,2000}+)(?=[ ]{0,80}(?:\n|$))"
+        ),
+    ),
+    (
+        ("{$",),
+        re.compile(  # macros of Zabbix
+            r"\{\$(?P<name>[A-Z][A-Z0-9_.]{1,80})\}(?:</macro>\s{0,40}<value>|[ ]?(?:=>|[:=|])[ ]?|\t{1,8}|[ ]{2,80}"
+            r"|[ ](?=[^\s]{0,100}[0-9][^\s]{0,100}(?:\n|$))|[\"'],?\s{1,40}[\"']?value[\"']?[ ]?:[ ]?[\"']?"
+            r"|[\"'],[\"']value[\"']:[\"'])(?P<value>[^\s\"'<>|{*][^\s\"'<>|]{2,400})"
         ),
     ),
     (

@@ -151,6 +151,8 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
         kinds |= {index: ("password", True) for index, name in enumerate(names) if name.lower() in ("pass", "pw")}
     if {"NAME", "AGE"} <= set(names):  # of kubectl, whose SECRET is the name of one and whose SECRETS is a number
         kinds = {index: kind for index, kind in kinds.items() if names[index] not in ("SECRET", "SECRETS")}
+    if {"enabled", "expires"} <= {name.lower() for name in names} and names[0] in ("Secret", "SECRET"):
+        kinds.pop(0)  # the names of what a vault keeps
     if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
         return {}  # `password  include  su` of PAM heads no table
     return kinds if len(names) > 1 else {}
@@ -177,17 +179,28 @@ def _redacted_rows(
 ) -> tuple[str, int]:
     """The rows of a table with their secrets replaced, and where they end: at what is no row."""
     rows: list[str] = []
+    before = ""
     while start < len(text):
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         row = text[start:end]
         if not row.strip() or (cells := cells_of(row)) is None:
             break
+        if cells_of is _piped_cells and _ends_table(row, before):
+            break
+        before = row
         if len(row) <= 8 * _LONGEST_HEADER and not _RULE.fullmatch(row):
             row = _redacted_row(row, cells, kinds, counts)
         rows.append(row + text[end : end + 1])
         start = end + 1
     return "".join(rows), min(start, len(text))
+
+
+def _ends_table(row: str, before: str) -> bool:
+    """Whether a line below a header with bars belongs to none of its rows: a prompt, or the edge of another table."""
+    if "|" in row:
+        return False
+    return _RULE.fullmatch(row) is None or (row.lstrip().startswith("+") and before.lstrip().startswith("+"))
 
 
 _BOOTSTRAP_TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")  # of kubeadm
