@@ -130,7 +130,7 @@ HOSTILE: dict[str, str | tuple[str, str, str]] = {
     "lists of arguments": '["mysql", "-p", "a"]\n',
     "arguments a line each": "- -pa\n",
     "arguments a line each, deeper": " - -p\n  - -p\n",
-    "arguments in hexadecimal": "cmd=70617373776f72643d78",
+    "arguments in hexadecimal": "cmd=70617373776f72643d78 ",
     "blocks of communities": "snmp_communities:\n - name: x\n",
     "heads of communities": "snmp:\n a: b\n communities:\n",
     "communities of a registry": "ValidCommunities\n  x  REG_DWORD\n",
