@@ -109,6 +109,8 @@ HOSTILE: dict[str, str | tuple[str, str, str]] = {
     "checks of a service": "check_snmp!-C ",
     "scratch codes": "scratch codes are:\n  12345678\n",
     "members of a key": "privateExponent:\n    00:a9:",
+    "compressed words": "H4sIAAAAAAACA1NW1E/KzNMvzuBKrSjILypRcHGKD3AMDg73D3KxDc/MK0kt4lKmkhoAGJ5n5GwAAAA= ",
+    "headers of a proxy": "set-header X-Edge-Auth ",
     "words of a proxy": "tcp-check send AUTH\\ ",
     "keywords behind a keyword": "authentication md5-key ",
     "verbs behind a community": "snmp community create ",

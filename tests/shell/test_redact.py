@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import time
@@ -203,6 +204,8 @@ CONTEXTS = st.sampled_from(
         lambda s: f"x?password={urllib.parse.quote(s, safe='')}&y=1",
         lambda s: f"log: login failed, password={s} user=bob",
         lambda s: base64.b64encode(f"user: bob\npassword: {s}\n".encode()).decode(),
+        lambda s: base64.b64encode(f"# für alle\nexport DB_PASSWORD={s}\n".encode()).decode(),
+        lambda s: base64.b64encode(gzip.compress(f"#!/bin/sh\nexport DB_PASSWORD={s}\n".encode())).decode(),
         lambda s: f"\x1b[1mpassword\x1b[0m = {s}",
     ]
 )

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import json
 import re
 import urllib.parse
+import zlib
 from collections import Counter
 from typing import Any
 
@@ -186,23 +188,43 @@ def _look_into_hex(match: re.Match[str], counts: Counts, depth: int) -> str:
 
 
 def _decoded(run: str) -> str | None:
-    """The text that a base64 run stands for; None where it stands for none."""
+    """The text that a base64 run stands for, compressed or not; None where it stands for none."""
     content = run.rstrip("=").replace("-", "+").replace("_", "/")[: 65_536 * 4]
     content = content[: len(content) - (len(content) % 4 == 1)]
     try:
         start = base64.b64decode(content[:24] if len(content) >= 24 else content + "=" * (-len(content) % 4))
-        if not _is_text(start):
+        if not start.startswith(_GZIP) and _text_of(start) is None:
             return None
-        raw = base64.b64decode(content + "=" * (-len(content) % 4))
-    except (binascii.Error, ValueError):
+        return _text_of(_inflated(base64.b64decode(content + "=" * (-len(content) % 4))))
+    except (binascii.Error, zlib.error, ValueError):
         return None
-    return raw.replace(b"\0", b"").decode("ascii", "replace") if _is_text(raw) else None
 
 
-def _is_text(raw: bytes) -> bool:
+_GZIP = b"\x1f\x8b"
+_MOST_INFLATED = 16  # times its length: more than any script or answer
+
+
+def _inflated(raw: bytes) -> bytes:
+    """What was compressed with gzip (RFC 1952), as a custom script is; the bytes themselves where nothing was."""
+    if not raw.startswith(_GZIP):
+        return raw
+    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _MOST_INFLATED * len(raw))
+
+
+def _text_of(raw: bytes) -> str | None:
+    """What bytes say in UTF-8, or in the UTF-16 of what has letters of ASCII; None where they are no text.
+
+    They may end within a letter."""
     if raw[1::2].count(0) > len(raw) // 3:
-        raw = raw[0::2]  # UTF-16, as PowerShell encodes commands
-    return bool(raw) and all(32 <= byte < 127 or byte in b"\r\n\t\0" for byte in raw)
+        raw = raw[0::2]  # as PowerShell encodes commands
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(raw).replace("\0", "")
+    except UnicodeDecodeError:
+        return None
+    return text if text and text.translate(_BLANKS).isprintable() else None
+
+
+_BLANKS = str.maketrans("\r\n\t", "   ")
 
 
 def _look_into_url(run: str, counts: Counts, depth: int) -> str:

@@ -54,6 +54,8 @@ _LOGIN_BEFORE = re.compile(r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?
 _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin", "PUK", "puk")
+_OF_A_HEADER = re.compile(r"[Xx]-(?:[A-Za-z0-9]{1,20}-){0,4}(?i:auth|verify|key)")
+"""A header that somebody made up for it: `X-Origin-Verify`, `X-Auth`, `X-Probe-Key`."""
 _BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
 _FETCHED = re.compile(  # `client.get_secret("sqlpw").value`: what a call gives is not in the text
     r"(?:await[ ])?(?:[A-Za-z_]\w{0,40}\.){0,4}"
@@ -228,6 +230,8 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
             return True
     if name.meaning.category == "bearer_token" and len(value) >= 6 and is_mixed(value):
         return _SAID_TO_BE.match(name.text, name.end) is not None
+    if _OF_A_HEADER.fullmatch(name.text, name.word, name.end) is not None and _may_be_shared(value):
+        return True
     if name.word_in(_PIN) and value.isdigit() and 4 <= len(value) <= 10:
         return True
     assigned = _ASSIGNED.match(name.text, name.end) is not None
@@ -238,6 +242,11 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
     if name.word_in(_SHORT_NAMES):
         return True
     return len(value) >= 8 and is_mixed(value) and (name.meaning.category != "api_key" or name.is_parameter)
+
+
+def _may_be_shared(value: str) -> bool:
+    """Whether a header's value may be what its two ends agreed on, by which one knows the other."""
+    return len(value) >= 8 and is_mixed(value) and not is_guid(value) and not value.startswith(("/", "http"))
 
 
 def _may_be_chosen(value: str) -> bool:
