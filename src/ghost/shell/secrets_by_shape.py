@@ -219,7 +219,14 @@ def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
 
 
 SHAPES = tuple(_load_shapes(POLICY))
-_ANCHORS = tuple({a.lower() for shape in SHAPES for a in shape.anchors if sum(map(str.isalpha, a)) > 1 or a == "C="})
+_ANCHORS = tuple(
+    {
+        anchor.lower()
+        for shape in SHAPES
+        for anchor in shape.anchors
+        if sum(map(str.isalpha, anchor)) > 1 or anchor == "C=" or (len(anchor) > 2 and anchor != "://")
+    }
+)
 
 
 def has_anchor(text: str) -> bool:
