@@ -137,7 +137,7 @@ def _is_followed_keyword(text: str, position: int, span: Span) -> bool:
     """Whether a word is a keyword itself, and another word follows: `auth plaintext-password X`, `md5 1 start-time X`.
 
     Behind a number that says how a secret is encrypted it is the secret nevertheless: `password 7 X`."""
-    if _ANOTHER.match(text, span[1]) is None or text[:position].endswith(_ENCRYPTED_AS):
+    if _ANOTHER.match(text, span[1]) is None or text.endswith(_ENCRYPTED_AS, 0, position):
         return False
     word = text[slice(*span)]
     if _KEYWORD.fullmatch(word) is None:
