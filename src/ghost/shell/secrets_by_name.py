@@ -50,7 +50,10 @@ _ENTRY = re.compile(  # and no line of a file, no tag of an image
 _ARN = re.compile(r"\barn:[^\s\"]{1,110}:$")
 _ASSIGNED = re.compile(r"[ \t]{0,8}(?:=(?!=)|%3[dD])")
 _JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default_pass`, `userPass`
-_LOGIN_BEFORE = re.compile(r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}$")
+_LOGIN_BEFORE = re.compile(  # on its line, or on the one above
+    r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}(?:\n[ \t]{0,40}[\"']?)?$"
+)
+_LOGIN_REACH = 96
 _SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin", "PUK", "puk")
@@ -223,7 +226,7 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
         joined = (
             name.quoted
             or _JOINED_PASS.search(name.text, name.word, name.end) is not None
-            or _LOGIN_BEFORE.search(name.text[max(0, name.word - 64) : name.word]) is not None
+            or _LOGIN_BEFORE.search(name.text[max(0, name.word - _LOGIN_REACH) : name.word]) is not None
         )
         joined = joined and _SAID_TO_BE.match(name.text, name.end) is not None
         if (is_mixed(value) and name.text.endswith("pass", 0, name.end)) or (joined and _may_be_chosen(value)):

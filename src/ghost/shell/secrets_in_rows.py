@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ghost.shell.secret_names import lowered, secret_kind
-from ghost.shell.secret_values import MARKER, Counts, is_open, looks_random
+from ghost.shell.secret_values import MARKER, Counts, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
@@ -46,6 +46,8 @@ def redact_columns(text: str, counts: Counts) -> str:
             done = end
             continue
         kinds = _secret_columns(text[start:end], cells_of)
+        if kinds and _lists_settings(text, start, end, cells_of):
+            kinds = {}
         pieces.append(text[done : end + 1])
         done = end + 1
         if kinds:
@@ -156,6 +158,60 @@ def _secret_columns(header: str, cells_of: CellsOf) -> dict[int, tuple[str, bool
     if 0 in kinds and names[0].islower() and not {",", ";", "|"} & set(header):
         return {}  # `password  include  su` of PAM heads no table
     return kinds if len(names) > 1 else {}
+
+
+_SETTINGS_READ = 8  # so many lines are enough to tell a list of settings from a table
+
+
+def _lists_settings(text: str, start: int, end: int, cells_of: CellsOf) -> bool:
+    """Whether a line is itself a row, of a name and its value (`DB_PASSWORD  X`), and heads no column of secrets.
+
+    Then a value stands beside the name, no other column's name; or rows below begin with names as well.
+    """
+    name, *others = _texts(text[start:end], cells_of)
+    if secret_kind(name) is None:
+        return False
+    if _is_below_row(text, start, cells_of):
+        return True
+    if any(is_mixed(cell) or looks_random(cell) for cell in others):
+        return True
+    for _ in range(_SETTINGS_READ):
+        start, end = end + 1, text.find("\n", end + 1, end + 1 + _LONGEST_HEADER)
+        if end < 0 or not (cells := _texts(text[start:end], cells_of)):
+            return False
+        if _SETTING.fullmatch(cells[0]) is not None and _is_spelled_as(cells[0], name):
+            return True
+    return False
+
+
+def _is_below_row(text: str, start: int, cells_of: CellsOf) -> bool:
+    """Whether a line with the same cells stands above, or above the rule above: no table begins there."""
+    for _ in range(2):
+        end, start = start - 1, text.rfind("\n", max(0, start - 1 - _LONGEST_HEADER), max(0, start - 1)) + 1
+        above = text[start : max(start, end)]
+        if not above.strip():
+            return False
+        if _RULE.fullmatch(above) is None:
+            return sum(map(bool, _texts(above, cells_of))) > 1
+    return False
+
+
+def _texts(row: str, cells_of: CellsOf) -> list[str]:
+    """The cells of a row, but for an empty one that a double bar makes before the first."""
+    cells = [row[first:last].strip('" ') for first, last in cells_of(row) or ()]
+    return cells[1:] if len(cells) > 1 and not cells[0] else cells
+
+
+_SETTING = re.compile(
+    r"[A-Za-z][a-z0-9]*(?:[_.-][a-z0-9]+){1,8}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){1,8}|[a-z]+(?:[A-Z][a-z0-9]+){1,8}"
+)
+
+
+def _is_spelled_as(name: str, other: str) -> bool:
+    """Whether a name is one of a secret, or of a setting written as another is: in capitals, with the same mark."""
+    if secret_kind(name) is not None:
+        return True
+    return all((mark in name) == (mark in other) for mark in "_.-") and name.isupper() and other.isupper()
 
 
 _SQL_TYPE = re.compile(
