@@ -1,7 +1,7 @@
 """How fast text is redacted, and whether the time grows with the length and no faster.
 
 python -m benchmarks.redact               lengths from 64 KiB to 1 MiB: ten minutes
-python -m benchmarks.redact --full        up to 16 MiB: three hours; wants a quiet machine
+python -m benchmarks.redact --full        up to 16 MiB: seven hours; wants a quiet machine
 python -m benchmarks.redact --only key    the shapes with these letters in their name
 
 How long it will take is measured and printed first. The best of five on log text is the one least disturbed by others.
