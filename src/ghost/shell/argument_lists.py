@@ -63,9 +63,9 @@ def _redacted(match: re.Match[str], group: str, items: re.Pattern[str], part: st
 
 
 @lru_cache(maxsize=256)
-def _read_as_line(arguments: tuple[str, ...]) -> tuple[list[str], tuple[tuple[str, int], ...]]:
+def _read_as_line(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     """The arguments without their secrets, and what was found; nothing where the line cannot be parted again."""
     found: Counts = Counter()
     line = redact_shapes(" ".join(argument.translate(_INSIDE) for argument in arguments), found)
-    words = [word.translate(_BACK) for word in line.split(" ")]
-    return (words, tuple(found.items())) if found and len(words) == len(arguments) else ([], ())
+    words = tuple(word.translate(_BACK) for word in line.split(" "))
+    return (words, tuple(found.items())) if found and len(words) == len(arguments) else ((), ())

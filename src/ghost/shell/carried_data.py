@@ -20,8 +20,7 @@ from functools import cache
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from ghost.shell.redact import redact
-from ghost.shell.secret_names import name_cores
+from ghost.shell.redact import may_hold_secret, redact
 from ghost.shell.secret_values import Counts
 from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
 
@@ -163,8 +162,7 @@ def spells_text(parts: Sequence[str]) -> bool:
 
 def holds_secret(text: str) -> bool:
     """Whether a word that leaves the machine holds what redaction would take out of an output."""
-    tells = has_anchor(text) or next(name_cores(text), None) is not None
-    return tells and bool(redact(text)[1]["redactions_applied"])
+    return may_hold_secret(text) and bool(redact(text)[1]["redactions_applied"])
 
 
 def _is_secret_by_shape(name: str) -> bool:

@@ -29,8 +29,9 @@ from ghost.shell.secrets_by_name import redact_named_values
 from ghost.shell.secrets_by_shape import has_anchor, redact_shapes
 from ghost.shell.secrets_in_blocks import redact_blocks
 from ghost.shell.secrets_in_containers import redact_containers
+from ghost.shell.secrets_in_inserts import redact_inserts
 from ghost.shell.secrets_in_pairs import redact_pairs
-from ghost.shell.secrets_in_rows import redact_columns, redact_dumps, redact_inserts
+from ghost.shell.secrets_in_rows import redact_columns, redact_dumps
 from ghost.shell.secrets_in_transcripts import redact_transcripts
 from ghost.shell.secrets_of_resources import redact_resources
 from ghost.shell.secrets_of_vaults import redact_vault_answers
@@ -59,6 +60,11 @@ def redact(text: str) -> tuple[str, dict[str, Any]]:
     else:
         text = MARKER
     return text, described(counts)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether letters stand in a short text that tell of a name or a shape: a cheap look before a dear one."""
+    return has_anchor(text) or next(name_cores(text), None) is not None
 
 
 def described(counts: Counts) -> dict[str, Any]:
@@ -157,7 +163,7 @@ def _string_redacted(content: str, depth: int) -> tuple[str, Counts]:
     except ValueError:
         return content, found
     is_of_lines = any(mark in inner for mark in ("\n", "\t", "\\n"))
-    if not is_of_lines and not (has_anchor(inner) or next(name_cores(inner), None)):
+    if not is_of_lines and not may_hold_secret(inner):
         return content, found
     redacted = _one_pass(inner, found, depth + 1)
     return json.dumps(redacted, ensure_ascii=False)[1:-1], found

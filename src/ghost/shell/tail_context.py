@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from ghost.shell.secrets_in_rows import insertion_before, row_reader
+from ghost.shell.secrets_in_inserts import insertion_before
+from ghost.shell.secrets_in_rows import row_reader
 
 _STRETCH = 1 << 16  # of so many characters at once the lines are looked through, from the last backwards
 _LONGEST_LINE = 2_000
