@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ghost.shell import redact
-from ghost.shell.execute import STDOUT_LIMIT, Captured
-from ghost.shell.output import process_output
+from ghost.shell.record.command_output import process_output
+from ghost.shell.run.execution import STDOUT_LIMIT, Captured
 
 HOSTILE: dict[str, str | tuple[str, str, str]] = {
     "key=key=...": "key=",

@@ -253,8 +253,8 @@ class _Answer:
 
 def _run(line: str, timeout_seconds: float, mode: str) -> _Answer:
     """Runs a line's words with every stage that could refuse it left out; a line that is no words, by a shell."""
-    from ghost.shell.execute import Programs, child_environment, run
-    from ghost.shell.sandbox import Sandbox, SandboxUnavailableError
+    from ghost.shell.run.execution import Programs, child_environment, run
+    from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
 
     words = _words(line)
     programs = Programs()
@@ -277,7 +277,7 @@ def _run(line: str, timeout_seconds: float, mode: str) -> _Answer:
 
 
 def _words(line: str) -> list[str]:
-    from ghost.shell.parse import parse
+    from ghost.shell.judge.command_line import parse
 
     parsed = parse(line)
     if parsed.fault is None and parsed.words and "\0" not in line:

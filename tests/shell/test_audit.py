@@ -14,8 +14,8 @@ import pytest
 
 from ghost.errors import WorkspaceError
 from ghost.records import Head, read_json, read_records, verify
-from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
-from ghost.shell.intent import Intent
+from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
+from ghost.shell.record.intent import Intent
 
 FIELDS = [
     *("timestamp", "session_id", "sequence", "audit_id", "command", "reasoning", "status", "classification"),

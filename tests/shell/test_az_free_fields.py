@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import redact
-from ghost.shell.az import _table, reads
-from ghost.shell.az_free_fields import parse_free_fields
-from ghost.shell.az_queries import fault_of_query, paths_taken
-from ghost.shell.classify import decide
+from ghost.shell.judge.az.free_fields import parse_free_fields
+from ghost.shell.judge.az.jmespath_queries import fault_of_query, paths_taken
+from ghost.shell.judge.az.read_commands import _table, reads
+from ghost.shell.judge.classification import decide
 
 SECRET = "Wint3r2026Pa55"
 EXTENSION = {

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from ghost.shell.classify import decide
+from ghost.shell.judge.classification import decide
 from ghost.shell.decision import RISKY, SAFE
 from ghost.shell.grammar import built_in
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ghost.shell import HitlDecision
-from ghost.shell.classify import decide
-from ghost.shell.decision import Decision
 from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, Passage, pass_gate, visible
+from ghost.shell.judge.classification import decide
+from ghost.shell.judge.decision import Decision
 
 VERDICTS = {
     "safe": Decision("SAFE", None, "allowed", "It only reads.", "safe", ("safe",)),

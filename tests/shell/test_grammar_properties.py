@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.classify import classify, decide
-from ghost.shell.decision import RISKY, SAFE
-from ghost.shell.grammar import Grammar, built_in
+from ghost.shell.judge.classification import classify, decide
+from ghost.shell.judge.decision import RISKY, SAFE
+from ghost.shell.judge.grammar import Grammar, built_in
 
 CAPTURES = [Path("/tmp/captures")]
 CORPUS = Path(__file__).parent.parent / "corpora" / "commands_benign.jsonl"

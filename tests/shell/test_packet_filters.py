@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.classify import decide
-from ghost.shell.packet_filters import fault_of_display_filter, fault_of_field, fault_of_statistic
+from ghost.shell.judge.classification import decide
+from ghost.shell.judge.network.packet_filters import fault_of_display_filter, fault_of_field, fault_of_statistic
 
 ABOUT_HEADERS = r"""
 ip.addr == 10.0.0.5 && tcp.port == 443

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ghost.errors import ConfigurationError
-from ghost.shell.grammar import PROGRAMS, built_in, parse_grammar
-from ghost.shell.values import parse_type
+from ghost.shell.judge.grammar import PROGRAMS, built_in, parse_grammar
+from ghost.shell.judge.value_types import parse_type
 
 POLICY = PROGRAMS.parent
 MINIMAL: dict[str, Any] = {

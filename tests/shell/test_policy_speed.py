@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ghost.shell import az
-from ghost.shell.classify import decide
-from ghost.shell.grammar import PROGRAMS
+from ghost.shell.judge.az import read_commands as az
+from ghost.shell.judge.classification import decide
+from ghost.shell.judge.grammar import PROGRAMS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

@@ -367,7 +367,7 @@ def test_a_failing_redaction_shows_nothing(make: Any, script: Any, monkeypatch: 
     def fail(_: str) -> Any:
         raise RecursionError("planted")
 
-    monkeypatch.setattr(sys.modules["ghost.shell.output"], "redact", fail)
+    monkeypatch.setattr(sys.modules["ghost.shell.record.command_output"], "redact", fail)
     shell = make()
     response = ask(shell, script("leak", "echo password=hunter2hunter"))
     assert (response["status"], response["error"]) == ("error", "redaction_failure")

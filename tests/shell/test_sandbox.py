@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-import ghost.shell.sandbox as sandbox_module
+import ghost.shell.run.sandbox as sandbox_module
 from ghost.shell import HitlDecision, SafeExecShell
-from ghost.shell.execute import Programs, Run, child_environment, run
-from ghost.shell.launcher_program import remove_tree
-from ghost.shell.sandbox import Sandbox, SandboxUnavailableError, this_kernel
+from ghost.shell.run.execution import Programs, Run, child_environment, run
+from ghost.shell.run.launcher_program import remove_tree
+from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError, this_kernel
 
 CONFINED = this_kernel().landlock >= 6
 needs_landlock = pytest.mark.skipif(not CONFINED, reason="the kernel has no Landlock of version 6")
@@ -432,7 +432,8 @@ def test_when_ghost_is_killed_its_commands_end(place: Path, mode: str) -> None:
     script.write_text(f"#!/bin/sh\necho $TMPDIR > {pids}.tmp\nsleep 60 &\necho $$ $! > {pids}\nwait\n")
     script.chmod(0o755)
     code = (
-        "from ghost.shell.execute import *\nfrom ghost.shell.sandbox import Sandbox\nfrom pathlib import Path\n"
+        "from ghost.shell.run.execution import *\nfrom ghost.shell.run.sandbox import Sandbox\n"
+        "from pathlib import Path\n"
         f"p = Programs((Path({str(script.parent)!r}), *Programs().directories))\n"
         f"run(['az'], programs=p, environment={{'HOME': {str(place / 'home')!r}, 'PATH': p.search_path}},"
         f" timeout_seconds=60, sandbox=Sandbox({mode!r}, (), p.search_path))\n"
@@ -452,8 +453,8 @@ def test_a_command_whose_control_closes_before_its_shell_is_gone_leaves_no_direc
     private = tmp_path / "private"
     private.mkdir()
     code = (
-        "import os, signal, time\nfrom ghost.shell.launcher import Launcher\n"
-        "from ghost.shell.sandbox import Confinement\n"
+        "import os, signal, time\nfrom ghost.shell.run.launcher import Launcher\n"
+        "from ghost.shell.run.sandbox import Confinement\n"
         "told, tells = os.pipe()\n"
         "words = ['/bin/sh', '-c', 'echo $$; exec sleep 60']\n"
         f"confinement = Confinement(private_directory={str(private)!r})\n"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from ghost.shell.execute import Programs, Run, child_environment, run
-from ghost.shell.sandbox import Sandbox, this_kernel
-from ghost.shell.sandbox_policy import load_policy
+from ghost.shell.run.execution import Programs, Run, child_environment, run
+from ghost.shell.run.sandbox import Sandbox, this_kernel
+from ghost.shell.run.sandbox_policy import load_policy
 
 needs_landlock = pytest.mark.skipif(this_kernel().landlock < 6, reason="the kernel has no Landlock of version 6")
 ROOT = os.geteuid() == 0
@@ -37,7 +37,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     bin_directory.mkdir()
     (tmp_path / "notes.txt").write_text("notes\n")
     # Where an ordinary user may ping only by a program's own privilege, mtr runs with no layer: docs/sandbox.md.
-    monkeypatch.setattr("ghost.shell.sandbox._pings_as_user", lambda: True)
+    monkeypatch.setattr("ghost.shell.run.sandbox._pings_as_user", lambda: True)
 
     def attack(line: str, code: str, mode: str = "auto") -> Run:
         words = line.split()
@@ -45,7 +45,9 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         program = f"{PROLOGUE}place = {str(tmp_path)!r}\n{code}\n"
         path.write_text(f"#!{sys.executable} -IS\n{program}")
         path.chmod(0o755)
-        monkeypatch.setattr("ghost.shell.execute.CAPTURE_ENGINE", ("-IS", "-c", program))  # it is not looked up by name
+        monkeypatch.setattr(
+            "ghost.shell.run.execution.CAPTURE_ENGINE", ("-IS", "-c", program)
+        )  # it is not looked up by name
         programs = Programs((bin_directory, *Programs().directories))
         environment = child_environment(programs, "local", {})
         sandbox = Sandbox(mode, (), programs.search_path)

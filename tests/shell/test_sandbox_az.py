@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ghost.shell import SafeExecShell
-from ghost.shell.sandbox import this_kernel
+from ghost.shell.run.sandbox import this_kernel
 
 pytestmark = [
     pytest.mark.needs("az"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.sandbox_campaign import CONTROLS, REQUIRED_SHARE, NotPermittedError, campaign, commands
 
-from ghost.shell.sandbox import this_kernel
+from ghost.shell.run.sandbox import this_kernel
 
 ATTACKS = [
     *(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from ghost.errors import ConfigurationError
-from ghost.shell.sandbox_filter import MACHINES, _table, compile_filter
-from ghost.shell.sandbox_policy import load_policy
+from ghost.shell.run.sandbox_filter import MACHINES, _table, compile_filter
+from ghost.shell.run.sandbox_policy import load_policy
 
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 

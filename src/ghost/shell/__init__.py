@@ -4,13 +4,13 @@ A command is classified, a person decides what is risky, a program runs without 
 and a record is chained to the audit. See `docs/safety.md`.
 """
 
-from ghost.shell.anonymize import TopologyAnonymizer
-from ghost.shell.classify import classify
-from ghost.shell.decision import FORBIDDEN, RISKY, SAFE
+from ghost.redaction import redact
 from ghost.shell.gate import RUNS_NOTHING, HitlDecision
-from ghost.shell.redact import redact
+from ghost.shell.judge.classification import classify
+from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
+from ghost.shell.record.anonymization import TopologyAnonymizer
+from ghost.shell.record.truncation import truncate
 from ghost.shell.safe_exec_shell import SafeExecShell
-from ghost.shell.truncate import truncate
 
 __all__ = [
     "FORBIDDEN",

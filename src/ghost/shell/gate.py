@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ghost.shell.deadline import call_within
-from ghost.shell.decision import FORBIDDEN, SAFE, Decision
+from ghost.shell.call_timeout import call_within
+from ghost.shell.judge.decision import FORBIDDEN, SAFE, Decision
 
 Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
 

@@ -14,17 +14,17 @@ from typing import Any
 from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
-from ghost.shell.addresses import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
-from ghost.shell.anonymize import TopologyAnonymizer
-from ghost.shell.audit import AuditRecord, ShellAudit, record_interrupted
-from ghost.shell.classify import decide
-from ghost.shell.decision import FORBIDDEN, RISKY, SAFE, Decision
-from ghost.shell.execute import Programs, Run, Runner, child_environment, failed_run, run
-from ghost.shell.explain import explain
+from ghost.redaction import redact
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
-from ghost.shell.output import Output, no_output, process_output
-from ghost.shell.redact import redact
-from ghost.shell.sandbox import Sandbox, SandboxUnavailableError
+from ghost.shell.judge.classification import decide
+from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
+from ghost.shell.judge.explanation import explain
+from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
+from ghost.shell.record.anonymization import TopologyAnonymizer
+from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
+from ghost.shell.record.command_output import Output, no_output, process_output
+from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
+from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
 
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384

@@ -1,0 +1,265 @@
+"""Takes secrets out of text before anybody, or anything, reads it.
+
+A secret is known by the name beside it, by its shape, or, beside a name that is not always a secret's, by looking
+random; also where it is wrapped in base64 or URL encoding. What is not a secret stays: addresses, GUIDs, hashes, etags.
+Which names and shapes is in `redaction.toml`. Linear in the length of the text: no pattern may backtrack
+over more than a bounded stretch.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import json
+import re
+import urllib.parse
+import zlib
+from collections import Counter
+from typing import Any
+
+from ghost.redaction.argument_lists import redact_arguments
+from ghost.redaction.bigram_filter import held
+from ghost.redaction.confusables import INVISIBLE, redact_around_codes, redact_other_spellings
+from ghost.redaction.continued_lines import redact_continued
+from ghost.redaction.named_values import redact_named_values
+from ghost.redaction.secret_names import name_cores
+from ghost.redaction.secret_values import MARKER, Counts
+from ghost.redaction.secrets_at_ends import redact_end
+from ghost.redaction.secrets_in_blocks import redact_blocks
+from ghost.redaction.secrets_in_containers import redact_containers
+from ghost.redaction.secrets_in_inserts import redact_inserts
+from ghost.redaction.secrets_in_pairs import redact_pairs
+from ghost.redaction.secrets_in_rows import redact_columns, redact_dumps
+from ghost.redaction.secrets_of_resources import redact_resources
+from ghost.redaction.secrets_of_vaults import redact_vault_answers
+from ghost.redaction.shapes import has_anchor, redact_shapes
+from ghost.redaction.time_limit import check_time
+
+_PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
+_MAX_PASSES = 8  # and then everything
+_MAX_WRAPPINGS = 2
+
+
+def redact(text: str) -> tuple[str, dict[str, Any]]:
+    """`text` without its secrets, colour codes and invisible characters, and what was found.
+
+    Redacting the result again changes nothing: passes are made until one finds nothing.
+    """
+    counts: Counts = Counter()
+    text = plain(text)
+    for number in range(_MAX_PASSES):
+        found: Counts = Counter()
+        text_with_end = redact_end(text, found, lambda end, counted: _one_pass(end, counted, _MAX_WRAPPINGS))
+        following = _one_pass(text_with_end, found)
+        if not found:
+            break
+        counts += found
+        text = following if number < _PASSES_BY_WORD else _without_lines(text, following)
+    else:
+        text = MARKER
+    return text, described(counts)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether letters stand in a short text that tell of a name or a shape: a cheap look before a dear one."""
+    return has_anchor(text) or next(name_cores(text), None) is not None
+
+
+def described(counts: Counts) -> dict[str, Any]:
+    """What was found, as the response carries it."""
+    return {
+        "redactions_applied": bool(counts),
+        "redaction_count": counts.total(),
+        "redaction_categories": sorted(counts),
+    }
+
+
+def _without_lines(text: str, following: str) -> str:
+    """The text without the lines that still change: each pass of such a line uncovers what the next one takes."""
+    before, after = text.split("\n"), following.split("\n")
+    if len(before) != len(after):
+        return MARKER
+    return "\n".join(line if line == changed else MARKER for line, changed in zip(before, after, strict=True))
+
+
+def plain(text: str) -> str:
+    """`text` without what a terminal would obey and what nobody can see: a secret may be split by either."""
+    if text.isascii() and not _CONTROL.search(text):
+        return text
+    if "\0" in text:
+        text = _NUL.sub(_without_nul, text.rstrip("\0"))
+    text = _ANSI.sub("", text)
+    text = _OVERSTRUCK.sub("", text)
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
+    check_time()
+    if depth < _MAX_WRAPPINGS:
+        if '"' in text and "\\" in text:
+            seen: dict[str, tuple[str, Counts]] = {}
+            text = _STRING.sub(lambda match: _look_into_string(match, counts, depth, seen), text)
+        text = redact_around_codes(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
+        text = redact_continued(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
+        text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
+    text = redact_columns(text, counts)  # while they stand where their header says
+    text = redact_inserts(text, counts)
+    text = redact_arguments(text, counts)
+    text = redact_shapes(text, counts)
+    text = redact_blocks(text, counts)
+    text = redact_containers(text, counts)
+    text = redact_vault_answers(text, counts)
+    text = redact_resources(text, counts)
+    text = redact_pairs(text, counts)
+    check_time()
+    text = redact_named_values(text, counts)
+    if depth < _MAX_WRAPPINGS:
+        text = _wrapped(text, counts, depth)
+        text = redact_other_spellings(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
+    return text
+
+
+# Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
+
+_STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
+
+_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
+_HEX_RUN = re.compile(r"=(?:[2-7][0-9A-Fa-f]|0[09aAdD]){10,}+(?!\w)")  # as the kernel's audit writes a command
+_OF_AUDIT = ("audit(", "proctitle=", "cmd=")
+_URL_ENCODED = re.compile(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
+
+
+def _wrapped(text: str, counts: Counts, depth: int) -> str:
+    text = _BASE64_RUN.sub(lambda match: _look_into_base64(match, counts, depth), text)
+    if held(text, _OF_AUDIT):
+        text = _HEX_RUN.sub(lambda match: _look_into_hex(match, counts, depth), text)
+    if "%" in text:
+        text = _URL_ENCODED.sub(lambda match: _look_into_url(match[0], counts, depth), text)
+    return text
+
+
+def _look_into_string(match: re.Match[str], counts: Counts, depth: int, seen: dict[str, tuple[str, Counts]]) -> str:
+    content = match["content"]
+    if "\\" not in content:
+        return match[0]
+    if content not in seen:
+        seen[content] = _string_redacted(content, depth)
+    redacted, found = seen[content]
+    if not found:
+        return match[0]
+    counts += found
+    start, end = match.start("content") - match.start(), match.end("content") - match.start()
+    return match[0][:start] + redacted + match[0][end:]
+
+
+def _string_redacted(content: str, depth: int) -> tuple[str, Counts]:
+    """What stands between the quotation marks of a string of JSON, without its secrets, and what was found."""
+    found: Counts = Counter()
+    try:
+        inner = plain(json.loads(f'"{content}"', strict=False))
+    except ValueError:
+        return content, found
+    is_of_lines = any(mark in inner for mark in ("\n", "\t", "\\n"))
+    if not is_of_lines and not may_hold_secret(inner):
+        return content, found
+    redacted = _one_pass(inner, found, depth + 1)
+    return json.dumps(redacted, ensure_ascii=False)[1:-1], found
+
+
+def _look_into_base64(match: re.Match[str], counts: Counts, depth: int) -> str:
+    run = match[0]
+    inner = _decoded(run)
+    if inner is None:
+        return run
+    preceding = match.string[max(0, match.start() - 8) : match.start()].lower()
+    found: Counts = Counter()
+    if preceding.rstrip().endswith("basic") and ":" in inner:
+        found["password"] += 1
+    else:
+        _one_pass(inner, found, depth + 1)
+    if not found:
+        return run
+    counts.update(dict.fromkeys(found, 1))
+    return MARKER
+
+
+def _look_into_hex(match: re.Match[str], counts: Counts, depth: int) -> str:
+    found: Counts = Counter()
+    _one_pass(plain(bytes.fromhex(match[0][1:]).replace(b"\0", b" ").decode("ascii", "replace")), found, depth + 1)
+    counts.update(dict.fromkeys(found, 1))
+    return f"={MARKER}" if found else match[0]
+
+
+def _decoded(run: str) -> str | None:
+    """The text that a base64 run stands for, compressed or not; None where it stands for none."""
+    content = run.rstrip("=").replace("-", "+").replace("_", "/")[: 65_536 * 4]
+    content = content[: len(content) - (len(content) % 4 == 1)]
+    try:
+        start = base64.b64decode(content[:24] if len(content) >= 24 else content + "=" * (-len(content) % 4))
+        if not start.startswith(_GZIP) and _text_of(start) is None:
+            return None
+        return _text_of(_inflated(base64.b64decode(content + "=" * (-len(content) % 4))))
+    except (binascii.Error, zlib.error, ValueError):
+        return None
+
+
+_GZIP = b"\x1f\x8b"
+_MOST_INFLATED = 16  # times its length: more than any script or answer
+
+
+def _inflated(raw: bytes) -> bytes:
+    """What was compressed with gzip (RFC 1952), as a custom script is; the bytes themselves where nothing was."""
+    if not raw.startswith(_GZIP):
+        return raw
+    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _MOST_INFLATED * len(raw))
+
+
+def _text_of(raw: bytes) -> str | None:
+    """What bytes say in UTF-8, or in the UTF-16 of what has letters of ASCII; None where they are no text.
+
+    They may end within a letter."""
+    if raw[1::2].count(0) > len(raw) // 3:
+        raw = raw[0::2]  # as PowerShell encodes commands
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(raw).replace("\0", "")
+    except UnicodeDecodeError:
+        return None
+    return text if text and text.translate(_BLANKS).isprintable() else None
+
+
+_BLANKS = str.maketrans("\r\n\t", "   ")
+
+
+def _look_into_url(run: str, counts: Counts, depth: int) -> str:
+    inner = urllib.parse.unquote(run)
+    if inner == run:
+        return run
+    found: Counts = Counter()
+    redacted = _one_pass(inner, found, depth + 1)
+    if not found:
+        return run
+    counts += found
+    return redacted
+
+
+# Controls
+
+# What is not whole loses its introducer alone: in JSON a string's end may follow.
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*+(?:[ -/]*+[@-~])?|(?:\x1b\]|\x9d)(?:[^\x07\x1b\x9c\x9d\n]*+(?:\x07|\x1b\\|\x9c))?"
+    r"|\x1b[PX^_](?:[^\x1b\x9c\n]*+(?:\x1b\\|\x9c))?|\x1b(?:[ -/]*+[0-~])?"
+)
+_OVERSTRUCK = re.compile(r".\x08")
+# A NUL ends a string: before the next variable (`/proc/PID/environ`, `env -0`) it is the end of a line, between the
+# words of a command line (`/proc/PID/cmdline`) a blank. Behind each of several letters it is the other half of UTF-16.
+_NUL = re.compile(r"(?P<wide>(?:[^\0]\0){4,}+)|\0++(?P<variable>(?=[A-Za-z_][\w.%]{0,200}+=))?")
+
+
+def _without_nul(match: re.Match[str]) -> str:
+    if match["wide"] is not None:
+        return match[0].replace("\0", "")
+    return "\n" if match["variable"] is not None else " "
+
+
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}]")

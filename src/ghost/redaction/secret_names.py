@@ -1,0 +1,197 @@
+"""Names of secrets: where one stands in a text, and how certain it is that what it names is a secret.
+
+Which names, and by what letters they are looked for, is `[names]` of `redaction.toml`. Names are compared by
+their end, without case, blanks, `_`, `-` and `.`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ghost.redaction.bigram_filter import held
+from ghost.redaction.secret_values import POLICY, any_of
+
+_CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
+_LIKELY = {category: tuple(names) for category, names in POLICY["names"]["likely"].items()}
+_WEAK = frozenset(POLICY["names"]["weak"]["names"])
+_NEVER = tuple(POLICY["names"]["never"]["names"])
+_SPARED = tuple(POLICY["names"]["never"]["spared"])
+_OF_OTHERS = tuple(POLICY["names"]["never"]["beginnings"])
+_SUFFIXES = tuple(POLICY["names"]["suffixes"])
+_ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.values() for name in names)
+
+_CORES = tuple(POLICY["names"]["cores"])
+_NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
+_NAME_REACH = 48
+_REST_OF_NAME = re.compile(
+    r"[\w.-]{0,40}+(?: (?:(?i:string|phrase|hash|content|\d{1,2}|(?<=pass )word)(?=[\"']?[ \t]{0,40}[:=])"
+    r"|(?i:(?<=pass )(?:phrase|word))(?= for )))?"
+)
+_LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
+_OPTION_NAME = re.compile(r"--|-[A-Z]?[a-z]{3}")
+_VARIABLE = re.compile(r"[A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){0,8}")
+_TAG = re.compile(r"<(?:[\w-]{1,20}:)?$")
+_CLOSED = re.compile(r"\)[ \t\xa0]{0,4}[:=]")
+_CERTAIN_OPTIONS = ("pass", "token", "jwt")
+_HEADER_NAMES = ("cookie", "setcookie")
+_SHORT = "|".join(POLICY["names"]["short"])
+_SHORT_PASSWORD = re.compile(rf"(?:^|[^a-zA-Z])(?i:{_SHORT})$|[a-z]Pw$")  # `DEPLOY_PW`, `common-pw`
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What the words of a name say, wherever they stand."""
+
+    category: str
+    certain: bool
+    is_weak: bool  # `auth`: a secret's name only where a word says how the secret is written
+    is_keyword: bool  # `cipher`: no more than a keyword of a statement
+    is_option: bool  # `--password`, `-Password`
+    is_header: bool  # `Cookie`, which is a secret's name only where it starts a line
+    may_be_path: bool  # `PWD`, `credentials`
+    is_variable: bool  # `SMTP_PASS`, as variables of the environment are spelled
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A secret's name in a text, from `start` to `end`."""
+
+    text: str
+    start: int
+    word: int  # where the last word of it begins
+    end: int
+    meaning: Meaning
+
+    @property
+    def certain(self) -> bool:
+        """Whether whatever it names is a secret."""
+        return self.meaning.certain or (self.meaning.is_header and self.starts_line)
+
+    def word_in(self, words: tuple[str, ...]) -> bool:
+        """Whether the last word of it is one of these."""
+        return self.text[self.word : self.end] in words
+
+    @property
+    def quoted(self) -> bool:
+        """Whether it stands in double quotes, as a key of JSON does."""
+        return self.text.endswith('"', 0, self.start) and self.text.startswith('"', self.end)
+
+    @property
+    def in_parentheses(self) -> bool:
+        """Whether it explains a name before it: `Schl\u00fcssel (PSK): `."""
+        before = self.text[max(0, self.start - 2) : self.start]
+        apart = before.endswith("(") and (before[0].isspace() or not before.isascii())
+        return apart and _CLOSED.match(self.text, self.end) is not None
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is one of a URL."""
+        return self.text.endswith(("?", "&", "#"), 0, self.start)
+
+    @property
+    def is_element(self) -> bool:
+        return _TAG.search(self.text[max(0, self.start - 24) : self.start]) is not None
+
+    @property
+    def starts_line(self) -> bool:
+        """Whether it is one word and first on its line, but for an indentation, a mark, or `export`."""
+        words = self.text[self.start : self.end].lstrip()
+        words = words.removeprefix("- ").lstrip()  # of an item
+        start = self.end - len(words)
+        line = self.text.rfind("\n", max(0, start - 80), start) + 1
+        if " " in words.strip() or (line == 0 and start > 80):
+            return False
+        return _LINE_START.fullmatch(self.text, line, start) is not None
+
+
+def name_cores(text: str) -> Iterator[re.Match[str]]:
+    """Where letters stand that every name of a secret has, from left to right."""
+    small = lowered(text)
+    cores = held(small, _CORES)
+    return (core for core in _any_core(cores).finditer(small) if core[0][0] != "[") if cores else iter(())
+
+
+@lru_cache(maxsize=256)
+def _any_core(cores: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern of these, which a text holds: of all there are it would take many times as long."""
+    return re.compile(rf"\[redacted[a-z_]{{0,24}}\]|{any_of(cores)}")  # what is redacted is passed over whole
+
+
+def name_around(text: str, core: re.Match[str], done: int) -> Name | None:
+    """The name that has these letters; None where what has them names no secret. It begins after `done`."""
+    before = text[max(done, core.start() - _NAME_REACH) : core.start()]
+    rest = _REST_OF_NAME.match(text, core.end())
+    assert rest is not None
+    start, end = core.start() - (len(before) - len(before.rstrip(_NAME_CHARACTERS))), rest.end()
+    if text.startswith("->", end - 1):
+        end -= 1  # of an arrow
+    meaning = _meaning(text[start:end])
+    if meaning is None:
+        return None
+    return Name(text, start, text.rfind(" ", start, end) + 1 or start, end, meaning)
+
+
+@lru_cache(maxsize=8192)
+def _meaning(words: str) -> Meaning | None:
+    last = words.rpartition(" ")[2]
+    is_weak = _normal(last) in _WEAK
+    kind = secret_kind(words)
+    if kind is None and not is_weak:
+        return None
+    category, certain = kind or ("password", False)
+    normal = _normal(words)
+    is_option = _OPTION_NAME.match(last) is not None
+    return Meaning(
+        category,
+        certain or (is_option and normal.endswith(_CERTAIN_OPTIONS)),
+        is_weak,
+        kind is None,
+        is_option,
+        normal in _HEADER_NAMES,
+        normal.endswith(("pwd", "credentials")),
+        _VARIABLE.fullmatch(last) is not None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def secret_kind(name: str) -> tuple[str, bool] | None:
+    """What stands beside a name: its category and whether it is a secret for certain; None where it is none."""
+    words = name.split(" ")
+    if _normal(words[-1]).startswith(_OF_OTHERS):
+        return None
+    for count in (4, 3, 2, 1):  # `Contenu de la clé` is a name of four words; in `the access key` only two are the name
+        normal = _normal(" ".join(words[-count:]))
+        if normal.endswith(_NEVER) and not normal.endswith(_SPARED):
+            return None
+        for category, endings in _CERTAIN.items():
+            if normal.endswith(endings) or normal.removesuffix("s").endswith(endings):
+                return category, True
+    if _SHORT_PASSWORD.search(words[-1]) is not None:
+        return "password", True
+    last = _normal(words[-1])
+    if last.startswith("x") and last.endswith("token"):
+        return "bearer_token", True  # `X-Vault-Token`
+    for category, endings in _LIKELY.items():
+        if last.endswith(endings):
+            return category, False
+    return None
+
+
+def _normal(name: str) -> str:
+    normal = re.sub(r"[ _.-]", "", name).lower()
+    shorter = normal.rstrip("0123456789")
+    if shorter.endswith(_SUFFIXES) and not shorter.endswith(_ALL_NAMES):
+        for suffix in _SUFFIXES:
+            cut = shorter.removesuffix(suffix)
+            if cut != shorter and cut.endswith(_ALL_NAMES):
+                return cut
+    return shorter or normal
+
+
+def lowered(text: str) -> str:
+    """Lower case, character by character: offsets stay."""
+    whole = text.lower()
+    return whole if len(whole) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

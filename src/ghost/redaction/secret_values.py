@@ -1,0 +1,207 @@
+"""What a value next to a secret's name says of itself: nothing there, taken out already, or random."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+MARKER = "[REDACTED]"
+CONNECTION_STRING = "[REDACTED_CONNECTION_STRING]"
+PRIVATE_KEY = "[REDACTED_PRIVATE_KEY]"
+
+Counts = Counter[str]
+"""Category to how many of it were taken out."""
+
+POLICY: dict[str, Any] = tomllib.loads((Path(__file__).parent / "redaction.toml").read_text(encoding="utf-8"))
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of literal words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_OPEN = frozenset(POLICY["values"]["open"])
+_PARTICIPLE = r"[a-z]{2,20}(?:ed|ing|able|ible)"
+_COUNTED = re.compile(
+    rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{any_of(POLICY['values']['counted'])}|{_PARTICIPLE})(?![\w-])){{1,8}}\.?"
+)
+_ALGORITHM = re.compile(rf"(?i:(?:{any_of(POLICY['values']['algorithms'])}|[-_/.])++)[0-9]{{0,4}}")
+
+_GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_GUID_LENGTH = 36
+
+
+_DENSE = re.compile(r"[A-Za-z0-9+/=_.~%-]{16,}+")
+_DENSE_LENGTH = 16
+_HEX = re.compile(r"[0-9a-f]++|[0-9A-F]++")
+_KINDS = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
+_JUDGED = 256  # as much of a value as is looked at
+
+
+def looks_random(value: str) -> bool:
+    """Whether a value looks made by chance rather than chosen by a person: mixed, dense, no GUID, no path, no name."""
+    if len(value) < _DENSE_LENGTH:
+        return False
+    value = value.strip().strip("\"'")[:_JUDGED]
+    if _DENSE.fullmatch(value) is None or _ALGORITHM.fullmatch(value) is not None:
+        return False
+    kinds = sum(kind.search(value) is not None for kind in _KINDS)
+    padded = _PADDED.fullmatch(value) is not None
+    if kinds < 2 or _GUID.fullmatch(value) or (value.startswith(("/", "http")) and not padded):
+        return False
+    if value.count("/") > len(value) / 12 and not (padded or _is_base64(value)):
+        return False
+    if _HEX.fullmatch(value):
+        return len(value) >= 20
+    return (kinds == 3 and _entropy(value) >= 3.2) or _is_of_one_case(value)
+
+
+def _is_of_one_case(value: str) -> bool:
+    """Whether letters of one case and digits are through each other: no words and numbers one behind the other."""
+    if len(value) < 20 or _ONE_CASE.fullmatch(value) is None:
+        return False
+    return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and _entropy(value) >= 3.2
+
+
+_ONE_CASE = re.compile(r"[a-z0-9]+|[A-Z0-9]+")
+_TO_DIGITS = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+
+
+_PADDED = re.compile(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so
+
+
+def _is_base64(value: str) -> bool:
+    """Whether what has many slashes is no path: each longer stretch between them has all kinds of characters."""
+    stretches = [stretch for stretch in value.rstrip("=").split("/") if len(stretch) > 4]
+    return len(value) >= 24 and bool(stretches) and all(kind.search(s) for s in stretches for kind in _KINDS)
+
+
+def is_count(value: str) -> bool:
+    """Whether a value tells how many there are: `4 configured`, `3 active, 1 expired`."""
+    return _COUNTED.fullmatch(value.strip().lower()) is not None
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a value has letters and digits or marks among them, as a word of a sentence has not."""
+    return _MIXED.match(value) is not None and _WORD.fullmatch(value) is None
+
+
+_MIXED = re.compile(r"(?=.{0,200}[0-9!@#$%^&*])(?=.{0,200}[A-Za-z]).{6}")
+_WORD = re.compile(
+    r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh)"
+)
+
+
+def before_escapes(text: str, start: int, end: int) -> int:
+    """Where a secret ends that was found from `start` to `end`, without the backslashes of a quotation mark behind."""
+    quoted = _QUOTE_BEHIND.match(text, end) is not None
+    return start + len(text[start:end].rstrip("\\")) if quoted else end
+
+
+_QUOTE_BEHIND = re.compile(r"\\{0,15}\"")
+
+
+def is_inflected(word: str) -> bool:
+    """Whether a word ends as participles, adverbs, adjectives and names of actions do: `scanning`, `weekly`."""
+    return _INFLECTED.fullmatch(word) is not None
+
+
+_INFLECTED = re.compile(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
+
+
+def is_made_up(value: str) -> bool:
+    """Whether a value is made as passwords are: letters, digits and marks through each other."""
+    return 6 <= len(value) <= 64 and _MADE_UP.fullmatch(value) is not None and len(_CHANGES.findall(value)) >= 3
+
+
+_MADE_UP = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(?![0-9]+[-/:])[!-~]+")
+_CHANGES = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
+
+
+def is_generated(value: str) -> bool:
+    """Whether a value is made of letters, capitals and digits through each other, as generators of passwords make it,
+    whatever marks stand among them; no path, and nothing in brackets."""
+    if not 8 <= len(value) <= 64 or _BRACKETED.fullmatch(value) or _GENERATED.fullmatch(value) is None:
+        return False
+    return len(_TURNS.findall(value)) >= max(4, len(value) // 4)
+
+
+_GENERATED = re.compile(
+    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?!https?:|.*\[REDACTED|(?:~|\.{0,2})/.*/|--|[A-Z]:\\)[!-~]+"
+)
+_BRACKETED = re.compile(r"\(.*\)[,.;:]?|\[.*\][,.;:]?|\{.*\}[,.;:]?|<.*>[,.;:]?")
+_TURNS = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[^A-Za-z0-9](?=[A-Za-z0-9])|[a-z](?=[A-Z])")
+
+
+def is_scrambled(value: str) -> bool:
+    """Whether a long value has letters, digits and marks through each other all along, as only chance puts them."""
+    if not 16 <= len(value) <= _JUDGED or _SCRAMBLED.fullmatch(value) is None:
+        return False
+    return len(_CHANGES.findall(value)) >= 0.4 * len(value)
+
+
+_SCRAMBLED = re.compile(
+    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$^&*?@~])(?!https?:|/)[!#$%&*+,./0-9:;=?@A-Z^_a-z~-]+"
+)
+
+
+def is_guid(value: str) -> bool:
+    return len(value) >= _GUID_LENGTH and _GUID.fullmatch(value.strip().strip("\"'")) is not None
+
+
+def _entropy(value: str) -> float:
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
+
+
+def is_open(value: str) -> bool:
+    """Whether a value says that there is no secret, or that it was taken out already."""
+    value = value.strip().strip("\"'").rstrip(",;:")
+    if _SETTING_BEHIND.match(value):
+        return True
+    if len(value) > _JUDGED:
+        return set(value) <= _MASKS
+    lowered = value.lower()
+    if lowered in _OPEN or lowered.strip("()[]<>{}") in _OPEN or set(value) <= _MASKS:
+        return True
+    return _NO_VALUE.fullmatch(value) is not None
+
+
+_SETTING_BEHIND = re.compile(
+    r"(?:files|compat)(?:[ \t]+(?:sss|systemd|ldap|nis))*$|!(?:Ref|Sub|GetAtt|vault)\b|ENC\["
+    r"|(?:no|yes|none|true|false)[ \t]+[\w.-]{1,40}=|<[^<>]{1,200}>[ \t]"
+    r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d{3})[ ]AAAA"  # a public key, where a password might stand as well
+)  # what follows belongs to another name
+_MASKS = frozenset("*xX•")
+# References of templates, of Jinja, Go, ERB, Ruby, Python and of those that mark by `__` or `@`: what stands there
+# later is not in the text, unless a default does.
+REFERENCE = (
+    r"(?:\{\{(?![^{}\n]{0,200}\bdefault\b)[^{}\n]{1,200}\}\}|\{%(?:[^{}%\n]|%(?!\})){1,200}%\}|%\([A-Za-z_][\w.]{0,80}\)s"
+    r"|\$\{\{[^{}\n\"']{1,200}\}\}|<<[ ]?[\w.]{1,80}[ ]?>>|\(\([\w./:-]{1,80}\)\)"
+    r"|[\[(](?i:sensitive(?: value)?|known after apply|not shown|unchanged|masked|filtered|secure|hidden)[\])]"
+    r"|#\{[A-Za-z_@$][\w.()\[\]]{0,80}\}|<%=[^<>\n]{1,200}%>|@@?[A-Z][A-Z0-9_]{1,80}@@?|__[A-Z][A-Z0-9_]{1,80}__)"
+)
+_NO_VALUE = re.compile(
+    r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$(?!(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z_]*\d+[A-Za-z]\w*\d)\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
+    + "|".join([REFERENCE, *POLICY["values"]["references"]])
+    + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"
+    # no day: a day alone may be chosen as a password
+    r"|\d{4}-\d\d-\d\d[T_ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+    r"|\d{1,5} bytes|\d{1,5}/(?:tcp|udp|sctp)|\d{1,10}(?::\d{1,10}){1,2}"
+    r"(?:[ ,]+(?:\d{1,10}(?::\d{1,10}){1,2}|no-export|no-advertise|local-as|internet|additive))*"  # BGP communities
+    r"|(?:os\.environ|os\.getenv|process\.env|System\.getenv|ENV|getpass|config|settings|var)[.(\[][\w.\[\]()\"', ]*"
+    r"|(?:module|local|data|self|args|opts|options|params|request)(?:\.[a-z_]{1,40}){0,4}\.[a-z_]{0,40}"  # references
+    r"(?:password|passwd|pwd|pw|secret|token|key|credentials?)|random_password\.\w{1,60}\.result"
+    # expressions of ARM, references of Terraform, types of SQL and of Python
+    r"|\[(?:parameters|variables|reference|list[A-Z]\w{1,40}|resourceId|uniqueString|newGuid)\([^=\n]{0,250}\)[\w.\[\]]{0,60}\]"
+    r"|(?:\$\{)?(?:data\.)?(?:azurerm|azuread|azapi|aws|google|random|tls|vault|kubernetes|helm|cloudflare|github|gitlab)_[a-z0-9_]{1,60}"
+    r"(?:\[[^\[\]\n]{1,40}\])?(?:\.[a-z][a-z0-9_-]{0,60}(?:\[[^\[\]\n]{1,40}\])?){2,5}\}?"
+    r"|(?i:n?varchar2?|n?char|varbinary|binary|raw|character[ ]varying|string)"
+    r"\([ ]?(?:\d{1,5}|max)(?:[ ,]{1,2}\w{1,5})?[ ]?\){0,2}"
+    r"|(?:str|bytes|SecretStr|(?:Optional|list|List|Sequence)\[(?:str|bytes|SecretStr)\])(?: \| None)?"
+    r"(?: = None)?(?:\)(?: -> [\w\[\], |.]{1,60})?)?"
+)

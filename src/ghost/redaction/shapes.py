@@ -1,0 +1,243 @@
+"""Secrets that are known by their shape: private keys, connection strings, the tokens that providers issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.redaction.bigram_filter import held, sieve
+from ghost.redaction.secret_values import (
+    CONNECTION_STRING,
+    MARKER,
+    POLICY,
+    PRIVATE_KEY,
+    Counts,
+    before_escapes,
+    is_open,
+)
+
+
+def redact_shapes(text: str, counts: Counts) -> str:
+    """`text` without what looks like a secret, whatever stands beside it."""
+    return _shapes(_connection_strings(_private_keys(text, counts), counts), counts)
+
+
+# Private keys: whole blocks, and blocks whose beginning or end was cut.
+
+_PEM_EDGE = re.compile(
+    r"-----(BEGIN|END) (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-{1,5}"
+    r"|PuTTY-User-Key-File-\d[^\n]{0,80}"
+)
+_PEM_BODY = re.compile(
+    r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
+    r"|(?<=\n)[^\n]{1,80}?(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,}+={0,2}(?=[ \t\r]{0,4}(?:\n|$))"  # behind a log's prefix
+    r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
+)
+_PEM_REACH = 32_768
+_INDENTED = re.compile(r"\n[ \t]{1,40}\Z")
+
+
+def _private_keys(text: str, counts: Counts) -> str:
+    if not held(text, ("PRIVATE KEY", "PuTTY-User-Key", "OpenVPN Static key")):
+        return text
+    pieces: list[str] = []
+    done = 0
+    for edge in _PEM_EDGE.finditer(text):
+        if edge.start() < done:
+            continue
+        if edge[1] == "END":
+            start = _body_before(text, done, edge.start())
+            end = edge.end()
+        else:
+            start, end = edge.start(), _end_of_block(text, edge.end())
+        pieces += [text[done:start], PRIVATE_KEY]
+        counts["private_key"] += 1
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _end_of_block(text: str, start: int) -> int:
+    """Where the block that begins before `start` ends: after its END line, or where its base64 stops."""
+    closing = _PEM_EDGE.search(text, start, start + _PEM_REACH)
+    if closing is not None and closing[1] == "END":
+        return closing.end()
+    body = _PEM_BODY.match(text, start, start + _PEM_REACH)
+    assert body is not None
+    end = body.end()
+    last = re.compile(r"[A-Za-z0-9+/=]+").match(text, end)  # the last line of a cut block may be short
+    begun = text[end - 1 : end] in ("\n", "n") or _INDENTED.search(text, max(start, end - 80), end) is not None
+    if last is None or not begun:
+        return end
+    return last.end() if end > start + 60 or last.end() == len(text) else end
+
+
+_PREFIX_OF_LINE = re.compile(r"(?<=\n)[ \t>|\"']{1,40}\Z")
+
+
+def _body_before(text: str, earliest: int, end: int) -> int:
+    """Where the base64 lines before a lone END line begin."""
+    prefix = _PREFIX_OF_LINE.search(text, max(earliest, end - 80), end)
+    start = end if prefix is None else prefix.start()
+    while start > earliest:
+        line_end = start - 1 if text[start - 1] == "\n" else start
+        line_start = text.rfind("\n", max(earliest, line_end - 4096), line_end) + 1
+        line = text[max(line_start, earliest) : line_end]
+        if not re.fullmatch(r"[ \t>|\"']*(?:[A-Za-z0-9+/=]|\\[nr])*[ \t]*", line) or not line.strip():
+            break
+        start = max(line_start, earliest)
+        if line_start <= earliest or end - start > _PEM_REACH:
+            break
+    return start
+
+
+# Connection strings: a run of `key=value;` with a secret among the keys goes whole.
+
+# A password may be quoted as ADO writes it, or stand in braces as ODBC does: then it may hold a `;`.
+_EQUALS = r"[ ]?(?:=|\\u003[dD])"
+_QUOTED_PASSWORD = (
+    rf"(?i:password|pwd){_EQUALS}[ ]?(?:\\{{0,3}}\"(?:[^\"\r\n]|\"\"){{0,400}}+\""
+    r"|\\{0,3}\"(?=[^\s\",;)\]}>])[^\"\r\n]{1,400}+(?=[\r\n]|\Z)"  # one that was cut
+    r"|'(?:[^'\r\n]|''){0,400}+'|'(?=[^\s',;)\]}>])[^'\r\n]{1,400}+(?=[\r\n]|\Z)|\{(?:[^}\r\n]|\}\}){0,400}+\})"
+)
+_CONNECTION_RUN = re.compile(
+    rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
+    rf"(?:Data Source|User I[Dd]|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
+    rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
+    # Folded: the rest of the last value, behind an indentation or a log's prefix, and what follows it.
+    r"(?P<folded>(?<=[^;\s])(?:\r?\n(?:[^\n;=\"']{1,80}[ \t])?[ \t]{0,40}"
+    r"(?:[^\s;=\"'<>]{1,200}={0,2}(?=;[ ]?[A-Za-z][A-Za-z ]{0,40}=)"
+    r"|[A-Za-z0-9+/]{8,88}={1,2}(?=[\s\"';,]|$)|(?<=\n)[ \t]{0,40}[A-Za-z0-9+/]{60,88}(?=\n))){1,3}+"
+    r"(?:;[ ]?[A-Za-z][A-Za-z ]{0,40}=[^;\"'\s<>]{0,1000}){0,40}+;?"
+    r"|(?<=[A-Za-z0-9+/]{20})\r?\n[ \t]{1,40}"
+    r"(?:[A-Za-z0-9+/]{1,88}\Z|(?=[A-Za-z+/]*[0-9])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])[A-Za-z0-9+/]{1,88}(?=\n)))?"
+)
+_CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
+_CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
+_WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
+_PLACEHOLDER = re.compile(r"<[A-Za-z][\w .-]{0,60}>(?=[;\s\"',]|$)")
+_REDIS_RUN = re.compile(
+    r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
+    r"password=[^,\s\"'\[][^\s\"']*+",
+    re.IGNORECASE,
+)
+
+
+def _connection_strings(text: str, counts: Counts) -> str:
+    def replace(match: re.Match[str]) -> str:
+        folded = match["folded"] or ""
+        segments = _CONNECTION_SEGMENT.findall(match[0].removesuffix(folded))
+        if match[0].endswith("=") and _PLACEHOLDER.match(match.string, match.end()) is not None:
+            segments = segments[:-1]
+        names = {_plain_name(name) for name in segments}
+        if _WORKING_DIRECTORY.search(match[0]):
+            names.discard("pwd")
+        if len(names) < 2 or not names & _CONNECTION_SECRETS:
+            return match[0]
+        counts["connection_string"] += 1
+        end = before_escapes(match.string, match.start(), match.end())
+        if end < match.end():
+            return CONNECTION_STRING + match.string[end : match.end()]
+        return CONNECTION_STRING if _plain_name(segments[-1]) in _CONNECTION_SECRETS else CONNECTION_STRING + folded
+
+    if ";" in text:
+        text = _CONNECTION_RUN.sub(replace, text)
+    if ",password=" in text.lower():
+        text, number = _REDIS_RUN.subn(CONNECTION_STRING, text)
+        if number:  # a count of nothing would ask for another pass
+            counts["connection_string"] += number
+    return text
+
+
+def _plain_name(segment: str) -> str:
+    return segment.replace(" ", "").lower()
+
+
+# Shapes of the policy
+
+
+@dataclass(frozen=True)
+class Shape:
+    category: str
+    pattern: re.Pattern[str]
+    anchors: tuple[str, ...]
+    ignore_case: bool
+    probe: re.Pattern[str] | None
+    """Found wherever the pattern is, and sooner: it begins with a letter, where the pattern begins with any of many."""
+    marker: str
+    unless: re.Pattern[str] | None
+    must: tuple[str, ...]
+    must_not: tuple[str, ...]
+
+
+def _shapes(text: str, counts: Counts) -> str:
+    lowered = text.lower()
+    may_hold = {False: sieve(text), True: sieve(lowered)}
+    for shape in SHAPES:
+        searched = lowered if shape.ignore_case else text
+        if not any(anchor in searched for anchor in shape.anchors if may_hold[shape.ignore_case](anchor)):
+            continue
+        if shape.probe is None or shape.probe.search(text) is not None:
+            text = shape.pattern.sub(_replacement(shape, counts), text)
+    return text
+
+
+def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]:
+    def replace(match: re.Match[str]) -> str:
+        name = match.lastgroup or 0  # whichever group took part
+        start, end = match.span(name)
+        end = before_escapes(match.string, start, end)
+        if start == end or is_open(match[name]) or _excused(shape, match):
+            return match[0]
+        counts[shape.category] += 1
+        whole = match[0]
+        if match[0][:6].lower() == "bearer":
+            return f"Bearer {MARKER}"
+        return whole[: start - match.start()] + shape.marker + whole[end - match.start() :]
+
+    return replace
+
+
+def _excused(shape: Shape, match: re.Match[str]) -> bool:
+    if shape.unless is None:
+        return False
+    earliest = max(0, match.start() - _LINE_REACH)
+    line = match.string.rfind("\n", earliest, match.start()) + 1 or earliest
+    return shape.unless.search(match.string[line : match.start()]) is not None
+
+
+_LINE_REACH = 400
+
+
+def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
+    for row in policy["shape"]:
+        ignore_case = row.get("ignore_case", False)
+        yield Shape(
+            category=row["category"],
+            pattern=re.compile(row["pattern"], re.IGNORECASE if ignore_case else 0),
+            anchors=tuple(row["anchors"]),
+            ignore_case=ignore_case,
+            probe=re.compile(row["probe"]) if "probe" in row else None,
+            marker=row.get("marker", MARKER),
+            unless=re.compile(row["unless"]) if "unless" in row else None,
+            must=tuple(row["must"]),
+            must_not=tuple(row["must_not"]),
+        )
+
+
+SHAPES = tuple(_load_shapes(POLICY))
+_ANCHORS = tuple(
+    {
+        anchor.lower()
+        for shape in SHAPES
+        for anchor in shape.anchors
+        if sum(map(str.isalpha, anchor)) > 1 or anchor == "C=" or (len(anchor) > 2 and anchor != "://")
+    }
+)
+
+
+def has_anchor(text: str) -> bool:
+    """Whether letters stand in a text that tell of a shape: a cheap look at a short one."""
+    lowered = text.lower()
+    return any(anchor in lowered for anchor in _ANCHORS)

@@ -1,0 +1,68 @@
+"""What an az command that is no read does to a network, in words: `policy/az_effects.toml`. It decides nothing."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_LONGEST_PATH = 8
+"""Words, of the commands in the table."""
+_VERBS_OF_READS = frozenset(("list", "show", "wait"))
+
+
+def effect_of(words: Sequence[str]) -> str | None:
+    """A sentence about `az ...`; None where nothing is known of it, or where it only reads."""
+    path: list[str] = []
+    for word in words[1:]:
+        if word.startswith("-") or len(path) == _LONGEST_PATH:
+            break
+        path.append(word)
+    if not path or path[-1] in _VERBS_OF_READS or path[-1].startswith(("list-", "show-", "get-")):
+        return None
+    table = _effects()
+    for end in range(len(path), 0, -1):
+        command = " ".join(path[:end])
+        if what := table.commands.get(command):
+            return ". ".join((f"az {' '.join(path)[:120]} {what}", *_of_values(table, command, words))) + "."
+    return None
+
+
+def _of_values(table: _Effects, command: str, words: Sequence[str]) -> list[str]:
+    told = []
+    for value in table.values:
+        if command in value.commands:
+            given = [words[at + 1] for at, word in enumerate(words[:-1]) if word == value.option]
+            given += [word.partition("=")[2] for word in words if word.startswith(f"{value.option}=")]
+            if given and given[-1].lower() == value.value.lower():
+                told.append(value.why)
+    return told
+
+
+@dataclass(frozen=True)
+class _OfValue:
+    commands: frozenset[str]
+    option: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True)
+class _Effects:
+    commands: Mapping[str, str]
+    values: tuple[_OfValue, ...]
+
+
+@cache
+def _effects() -> _Effects:
+    path = Path(__file__).parents[2] / "policy" / "az_effects.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    return _Effects(
+        commands={command: why for commands, why in table["commands"].items() for command in commands.split(", ")},
+        values=tuple(
+            _OfValue(frozenset(row["commands"].split(", ")), row["option"], row["value"], row["why"])
+            for row in table["values"]
+        ),
+    )

@@ -1,0 +1,430 @@
+"""Tier 0: commands that destroy a machine and reads of credential material. Refused whoever asks; there is no prompt.
+
+Commands are found also as one segment of a chain, behind programs that run other programs, inside the code given to a
+shell and in strings given to an interpreter. Paths are judged normalised, and `credential_behind` judges real ones.
+Policy: `policy/forbidden.toml`. Finding too much costs a refusal of what nobody runs in an investigation.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path, PurePosixPath
+
+from ghost.shell.judge.command_line import CommandLine, parse
+from ghost.shell.judge.grammar import Refusal
+from ghost.shell.judge.value_types import real_path
+
+_POLICY = Path(__file__).parents[1] / "policy" / "forbidden.toml"
+_DEPTH = 4
+"""How many quoted commands inside one another are opened: sudo sh -c "bash -c '...'"."""
+_WORDS_WITH_REAL_PATHS = 256
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_DURATION = re.compile(r"[0-9][0-9.]*[smhd]?")
+_KEYWORDS = frozenset(
+    ("{", "}", "!", "then", "do", "else", "elif", "if", "while", "until", "for", "function", "coproc")
+)
+_NESTED = re.compile(r"[ ;|&$`'\"()\n<>]")
+_STRING = re.compile(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
+_BREAKS = re.compile(r"[=@:,<>]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FILE_SCHEME = re.compile(r"file:/*(?:localhost)?/", re.IGNORECASE)
+_PATH_LIKE = re.compile(r"[/~@]")
+_SPACE = re.compile(r"\s+")
+
+_DESTROYS = "Refused: {what}. Nothing in a network investigation needs it, so there is no prompt."
+_CREDENTIALS = (
+    "Refused: {path} holds credentials, and the output of a command goes to the model. "
+    "There is no prompt; look at it yourself if you must."
+)
+
+
+@dataclass(frozen=True)
+class _Policy:
+    wrappers: dict[str, int]
+    shells: frozenset[str]
+    interpreters: frozenset[str]
+    removers: frozenset[str]
+    formatters: frozenset[str]
+    power: frozenset[str]
+    power_words: frozenset[str]
+    root: re.Pattern[str]
+    device: re.Pattern[str]
+    fork_bombs: tuple[re.Pattern[str], ...]
+    destroyers: tuple[re.Pattern[str], ...]
+    credential: re.Pattern[str]
+    hint: re.Pattern[str]
+    public: re.Pattern[str]
+    tell_no_content: frozenset[str]
+    not_content_options: frozenset[str]
+    identity_programs: frozenset[str]
+    take_names: frozenset[str]
+    az_text_options: frozenset[str]
+    lookup_programs: frozenset[str]
+    lookup_databases: frozenset[str]
+
+
+@cache
+def _policy() -> _Policy:
+    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    programs, credentials = table["programs"], table["credentials"]
+    return _Policy(
+        wrappers=table["wrappers"],
+        root=re.compile(table["roots"]["path"]),
+        device=re.compile(table["roots"]["device"]),
+        fork_bombs=tuple(map(re.compile, table["code"]["fork_bombs"])),
+        destroyers=tuple(map(re.compile, table["code"]["destroyers"])),
+        credential=re.compile(credentials["path"]),
+        hint=re.compile(credentials["hint"]),
+        public=re.compile(credentials["public"]),
+        **{name: frozenset(words.split()) for name, words in programs.items()},
+        **{
+            name: frozenset(credentials[name].split())
+            for name in (
+                *("tell_no_content", "not_content_options", "identity_programs", "take_names", "az_text_options"),
+                *("lookup_programs", "lookup_databases"),
+            )
+        },
+    )
+
+
+@cache
+def programs_that_do_more() -> frozenset[str]:
+    """Programs that run code or other programs, or destroy or change what their operands name."""
+    policy = _policy()
+    named = policy.shells | policy.interpreters | policy.removers | policy.formatters | policy.power
+    return named | policy.wrappers.keys() | _POWER_MANAGERS | _WRITERS | _dangerous() | {"cat", "ssh"}
+
+
+@cache
+def _dangerous() -> frozenset[str]:
+    table = tomllib.loads((_POLICY.parent / "patterns.toml").read_text(encoding="utf-8"))
+    return frozenset(program for row in table["patterns"].values() for program in row["programs"].split())
+
+
+def forbidden(command: str, line: CommandLine) -> Refusal | None:
+    """Why this command is never run; None when Tier 0 has nothing against it."""
+    return _forbidden(command, line, _DEPTH)
+
+
+def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
+    policy = _policy()
+    if line.fault is not None:
+        squeezed = _SPACE.sub("", command.lower())
+        if any(pattern.search(squeezed) for pattern in policy.fork_bombs):
+            return _destroys("fork bomb", "it starts processes without end")
+        for target in line.targets:
+            if policy.device.fullmatch(_normal(target)):
+                return _destroys("device", f"it overwrites the device {target}")
+            if _is_credential(target):
+                return _secret(target)
+    if line.fault is not None or (line.backticked and line.words[0] != "az"):
+        for text in line.nested:
+            if found := _inside(text, depth):
+                return found
+    whole = _Chain(line.segments)
+    for segment in dict.fromkeys(map(tuple, line.segments)):  # what is there twice is judged once
+        found = _judge(segment, whole, depth) or _credential_word(segment)
+        if found:
+            return found
+    return None
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """All commands of a line: what one of them removes may be named by another."""
+
+    segments: Sequence[Sequence[str]]
+
+    @cached_property
+    def root_operand(self) -> str | None:
+        """The first word that names the system's root or a home."""
+        return next(filter(_is_root, (word for segment in self.segments for word in segment)), None)
+
+
+def _inside(text: str, depth: int) -> Refusal | None:
+    return _forbidden(text, parse(text), depth - 1) if depth > 0 else None
+
+
+def _judge(segment: Sequence[str], everywhere: _Chain, depth: int) -> Refusal | None:
+    policy = _policy()
+    start = 0
+    while start < len(segment) and (segment[start] in _KEYWORDS or _ASSIGNMENT.match(segment[start])):
+        start += 1
+    if start == len(segment):
+        return None
+    name = _program(segment[start])
+    runs_others = name in policy.wrappers or name in policy.shells
+    if not runs_others and name not in policy.interpreters:
+        return _destroyer(name, segment, start, everywhere)
+    if name == "find" and (found := _find(segment)):
+        return found
+    if name == "az":  # only what it runs on a machine counts: az vm run-command invoke --scripts ...
+        if _AZ_CODE_OPTIONS.isdisjoint(segment):
+            return None
+        start = next(index for index, word in enumerate(segment) if word in _AZ_CODE_OPTIONS)
+    seen: set[str] = set()
+    for position in _command_positions(segment, start) if runs_others else ():
+        inner = _program(segment[position])
+        if inner not in seen:
+            seen.add(inner)
+            if found := _destroyer(inner, segment, position, everywhere):
+                return found
+    alone = _Chain([segment])
+    # Behind some words of their own these are still never meant otherwise: az --scripts, find -exec, docker exec NAME.
+    for position in range(start + 1, len(segment)):
+        inner = _program(segment[position])
+        if inner in policy.removers | policy.formatters | {"dd"} and inner not in seen:
+            seen.add(inner)
+            if found := _destroyer(inner, segment, position, everywhere if name == "xargs" else alone):
+                return found
+    return _nested_code(segment[start + 1 :], is_code=name in policy.interpreters, depth=depth)
+
+
+def _nested_code(words: Sequence[str], *, is_code: bool, depth: int) -> Refusal | None:
+    policy = _policy()
+    for word in words:
+        if not _NESTED.search(word):
+            continue
+        squeezed = _SPACE.sub("", word.lower())
+        if any(pattern.search(squeezed) for pattern in policy.fork_bombs):
+            return _destroys("fork bomb", "it starts processes without end")
+        if any(pattern.search(squeezed) for pattern in policy.destroyers):
+            return _destroys("file system", "its code deletes a whole file system")
+        if found := _inside(word, depth):
+            return found
+        if is_code:
+            strings = ["".join(groups) for groups in _STRING.findall(word)]
+            for text in (*strings, " ".join(strings)):
+                if found := _inside(text, depth):
+                    return found
+    return None
+
+
+def _command_positions(segment: Sequence[str], start: int) -> Iterator[int]:
+    """Where the wrapped command may begin: behind the wrapper's options, their values and its own words."""
+    policy = _policy()
+    own_words = policy.wrappers.get(_program(segment[start]), 0)
+    after_option = False
+    for position in range(start + 1, len(segment)):
+        word = segment[position]
+        yield position
+        if word.startswith("-") or after_option or _ASSIGNMENT.match(word) or _DURATION.fullmatch(word):
+            after_option = word.startswith("-")
+            continue
+        inner = _program(word)
+        if inner in policy.wrappers:
+            own_words += policy.wrappers[inner]
+        elif inner not in policy.shells:
+            if own_words == 0:
+                return
+            own_words -= 1
+
+
+def _destroyer(name: str, segment: Sequence[str], position: int, everywhere: _Chain) -> Refusal | None:
+    """Judge one command: its program `name` stands at `position`, its arguments behind."""
+    policy = _policy()
+    if name in policy.removers:
+        return _remover(name, segment[position + 1 :], everywhere)
+    if name in policy.power:
+        return _destroys("power", f"{name} takes the machine down")
+    if name in policy.formatters or name.startswith(("mkfs.", "newfs_")):
+        return _destroys("format", f"{name} destroys a file system")
+    arguments = segment[position + 1 :] if name in _JUDGED_BY_ARGUMENTS else ()
+    if name in ("init", "telinit") and any(word in ("0", "6") for word in arguments):
+        return _destroys("power", f"{name} takes the machine down")
+    if name in _POWER_MANAGERS and any(word.lower() in policy.power_words for word in arguments):
+        return _destroys("power", f"{name} takes the machine down")
+    if name in _WRITERS:
+        reads_only = {"-l", "--list", "print"} & set(arguments)
+        for word in arguments:
+            path = word.removeprefix("of=")
+            if (name != "dd" or path != word) and not reads_only and policy.device.fullmatch(_normal(path)):
+                return _destroys("device", f"{name} writes onto the device {path[:80]}")
+    if name == "diskutil" and any(word.lower().startswith(("erase", "zero", "secureerase")) for word in arguments):
+        return _destroys("format", "diskutil destroys a file system")
+    if name == "kexec" and any(word.startswith(("-e", "--exec")) for word in arguments):
+        return _destroys("power", "kexec takes the machine down")
+    return None
+
+
+_AZ_CODE_OPTIONS = frozenset(("--scripts", "--script", "--command"))
+_POWER_MANAGERS = frozenset(("systemctl", "loginctl", "busctl", "launchctl"))
+_WRITERS = frozenset(("dd", "tee", "cp", "install", "fdisk", "parted", "sfdisk", "gdisk", "cfdisk"))
+_JUDGED_BY_ARGUMENTS = _POWER_MANAGERS | _WRITERS | {"init", "telinit", "diskutil", "kexec"}
+
+
+def _remover(name: str, arguments: Sequence[str], everywhere: _Chain) -> Refusal | None:
+    policy = _policy()
+    options = [word for word in arguments if word.startswith("-") and len(word) > 1]
+    recursive = any(
+        option.startswith(("--r", "--no-preserve", "--delete"))
+        or (not option.startswith("--") and {"r", "R"} & set(option))
+        for option in options
+    )
+    if name == "rm" and any(option.startswith("--no-preserve") for option in options):
+        return _destroys("file system", "--no-preserve-root is meant to delete the whole file system")
+    if name in ("chmod", "chown", "chgrp") and not recursive:
+        return None
+    if name == "rsync" and not any(option.startswith("--del") for option in options):
+        return None
+    operands = [word for word in arguments if not word.startswith("-")]
+    if name == "rm" and recursive and not operands and everywhere.root_operand:
+        operands = [everywhere.root_operand]  # echo / | xargs rm -rf
+    if name == "mv":
+        operands = operands[:-1]
+    for operand in operands:
+        path = _normal(operand)
+        if _is_root(operand):
+            return _destroys("file system", f"{name} would take {operand[:80]} away, and the system or a home with it")
+        if name in ("shred", "truncate", "wipe") and policy.device.fullmatch(path):
+            return _destroys("device", f"{name} overwrites the device {operand[:80]}")
+    return None
+
+
+def _is_root(operand: str) -> bool:
+    path = "-" if operand.startswith("-") else _normal(operand)
+    return _policy().root.fullmatch(path) is not None or path == _home().lower()
+
+
+def _find(segment: Sequence[str]) -> Refusal | None:
+    policy = _policy()
+    starts = [word for word in segment[1:] if not word.startswith("-")]
+    removes = "-delete" in segment or any(_program(word) in policy.removers for word in segment[1:])
+    first = next((_normal(word) for word in starts[:1]), "/")
+    if removes and policy.root.fullmatch(first):
+        return _destroys("file system", f"find would delete below {starts[0][:80] if starts else '/'}")
+    return None
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2].lower()
+
+
+@cache
+def _home() -> str:
+    return os.path.normpath(os.path.expanduser("~"))  # noqa: PTH111 - a text, never opened
+
+
+def _expanded(path: str) -> str:
+    """The path with its home directory written out: people and shells mean it so."""
+    for home in ("$HOME", "${HOME}", "~"):
+        if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/", "*"):
+            return f"{_home()}{path[len(home) :]}"
+    return f"/home/{path[1:]}" if path.startswith("~") else path
+
+
+def _normal(path: str) -> str:
+    """The path in lower case, absolute where it climbs or begins at home, without `.` and `..`."""
+    path = _expanded(path)
+    if path in (".", "..", "./", "../") or path.startswith(("../", "./")):
+        path = f"{Path.cwd()}/{path}"
+    normal = os.path.normpath(path) if path else ""
+    return normal.replace("//", "/", 1).lower() if normal.startswith("//") else normal.lower()
+
+
+def _destroys(rule: str, what: str) -> Refusal:
+    return Refusal(f"forbidden: {rule}", _DESTROYS.format(what=what))
+
+
+def _secret(path: str) -> Refusal:
+    return Refusal("forbidden: credentials", _CREDENTIALS.format(path=path[:120]))
+
+
+def _is_credential(path: str) -> bool:
+    policy = _policy()
+    if not policy.hint.search(path.lower()):
+        return False
+    normal = _normal(path)
+    return policy.credential.fullmatch(normal) is not None and policy.public.fullmatch(normal) is None
+
+
+def _paths_in(segment: Sequence[str]) -> Iterator[str]:
+    """Every piece of every argument that may be read as a local file."""
+    policy = _policy()
+    name = _program(segment[0]) if segment else ""
+    if name in policy.take_names and not _PATH_LIKE.search(" ".join(segment)):
+        return
+    skip_next = False
+    for word in segment:
+        option, equals, _ = word.partition("=")
+        skip, skip_next = skip_next, False
+        if name == "az":
+            yield from _files_that_az_opens(word)
+            if option in policy.az_text_options:
+                skip_next = not equals
+                continue
+        if option.lower() in policy.not_content_options and (option != "-i" or name in policy.identity_programs):
+            skip_next = not equals
+            continue
+        if _FILE_SCHEME.match(word):
+            yield _FILE_SCHEME.sub("/", word, count=1)
+        if name in policy.take_names and not _PATH_LIKE.search(word):
+            continue
+        if skip or (_SCHEME.match(word) and not _FILE_SCHEME.match(word)):
+            continue
+        yield word
+        pieces = _BREAKS.split(word)
+        if len(pieces) > 1:
+            yield from pieces
+        if word.startswith("-"):
+            tail = re.search(r"[./~$]", word)
+            if tail:
+                yield word[tail.start() :]
+        if name in ("sh", "bash", "eval") or " " in word:
+            yield from re.split(r"[\s;|&()'\"`<>]+", word) if len(word) > len(name) else ()
+
+
+def _files_that_az_opens(word: str) -> Iterator[str]:
+    """az puts the content of FILE where a word, or what follows its first '=', is `@FILE`: in texts as elsewhere."""
+    for text in (word, word.partition("=")[2]):
+        if text.startswith("@") and len(text) > 1:
+            yield text[1:]
+
+
+def _credential_word(segment: Sequence[str]) -> Refusal | None:
+    policy = _policy()
+    if not policy.hint.search(" ".join(segment).lower()) or _tells_no_content(segment):
+        return None
+    if database := _looked_up(segment):
+        return _secret(f"the database {database}")
+    return next((_secret(path) for path in _paths_in(segment) if _is_credential(path)), None)
+
+
+def _looked_up(segment: Sequence[str]) -> str | None:
+    """The database of secrets that `getent` and its like are asked for, in whatever place of the command."""
+    policy = _policy()
+    words = iter(segment)
+    if not any(_program(word) in policy.lookup_programs for word in words):
+        return None
+    return next((word for word in words if word.lower() in policy.lookup_databases), None)
+
+
+def _tells_no_content(segment: Sequence[str]) -> bool:
+    """Programs such as ls tell about a file; find does so too while it runs nothing."""
+    return _program(segment[0]) in _policy().tell_no_content and not any(
+        word.startswith(("-exec", "-ok", "-fprint")) for word in segment
+    )
+
+
+def credential_behind(words: Sequence[str]) -> Refusal | None:
+    """Why a command is never run because a link in it leads to credentials. Looks at the file system."""
+    if not words or _tells_no_content(words):
+        return None
+    for count, path in enumerate(_paths_in(words)):
+        if count >= _WORDS_WITH_REAL_PATHS:
+            break
+        if not path or len(path) >= 4096 or not path.isprintable():
+            continue
+        expanded = _expanded(path)
+        if ".." not in expanded and not os.path.lexists(expanded):
+            continue  # most words: nothing is there, so no link either
+        real = real_path(expanded)
+        if real is not None and _is_credential(real) and os.path.lexists(real):
+            return _secret(f"{path[:80]} (really {PurePosixPath(real)})")
+    return None

@@ -1,0 +1,84 @@
+"""Which URLs lead to services that control a machine or hold secrets: `policy/admin_endpoints.toml`, by port and path.
+
+A port decides for every host, since a name may lead to this machine; only questions for health are let through, and
+those not on this machine itself, where nothing but its owner stands before such a service.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from posixpath import normpath
+from urllib.parse import unquote
+
+_POLICY = Path(__file__).parents[2] / "policy" / "admin_endpoints.toml"
+_LOCAL_NAME = re.compile(r"(?:.+\.)?(?:localhost|localdomain|loopback|localhost[46])\.?", re.IGNORECASE)
+
+_PARAMETERS = re.compile(r";[^/]*+")
+_DECODINGS = 8
+"""Nobody writes a path that is encoded so often; each pass reads all of it."""
+
+
+@dataclass(frozen=True)
+class _Services:
+    ports: Mapping[int, str]
+    harmless: re.Pattern[str]
+    paths: tuple[tuple[re.Pattern[str], str], ...]
+
+
+@cache
+def _services() -> _Services:
+    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    return _Services(
+        ports={int(port): what for ports, what in table["ports"].items() for port in ports.split()},
+        harmless=re.compile(table["harmless"]["path"]),
+        paths=tuple((re.compile(row["path"]), row["why"]) for row in table["paths"]),
+    )
+
+
+def fault_of_service(host: str, port: int | None, rest: str) -> str | None:
+    """Why this place is not asked; `rest` is what stands behind the host in the URL."""
+    services = _services()
+    path = _path(rest)
+    if path is None:
+        return "has a path that is encoded again and again, so that what it asks for is not to be seen"
+    for pattern, why in services.paths:
+        if pattern.search(path):
+            return f"asks for {path[:80]}, which {why}"
+    what = services.ports.get(port or 0)
+    if what is None or (not is_this_machine(host) and services.harmless.fullmatch(rest)):
+        return None
+    return f"leads to {host}:{port}, the port of {what}"
+
+
+def is_this_machine(host: str) -> bool:
+    bare = host.strip("[]")
+    if _LOCAL_NAME.fullmatch(bare):
+        return True
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _path(rest: str) -> str | None:
+    """The path as some server may see it: decoded until nothing is left to decode, without `;parameters`, `//` and
+    dots, in lower case. None where decoding does not end."""
+    path = rest.partition("?")[0].partition("#")[0]
+    for _ in range(_DECODINGS):
+        decoded = unquote(path)
+        if decoded == path:
+            break
+        path = decoded
+    else:
+        return None
+    if not path:
+        return ""
+    path = _PARAMETERS.sub("", path)
+    return re.sub(r"^/+", "/", normpath(path)).lower() + ("/" if path.endswith("/") else "")

@@ -1,0 +1,258 @@
+"""The audit of one session: a record per command, chained by hash, and an intent beside it while a command runs.
+
+It only writes. What it is given is already processed: no raw output and no secret may reach it. A failure to write is
+said on standard error and to the caller, and stops nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from ghost.errors import RecordError, WorkspaceError
+from ghost.records import ChainedLog, Head, read_valid_records
+from ghost.shell.judge.decision import SAFE
+from ghost.shell.record.intent import INTENT, Intent, hold_session, left_behind, session_of, to_disk
+
+SUMMARY_CHARACTERS = 200
+MAX_UNWRITTEN = 100
+"""Records kept while they cannot be written; a disk may be full for a while."""
+OTHER_PROCESS_SECONDS = 1.0
+"""How long a session waits for a process that is just recording what was cut off of it."""
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """One command's life, in the order of its line in the file; `prev` is added by the chain."""
+
+    timestamp: str
+    session_id: str
+    sequence: int
+    audit_id: str
+    command: str
+    reasoning: str
+    status: str
+    classification: str
+    tier_triggered: int | None
+    error: str | None
+    action: str | None
+    user_decision: str | None
+    denial_reason: str | None
+    modified_command: str | None
+    environment: str
+    exit_code: int | None = None
+    output: str = ""
+    stderr: str = ""
+    output_summary: str = ""
+    output_truncated: bool = False
+    redactions_applied: bool = False
+    redaction_categories: tuple[str, ...] = ()
+    duration_seconds: float | None = None
+    anonymization_applied: bool = False
+    sandbox: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "output_summary": self.output[:SUMMARY_CHARACTERS],
+            "redaction_categories": list(self.redaction_categories),
+            "sandbox": list(self.sandbox),
+        }
+
+
+class ShellAudit:
+    """The audit file of one session and its intent. What crashes cut off in the directory is recorded at start-up.
+
+    Raises `WorkspaceError` where another process writes this session's audit. Several of one process share it.
+    """
+
+    def __init__(self, directory: Path, session_id: str, warn: Callable[[str], None] | None = None) -> None:
+        self.session_id = session_id
+        self.path = audit_path(directory, session_id)
+        self.head_path = head_path(self.path)
+        self.intent_path = intent_path(directory, session_id)
+        self._warn = warn if warn is not None else _warn_on_stderr
+        self._intent = Intent(self.intent_path)
+        self._unwritten: list[dict[str, Any]] = []
+        self._hold = hold_session(self.path, OTHER_PROCESS_SECONDS)
+        if not self._hold.is_locked:
+            self._warn(f"the session {session_id} cannot be locked: no other process may run its commands meanwhile")
+        record_interrupted(directory)
+        self._settle_own()
+        with self._hold.one_at_a_time:
+            self._hold.log = ChainedLog(self.path)  # as it is on the disk now
+            self._hold.sequence = max(self._hold.sequence, self._last_sequence())
+
+    @property
+    def head(self) -> Head:
+        return self._hold.log.head
+
+    @property
+    def one_at_a_time(self) -> RLock:
+        """Who runs a command of the session has it: the shells of one process take turns."""
+        return self._hold.one_at_a_time
+
+    def next_id(self) -> tuple[int, str]:
+        """The next sequence number and its audit id."""
+        with self._hold.one_at_a_time:
+            self._hold.sequence += 1
+            return self._hold.sequence, self.audit_id(self._hold.sequence)
+
+    def audit_id(self, sequence: int) -> str:
+        return f"{self.session_id}_{sequence:03d}"
+
+    def begin(self, record: AuditRecord) -> None:
+        """Leaves word that a command is about to run: a crash must not hide that it did.
+
+        For what may change something the word is on the disk before the command runs. For a SAFE command the system
+        has it, which outlives a crash of Ghost, though not of the machine; waiting for the disk twice would cost more
+        than most such commands take.
+        """
+        try:
+            self._intent.state(record.as_dict(), on_disk=record.classification != SAFE)
+        except (RecordError, OSError, ValueError) as error:
+            self._warn(f"the intent of {record.audit_id} is not written: {error}")
+
+    def write(self, record: AuditRecord) -> bool:
+        """Appends the record of a command, then saves the head of the chain and removes the intent.
+
+        False where the record is not on the disk. It is then kept, and written before the next one if that works.
+        """
+        self._unwritten = [*self._unwritten, record.as_dict()][-MAX_UNWRITTEN:]
+        try:
+            while self._unwritten:
+                self._hold.log.append(self._unwritten[0])
+                del self._unwritten[0]
+            to_disk(self.path)
+        except (RecordError, OSError) as error:
+            self._warn(f"the audit has a gap at {record.audit_id}: {error}")
+            return False
+        try:
+            _save_head(self._hold.log)
+            self._intent.remove()
+        except OSError as error:
+            self._warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
+        return True
+
+    def _settle_own(self) -> None:
+        try:
+            _settle(self.intent_path, OTHER_PROCESS_SECONDS)
+            if self.intent_path.exists():
+                self._warn(f"{self.intent_path} stays: it names no command, or another shell of this process runs it")
+        except (RecordError, WorkspaceError) as error:
+            self._warn(f"a command was interrupted, and is not on record: {error}")
+
+    def _last_sequence(self) -> int:
+        try:
+            records, _ = read_valid_records(self.path)
+            lines = self._hold.log.head.count
+        except RecordError as error:
+            self._warn(f"the audit cannot be read: {error}")
+            return 0
+        return max([lines, *_sequences(records)])
+
+
+def audit_path(directory: Path, session_id: str) -> Path:
+    return directory / f"shell_audit_{session_id}.jsonl"
+
+
+def head_path(audit: Path) -> Path:
+    return audit.with_name(f"{audit.name}.head")
+
+
+def intent_path(directory: Path, session_id: str) -> Path:
+    return directory / f"shell_audit_{session_id}{INTENT}"
+
+
+def record_interrupted(directory: Path) -> list[str]:
+    """Turns every intent in a directory whose process has ended into an `interrupted` record of its session.
+
+    Answers the audit ids of what it recorded. The record says what was about to run, and claims nothing of how it
+    ended. What cannot be read or written stays as it is, for `verify` to tell.
+    """
+    recorded = []
+    for path in sorted(directory.glob(f"shell_audit_*{INTENT}")):
+        with suppress(RecordError, WorkspaceError):
+            recorded.append(_settle(path))
+    return [audit_id for audit_id in recorded if audit_id is not None]
+
+
+def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
+    """The audit id of the record that was made of one intent; None where none was left behind.
+
+    Raises `RecordError` where the intent does not say what was to run, or no record can be made of it, and
+    `WorkspaceError` where another process writes that session's audit: it is that one's to record.
+    """
+    session_id = session_of(intent)
+    with left_behind(intent, patience_seconds) as stated:
+        if stated is None:
+            return None
+        record = _interrupted(stated, session_id, intent)
+        hold = hold_session(audit_path(intent.parent, session_id), patience_seconds)
+        log = hold.log
+        try:
+            with hold.one_at_a_time:
+                known = read_valid_records(log.path)[0]
+                on_record = any(_is_of(r, record) for r in known)
+                if not on_record:  # else the crash came after the record was written
+                    if any(r.get("audit_id") == record.audit_id for r in known):  # of another command
+                        record = _renumbered(record, max(_sequences(known), default=0) + 1)
+                    log.append(record.as_dict())
+                    to_disk(log.path)
+                    _save_head(log)
+            intent.unlink(missing_ok=True)
+        except OSError as error:
+            raise RecordError(f"cannot write {log.path} ({error.strerror}): check the permissions") from error
+        return None if on_record else record.audit_id
+
+
+def _is_of(known: dict[str, Any], record: AuditRecord) -> bool:
+    """Whether a line is the record of the same command, and not only of the same number."""
+    return all(known.get(name) == getattr(record, name) for name in ("audit_id", "timestamp", "command"))
+
+
+def _renumbered(record: AuditRecord, sequence: int) -> AuditRecord:
+    return replace(record, sequence=sequence, audit_id=f"{record.session_id}_{sequence:03d}")
+
+
+def _sequences(records: list[dict[str, Any]]) -> list[int]:
+    return [n for r in records if isinstance(n := r.get("sequence"), int)]
+
+
+def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
+    known = stated if isinstance(stated, dict) else {}
+    fields = {name: known[name] for name in AuditRecord.__dataclass_fields__ if name in known}
+    try:
+        record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=())
+    except TypeError as error:
+        raise RecordError(f"{intent} does not say which command it was ({error}): remove it") from error
+    if record.session_id != session_id or not isinstance(record.sequence, int):
+        raise RecordError(f"{intent} is of no command of {session_id}: remove it")
+    return replace(record, status="error", error="interrupted")
+
+
+def _save_head(log: ChainedLog) -> None:
+    """Whole or not there for every process, without waiting for the disk.
+
+    A crash of the machine may leave an earlier head: the records after it still verify.
+    """
+    path = head_path(log.path)
+    temporary = path.with_name(f".{path.name}.new")
+    with open(temporary, "w", encoding="utf-8", opener=_private) as file:
+        file.write(json.dumps(log.head.as_dict()) + "\n")
+    temporary.replace(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _warn_on_stderr(message: str) -> None:
+    print(f"ghost: warning: {message}", file=sys.stderr, flush=True)  # noqa: T201 - the one place that warns

@@ -1,0 +1,184 @@
+"""Stage 4: what a program printed becomes what a model may read.
+
+Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. Of a
+command that yields secrets every value is redacted first that could be one. What truncation would leave out anyway is
+not redacted, so that the time is bounded however much was printed. Raw output never leaves this module: where a step
+fails, the caller gets an exception and no text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ghost.redaction import Counts, described, opening_of, plain, processor_seconds, redact
+from ghost.shell.record.anonymization import TopologyAnonymizer
+from ghost.shell.record.credential_answers import prints_answer_as_error, redact_answer, yields_secrets
+from ghost.shell.record.cut_output import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
+from ghost.shell.record.truncation import foreshorten, truncate, truncate_foreshortened, truncate_text
+from ghost.shell.run.execution import Captured
+
+_DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
+_MOST_SECONDS = 60.0  # the slowest text known takes a quarter of it
+_SEAM_REACH = 65_536
+_SEAM_MARGIN = 4_096
+_SAMPLE = 8_192
+_BINARY_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Output:
+    """What may be read of one run, with `output_metadata` as the response carries it."""
+
+    text: str = ""
+    stderr: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
+    """What is said of a command that did not run, or whose output may not be shown; no step that could fail."""
+    metadata = {**_described("text", 0, 0, 0, truncated=False), **_redactions([]), **_anonymizations(anonymizer, "")}
+    return Output("", "", metadata)
+
+
+def process_output(
+    stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str] = ()
+) -> Output:
+    """`command`: the words that ran, by which an answer is known that is nothing but a secret.
+
+    `TimeoutError` where it takes more than a minute of the processor: then nothing of it is shown.
+    """
+    with processor_seconds(_MOST_SECONDS):
+        return _processed(stdout, stderr, anonymizer, command)
+
+
+def _processed(
+    stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str]
+) -> Output:
+    yields = yields_secrets(command)
+    cut_short = stdout.cut_short or prints_a_part(command)
+    if is_binary(stdout):
+        text = f"[binary output: {stdout.total} bytes, not displayed]"
+        metadata = _described("binary", 0, 0, stdout.total, truncated=True)
+        found: list[dict[str, Any]] = []
+    else:
+        text, found = _answer(plain(decode(stdout)), command) if yields else (plain(decode(stdout)), [])
+        text, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
+        found += more_found
+        metadata["total_bytes"] = stdout.total
+        if not stdout.complete:
+            metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
+    errors = plain(decode(stderr))
+    if yields and prints_answer_as_error(command):
+        errors, answered = _answer(errors, command)
+        found += answered
+    errors, more = _finished(
+        errors, cut_short=stderr.cut_short
+    )  # never cut: what went wrong is often said once, and anywhere
+    metadata |= _redactions([*found, *more])
+    if anonymizer is not None:
+        of_azure = command[:1] == ("az",)
+        text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
+    metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
+    return Output(text, errors, metadata)
+
+
+def _answer(text: str, command: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+    counts: Counts = Counter()
+    text = redact_answer(text, command, counts)
+    return text, [described(counts)]
+
+
+def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]:
+    """`text` without its secrets, nor what its end leaves in doubt where it was cut short, and what was found."""
+    text, found = redact(text)
+    if not cut_short:
+        return text, [found]
+    counts: Counts = Counter()
+    text = without_unfinished_line(without_unnamed_values(text, counts))
+    text, more = redact(text)
+    return text, [found, described(counts), more]
+
+
+def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """`text` within the budget and without its secrets, what was done to it, and what was taken out of it."""
+    text, extent = foreshorten(text, whole=whole)
+    text, found = _finished(text, cut_short=cut_short)
+    has_unfinished_line = cut_short and text.endswith(UNFINISHED)
+    if extent is not None:
+        text, metadata = truncate_foreshortened(text, extent)
+    else:
+        text, metadata = truncate(text) if whole else truncate_text(text)
+    if has_unfinished_line:
+        metadata["truncation_applied"] = True
+    text, more = redact(text)
+    return text, metadata, [*found, more]
+
+
+def decode(captured: Captured) -> str:
+    """The text of a stream. Where its middle was cut out, the broken lines on either side are left out too.
+
+    Of a line that began before what was kept nothing is shown: the name that makes a secret of it may be gone.
+    """
+    if captured.complete:
+        return (captured.head + captured.tail).decode("utf-8", "replace")
+    # Of a long stream only its two ends are shown, so only they are decoded: half of what is kept may be 8 MiB of
+    # characters of four bytes each.
+    opening = _opening_of_tail(captured)
+    head, tail = captured.head[:_DECODED], captured.tail[-_DECODED:]
+    head_end = head.rfind(b"\n", max(0, len(head) - _SEAM_REACH)) + 1 or len(head) - _SEAM_MARGIN
+    head, tail = head[: max(0, head_end)], tail[tail.find(b"\n") + 1 or len(tail) :]
+    note = f"[truncated: {captured.total - len(head) - len(tail)} bytes omitted]\n"
+    beginning = without_unfinished_line(head.decode("utf-8", "replace")).rstrip("\n")
+    return beginning + "\n" + note + opening + tail.decode("utf-8", "replace")
+
+
+def _opening_of_tail(captured: Captured) -> str:
+    """The lines that the tail may belong to, of all that was kept: they may stand far before it."""
+    head, tail = captured.head, captured.tail
+    kept = (head[: head.rfind(b"\n") + 1] + tail[tail.find(b"\n") + 1 :]).decode("latin-1")  # a byte for a character
+    line = kept.find("\n", max(0, len(kept) - min(_DECODED, len(captured.tail)))) + 1
+    lines = opening_of(kept, line) if line > 0 else []
+    return "".join(f"{line.encode('latin-1').decode('utf-8', 'replace')}\n" for line in lines)
+
+
+def is_binary(captured: Captured) -> bool:
+    """Whether a stream is no text: a NUL, or many bytes that are neither UTF-8 nor printable."""
+    for sample in (captured.head[:_SAMPLE], captured.tail[-_SAMPLE:]):
+        if b"\0" in sample:
+            return True
+        text = sample.decode("utf-8", "replace")
+        odd = sum(c == "\N{REPLACEMENT CHARACTER}" or (c < " " and c not in "\t\n\r\x08\x0c\x1b") for c in text)
+        if odd > 2 + len(text) * _BINARY_SHARE:
+            return True
+    return False
+
+
+def _described(kind: str, total_lines: int, lines_shown: int, total_bytes: int, *, truncated: bool) -> dict[str, Any]:
+    return {
+        "truncation_applied": truncated,
+        "total_lines": total_lines,
+        "lines_shown": lines_shown,
+        "total_bytes": total_bytes,
+        "output_type": kind,
+    }
+
+
+def _redactions(found: list[dict[str, Any]]) -> dict[str, Any]:
+    categories = {category for metadata in found for category in metadata["redaction_categories"]}
+    count = sum(metadata["redaction_count"] for metadata in found)
+    return {
+        "redactions_applied": count > 0,
+        "redaction_count": count,
+        "redaction_categories": sorted(categories),
+    }
+
+
+def _anonymizations(anonymizer: TopologyAnonymizer | None, text: str) -> dict[str, Any]:
+    return {
+        "anonymization_applied": anonymizer is not None,
+        "anonymization_mappings_count": len(anonymizer.mappings) if anonymizer is not None else 0,
+        "anonymization_containment": anonymizer.containment(text) if anonymizer is not None else {},
+    }

@@ -1,0 +1,149 @@
+"""Output of a program that was stopped, and so may end anywhere: what its end leaves in doubt is left out.
+
+What tells a secret may stand behind it: on the same line (`user:X@host`), or further down in the same object of JSON
+(`"value": "X"`, and then the id of a shared key). So of such output neither an unfinished line is shown nor, in JSON
+that ends too early, a value that what follows would have named. Numbers, and a prompt that waits, stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ghost.redaction import MARKER, POLICY, Counts, is_open, secret_kind
+from ghost.shell.record.credential_answers import is_open_value
+
+REACH = 512
+"""Of a longer line as many characters go, and the word that they begin in: no more is looked at to tell a secret."""
+UNFINISHED = " characters of an unfinished line omitted]"
+
+_COMMANDS = tuple(re.compile(pattern) for pattern in POLICY["parts"]["commands"])
+_NUMBER = r"[\d.,:%*/()\[\]+-]{1,45}"
+_NUMBERS = re.compile(
+    rf"[ \t]*(?:(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}),?)[ \t]+)"
+)
+_LAST_NUMBER = re.compile(
+    rf"[ \t]*(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}))"
+)
+_STATUS_DIGITS = 3  # `code=000`
+_PROMPT = re.compile(r"[^\n]{0,200}[:?] ")
+_WHOLE_PAGE = re.compile(r"</html>[ \t]*", re.IGNORECASE)
+_TOKEN = re.compile(r"\"(?P<string>(?:[^\"\\]|\\.)*+)(?:\"(?P<colon>\s{0,40}+:)?|\\?\Z)|[{}\[\],]", re.DOTALL)
+_LAST_ELEMENT = re.compile(r"<(?P<name>\w{1,40})>(?P<value>[^<>\n]{1,400})</(?P=name)>\s{0,80}(?:<[^<>]{0,80})?\Z")
+_ITEM = re.compile(r"(?m)^[ \t]*-[ ](?=[A-Za-z]\w{0,40}:)")
+_FIELD = re.compile(r"(?m)(?:^[ \t]*|(?<=- ))(?P<name>[A-Za-z]\w{0,40}):[ \t]+[\"']?(?P<value>[^\s\"'][^\n\"']{0,400})")
+_NAMES = frozenset(POLICY["fields"]["names"]) - frozenset(POLICY["fields"]["asides"]) | {"id"}
+_VALUES = frozenset(POLICY["fields"]["values"])
+
+
+def prints_a_part(words: Sequence[str]) -> bool:
+    """Whether a command asks for a part of something: `head -c 100`, `curl -r 0-99`."""
+    line = " ".join(words)
+    return any(pattern.search(line) for pattern in _COMMANDS)
+
+
+def without_unfinished_line(text: str) -> str:
+    """`text` without its last line where that does not end, and a note how much of it is left out."""
+    start = text.rfind("\n") + 1
+    line = text[start:]
+    if not line.strip() or _PROMPT.fullmatch(line) or _WHOLE_PAGE.search(line[-20:]) or is_json(text):
+        return text
+    kept = _end_of_numbers(line) if len(line) <= REACH else _word_before(line, len(line) - REACH)
+    if kept == len(line):
+        return text
+    shown = line[:kept].rstrip()
+    note = f"[truncated: {len(line) - len(shown)}{UNFINISHED}"
+    return f"{text[:start]}{shown}{' ' if shown else ''}{note}"
+
+
+def _end_of_numbers(line: str) -> int:
+    """How far a line has only numbers, with names that are no secret's: times of a route, what `curl -w` prints."""
+    end = 0
+    while (words := _NUMBERS.match(line, end)) is not None and _counts(words):
+        end = words.end()
+    last = _LAST_NUMBER.fullmatch(line, end)
+    return len(line) if end == len(line) or (last is not None and _counts(last)) else end
+
+
+def _counts(words: re.Match[str]) -> bool:
+    if words["name"] is None or (kind := secret_kind(words["name"])) is None:
+        return True
+    return not kind[1] and len(words["number"]) <= _STATUS_DIGITS
+
+
+def _word_before(line: str, end: int) -> int:
+    edge = max(line.rfind(mark, 0, end) for mark in " \t,<>")
+    return edge + 1 if edge >= 0 else 0
+
+
+def is_json(text: str) -> bool:
+    if text.lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@dataclass
+class _Object:
+    is_list: bool
+    name: str = ""
+    is_named: bool = False
+    values: list[tuple[int, int]] = field(default_factory=list)
+
+
+def without_unnamed_values(text: str, counts: Counts) -> str:
+    """`text`, where it ends too early, without the values of unfinished records that nothing names yet."""
+    spans = _in_last_item(text[: text.rfind("\n") + 1])  # what stands on an unfinished line goes with it
+    if '":' in text and not is_json(text):
+        spans += [span for each in _open_objects(text) for span in each.values]
+    pieces: list[str] = []
+    done = 0
+    for start, end in sorted(set(spans)):
+        if start < done:
+            continue
+        pieces += [text[done:start], MARKER]
+        counts["api_key"] += 1
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _open_objects(text: str) -> list[_Object]:
+    """The objects and lists that have not ended where the text does."""
+    stack = [_Object(is_list=True)]
+    for token in _TOKEN.finditer(text):
+        inner, mark = stack[-1], token[0]
+        if mark in ("{", "["):
+            stack.append(_Object(is_list=mark == "["))
+        elif mark in ("}", "]"):
+            del stack[max(1, len(stack) - 1) :]
+        elif mark == ",":
+            inner.name = ""
+        elif token["colon"] is not None:
+            inner.name = token["string"].lower()
+            inner.is_named = inner.is_named or inner.name in _NAMES
+        elif inner.name in _VALUES and not inner.is_named and not _is_harmless(token["string"]):
+            inner.values.append(token.span("string"))
+    stack[0].values = [span for span in stack[0].values if span[0] >= len(text) - REACH]  # of a part of an object
+    return stack
+
+
+def _in_last_item(text: str) -> list[tuple[int, int]]:
+    """Values of the last item of YAML or element of XML that stand before a name could."""
+    element = _LAST_ELEMENT.search(text, max(0, len(text) - REACH))
+    if element is not None and element["name"].lower() in _VALUES and not _is_harmless(element["value"]):
+        return [element.span("value")]
+    items = list(_ITEM.finditer(text, max(0, len(text) - 4 * REACH)))
+    fields = list(_FIELD.finditer(text, items[-1].start())) if items else []
+    if any(each["name"].lower() in _NAMES for each in fields):
+        return []
+    values = [each for each in fields if each["name"].lower() in _VALUES and not _is_harmless(each["value"])]
+    return [each.span("value") for each in values]
+
+
+def _is_harmless(value: str) -> bool:
+    return len(value) < 3 or is_open(value) or is_open_value(value)

@@ -1,0 +1,318 @@
+"""Stage 3: one program, an argument list, a group of its own, bounded memory, a bounded time. No shell, ever.
+
+The only module of Ghost that starts other programs. It knows nothing of what is safe: it runs the words that
+classification judged, of a program found in the program directories, in an environment made from an allowlist.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import selectors
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghost.shell.run.launcher import StartedProgram, start_program
+from ghost.shell.run.sandbox import Confinement, Sandbox
+
+STDOUT_LIMIT = 16 * 1024 * 1024
+STDERR_LIMIT = 256 * 1024
+SYSTEM_DIRS = (Path("/usr/bin"), Path("/bin"), Path("/usr/sbin"), Path("/sbin"))
+CAPTURE_ENGINE = ("-I", "-m", "ghost.pcap")
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+
+_READ_SIZE = 1 << 16
+_LINGER_SECONDS = 0.3  # what a program's last words may take once it has ended, where a child holds its pipe
+
+Runner = Callable[..., Any]
+"""`subprocess.run`'s calling convention."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What was kept of a stream: all of it, or its beginning and its end."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total: int = 0
+    lines: int = 0
+    cut_short: bool = False
+    """Whether its program may have had more to print."""
+
+    @classmethod
+    def of(cls, content: bytes | str | None, limit: int, *, cut_short: bool = False) -> Captured:
+        raw = content.encode("utf-8", "replace") if isinstance(content, str) else content or b""
+        lines = raw.count(b"\n")
+        if len(raw) <= limit:
+            return cls(raw, b"", len(raw), lines, cut_short)
+        return cls(raw[: limit // 2], raw[-(limit // 2) :], len(raw), lines, cut_short)
+
+    @property
+    def complete(self) -> bool:
+        return len(self.head) + len(self.tail) == self.total
+
+
+@dataclass(frozen=True)
+class Run:
+    """What running a program came to. `exit_code` is None where it was ended for taking too long."""
+
+    stdout: Captured
+    stderr: Captured
+    exit_code: int | None
+    timed_out: bool
+    duration_seconds: float
+    layers: tuple[str, ...] = ()
+    """Of the sandbox, those it ran in."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where programs are found: a bare name, in fixed directories, as an absolute path."""
+
+    directories: tuple[Path, ...] = SYSTEM_DIRS
+    az: Path | None = None
+
+    def find(self, name: str) -> Path | None:
+        """The program of that name. A path is accepted only where it names a program of these directories."""
+        if name == "az" and self.az is not None:
+            return self.az.absolute() if _is_program(self.az) else None
+        if os.sep in name:
+            path = Path(name)
+            inside = path.is_absolute() and ".." not in path.parts and path.parent in self.directories
+            return path if inside and _is_program(path) else None
+        return next((d / name for d in self.directories if name not in ("", ".", "..") and _is_program(d / name)), None)
+
+    @property
+    def search_path(self) -> str:
+        return _path_of(self.directories)
+
+    def search_path_for(self, target: str) -> str:
+        """An az that is none of these directories' starts programs of the system's."""
+        return _path_of(SYSTEM_DIRS) if target == "azure" and self.az is not None else self.search_path
+
+
+def _path_of(directories: Sequence[Path]) -> str:
+    return os.pathsep.join(str(directory) for directory in directories)
+
+
+def child_environment(
+    programs: Programs, target: str, extra: Mapping[str, str] | None, inherited: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The variables a child gets: an allowlist of the caller's, fixed ones, `extra`; never a key or a token."""
+    variables = {n: v for n, v in inherited.items() if _INHERITED[target].match(n)}
+    variables.update(_ENVIRONMENT_POLICY["set"])
+    variables["PATH"] = programs.search_path_for(target)
+    variables.update(extra or {})
+    return {n: v for n, v in variables.items() if not _NEVER.match(n)}
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    programs: Programs,
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    runner: Runner | None = None,
+    sandbox: Sandbox | None = None,
+) -> Run:
+    """Runs `arguments[0]` of the program directories with the rest as its arguments, in a sandbox where one is given.
+
+    A program that is missing or cannot be started is a run that ended with 127 or 126, as a shell says it. Raises
+    `SandboxUnavailableError` where the sandbox cannot be had as its mode requires it, or a layer cannot be applied.
+    `KeyboardInterrupt` ends the program's whole group, then goes on to the caller.
+    """
+    name = arguments[0]
+    started = time.monotonic()
+    if name == "pcap-forensics":
+        words = [sys.executable, *CAPTURE_ENGINE, *arguments[1:]]
+    elif runner is not None:
+        words = list(arguments)  # the runner finds its programs itself
+    else:
+        program = programs.find(name)
+        if program is None:
+            return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
+        words = [str(program), *arguments[1:]]
+    sandbox = sandbox if sandbox is not None else Sandbox("off", (), programs.search_path)
+    try:
+        with sandbox.confine(name, words, environment, foreign_runner=runner is not None) as confinement:
+            if runner is not None:
+                return _run_with(runner, words, environment, timeout_seconds)
+            return _run_built_in(words, confinement.environment or environment, timeout_seconds, confinement)
+    except FileNotFoundError:
+        return failed_run(NOT_FOUND, f"command not found: {name}", time.monotonic() - started)
+    except (OSError, ValueError) as error:
+        return failed_run(
+            NOT_EXECUTABLE,
+            f"cannot run {name}: {getattr(error, 'strerror', None) or error}",
+            time.monotonic() - started,
+        )
+
+
+def _run_built_in(
+    words: list[str], environment: Mapping[str, str], timeout_seconds: float, confinement: Confinement
+) -> Run:
+    started = time.monotonic()
+    with _BoundedStream(STDOUT_LIMIT) as stdout, _BoundedStream(STDERR_LIMIT) as stderr:
+        program = start_program(words, environment, confinement, stdout.writing_end, stderr.writing_end)
+        try:
+            stdout.close_writing_end()
+            stderr.close_writing_end()
+            timed_out = not _drain(program, (stdout, stderr), started + timeout_seconds)
+        finally:
+            program.end()
+        exit_code = None if timed_out else program.exit_code
+        return Run(
+            stdout.captured(cut_short=_failed(exit_code)),
+            stderr.captured(cut_short=_was_ended(exit_code)),
+            exit_code,
+            timed_out,
+            time.monotonic() - started,
+            confinement.layers,
+        )
+
+
+def _was_ended(exit_code: int | None) -> bool:
+    """Whether a program was ended while it ran: at its deadline, by a signal, or by `timeout` in its place."""
+    return exit_code is None or exit_code < 0 or exit_code == 124 or exit_code > 128
+
+
+def _failed(exit_code: int | None) -> bool:
+    """Whether its output may end anywhere: of what it passes on, a program that fails has had a part."""
+    return exit_code != 0
+
+
+def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float) -> bool:
+    """Reads both pipes until the program has ended; False where the deadline came first.
+
+    The pipes may outlive the program, held open by a child of its own, so their end is not waited for.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(program.control, selectors.EVENT_READ)
+        for stream in streams:
+            selector.register(stream.reading_end, selectors.EVENT_READ, stream)
+        while program.exit_code is None or len(selector.get_map()) > 1:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return program.exit_code is not None
+            for key, _ in selector.select(left):
+                if key.data is None:
+                    program.read_answers()
+                    if program.exit_code is not None:
+                        deadline = time.monotonic() + _LINGER_SECONDS
+                elif not key.data.read():
+                    selector.unregister(key.fileobj)
+    return True
+
+
+class _BoundedStream:
+    """A pipe of which at most `limit` bytes are kept: half from its beginning, half from its end."""
+
+    def __init__(self, limit: int) -> None:
+        self.reading_end, self.writing_end = os.pipe()
+        os.set_blocking(self.reading_end, False)
+        self._limit = limit
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+        self._lines = 0
+        self._ended = False
+
+    def __enter__(self) -> _BoundedStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.reading_end)
+        self.close_writing_end()
+
+    def close_writing_end(self) -> None:
+        if self.writing_end >= 0:
+            os.close(self.writing_end)
+            self.writing_end = -1
+
+    def read(self) -> bool:
+        """Takes what is there; False at the end of the stream."""
+        try:
+            chunk = os.read(self.reading_end, _READ_SIZE)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._ended = not chunk
+        self._total += len(chunk)
+        self._lines += chunk.count(b"\n")
+        half = self._limit // 2
+        room = half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room else chunk
+        if len(self._tail) > half:
+            del self._tail[:-half]
+        return bool(chunk)
+
+    def captured(self, *, cut_short: bool) -> Captured:
+        """What was kept. The stream holds nothing of it any more, so that there is no second copy for long."""
+        head = bytes(self._head)
+        self._head.clear()
+        tail = bytes(self._tail)
+        self._tail.clear()
+        return Captured(head, tail, self._total, self._lines, cut_short or not self._ended)
+
+
+def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], timeout_seconds: float) -> Run:
+    started = time.monotonic()
+    try:
+        result = runner(
+            words,
+            shell=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environment),
+            timeout=timeout_seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        stdout = Captured.of(late.stdout, STDOUT_LIMIT, cut_short=True)
+        stderr = Captured.of(late.stderr, STDERR_LIMIT, cut_short=True)
+        return Run(stdout, stderr, None, True, time.monotonic() - started)
+    exit_code = int(result.returncode)
+    return Run(
+        Captured.of(result.stdout, STDOUT_LIMIT, cut_short=_failed(exit_code)),
+        Captured.of(result.stderr, STDERR_LIMIT, cut_short=_was_ended(exit_code)),
+        exit_code,
+        False,
+        time.monotonic() - started,
+    )
+
+
+def failed_run(exit_code: int, message: str, duration_seconds: float = 0.0) -> Run:
+    """A run that ended before a program did anything, told as a shell or the program would."""
+    return Run(Captured(), Captured.of(message, STDERR_LIMIT), exit_code, False, duration_seconds)
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except (OSError, ValueError):
+        return False
+
+
+_ENVIRONMENT_POLICY: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parents[1] / "policy" / "environment.toml").read_text(encoding="utf-8")
+)
+
+
+def _any_of(*lists: str) -> re.Pattern[str]:
+    """One expression for the patterns of some lists of the policy."""
+    return re.compile("|".join(fnmatch.translate(pattern) for name in lists for pattern in _ENVIRONMENT_POLICY[name]))
+
+
+_INHERITED = {"local": _any_of("inherit"), "azure": _any_of("inherit", "inherit_azure")}
+_NEVER = _any_of("never")

@@ -1,0 +1,327 @@
+"""The sandbox of the operating system around a command that nobody was asked about: see `docs/sandbox.md`.
+
+It decides what a command may still do, as steps for the launcher to apply; it applies nothing to this process. What
+the kernel does not have is left out and not named: `layers` are those that are applied.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from ghost.errors import GhostError
+from ghost.shell.run.launcher_program import remove_tree
+from ghost.shell.run.sandbox_files import (
+    Rights,
+    executables,
+    gains_privileges,
+    home_directories,
+    is_script,
+    landlock_ruleset,
+    tree_of,
+)
+from ghost.shell.run.sandbox_filter import MACHINES, SECCOMP_CALL, compile_filter
+from ghost.shell.run.sandbox_policy import CAPABILITIES, Policy, Profile, load_policy
+
+_NET_RAW = CAPABILITIES["net_raw"]
+_SYS_ADMIN = 21
+_LANDLOCK_CREATE_RULESET, _MOUNT_SETATTR = 444, 442
+_LANDLOCK_WITH_TRUNCATION = 3
+_PR_GET_SECCOMP = 21
+_PING_GROUPS = Path("/proc/sys/net/ipv4/ping_group_range")
+
+
+class SandboxUnavailableError(GhostError):
+    """A sandbox is required, and this system or this program has none."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What this system can apply. `landlock` is the version of its interface, 0 for none."""
+
+    machine: str
+    landlock: int
+    seccomp: bool
+    capabilities: int
+    """Those that this process has, as a mask."""
+    mount_attributes: bool = False
+    """Whether a tree of mounts can be made read-only at once (Linux 5.12)."""
+
+    def may(self, capability: int) -> bool:
+        return bool(self.capabilities >> capability & 1)
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """How one command is to be started. `steps` is None where no layer exists."""
+
+    layers: tuple[str, ...] = ()
+    steps: dict[str, Any] | None = None
+    umask: int | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+    environment: Mapping[str, str] | None = None
+    private_directory: str | None = None
+
+
+UNCONFINED = Confinement()
+
+
+@cache
+def this_kernel() -> Kernel:
+    """Asks the kernel, without an effect on this process."""
+    machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
+    if sys.platform != "linux" or machine not in MACHINES or sys.maxsize < 2**32:
+        return Kernel(machine, 0, False, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    seccomp = libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff"))
+    libc.syscall(_MOUNT_SETATTR, -1, None, ctypes.c_uint32(0), None, ctypes.c_size_t(0))  # of no size: never valid
+    mount_attributes = ctypes.get_errno() == errno.EINVAL
+    return Kernel(machine, max(version, 0), seccomp, int(effective, 16), mount_attributes)
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """`mode` is `auto`, `required` or `off`. Files that commands name are readable where they lie under `roots`."""
+
+    mode: str
+    roots: tuple[str, ...]
+    search_path: str
+    records: Path | None = None
+    """Where the audit is: no command may write there."""
+
+    @contextmanager
+    def confine(
+        self, name: str, words: Sequence[str], environment: Mapping[str, str], *, foreign_runner: bool = False
+    ) -> Iterator[Confinement]:
+        """The confinement of `words`, whose program is `name` in the policy; its private directory ends with it.
+
+        Raises `SandboxUnavailableError` where a sandbox is required and the command would be without.
+        """
+        if self.mode == "off":
+            yield UNCONFINED
+            return
+        policy = load_policy()
+        profile = policy.profile_of(name, words[1:])
+        kernel = this_kernel()
+        nothing = "a runner of the caller's starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
+        lacking = nothing or _files_stay_writable(kernel, profile)
+        if lacking and self.mode == "required":
+            raise SandboxUnavailableError(f"{name} cannot be run in a sandbox: {lacking}")
+        if nothing:
+            yield UNCONFINED
+            return
+        scratch = None if profile.read_only else tempfile.mkdtemp(prefix="ghost-")
+        try:
+            yield self._confinement(policy, profile, kernel, words, environment, scratch)
+        finally:
+            if scratch is not None:
+                remove_tree(scratch)
+
+    def _confinement(
+        self,
+        policy: Policy,
+        profile: Profile,
+        kernel: Kernel,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        scratch: str | None,
+    ) -> Confinement:
+        variables = dict(environment)
+        if scratch is not None:
+            variables["TMPDIR"] = scratch
+            if profile.azure and not os.path.isdir(_azure_directory(variables)):  # noqa: PTH112 - as above, a string
+                variables["AZURE_CONFIG_DIR"] = scratch
+        landlocked = profile.landlock and kernel.landlock > 0
+        rules = self._rules(policy, profile, words, variables, scratch) if landlocked else None
+        landlock = None
+        if rules is not None:
+            ruleset, handled, file_rights = landlock_ruleset(kernel.landlock)
+            landlock = (ruleset, file_rights, [(os.fsencode(p), r & handled) for p, r in rules.items() if r & handled])
+        capabilities = {*profile.capabilities, *(["net_raw"] if profile.raw_sockets else [])}
+        if not landlocked:
+            capabilities -= {"dac_read_search"}
+        # Where Landlock is not used, root has another way to keep files and devices from a program.
+        mounts = not landlocked and profile.read_only and kernel.mount_attributes and kernel.may(_SYS_ADMIN)
+        steps = {
+            "no_new_privs": True,
+            "read_only_mounts": mounts,
+            "capabilities": sum(1 << CAPABILITIES[capability] for capability in capabilities),
+            "landlock": landlock,
+            "seccomp_call": SECCOMP_CALL[kernel.machine] if profile.asks_before_writing else None,
+            "seccomp": _filter(kernel.machine, profile, profile.forks or is_script(words[0])),
+        }
+        files = ["landlock"] if landlocked else ["read_only_mounts"] if mounts else []
+        layers = ("no_new_privs", "capabilities", *files, "seccomp")
+        return Confinement(layers, steps, 0o077, policy.limits, variables, scratch)
+
+    def _rules(
+        self,
+        policy: Policy,
+        profile: Profile,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        scratch: str | None,
+    ) -> dict[str, int]:
+        """Paths and what may be done below each; everything else is denied."""
+        rules: dict[str, int] = {}
+
+        def allow(rights: int, *paths: str) -> None:
+            for path in paths:
+                rules[path] = rules.get(path, 0) | rights
+
+        program = words[0]
+        allow(Rights.READ, *policy.reads, *profile.reads, *tree_of(program))
+        allow(Rights.READ, *(environment[n] for n in policy.reads_of_environment if environment.get(n)))
+        allow(Rights.EXECUTE | Rights.READ, *executables(program))
+        for name in profile.starts:
+            found = shutil.which(name, path=self.search_path)
+            allow(Rights.EXECUTE | Rights.READ, *(executables(found) if found else ()))
+        if is_script(program):
+            allow(Rights.EXECUTE | Rights.READ, *policy.script_programs, *tree_of(program))
+        if profile.python or is_script(program):
+            allow(Rights.EXECUTE | Rights.READ, *python_trees())
+        if not profile.read_only:
+            allow(Rights.WRITE_FILE, *policy.writes)
+            allow(Rights.WRITE, *([scratch] if scratch else []))
+        if profile.azure:
+            allow(Rights.WRITE, _azure_directory(environment))
+            allow(Rights.READ, environment.get("AZURE_EXTENSION_DIR") or _azure_directory(environment))
+        if profile.reads_arguments:
+            allow(Rights.READ_FILE, *self._named_files(words[1:]))
+        allow(Rights.WRITE, *self._output_directories(profile, words[1:]), *_caches(profile, environment))
+        return rules
+
+    def _named_files(self, arguments: Sequence[str]) -> Iterator[str]:
+        """Files under the roots that an argument names: as itself, behind `=`, or behind a short option."""
+        for argument in arguments:
+            spellings = [argument, argument.partition("=")[2], argument[2:] if argument[:1] == "-" else ""]
+            for path in filter(None, spellings):
+                if "\0" not in path and os.path.isfile(path) and self._under_roots(path):  # noqa: PTH113
+                    yield path
+
+    def _output_directories(self, profile: Profile, arguments: Sequence[str]) -> Iterator[str]:
+        """Directories that the command is told to write, made where they are missing, if they lie under the roots."""
+        if not set(profile.writes_nothing_with).isdisjoint(arguments):
+            return
+        for option in profile.output_options:
+            path = _last_value(option, arguments)
+            if path is None:
+                continue
+            if self._holds_records(path):
+                raise PermissionError(
+                    errno.EACCES, f"{path} holds the records of commands: give another directory to {option}"
+                )
+            if self._under_roots(path):
+                Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+                yield path
+
+    def _holds_records(self, path: str) -> bool:
+        """Whether what may write below `path` could write an audit: Landlock takes nothing out of a directory."""
+        real = Path(os.path.realpath(path))
+        if self.records is not None:
+            records = Path(os.path.realpath(self.records))
+            if real == records or real in records.parents or records in real.parents:
+                return True
+        return any(real.glob("shell_audit_*.jsonl"))
+
+    def _under_roots(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
+
+
+def _last_value(option: str, arguments: Sequence[str]) -> str | None:
+    """What `option` is given: the program takes the last of several."""
+    value = None
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == option:
+            value = following
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    return value
+
+
+def _files_stay_writable(kernel: Kernel, profile: Profile) -> str | None:
+    """Why the layers that there are do not keep a command from writing; None where they do."""
+    if profile.read_only or kernel.landlock >= _LANDLOCK_WITH_TRUNCATION:
+        return None
+    return f"the kernel's Landlock (version {kernel.landlock}) cannot deny all writing; Linux has it since 6.2"
+
+
+def _nothing_applies(kernel: Kernel, profile: Profile, words: Sequence[str]) -> str | None:
+    """Why no layer can be applied to a command; None where some can."""
+    if not kernel.seccomp:
+        return "this system has no sandbox that Ghost knows"
+    if profile.raw_sockets and not kernel.may(_NET_RAW) and not _pings_as_user():
+        # Its file's capability, which no_new_privs takes away, is what opens its sockets; without
+        # no_new_privs the kernel lets an ordinary user confine nothing.
+        programs = [words[0], *(p for p in map(shutil.which, profile.starts) if p)]
+        if any(map(gains_privileges, programs)):
+            return "an ordinary user sends probes by the privilege of the program's file, which a sandbox takes away"
+    return None
+
+
+def _pings_as_user() -> bool:
+    """Whether the system lets this user's groups send echo requests without a privilege (icmp(7))."""
+    try:
+        low, high = map(int, _PING_GROUPS.read_text(encoding="ascii").split())
+    except (OSError, ValueError):
+        return False
+    return any(low <= group <= high for group in {os.getegid(), *os.getgroups()})
+
+
+@lru_cache(maxsize=32)
+def _filter(machine: str, profile: Profile, forks: bool) -> bytes:
+    policy = load_policy()
+    return compile_filter(
+        machine,
+        denied=policy.denied,
+        ioctls=policy.ioctls,
+        fcntls=policy.fcntls,
+        locks=policy.locks,
+        sockets=profile.sockets,
+        netlink=policy.netlink,
+        read_only=profile.read_only,
+        forks=forks,
+        asks_before_writing=profile.asks_before_writing,
+        streams=profile.streams,
+        signals=profile.signals,
+        pretends=profile.pretends,
+    )
+
+
+@cache
+def python_trees() -> tuple[str, ...]:
+    """Where the Python that runs this, its packages and Ghost lie."""
+    package = Path(__file__).resolve().parents[3]
+    paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, str(package)]
+    paths += [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]  # noqa: PTH119
+    return tuple(dict.fromkeys(p for p in paths if Path(p) not in home_directories()))
+
+
+def _azure_directory(environment: Mapping[str, str]) -> str:
+    return environment.get("AZURE_CONFIG_DIR") or os.path.join(environment.get("HOME", "/"), ".azure")  # noqa: PTH118
+
+
+def _caches(profile: Profile, environment: Mapping[str, str]) -> Iterator[str]:
+    """The profile's directories in the user's cache; where they cannot be made it goes without."""
+    root = Path(environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "/")) / ".cache")
+    for name in profile.caches:
+        try:
+            (root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            continue
+        yield str(root / name)
