@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from ghost.shell.judge.classification import decide
-from ghost.shell.decision import RISKY, SAFE
-from ghost.shell.grammar import built_in
+from ghost.shell.judge.decision import RISKY, SAFE
+from ghost.shell.judge.grammar import built_in
 
 CORPORA = Path(__file__).parent.parent / "corpora"
 DOCS = Path(__file__).parent.parent.parent / "docs"
