@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.decode import Decoder
+from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
+from ghost.pcap.file.capture_reader import CaptureReader
+from ghost.pcap.kernels.decoder import Decoder
 from ghost.pcap.layout import E_ACK_RTT, FLAGS, FRAGMENT, FRAME, PACKET, PROTOCOL
-from ghost.pcap.read import CaptureReader
-from ghost.pcap.streams import Streams
-from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
+from ghost.pcap.tcp.stream_tracker import Streams
 
 # tshark's field to the bit of FLAGS.
 FIELDS = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.pcap.arrays import among, distinct, median, percentiles, without
-from ghost.pcap.findings.observed import groups_of
+from ghost.pcap.array_queries import among, distinct, median, percentiles, without
+from ghost.pcap.findings.observations import groups_of
 
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY

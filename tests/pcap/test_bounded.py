@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.pcap.bounded import fairly
+from ghost.pcap.protocols.bounded_counts import fairly
 
 
 @given(st.lists(st.integers(0, 6)), st.integers(1, 40))

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from ghost.pcap import main
-from ghost.pcap.files import stem_of
-from ghost.pcap.semantic import FINDINGS_TOKENS, MOST_TOKENS, estimated_tokens
+from ghost.pcap.report.output_files import stem_of
+from ghost.pcap.report.semantic import FINDINGS_TOKENS, MOST_TOKENS, estimated_tokens
 
 ENGINE = [sys.executable, "-I", "-m", "ghost.pcap"]
 NO_PACKETS = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.compare import Capture, Difference, differences, measured, metrics
-from ghost.pcap.comparison_report import comparison_document, comparison_report, comparison_summary, verdict
+from ghost.pcap.compare.comparison_page import html_comparison
+from ghost.pcap.compare.comparison_text import comparison_document, comparison_report, comparison_summary, verdict
+from ghost.pcap.compare.rate_comparison import Capture, Difference, differences, measured, metrics
 from ghost.pcap.findings import find
-from ghost.pcap.html_comparison import html_comparison
 from ghost.pcap.model import Analysis
 from tests.pcap.analyses import of_streams, stream, tcp, times
 from tests.pcap.wire import SYN, Talk, pcap, transfer

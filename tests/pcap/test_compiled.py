@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import compiled, flows, objects, shards
 from ghost.pcap.analysis import analyse
+from ghost.pcap.kernels import compilation, flow_hash, flow_shards, object_file
 from ghost.pcap.layout import PACKET
-from ghost.pcap.samples import EXACT, Samples, statistics
+from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 
 from .wire import transfer
 
@@ -44,28 +44,28 @@ def test_a_small_capture_is_analysed_without_importing_numba(tmp_path: Path) -> 
 
 def test_compiling_waits_for_captures_that_repay_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
-    assert not compiled.worth_it(compiled.WORTH_COMPILING - 1)
-    assert compiled.worth_it(compiled.WORTH_COMPILING)
+    monkeypatch.setattr(compilation, "cache_directory", lambda: tmp_path)
+    assert not compilation.worth_it(compilation.WORTH_COMPILING - 1)
+    assert compilation.worth_it(compilation.WORTH_COMPILING)
     (tmp_path / "ready").touch()
-    assert compiled.worth_it(compiled.WORTH_LOADING)
-    assert not compiled.worth_it(compiled.WORTH_LOADING - 1)
+    assert compilation.worth_it(compilation.WORTH_LOADING)
+    assert not compilation.worth_it(compilation.WORTH_LOADING - 1)
 
 
 def test_a_directory_others_may_write_to_is_not_trusted_with_compiled_code(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    assert not compiled._usable(tmp_path)
+    assert not compilation._usable(tmp_path)
     tmp_path.chmod(0o700)
-    assert compiled._usable(tmp_path)
+    assert compilation._usable(tmp_path)
 
 
 def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What a kernel says that is compiled, or loaded, with its cache below `directory`."""
-    monkeypatch.setattr(compiled, "_MODULES", (flows, shards))
-    monkeypatch.setattr(compiled, "cache_directory", lambda: directory)
-    vector, kernels = compiled.load.__wrapped__()
+    monkeypatch.setattr(compilation, "_MODULES", (flow_hash, flow_shards))
+    monkeypatch.setattr(compilation, "cache_directory", lambda: directory)
+    vector, kernels = compilation.load.__wrapped__()
     counts = np.zeros(3, np.int64)
-    kernels(shards.deal)(vector(np.arange(5 * PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
+    kernels(flow_shards.deal)(vector(np.arange(5 * PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
     return counts.tolist()  # type: ignore[no-any-return]
 
 
@@ -73,13 +73,13 @@ def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     expected = dealt_by(tmp_path, monkeypatch)
-    compiled.mark_ready()
+    compilation.mark_ready()
     kept = sorted(tmp_path.rglob("*.nb[ci]"))
     assert kept
     for path in kept:
         path.write_bytes(b"damaged")
     assert dealt_by(tmp_path, monkeypatch) == expected
-    compiled.mark_ready()
+    compilation.mark_ready()
     assert dealt_by(tmp_path, monkeypatch) == expected
 
 
@@ -87,21 +87,21 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: py
 def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     expected = dealt_by(tmp_path, monkeypatch)
-    compiled.mark_ready()
+    compilation.mark_ready()
 
     def fail(directory: Path) -> None:
         raise AssertionError("numba was asked")
 
     with monkeypatch.context() as without:
-        without.setattr(compiled, "_dispatchers", fail)
+        without.setattr(compilation, "_dispatchers", fail)
         assert dealt_by(tmp_path, monkeypatch) == expected
-        compiled.mark_ready()
-        _, kernels = compiled.load.__wrapped__()
+        compilation.mark_ready()
+        _, kernels = compilation.load.__wrapped__()
     with pytest.raises(IndexError):
-        kernels(shards.deal)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
+        kernels(flow_shards.deal)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
     for wrong in (np.zeros(10, np.int32), np.zeros((10, 10), np.int64), np.zeros(20, np.int64)[::2]):
         with pytest.raises(TypeError):
-            kernels(shards.deal)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
+            kernels(flow_shards.deal)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
 
 
 @pytest.mark.slow
@@ -109,23 +109,23 @@ def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: 
 def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
     pytest.importorskip("numba")
     expected = dealt_by(tmp_path, monkeypatch)
-    compiled.mark_ready()
+    compilation.mark_ready()
     kept = tmp_path / "kernels"
     sound = kept.read_bytes()
     kept.write_bytes(damage or sound[:-1])
     assert dealt_by(tmp_path, monkeypatch) == expected
-    compiled.mark_ready()
+    compilation.mark_ready()
     assert kept.read_bytes() == sound
 
 
 def test_machine_code_of_another_processor_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     dealt_by(tmp_path, monkeypatch)
-    compiled.mark_ready()
-    assert objects.sound(tmp_path / "kernels", [shards.deal])
-    monkeypatch.setattr(objects, "_processor", lambda: "another")
-    assert not objects.sound(tmp_path / "kernels", [shards.deal])
-    assert objects.load(tmp_path / "kernels", [shards.deal]) is None
+    compilation.mark_ready()
+    assert object_file.sound(tmp_path / "kernels", [flow_shards.deal])
+    monkeypatch.setattr(object_file, "_processor", lambda: "another")
+    assert not object_file.sound(tmp_path / "kernels", [flow_shards.deal])
+    assert object_file.load(tmp_path / "kernels", [flow_shards.deal]) is None
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypat
     pytest.importorskip("numba")
     (tmp_path / "file").touch()
     assert sum(dealt_by(tmp_path / "file" / "kernels", monkeypatch)) == 5
-    compiled.mark_ready()
+    compilation.mark_ready()
 
 
 @pytest.mark.slow
@@ -159,18 +159,18 @@ def test_what_a_power_cut_left_of_a_first_compilation_is_compiled_anew(
     expected = dealt_by(tmp_path, monkeypatch)
     for path in tmp_path.rglob("*.nbi"):
         path.write_bytes(b"")
-    assert not compiled.ready()
+    assert not compilation.ready()
     assert dealt_by(tmp_path, monkeypatch) == expected
-    compiled.mark_ready()
-    assert objects.sound(tmp_path / "kernels", [shards.deal])
+    compilation.mark_ready()
+    assert object_file.sound(tmp_path / "kernels", [flow_shards.deal])
 
 
 def test_no_cache_is_looked_for_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for nowhere in (tmp_path / ("long" * 100), Path("relative"), Path("/dev/null/kernels")):
-        monkeypatch.setattr(compiled, "cache_directory", lambda nowhere=nowhere: nowhere)
-        assert not compiled.ready()
-        assert not compiled._usable(nowhere)
-        compiled.mark_ready()
+        monkeypatch.setattr(compilation, "cache_directory", lambda nowhere=nowhere: nowhere)
+        assert not compilation.ready()
+        assert not compilation._usable(nowhere)
+        compilation.mark_ready()
     assert not Path("relative").exists()
 
 
@@ -178,12 +178,12 @@ def test_the_cache_is_where_xdg_says_if_it_says_where(tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     for said, expected in ((str(tmp_path / "here"), tmp_path / "here"), ("", tmp_path / ".cache")):
         monkeypatch.setenv("XDG_CACHE_HOME", said)
-        assert compiled._caches() == expected
+        assert compilation._caches() == expected
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert compiled._caches() == tmp_path / ".cache"
+    assert compilation._caches() == tmp_path / ".cache"
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("os.getuid", lambda: 2**31 - 9)  # of whom the system knows nothing
-    assert not compiled._caches().is_absolute()
+    assert not compilation._caches().is_absolute()
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=60))

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.dhcp import DhcpTracker, read_dhcp, read_dhcp6
 from ghost.pcap.layout import MARK_DHCP, MARK_DHCP6
 from ghost.pcap.model import DhcpSection
+from ghost.pcap.protocols.dhcp_tracker import DhcpTracker, read_dhcp, read_dhcp6
 
 from .talks import later
 from .wire import MS, Record, ethernet, ip, pcap, udp

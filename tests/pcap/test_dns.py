@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.dns_question import read_asked
 from ghost.pcap.model import Analysis, DnsSection
+from ghost.pcap.protocols.dns_question import read_asked
 
 from .wire import ACK, CLIENT, MS, PSH, SERVER, Record, ethernet, ip, pcap, tcp, udp
 

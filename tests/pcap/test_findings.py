@@ -13,7 +13,7 @@ import pytest
 from ghost.pcap import findings as findings_package
 from ghost.pcap.findings import MOST, Finding, find
 from ghost.pcap.findings.finding import BLAMES, CONFIDENCES, SEVERITIES
-from ghost.pcap.findings.policy import remediation_of
+from ghost.pcap.findings.rule_settings import remediation_of
 from ghost.pcap.model import (
     Analysis,
     ArpSection,

@@ -12,8 +12,8 @@ import pytest
 from ghost.pcap import findings as findings_package
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
-from ghost.pcap.findings.columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
 from ghost.pcap.findings.finding import BLAMES, SEVERITIES
+from ghost.pcap.findings.stream_columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
 
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ghost.pcap.findings.correlate import one_cause_each
+from ghost.pcap.findings.common_causes import of_parts, one_cause
+from ghost.pcap.findings.correlation import one_cause_each
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.together import of_parts, one_cause
 
 SERVER = "10.0.2.4"
 

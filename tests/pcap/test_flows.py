@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from ghost.pcap.address_table import intern_address
-from ghost.pcap.flows import mixed_ends
+from ghost.pcap.kernels.address_table import intern_address
+from ghost.pcap.kernels.flow_hash import mixed_ends
 from ghost.pcap.layout import ADDRESS
 
 SLOTS = 1 << 10

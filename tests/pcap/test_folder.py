@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ghost.pcap import folder as folder_module
 from ghost.pcap import main
-from ghost.pcap.files import Places
-from ghost.pcap.folder import judge_folder, table_lines
-from ghost.pcap.one import Judged, report_on
+from ghost.pcap.report import capture_folder as folder_module
+from ghost.pcap.report.capture_folder import judge_folder, table_lines
+from ghost.pcap.report.output_files import Places
+from ghost.pcap.report.single_capture import Judged, report_on
 from tests.pcap.wire import SYN, Talk, pcap, transfer
 
 

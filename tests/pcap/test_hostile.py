@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ghost.errors import CaptureError
 from ghost.pcap.analysis import analyse
 from ghost.pcap.command import main
-from ghost.pcap.semantic import AIM_TOKENS, FINDINGS_TOKENS, estimated_tokens
+from ghost.pcap.report.semantic import AIM_TOKENS, FINDINGS_TOKENS, estimated_tokens
 
 from .hostile.examine import compare, examine, same
 from .hostile.mutations import mutated

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.endings import End, Ending
-from ghost.pcap.http import HttpTracker, read_head
 from ghost.pcap.model import HttpSection
+from ghost.pcap.protocols.http_tracker import HttpTracker, read_head
+from ghost.pcap.tcp.stream_endings import End, Ending
 
 from .talks import Connection, later
 from .wire import Record, pcap
@@ -153,9 +153,9 @@ def test_repeated_and_foreign_segments_change_nothing(tmp_path: Path) -> None:
 def test_bodies_reach_no_reader() -> None:
     import numpy as np
 
-    from ghost.pcap.decode import Decoder
+    from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
+    from ghost.pcap.kernels.decoder import Decoder
     from ghost.pcap.layout import CAPTURED, LINK, MARK, OFFSET, PACKET, WIRE
-    from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
 
     frames = [frame for _, frame in talk().asks(request()).answers(answer(200, b"\x16body" * 200_000)).records]
     rows = np.zeros((len(frames), PACKET), np.int64)

@@ -40,8 +40,8 @@ def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is small by design is made smaller still, or the captures would have to hold millions of packets.
-    monkeypatch.setattr("ghost.pcap.samples.EXACT", 100)
-    monkeypatch.setattr("ghost.pcap.samples._COMPACT_AT", 800)
+    monkeypatch.setattr("ghost.pcap.sample_statistics.EXACT", 100)
+    monkeypatch.setattr("ghost.pcap.sample_statistics._COMPACT_AT", 800)
     analyse(capture(tmp_path / "first.pcap", 400), compile_kernels=False)
     small, large = peak(capture(tmp_path / "small.pcap", 1_600)), peak(capture(tmp_path / "large.pcap", 6_400))
     assert large < 1.1 * small
@@ -71,7 +71,7 @@ def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) 
 
 _HELD_BACK = """
 import sys
-from ghost.pcap.garbage import own_process
+from ghost.pcap.garbage_collection import own_process
 if sys.argv[1:]:
     own_process()
 import numpy as np

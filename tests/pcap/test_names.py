@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.names import http_host, plausible
+from ghost.pcap.protocols.host_names import http_host, plausible
 
 from .wire import ACK, CLIENT, PSH, SERVER, ethernet, ip, pcap, tcp
 

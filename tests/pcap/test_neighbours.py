@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.arp import ArpTracker
-from ghost.pcap.icmp import IcmpTracker
 from ghost.pcap.model import Analysis, DuplicateAddress
+from ghost.pcap.protocols.arp_tracker import ArpTracker
+from ghost.pcap.protocols.icmp_tracker import IcmpTracker
 
 from .wire import ACK, CLIENT, MS, SERVER, Record, ethernet, ip, pcap, tcp, udp
 

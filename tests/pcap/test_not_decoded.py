@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.facts import headline
 from ghost.pcap.findings import find
-from ghost.pcap.report import executive_summary, forensic_report
-from ghost.pcap.semantic import dump, semantic
+from ghost.pcap.report.capture_facts import headline
+from ghost.pcap.report.markdown_report import executive_summary, forensic_report
+from ghost.pcap.report.semantic import dump, semantic
 
 from .labelled.faults import FAULTS
 from .labelled.faults.sealed import esp

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import NtpSection
-from ghost.pcap.ntp import NtpTracker
+from ghost.pcap.protocols.ntp_tracker import NtpTracker
 
 from .talks import later
 from .wire import CLIENT, MS, Record, ethernet, ip, pcap, udp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from ghost.pcap.analysis import Progress as Done
-from ghost.pcap.progress import Progress
+from ghost.pcap.report.progress_bar import Progress
 
 
 class Terminal(io.StringIO):

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.model import QuicSection
-from ghost.pcap.quic import QuicTracker
-from ghost.pcap.quic_initial import LongHeader, crypto_frames, joined, read_long_header
+from ghost.pcap.protocols.quic_initial import LongHeader, crypto_frames, joined, read_long_header
+from ghost.pcap.protocols.quic_tracker import QuicTracker
 
 from .talks import later
 from .test_tls import hello

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ghost.errors import CaptureError
-from ghost.pcap import passes, source
 from ghost.pcap.analysis import Progress, analyse
-from ghost.pcap.read import CaptureReader, FileFacts
-from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
+from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
+from ghost.pcap.file import byte_source
+from ghost.pcap.file.capture_reader import CaptureReader, FileFacts
+from ghost.pcap.kernels import pipeline
 
 from .wire import CLIENT, MS, SERVER, Talk, block, ethernet, ip, pcap, pcapng, transfer, udp
 
@@ -213,7 +214,7 @@ def test_buffer_and_batch_sizes_never_change_the_result(
 def _small_blocks(patch: pytest.MonkeyPatch, block: int, carried: int) -> None:
     """Every file is read ahead, in blocks of a few packets."""
     for name, value in (("_WORTH_A_THREAD", 0), ("_BLOCK", block), ("_CARRIED", carried)):
-        patch.setattr(source, name, value)
+        patch.setattr(byte_source, name, value)
 
 
 def _other_blocks(order: str = "<") -> bytes:
@@ -268,7 +269,7 @@ def test_however_few_packets_go_through_the_kernels_at_once_they_say_the_same(
     talk, _ = transfer(5, segments=80, upstream=0.05, downstream=0.05, ack_loss=0.05)
     path = talk.save(tmp_path / "lossy.pcap")
     whole = analyse(path)
-    monkeypatch.setattr(passes, "_AT_ONCE", at_once)
+    monkeypatch.setattr(pipeline, "_AT_ONCE", at_once)
     few = analyse(path)
     assert (few.summary, few.series) == (whole.summary, whole.series)
     assert few.tcp is not None

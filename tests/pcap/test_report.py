@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.pcap import text
-from ghost.pcap.compare import Capture, Difference, differences, metrics
-from ghost.pcap.comparison_report import comparison_report, comparison_summary
+from ghost.pcap import safe_text
+from ghost.pcap.compare.comparison_text import comparison_report, comparison_summary
+from ghost.pcap.compare.rate_comparison import Capture, Difference, differences, metrics
 from ghost.pcap.findings import find
 from ghost.pcap.model import Analysis
-from ghost.pcap.report import LONGEST_SUMMARY, executive_summary, forensic_report
+from ghost.pcap.report.markdown_report import LONGEST_SUMMARY, executive_summary, forensic_report
 
 from .analyses import of_streams, refused, silent, stream, summary, tcp, times
 
@@ -88,7 +88,7 @@ def unescaped(character: str, markdown: str) -> bool:
 
 @given(st.text(max_size=60) | st.just(HOSTILE))
 def test_escaped_text_cannot_act_in_markdown_or_on_a_terminal(name: str) -> None:
-    shown = text.markdown(name)
+    shown = safe_text.markdown(name)
     assert "<" not in shown
     assert ">" not in shown
     assert not any(unescaped(character, shown) for character in "`|[]*_#!~")
@@ -101,22 +101,22 @@ def test_escaped_text_cannot_act_in_markdown_or_on_a_terminal(name: str) -> None
 @pytest.mark.parametrize("name", ["http://evil.example/x", "CN=HTTPS://e.example", "(www.evil.example", "x_ftp://e.ex"])
 def test_no_name_becomes_a_link_by_itself(name: str) -> None:
     """GitHub links `http://`, `https://`, `ftp://` and `www.`, wherever they stand."""
-    shown = text.markdown(name)
+    shown = safe_text.markdown(name)
     assert not re.search(r"://|www\.", shown, re.IGNORECASE)
     assert re.sub(r"\\(.)", r"\1", shown) == name
-    assert text.markdown("10.0.0.1:80 is refused by [::1]:443") == "10.0.0.1:80 is refused by \\[::1\\]:443"
+    assert safe_text.markdown("10.0.0.1:80 is refused by [::1]:443") == "10.0.0.1:80 is refused by \\[::1\\]:443"
 
 
 @given(st.text(max_size=60))
 def test_a_code_span_holds_exactly_one_span(name: str) -> None:
-    assert text.code(name).count("`") == 2
-    assert text.code(name).isprintable()
+    assert safe_text.code(name).count("`") == 2
+    assert safe_text.code(name).isprintable()
 
 
 @given(st.text(max_size=300))
 def test_a_name_is_printable_and_short(name: str) -> None:
-    assert text.name(name).isprintable()
-    assert len(text.name(name)) <= text.LONGEST_NAME
+    assert safe_text.name(name).isprintable()
+    assert len(safe_text.name(name)) <= safe_text.LONGEST_NAME
 
 
 def test_a_hostile_file_name_and_address_do_not_act_in_the_report() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import samples
+from ghost.pcap import sample_statistics
 from ghost.pcap.layout import COUNTERS, N_LAST_SAMPLE, N_SAMPLES, SAMPLES
-from ghost.pcap.samples import EXACT, Samples, statistics
-from ghost.pcap.segments import sample
+from ghost.pcap.sample_statistics import EXACT, Samples, statistics
+from ghost.pcap.tcp.scoreboard import sample
 
 _TIMES = st.one_of(st.integers(0, 10**6), st.integers(0, 10**13))
 
@@ -56,21 +56,21 @@ def test_a_key_that_outgrew_exactness_adds_up_too(seed: int) -> None:
 
 def test_memory_grows_with_keys_and_not_with_samples() -> None:
     kept = Samples()
-    for _ in range(6 * samples._COMPACT_AT // 50_000):
+    for _ in range(6 * sample_statistics._COMPACT_AT // 50_000):
         kept.add(np.arange(50_000) % 3, np.arange(50_000))
-    assert kept._held <= samples._COMPACT_AT + 3 * EXACT
+    assert kept._held <= sample_statistics._COMPACT_AT + 3 * EXACT
     found = kept.of(0)
     assert found is not None
-    assert found.count == len(range(0, 50_000, 3)) * (6 * samples._COMPACT_AT // 50_000)
+    assert found.count == len(range(0, 50_000, 3)) * (6 * sample_statistics._COMPACT_AT // 50_000)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_nothing_is_lost_however_often_samples_are_moved(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(seed)
-    monkeypatch.setattr(samples, "_COMPACT_AT", dice.choice([3, 10, 100]))
-    monkeypatch.setattr(samples, "EXACT", dice.choice([1, 5, 50]))
-    monkeypatch.setattr(samples, "_FIRST_ROOM", dice.choice([1, 16, 64]))
-    monkeypatch.setattr(samples, "_AT_ONCE", dice.choice([1, 7, 1000]))
+    monkeypatch.setattr(sample_statistics, "_COMPACT_AT", dice.choice([3, 10, 100]))
+    monkeypatch.setattr(sample_statistics, "EXACT", dice.choice([1, 5, 50]))
+    monkeypatch.setattr(sample_statistics, "_FIRST_ROOM", dice.choice([1, 16, 64]))
+    monkeypatch.setattr(sample_statistics, "_AT_ONCE", dice.choice([1, 7, 1000]))
     parts, whole = [Samples() for _ in range(dice.choice([1, 3]))], Samples()
     expected: dict[int, list[int]] = {}
     for _ in range(dice.randrange(1, 30)):
@@ -86,7 +86,7 @@ def test_nothing_is_lost_however_often_samples_are_moved(seed: int, monkeypatch:
         assert found is not None
         assert exact is not None
         assert (found.count, found.min, found.max) == (exact.count, exact.min, exact.max)
-        tolerance = 0 if len(values) <= samples.EXACT else 0.0101
+        tolerance = 0 if len(values) <= sample_statistics.EXACT else 0.0101
         assert found.median == pytest.approx(exact.median, rel=tolerance, abs=2e-6)
         assert found.p95 == pytest.approx(exact.p95, rel=tolerance, abs=2e-6)
 
@@ -101,7 +101,7 @@ def _some_time(dice: random.Random) -> int:
 
 
 def test_memory_does_not_grow_with_long_times_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_COMPACT_AT", 20_000)
+    monkeypatch.setattr(sample_statistics, "_COMPACT_AT", 20_000)
     dice, taken = np.random.default_rng(7), Samples()
     tracemalloc.start()
     for _ in range(100):

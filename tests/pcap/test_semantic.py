@@ -24,7 +24,7 @@ from ghost.pcap.model import (
     UdpConversation,
     UdpSection,
 )
-from ghost.pcap.semantic import (
+from ghost.pcap.report.semantic import (
     AIM_TOKENS,
     FINDINGS_TOKENS,
     MOST_TOKENS,
@@ -33,7 +33,7 @@ from ghost.pcap.semantic import (
     findings_document,
     semantic,
 )
-from ghost.pcap.stream_view import StreamView
+from ghost.pcap.tcp.stream_view import StreamView
 
 from . import test_dhcp, test_dns, test_ntp, test_quic
 from .analyses import icmp, icmp_error, of_streams, refused, silent, stream, summary, times

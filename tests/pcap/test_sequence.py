@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.arrows import MOST_ARROWS, Ladder
 from ghost.pcap.findings import Finding, Who, find
-from ghost.pcap.ladder import ladder_diagram
-from ghost.pcap.sequence import sequence
+from ghost.pcap.report.ladder import ladder_diagram
+from ghost.pcap.report.packet_arrows import MOST_ARROWS, Ladder
+from ghost.pcap.report.packet_sequence import sequence
 from tests.pcap.wire import ACK, MS, PSH, RST, SYN, Talk, ethernet, ip, pcap, pcapng, transfer, udp
 
 CLOCK = 1_700_000_000 * 1_000_000_000

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.bins import ID_BITS
+from ghost.pcap.array_types import Array, interpreted_kernel, interpreted_vector
+from ghost.pcap.kernels.time_bins import ID_BITS
+from ghost.pcap.kernels.time_series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
 from ghost.pcap.layout import (
     DESTINATION,
     E_LOST_SEGMENT,
@@ -23,8 +25,6 @@ from ghost.pcap.layout import (
     TIME,
     WIRE,
 )
-from ghost.pcap.series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
-from ghost.pcap.vectors import Array, interpreted_kernel, interpreted_vector
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
 START = 1_700_000_000 * 1_000_000_000

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ghost.errors import ConfigurationError
-from ghost.pcap import cluster
 from ghost.pcap.analysis import analyse
-from ghost.pcap.cluster import narrowed, widened
 from ghost.pcap.findings import find
+from ghost.pcap.kernels import dask_cluster
+from ghost.pcap.kernels.dask_cluster import narrowed, widened
 from ghost.pcap.layout import PACKET
-from ghost.pcap.marked import Marked, Parsers
 from ghost.pcap.model import Analysis
-from ghost.pcap.semantic import dump, semantic
+from ghost.pcap.protocols.parser_dispatch import Marked, Parsers
+from ghost.pcap.report.semantic import dump, semantic
 
 from .wire import ACK, PSH, SYN, Talk, ethernet, ip, pcap, transfer, udp
 
@@ -104,7 +104,7 @@ def test_two_workers_of_a_cluster_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("default")
 def test_a_cluster_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     path = mixed(tmp_path / "mixed.pcap", 5, flows=1)
     with pytest.raises(ConfigurationError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
         analyse(path, dask="tcp://127.0.0.1:9")

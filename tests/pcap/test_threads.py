@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ghost.pcap.threads import Behind
+from ghost.pcap.kernels.background_thread import Behind
 
 
 def test_calls_are_made_in_their_order() -> None:

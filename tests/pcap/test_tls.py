@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.endings import End, Ending
 from ghost.pcap.findings import find
 from ghost.pcap.model import TlsFailure, TlsSection
-from ghost.pcap.tls import TlsTracker
-from ghost.pcap.tls_messages import read_client_hello, read_server_hello, read_ssl2_hello, version_name
-from ghost.pcap.tls_records import Records
+from ghost.pcap.protocols.tls_messages import read_client_hello, read_server_hello, read_ssl2_hello, version_name
+from ghost.pcap.protocols.tls_record_stream import Records
+from ghost.pcap.protocols.tls_tracker import TlsTracker
+from ghost.pcap.tcp.stream_endings import End, Ending
 
 from .talks import Connection, TlsPair, client_context, later, server_context, tls
 from .wire import MS, Record, pcap
@@ -315,9 +315,9 @@ def test_application_data_reaches_no_reader() -> None:
     """Of a long transfer only what the handshake and the close need is handed over."""
     import numpy as np
 
-    from ghost.pcap.decode import Decoder
+    from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
+    from ghost.pcap.kernels.decoder import Decoder
     from ghost.pcap.layout import CAPTURED, LINK, MARK, MARK_TLS, OFFSET, PACKET, WIRE
-    from ghost.pcap.vectors import interpreted_kernel, interpreted_vector
 
     talk = session(CANARY * 50_000)
     rows = np.zeros((len(talk.records), PACKET), np.int64)

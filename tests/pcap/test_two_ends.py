@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.clocks import compare_clocks
-from ghost.pcap.ends_report import ends_document, ends_headline, ends_html, ends_markdown
-from ghost.pcap.two_ends import OneWay, TwoEnds, two_ends
+from ghost.pcap.compare.clock_offset import compare_clocks
+from ghost.pcap.compare.path_ends import OneWay, TwoEnds, two_ends
+from ghost.pcap.compare.path_ends_report import ends_document, ends_headline, ends_html, ends_markdown
 from tests.pcap.wire import ACK, MS, PSH, RST, SYN, Record, ethernet, ip, pcap, tcp, udp
 
 START = 1_700_000_000 * 1_000_000_000
@@ -372,7 +372,7 @@ def test_packets_of_very_large_captures_are_matched_only_when_that_is_asked_for(
     path = Wire()
     conversation(path, packets=20)
     a, b = path.files(tmp_path)
-    monkeypatch.setattr("ghost.pcap.two_ends.MOST_UNASKED", 30)
+    monkeypatch.setattr("ghost.pcap.compare.path_ends.MOST_UNASKED", 30)
     assert two_ends(a, b, analyse(a), analyse(b), certain=False) is None
     assert two_ends(a, b, analyse(a), analyse(b), certain=True) is not None
 

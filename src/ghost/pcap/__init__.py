@@ -2,6 +2,23 @@
 
 It runs as a program (`pcap-forensics`, `ghost pcap`, `python -m ghost.pcap`); other rooms do not import it. It reads
 the capture it is given and writes its result files, opens no connection and starts no program.
+
+    command             the program: options, files, exit status
+    analysis            one capture as an `Analysis`, batch by batch
+    layout              the fields of rows and tables that kernels share
+    file/               capture files as rows of packets
+    kernels/            headers, counts and series; how kernels run
+    tcp/                streams, retransmissions, round trips
+    protocols/          trackers of ARP, ICMP, DNS, TLS, HTTP, DHCP, NTP, QUIC and UDP
+    model/              the values of an `Analysis`
+    findings/           rules, from an analysis to causes
+    report/             Markdown, HTML and JSON of one capture or a folder
+    compare/            two captures
+    array_types         the arrays that kernels take
+    array_queries       distinct values, percentiles
+    sample_statistics   statistics of many samples
+    garbage_collection  when memory is given back
+    safe_text           text safe to show
 """
 
 from collections.abc import Callable, Sequence

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ghost.pcap import compiled
-from ghost.pcap.applications import Applications
-from ghost.pcap.arp import ArpTracker
-from ghost.pcap.decode import Decoder
-from ghost.pcap.garbage import uncollected
-from ghost.pcap.icmp import IcmpTracker
-from ghost.pcap.marked import Marked, Parsers
+from ghost.pcap.array_types import Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.file.capture_reader import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
+from ghost.pcap.garbage_collection import uncollected
+from ghost.pcap.kernels import compilation
+from ghost.pcap.kernels.background_thread import Behind, prompt_switching
+from ghost.pcap.kernels.decoder import Decoder
+from ghost.pcap.kernels.flow_shards import Alone, Dealt, Follower, Followers, Shard
+from ghost.pcap.kernels.packet_totals import Tally
 from ghost.pcap.model import Analysis
-from ghost.pcap.read import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
-from ghost.pcap.shards import Alone, Dealt, Follower, Followers, Shard
-from ghost.pcap.tally import Tally
-from ghost.pcap.threads import Behind, prompt_switching
-from ghost.pcap.udp import udp_section
-from ghost.pcap.vectors import Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.protocols.application_readers import Applications
+from ghost.pcap.protocols.arp_tracker import ArpTracker
+from ghost.pcap.protocols.icmp_tracker import IcmpTracker
+from ghost.pcap.protocols.parser_dispatch import Marked, Parsers
+from ghost.pcap.protocols.udp_conversations import udp_section
 
 _LARGE_PACKET = 1500
 """Bytes. A file that would be worth kernels were all its packets so large is worth them before its first batch."""
@@ -63,7 +63,7 @@ def analyse(
 @contextmanager
 def _shards(jobs: int, dask: str | None) -> Iterator[Sequence[Follower]]:
     if dask is not None:
-        from ghost.pcap.cluster import cluster_shards
+        from ghost.pcap.kernels.dask_cluster import cluster_shards
 
         with cluster_shards(dask, 0 if jobs == 1 else jobs) as shards:
             yield shards
@@ -79,7 +79,7 @@ def _analyse(
     compile_kernels: bool | None,
 ) -> Analysis:
     file_bytes = _size(path)
-    if compile_kernels is None and compiled.worth_it(file_bytes / _LARGE_PACKET):
+    if compile_kernels is None and compilation.worth_it(file_bytes / _LARGE_PACKET):
         compile_kernels = True
     if compile_kernels:
         _compile(reader, engine, progress, file_bytes)
@@ -91,12 +91,12 @@ def _analyse(
         if not decided:
             decided = True
             estimate = engine.packets * file_bytes / max(engine.bytes_read, 1) * (4 if reader.facts.compressed else 1)
-            if compiled.worth_it(estimate - engine.packets):
+            if compilation.worth_it(estimate - engine.packets):
                 _compile(reader, engine, progress, file_bytes)
                 using_compiled = True
     analysis = engine.analysis(path, reader.facts)
     if using_compiled and engine.packets:
-        compiled.mark_ready()
+        compilation.mark_ready()
     return analysis
 
 
@@ -110,9 +110,9 @@ def _size(path: Path) -> int:
 def _compile(
     reader: CaptureReader, engine: _Engine, progress: Callable[[Progress], None] | None, file_bytes: int
 ) -> None:
-    if progress is not None and not compiled.ready():
+    if progress is not None and not compilation.ready():
         progress(Progress("compiling", engine.packets, 0, file_bytes))
-    vector, kernels = compiled.load()
+    vector, kernels = compilation.load()
     reader.use(vector, kernels)
     engine.use(vector, kernels)
 

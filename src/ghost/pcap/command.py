@@ -17,9 +17,9 @@ from typing import Any
 
 import ghost
 from ghost.errors import ConfigurationError, GhostError, UsageError, settle_interrupt
-from ghost.pcap.files import Places
-from ghost.pcap.garbage import own_process
-from ghost.pcap.text import printable
+from ghost.pcap.garbage_collection import own_process
+from ghost.pcap.report.output_files import Places
+from ghost.pcap.safe_text import printable
 
 Opener = Callable[[Path], None]
 """Shows a page to the person at the terminal."""
@@ -189,15 +189,15 @@ def _places(options: argparse.Namespace, *, folder: bool) -> Places:
 
 
 def _print_findings(options: argparse.Namespace) -> None:
-    from ghost.pcap.one import judge
-    from ghost.pcap.semantic import dump, findings_document
+    from ghost.pcap.report.semantic import dump, findings_document
+    from ghost.pcap.report.single_capture import judge
 
     judged = judge(options.capture, jobs=options.jobs, dask=options.dask)
     sys.stdout.write(dump(findings_document(*judged), ascii_only=True))
 
 
 def _one_capture(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
-    from ghost.pcap.one import report_on
+    from ghost.pcap.report.single_capture import report_on
 
     judged = report_on(options.capture, places, jobs=options.jobs, dask=options.dask)
     if options.json:
@@ -209,7 +209,7 @@ def _one_capture(options: argparse.Namespace, places: Places) -> tuple[int, Path
 
 
 def _two_captures(options: argparse.Namespace, places: Places) -> tuple[int, Path]:
-    from ghost.pcap.pair import compare_captures
+    from ghost.pcap.compare.capture_pair import compare_captures
 
     pair = compare_captures(options.capture, options.compare, places, ends=options.ends)
     if options.json:
@@ -221,7 +221,7 @@ def _two_captures(options: argparse.Namespace, places: Places) -> tuple[int, Pat
 
 
 def _folder(path: Path, places: Places, *, as_json: bool) -> tuple[int, Path]:
-    from ghost.pcap.folder import judge_folder, table_lines
+    from ghost.pcap.report.capture_folder import judge_folder, table_lines
 
     folder = judge_folder(path, places)
     if as_json:

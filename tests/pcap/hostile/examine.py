@@ -13,18 +13,23 @@ from typing import Any
 
 from ghost.errors import CaptureError
 from ghost.pcap.analysis import analyse
-from ghost.pcap.compare import Capture, differences
-from ghost.pcap.comparison_report import comparison_document, comparison_headline, comparison_report, comparison_summary
-from ghost.pcap.ends_report import ends_document, ends_headline, ends_markdown
-from ghost.pcap.facts import headline
+from ghost.pcap.compare.comparison_page import html_comparison
+from ghost.pcap.compare.comparison_text import (
+    comparison_document,
+    comparison_headline,
+    comparison_report,
+    comparison_summary,
+)
+from ghost.pcap.compare.path_ends import two_ends
+from ghost.pcap.compare.path_ends_report import ends_document, ends_headline, ends_markdown
+from ghost.pcap.compare.rate_comparison import Capture, differences
 from ghost.pcap.findings import find
-from ghost.pcap.html_comparison import html_comparison
-from ghost.pcap.html_report import html_report
 from ghost.pcap.model import Analysis, CaptureSummary
-from ghost.pcap.report import LONGEST_SUMMARY, executive_summary, forensic_report
-from ghost.pcap.semantic import FINDINGS_TOKENS, MOST_TOKENS, dump, estimated_tokens, findings_document, semantic
-from ghost.pcap.sequence import sequence
-from ghost.pcap.two_ends import two_ends
+from ghost.pcap.report.capture_facts import headline
+from ghost.pcap.report.capture_page import html_report
+from ghost.pcap.report.markdown_report import LONGEST_SUMMARY, executive_summary, forensic_report
+from ghost.pcap.report.packet_sequence import sequence
+from ghost.pcap.report.semantic import FINDINGS_TOKENS, MOST_TOKENS, dump, estimated_tokens, findings_document, semantic
 
 _VOID = {"meta", "br", "hr", "img", "col"}
 _ACTIVE = {"script", "iframe", "object", "embed", "base", "link", "form"}

@@ -2,33 +2,80 @@
 
 Rules read an `Analysis` and know neither files nor packets. Their numbers are in thresholds.toml, their words about
 cause and cure in advice.toml. A capture with nothing broken in it gets one finding of kind `none`.
+
+    finding                the type of a finding
+    rule_settings          thresholds, ports and advice from the TOML files
+    phrasing               numbers and addresses in a sentence
+    observations           what several rules ask of a capture, computed once
+    stream_columns         all TCP streams as columns
+    correlation            drops findings that another explains better
+    common_causes          failures with a host in common, as one finding
+    connection_setup       connections that never opened
+    half_open_connections  SYN-ACKs that were never acknowledged
+    accept_queue           full accept queues
+    snat_exhaustion        a NAT without free source ports
+    reset_origin           resets sent by a device closer than the peer
+    host_reachability      hosts that answer by other protocols
+    post_handshake_resets  resets straight after the handshake
+    connection_aborts      resets, idle timeouts and early closes
+    keepalive_close        requests that cross the close of a kept connection
+    silent_peers           connections on which one end fell silent
+    outages                hosts or paths that fell silent
+    host_activity          when each address was last heard
+    packet_transit         loss, reordering, one-way captures: the rules about packets on the path
+    packet_loss            loss by direction
+    one_way_captures       captures of one direction only
+    path_mtu               path MTU discovery that fails
+    fragmentation          datagrams of which fragments are missing
+    throughput_limits      deep queues, rate limits, small windows, long round trips
+    rate_policing          policers that hit several senders
+    path_changes           round trips that grew at one moment
+    endpoint_delays        zero windows and slow servers
+    server_greetings       servers that speak first and do not
+    one_way_messages       messages that need no answer
+    long_polls             requests held open on purpose
+    tls_faults             failed TLS handshakes, expiring certificates
+    http_faults            HTTP errors and slow answers
+    name_resolution        DNS: missing names, failures, timeouts, slow servers
+    repeated_lookups       missing names that a program needs
+    dns_abuse              generated names, data in names
+    reputation_lookups     names that query a reputation service
+    local_segment          ARP conflicts, hosts that are down
+    address_claims         which device claims an address
+    icmp_errors            what ICMP errors report
+    unanswered_datagrams   DHCP, NTP, ping and QUIC without answers
+    dhcp_refusals          DHCP servers that refuse
+    attack_patterns        floods and scans
+    syn_floods             SYN floods, told from crowds of clients
+    decoding_coverage      packets that could not be decoded
+    capture_quality        what the capture lacks; the healthy verdict
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ghost.pcap.findings.broken import broken_findings
-from ghost.pcap.findings.capture import capture_findings, healthy
-from ghost.pcap.findings.control import control_findings
-from ghost.pcap.findings.correlate import doubted, one_cause_each
+from ghost.pcap.findings.attack_patterns import threats_in
+from ghost.pcap.findings.capture_quality import capture_findings, healthy
+from ghost.pcap.findings.connection_aborts import broken_findings
+from ghost.pcap.findings.connection_setup import handshake_findings
+from ghost.pcap.findings.correlation import doubted, one_cause_each
+from ghost.pcap.findings.decoding_coverage import is_blind
+from ghost.pcap.findings.dhcp_refusals import lease_findings
+from ghost.pcap.findings.endpoint_delays import stall_findings
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
-from ghost.pcap.findings.fragments import fragment_findings
-from ghost.pcap.findings.handshake import handshake_findings
-from ghost.pcap.findings.leases import lease_findings
-from ghost.pcap.findings.limits import limit_findings
-from ghost.pcap.findings.names import dns_findings
-from ghost.pcap.findings.observed import observe
-from ghost.pcap.findings.secure import tls_findings
-from ghost.pcap.findings.segment import segment_findings
-from ghost.pcap.findings.silent import silence_findings
-from ghost.pcap.findings.size import size_findings
-from ghost.pcap.findings.stalls import stall_findings
-from ghost.pcap.findings.threats import threats_in
-from ghost.pcap.findings.transfer import transfer_findings
-from ghost.pcap.findings.turned_away import turned_away_findings
-from ghost.pcap.findings.undecoded import is_blind
-from ghost.pcap.findings.web import http_findings
+from ghost.pcap.findings.fragmentation import fragment_findings
+from ghost.pcap.findings.http_faults import http_findings
+from ghost.pcap.findings.icmp_errors import control_findings
+from ghost.pcap.findings.local_segment import segment_findings
+from ghost.pcap.findings.name_resolution import dns_findings
+from ghost.pcap.findings.observations import observe
+from ghost.pcap.findings.packet_transit import transfer_findings
+from ghost.pcap.findings.path_mtu import size_findings
+from ghost.pcap.findings.post_handshake_resets import turned_away_findings
+from ghost.pcap.findings.throughput_limits import limit_findings
+from ghost.pcap.findings.tls_faults import tls_findings
+from ghost.pcap.findings.unanswered_datagrams import silence_findings
 from ghost.pcap.model import Analysis
 
 MOST = 20

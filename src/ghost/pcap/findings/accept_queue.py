@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ghost.pcap.arrays import among
-from ghost.pcap.findings.columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.array_queries import among
+from ghost.pcap.findings.common_causes import parties
+from ghost.pcap.findings.endpoint_delays import unanswered
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.observed import Observed
-from ghost.pcap.findings.policy import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stalls import unanswered
-from ghost.pcap.findings.together import parties
-from ghost.pcap.findings.words import at, count, duration, first_frames
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import at, count, duration, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
 
 
 def waiting_in_queue(seen: Observed) -> Mask:

@@ -19,29 +19,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ghost.pcap.model.capture import (
+from ghost.pcap.model.capture_section import (
     CaptureSummary,
     Unread,
 )
-from ghost.pcap.model.common import (
-    Endpoint,
-    Occurrences,
-    Side,
-    Statistics,
-)
-from ghost.pcap.model.dns import (
+from ghost.pcap.model.dns_section import (
     DnsLongNames,
     DnsQuery,
     DnsSection,
     DnsServer,
 )
-from ghost.pcap.model.http import (
+from ghost.pcap.model.http_section import (
     HttpErrors,
     HttpExchange,
     HttpPath,
     HttpSection,
 )
-from ghost.pcap.model.network import (
+from ghost.pcap.model.network_sections import (
     AddressClaims,
     ArpSection,
     DuplicateAddress,
@@ -52,7 +46,7 @@ from ghost.pcap.model.network import (
     UdpSection,
     UnansweredArp,
 )
-from ghost.pcap.model.services import (
+from ghost.pcap.model.service_sections import (
     DhcpRefused,
     DhcpSection,
     DhcpUnanswered,
@@ -61,14 +55,20 @@ from ghost.pcap.model.services import (
     QuicSection,
     QuicUnanswered,
 )
-from ghost.pcap.model.tcp import (
+from ghost.pcap.model.shared_values import (
+    Endpoint,
+    Occurrences,
+    Side,
+    Statistics,
+)
+from ghost.pcap.model.tcp_section import (
     ConnectionStats,
     Direction,
     Stream,
     TcpSection,
     TcpTotals,
 )
-from ghost.pcap.model.tls import (
+from ghost.pcap.model.tls_section import (
     Certificate,
     TlsFailure,
     TlsSection,
@@ -76,8 +76,8 @@ from ghost.pcap.model.tls import (
 )
 
 if TYPE_CHECKING:
-    from ghost.pcap.read import FileFacts
-    from ghost.pcap.series import Series
+    from ghost.pcap.file.capture_reader import FileFacts
+    from ghost.pcap.kernels.time_series import Series
 
 __all__ = [
     "AddressClaims",

@@ -1,0 +1,75 @@
+"""Two captures: before and after, and, where they hold the same packets, the two ends of one path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghost.pcap.compare.comparison_page import html_comparison
+from ghost.pcap.compare.comparison_text import (
+    comparison_document,
+    comparison_headline,
+    comparison_report,
+    comparison_summary,
+)
+from ghost.pcap.compare.path_ends import TwoEnds, two_ends
+from ghost.pcap.compare.path_ends_report import ends_document, ends_headline, ends_markdown
+from ghost.pcap.compare.rate_comparison import Capture, Difference, differences
+from ghost.pcap.file.capture_reader import check_capture
+from ghost.pcap.report.output_files import Places, prepare, stem_of, write_all
+from ghost.pcap.report.semantic import dump, semantic
+from ghost.pcap.report.single_capture import judge
+
+
+@dataclass(frozen=True)
+class Pair:
+    a: Capture
+    b: Capture
+    table: list[Difference]
+    ends: TwoEnds | None
+    written: dict[str, Path]
+
+    @property
+    def headline(self) -> list[str]:
+        """Of two ends what happened between them; else what changed."""
+        if self.ends is not None:
+            return ends_headline(self.ends)
+        return comparison_headline(self.a, self.b, self.table)
+
+    def document(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            **comparison_document(self.a, self.b, self.table),
+            **({"two_ends": ends_document(self.ends)} if self.ends is not None else {}),
+            **{key: str(path) for key, path in self.written.items()},
+        }
+
+
+def compare_captures(baseline: Path, current: Path, places: Places, *, ends: bool) -> Pair:
+    """The whole way from two captures to their files. `ends` says that they are two ends of one path."""
+    a, b = stem_of(baseline), stem_of(current)
+    if a == b:  # the same name in two directories
+        a, b = f"{a}_baseline", f"{b}_current"
+    written = {
+        "baseline_semantic_json_path": places.semantic / f"{a}_semantic.json",
+        "current_semantic_json_path": places.semantic / f"{b}_semantic.json",
+        "report_path": places.reports / f"{a}_vs_{b}_comparison.md",
+        "executive_summary_path": places.reports / f"{a}_vs_{b}_executive_summary.md",
+        "html_report_path": places.reports / f"{a}_vs_{b}_comparison.html",
+    }
+    for capture in (baseline, current):
+        check_capture(capture)  # before the first of them is read, which may take long
+    prepare([baseline, current], written.values())
+    left, right = Capture(*judge(baseline)), Capture(*judge(current))
+    table = differences(left.analysis, right.analysis)
+    path = two_ends(baseline, current, left.analysis, right.analysis, certain=ends)
+    contents = (
+        dump(semantic(left.analysis, left.findings)),
+        dump(semantic(right.analysis, right.findings)),
+        comparison_report(left, right, table, ends_markdown(path) if path else ()),
+        comparison_summary(left, right, table, ends_headline(path) if path else ()),
+        html_comparison(left, right, table, path),
+    )
+    write_all(dict(zip(written.values(), contents, strict=True)))
+    return Pair(left, right, table, path, written)

@@ -1,0 +1,99 @@
+"""How the clock of one capture differs from that of another, told by packets that both hold.
+
+A packet that travels from A to B shows offset + delay, one that travels back offset - delay. The least of the first
+and the greatest of the second enclose the offset; halfway between them it is right to half the difference between
+the shortest delays of the two ways. A drift widens that gap wherever it is taken out: the drift that leaves the
+longest shortest round trip is the one, and it is believed only where there would be none, or hardly one, without it.
+Where packets would still arrive before they left, a clock was set meanwhile: by at least what they come too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghost.pcap.array_types import Array
+
+_WINDOWS = 64
+_ENOUGH = 50
+"""Packets each way, below which a drift is not looked for."""
+_LONG_ENOUGH_NS = 5_000_000_000
+_MOST_DRIFT = 1e-3
+_WORST_DRIFT = 2e-2
+"""Of clocks that nothing disciplines, as in virtual machines that were paused: thought of where nothing else explains
+packets that arrive before they leave."""
+_SURELY_NS = 1_000_000
+"""Two capturers on one machine stamp a packet in any order, within less than that."""
+_CLEARLY = 1.2
+_CLEARLY_NS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """B's clock, compared with A's."""
+
+    offset_ns: float
+    """B shows this much more than A, at `at_ns`."""
+    at_ns: int
+    drift: float
+    """Seconds a second; 0 where none is apparent."""
+    uncertainty_ns: float | None
+    """The offset is right to this; None where packets were seen one way only and delay cannot be told from offset."""
+    changed_ns: float = 0.0
+    """B's clock changed against A's by at least this meanwhile: no offset lets all packets arrive after they left."""
+
+    def offset_at(self, a_time: Array) -> NDArray[np.float64]:
+        result: NDArray[np.float64] = (self.offset_ns + self.drift * (a_time - self.at_ns)).astype(np.float64)
+        return result
+
+
+def compare_clocks(there_at: Array, there: Array, back_at: Array, back: Array) -> Clock | None:
+    """From the times at A and the differences (time at B - time at A) of packets to B and of packets back."""
+    if not len(there) and not len(back):
+        return None
+    if not len(there) or not len(back):
+        # As if the fastest packet had taken no time.
+        only = int(there.min()) if len(there) else int(back.max())
+        return Clock(float(only), int(np.concatenate([there_at, back_at]).min()), 0.0, None)
+    origin = int(min(there_at.min(), back_at.min()))
+    low_at, low = _extremes(there_at - origin, there, least=True)
+    high_at, high = _extremes(back_at - origin, back, least=False)
+
+    def gap(drift: float) -> float:
+        return float((low - drift * low_at).min() - (high - drift * high_at).max())
+
+    drift = 0.0
+    spread = min(float(np.ptp(low_at)), float(np.ptp(high_at)))
+    if min(len(there), len(back)) >= _ENOUGH and spread >= _LONG_ENOUGH_NS:
+        best = _greatest(gap, _MOST_DRIFT)
+        if gap(best) < -_SURELY_NS:
+            best = _greatest(gap, _WORST_DRIFT)
+            best = best if gap(best) > -_SURELY_NS else 0.0
+        if gap(best) > _CLEARLY * max(gap(0.0), 0.0) + _CLEARLY_NS:
+            drift = best
+    least, most = float((low - drift * low_at).min()), float((high - drift * high_at).max())
+    early = most - least if most - least > _SURELY_NS else 0.0
+    return Clock((least + most) / 2, origin, drift, max(least - most, early, 0.0) / 2, early)
+
+
+def _extremes(at: Array, values: Array, *, least: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least (or greatest) value of each part of the time."""
+    window = np.minimum(at * _WINDOWS // max(int(at.max()) + 1, 1), _WINDOWS - 1)
+    order = np.lexsort((values if least else -values, window))
+    first = order[np.flatnonzero(np.r_[True, np.diff(window[order]) != 0])]
+    return at[first].astype(np.float64), values[first].astype(np.float64)
+
+
+def _greatest(gap: Callable[[float], float], most: float) -> float:
+    """Where a concave function of the drift is greatest, up to `most` either way."""
+    low, high = -most, most
+    for _ in range(80):
+        third = (high - low) / 3
+        if gap(low + third) < gap(high - third):
+            low += third
+        else:
+            high -= third
+    return (low + high) / 2

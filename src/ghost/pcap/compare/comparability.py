@@ -1,0 +1,60 @@
+"""Whether a capture could have shown a fault: one that holds no traffic of a service says nothing about it."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import numpy as np
+
+from ghost.pcap.findings import Finding
+from ghost.pcap.findings.decoding_coverage import is_blind
+from ghost.pcap.findings.stream_columns import columns_of
+from ghost.pcap.model import Analysis
+
+_TRAFFIC_IS_THE_FAULT = {"port_scan", "syn_flood", "dns_suspicious"}
+"""What is cured when it comes no more."""
+_OVER_TCP = {"TCP", "TLS", "HTTP"}
+
+
+def says_nothing(analysis: Analysis) -> str | None:
+    """Why a capture can be compared with none: `holds no packets`, `could not be read`."""
+    if analysis.is_empty:
+        return "holds no packets"
+    return "could not be read" if is_blind(analysis.summary) else None
+
+
+class Held:
+    """Hosts and services of which a capture holds traffic."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+        self._hosts: set[str] = set()
+        self._services: set[tuple[str, int]] = set()
+        if analysis.tcp is not None:
+            columns = columns_of(analysis.tcp.streams)
+            ends = np.unique(np.stack([columns.hosts.ravel(), columns.ports.ravel()], axis=1), axis=0)
+            self._services = {(columns.host(host), port) for host, port in ends.tolist()}
+            self._hosts = {host for host, _ in self._services}
+
+    def could_show(self, fault: Finding) -> bool:
+        """Whether it was at all to be seen here."""
+        if says_nothing(self._analysis) is not None:
+            return False
+        if fault.kind in _TRAFFIC_IS_THE_FAULT or not _is_address(fault.who.dst):
+            return True
+        if fault.protocol == "DNS":
+            return self._analysis.dns is not None
+        if fault.protocol not in _OVER_TCP:
+            return True
+        ends = (fault.who.dst, fault.who.src)
+        if fault.who.port is None:
+            return any(end in self._hosts for end in ends)
+        return any((end, fault.who.port) in self._services for end in ends)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

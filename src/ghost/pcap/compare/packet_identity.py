@@ -1,0 +1,152 @@
+"""The packets of a capture as columns that can be compared with those of another capture. Header values and a few
+bytes' digest alone; nothing of a payload is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghost.pcap.array_types import Array, Vector
+from ghost.pcap.file.capture_reader import Batch, CaptureReader
+from ghost.pcap.kernels import compilation
+from ghost.pcap.kernels.decoder import Decoder
+from ghost.pcap.layout import (
+    ACKNOWLEDGED,
+    CONTROL,
+    DESTINATION,
+    DESTINATION_PORT,
+    END,
+    FRAGMENT,
+    FRAME,
+    IP_ID,
+    LENGTH,
+    MSS,
+    NETWORK,
+    PACKET,
+    PAYLOAD,
+    PROTOCOL,
+    SACK_PERMITTED,
+    SCALE,
+    SEQUENCE,
+    SOURCE,
+    SOURCE_PORT,
+    TIME,
+    TIMESTAMP,
+    TRANSPORT,
+    TTL,
+)
+
+Ids = NDArray[np.uint64]
+Table = NDArray[Any]
+
+_FIELDS: tuple[tuple[str, int, type], ...] = (
+    ("time", TIME, np.int64), ("frame", FRAME, np.int64), ("source", SOURCE, np.int32),
+    ("destination", DESTINATION, np.int32), ("source_port", SOURCE_PORT, np.uint16),
+    ("destination_port", DESTINATION_PORT, np.uint16), ("protocol", PROTOCOL, np.uint8), ("ip_id", IP_ID, np.uint16),
+    ("seq", SEQUENCE, np.uint32), ("ack", ACKNOWLEDGED, np.uint32), ("length", LENGTH, np.int32),
+    ("control", CONTROL, np.uint8), ("ttl", TTL, np.uint8), ("mss", MSS, np.uint16), ("scale", SCALE, np.uint8),
+    ("sack", SACK_PERMITTED, np.uint8), ("stamp", TIMESTAMP, np.int64),
+)  # fmt: skip
+_DERIVED = [("tos", np.int16), ("digest", np.uint64)]
+_DTYPE = np.dtype([(name, kind) for name, _, kind in _FIELDS] + _DERIVED)
+_ICMP = (1, 58)
+_TCP, _UDP = 6, 17
+
+
+@dataclass(frozen=True)
+class Packets:
+    """IP packets of one capture, a row each; 70 bytes a packet."""
+
+    table: Table
+    decoder: Decoder
+    """Whose address ids these are; both captures of a pair share it."""
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def address(self, number: int) -> str:
+        return self.decoder.address(int(number))
+
+
+def two_captures(a: Path, b: Path) -> tuple[Packets, Packets]:
+    """Both captures, with the same address ids."""
+    vector, kernels = compilation.loaded()
+    decoder = Decoder(vector, kernels)
+    left, right = (_table(CaptureReader(path, vector, kernels), decoder, vector) for path in (a, b))
+    return Packets(left, decoder), Packets(right, decoder)
+
+
+def _table(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Table:
+    pieces = list(_pieces(reader, decoder, vector))
+    return np.concatenate(pieces) if pieces else np.zeros(0, _DTYPE)
+
+
+def _pieces(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Iterator[Table]:
+    for batch in reader.batches():
+        decoder.decode(vector(batch.buffer), vector(batch.rows), batch.count)
+        columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
+        columns = columns[(columns[:, NETWORK] >= 4) & (columns[:, FRAGMENT] != 2)]
+        piece = np.zeros(len(columns), _DTYPE)
+        for name, column, _ in _FIELDS:
+            piece[name] = columns[:, column]
+        piece["tos"] = _traffic_class(batch, columns)
+        piece["digest"] = _digest(batch, columns)
+        yield piece
+
+
+def _traffic_class(batch: Batch, columns: Array) -> NDArray[np.int16]:
+    """DSCP and ECN; -1 where the IP header has options or extensions and its place is not known."""
+    found = np.full(len(columns), -1, np.int16)
+    for version, header in ((4, 20), (6, 40)):
+        mine = np.flatnonzero((columns[:, NETWORK] == version) & (columns[:, TRANSPORT] >= header))
+        start = columns[mine, TRANSPORT] - header
+        first, second = batch.buffer[start].astype(np.int16), batch.buffer[start + 1].astype(np.int16)
+        plain = first == 0x45 if version == 4 else first >> 4 == 6
+        value = second if version == 4 else (first & 15) << 4 | second >> 4
+        found[mine] = np.where(plain, value, -1)
+    return found
+
+
+def _digest(batch: Batch, columns: Array) -> Ids:
+    """Of the first eight bytes behind a UDP header, or of an ICMP message with its type and checksum: what tells
+    packets apart that have no sequence number."""
+    digest = np.zeros(len(columns), np.uint64)
+    for protocols, begins in (((_UDP,), PAYLOAD), (_ICMP, TRANSPORT)):
+        mine = np.flatnonzero(np.isin(columns[:, PROTOCOL], protocols) & (columns[:, END] - columns[:, begins] >= 8))
+        start = columns[mine, begins]
+        for n in range(8):
+            digest[mine] = digest[mine] << np.uint64(8) | batch.buffer[start + n].astype(np.uint64)
+    return digest
+
+
+def mixed(*columns: NDArray[Any]) -> Ids:
+    """One number for each row of the columns; equal rows give equal numbers, others hardly ever."""
+    value = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        value = (value ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        value ^= value >> np.uint64(29)
+    return value
+
+
+def flows(table: Table) -> Ids:
+    """A number for addresses, ports and protocol, one way."""
+    return mixed(*(table[name] for name in ("source", "destination", "source_port", "destination_port", "protocol")))
+
+
+def identities(table: Table, flow: Ids) -> Ids:
+    """A number for each packet that stays the same along a path: what routers and NAT do not change, and its flow."""
+    # A sender without IP ids (IPv6, or DF set) is told by its clock instead. CWR and ECE are routers' business.
+    stamp = np.where(table["ip_id"] == 0, table["stamp"], 0)
+    return mixed(
+        flow, table["ip_id"], table["seq"], table["ack"], table["length"], table["control"] & 0x3F, stamp,
+        table["digest"], table["protocol"],
+    )  # fmt: skip
+
+
+def is_tcp(table: Table) -> NDArray[np.bool_]:
+    return np.asarray(table["protocol"] == _TCP, bool)

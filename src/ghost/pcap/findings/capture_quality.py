@@ -1,0 +1,161 @@
+"""What the capture itself lacks, and what a healthy one shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.decoding_coverage import counted_only, judged_packets, unread_findings, unread_pct
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import count, duration, few, first_frames, percent, rate
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import Analysis
+
+NOBODY = Who("-", "-")
+
+
+def capture_findings(seen: Observed) -> Iterator[Finding]:
+    yield from _incomplete(seen.analysis)
+    yield from unread_findings(seen.analysis)
+    yield from _duplicates(seen)
+
+
+def _incomplete(analysis: Analysis) -> Iterator[Finding]:
+    summary, tcp = analysis.summary, analysis.tcp
+    missing_pct = 0.0
+    reasons: list[str] = []
+    dropped = summary.dropped_by_capturer or 0
+    if percent(dropped, summary.total_packets + dropped) >= threshold("capture_incomplete.dropped_pct") and dropped:
+        reasons.append(f"the capturer dropped {count(dropped, 'packet')}")
+        missing_pct = percent(dropped, summary.total_packets + dropped)
+    if summary.truncated_record:
+        reasons.append("the file ends inside a packet record")
+    unseen = tcp.totals.acked_unseen if tcp else 0
+    if (
+        tcp is not None
+        and unseen >= threshold("capture_incomplete.min_acked_unseen")
+        and percent(unseen, tcp.totals.packets) >= threshold("capture_incomplete.acked_unseen_pct")
+    ):
+        reasons.append(f"{count(unseen, 'acknowledgement')} concern data that is not in the file")
+        missing_pct = max(missing_pct, percent(unseen, tcp.totals.packets))
+    if not reasons:
+        return
+    yield Finding(
+        kind="capture_incomplete",
+        severity="LOW",
+        blame="none",
+        protocol="capture",
+        title="The capture is incomplete",
+        detail="; ".join(reasons)[:1].upper() + "; ".join(reasons)[1:] + ".",
+        who=NOBODY,
+        evidence=(),
+        cause=cause_of("capture_incomplete"),
+        remediation=remediation_of("capture_incomplete"),
+        confidence="high",
+        weight=dropped + unseen,
+        measured={"dropped": dropped, "acked_unseen": unseen, "missing_pct": round(missing_pct, 2)},
+    )
+
+
+def _duplicates(seen: Observed) -> Iterator[Finding]:
+    """Captured twice, or travelled twice: a capture of several interfaces copies nearly everything, a network some."""
+    analysis = seen.analysis
+    copies = analysis.summary.duplicate_packets
+    share = percent(copies.count, analysis.summary.total_packets)
+    everything = share >= threshold("duplicate_packets.everything_pct")
+    if copies.count >= threshold("duplicate_packets.min_packets") and share >= threshold("duplicate_packets.min_pct"):
+        yield Finding(
+            kind="duplicate_packets",
+            severity="LOW",
+            blame="none" if everything else "network",
+            protocol="IP",
+            title=f"{rate(share)} of the packets were captured twice"
+            if everything
+            else f"The network delivers {rate(share)} of the packets twice",
+            detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen just"
+            " before; they are not counted as loss."
+            + (
+                " Nearly everything is there twice: several interfaces or both sides of a port were captured."
+                if everything
+                else " Only some packets are: they travelled twice."
+            ),
+            who=NOBODY,
+            evidence=first_frames([copies.frames]),
+            cause=cause_of("duplicate_packets" if everything else "packets_doubled"),
+            remediation=remediation_of("duplicate_packets" if everything else "packets_doubled"),
+            confidence="medium",
+            weight=0.0 if everything else copies.count,
+            measured={"duplicates": copies.count, "packets": analysis.summary.total_packets},
+        )
+
+
+def healthy(analysis: Analysis) -> Finding:
+    """That nothing is broken, with the numbers that say so."""
+    summary = analysis.summary
+    empty = analysis.is_empty
+    some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
+    size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
+    return Finding(
+        kind="none",
+        severity="INFO",
+        blame="none",
+        protocol="capture" if empty else "all",
+        title="The capture holds no packets"
+        if empty
+        else "Nothing that could be read in this capture is broken"
+        if some_unread
+        else "Nothing in this capture is broken",
+        detail="There is nothing to judge: check the interface, the filter and the time of the capture."
+        if empty
+        else " ".join([size, *_numbers(analysis), *_not_judged(analysis)]),
+        who=NOBODY,
+        evidence=(),
+        cause=cause_of("empty" if empty else "none"),
+        remediation=remediation_of("empty" if empty else "none"),
+        confidence=_confidence(analysis),
+    )
+
+
+def _confidence(analysis: Analysis) -> str:
+    """That nothing is broken, by what was seen of it."""
+    summary = analysis.summary
+    judged = judged_packets(summary)
+    if judged == 0 or unread_pct(summary) >= threshold("not_decoded.min_pct"):
+        return "low"
+    guessed = percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct")
+    return "medium" if guessed or judged < threshold("none.min_packets") else "high"
+
+
+def _not_judged(analysis: Analysis) -> Iterator[str]:
+    """What the all-clear does not cover."""
+    summary = analysis.summary
+    if percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct"):
+        datagrams = count(counted_only(summary), "datagram")
+        yield f"UDP: {datagrams} counted; whether they served their purpose their programs alone know."
+    if summary.unread:
+        named = few([f"{each.what} {each.packets:,}" for each in summary.unread])
+        share = percent(summary.total_packets - judged_packets(summary), summary.total_packets)
+        yield f"Not decoded: {named} ({rate(share)} of the packets)."
+
+
+def _numbers(analysis: Analysis) -> Iterator[str]:
+    if analysis.tcp is not None:
+        tcp = analysis.tcp
+        opened, done = tcp.connections.connections_attempted, tcp.connections.handshakes_completed
+        lost = tcp.totals.lost_upstream + tcp.totals.lost_downstream
+        rtt = f", median round trip {duration(tcp.handshake_rtt_ms.median)}" if tcp.handshake_rtt_ms else ""
+        repaired = " and repaired" if lost else ""
+        opened_here = f"{done} of {count(opened, 'handshake')} completed" if opened else "no handshake captured"
+        yield f"TCP: {count(len(tcp.streams), 'stream')}, {opened_here}, {count(lost, 'segment')} lost{repaired}{rtt}."
+    if analysis.dns is not None:
+        dns = analysis.dns
+        late = f", median {duration(dns.latency_ms.median)}" if dns.latency_ms else ""
+        yield f"DNS: {count(dns.queries_total, 'query', 'queries')}, {dns.unanswered_total} unanswered{late}."
+    if analysis.icmp is not None:
+        silent = sum(address.count for address in analysis.icmp.unanswered_solicitations)
+        asked = f", {count(silent, 'neighbour solicitation')} without an answer that was captured" if silent else ""
+        yield f"ICMP: {count(analysis.icmp.packets, 'packet')}, {analysis.icmp.echo_unmatched} pings unanswered{asked}."
+    if analysis.arp is not None:
+        silent = sum(address.count for address in analysis.arp.unanswered_requests)
+        requests = count(analysis.arp.total_requests, "request")
+        yield f"ARP: {requests}, {silent} without a reply that was captured, no address conflict."

@@ -1,0 +1,72 @@
+"""What was captured and could not be read: of it no report may say that it is healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.phrasing import count, few, first_frames, percent, rate
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import Analysis, CaptureSummary
+
+_ADVICE = {
+    "link_type": "not_decoded_link", "encrypted": "not_decoded_encrypted", "tunnel": "not_decoded_tunnel",
+    "cut": "not_decoded_cut", "damaged": "not_decoded_damaged", "protocol": "not_decoded_protocol",
+}  # fmt: skip
+_JUDGED_UDP = ("dns", "mdns", "llmnr", "dhcp", "dhcpv6", "ntp", "quic")
+
+
+def unread_findings(analysis: Analysis) -> Iterator[Finding]:
+    summary = analysis.summary
+    share, packets = unread_pct(summary), summary.unread_packets
+    few_are = packets < threshold("not_decoded.min_packets") or share < threshold("not_decoded.min_pct")
+    if few_are and not is_blind(summary):
+        return
+    parts = [each for each in summary.unread if each.why != "control"]
+    named = few([f"{each.what} {each.packets:,}" for each in parts])
+    advice = _ADVICE[parts[0].why]
+    yield Finding(
+        kind="not_decoded",
+        severity="LOW",
+        blame="none",
+        protocol="capture",
+        title=f"{rate(share)} of the packets could not be read: {few([each.what for each in parts], 2)}",
+        detail=f"{packets:,} of {count(summary.total_packets, 'packet')} were not decoded: {named}."
+        + (
+            " That what they carry works has not been shown, and not that it fails."
+            if is_blind(summary)
+            else " What is said here concerns the others alone."
+        ),
+        who=Who("-", "-"),
+        evidence=first_frames([each.first_frame] for each in parts),
+        cause=cause_of(advice),
+        remediation=remediation_of(advice),
+        confidence="high",
+        weight=summary.total_packets if is_blind(summary) else 1.0,
+        measured={
+            "not_decoded": packets,
+            "packets": summary.total_packets,
+            "not_decoded_pct": round(share, 2),
+        },
+    )
+
+
+def unread_pct(summary: CaptureSummary) -> float:
+    return min(percent(summary.unread_packets, summary.total_packets), 100.0)
+
+
+def is_blind(summary: CaptureSummary) -> bool:
+    """What could be read does not stand for the capture."""
+    return summary.unread_packets > 0 and unread_pct(summary) >= threshold("not_decoded.blind_pct")
+
+
+def judged_packets(summary: CaptureSummary) -> int:
+    """Packets that some rule looks at."""
+    return max(summary.total_packets - sum(each.packets for each in summary.unread), 0)
+
+
+def counted_only(summary: CaptureSummary) -> int:
+    """UDP datagrams of programs whose messages are not read: whether they served their purpose nobody knows."""
+    here = summary.protocols_present
+    sealed = sum(each.packets for each in summary.unread if each.why in ("encrypted", "tunnel"))
+    return max(here.get("udp", 0) - sum(here.get(name, 0) for name in _JUDGED_UDP) - sealed, 0)

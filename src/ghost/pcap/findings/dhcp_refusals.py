@@ -1,0 +1,44 @@
+"""DHCP servers that refuse what clients ask for, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import count, few, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+
+_SERVER_PORT = 67
+
+
+def lease_findings(seen: Observed) -> Iterator[Finding]:
+    """One refusal makes a client that came from another network ask anew, and it is granted what it is offered. Who is
+    refused even that never gets an address."""
+    dhcp = seen.analysis.dhcp
+    lost = [
+        one
+        for one in (dhcp.refused if dhcp else ())
+        if one.requests >= threshold("dhcp_failure.min_refused") and one.offered
+    ]
+    if dhcp is None or not lost:
+        return
+    clients, servers = [one.client for one in lost], list(dict.fromkeys(name for one in lost for name in one.servers))
+    total, granted = sum(one.requests for one in lost), dhcp.messages.get("ack", 0)
+    yield Finding(
+        kind="dhcp_failure",
+        severity="HIGH" if len(lost) > 1 and not granted else "MEDIUM",
+        blame="server_application",
+        protocol="DHCP",
+        title=f"The DHCP server {few(servers)} refuses every request of {few(clients)}",
+        detail=f"{count(total, 'request')} of {count(len(lost), 'client')} in a row refused (DHCPNAK),"
+        f" {sum(one.offered for one in lost)} of them for what had just been offered; "
+        + (f"{count(granted, 'request')} of others granted." if granted else "nobody was granted anything."),
+        who=Who(clients[0], servers[0], _SERVER_PORT),
+        evidence=first_frames(one.frames for one in lost),
+        cause=cause_of("dhcp_refused"),
+        remediation=remediation_of("dhcp_refused", src=clients[0], dst=servers[0]),
+        confidence="high" if len(lost) > 1 else "medium",
+        weight=total,
+        measured={"refused": total, "clients": len(lost), "granted": granted},
+    )

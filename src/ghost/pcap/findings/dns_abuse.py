@@ -1,0 +1,166 @@
+"""Names that no person or program would ask for: domain generation algorithms, and data carried inside names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ghost.pcap import safe_text
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.phrasing import count, few, first_frames
+from ghost.pcap.findings.reputation_lookups import asks_reputation, in_reputation_zone
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import DnsQuery, DnsSection
+from ghost.pcap.protocols.dns_question import labels_of, registered
+
+VOWELS = set("aeiouy")
+_WORD = re.compile(r"[^._-]+")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What an algorithm made that runs on one client."""
+
+    names: dict[str, DnsQuery]
+    """Registered names of gibberish, each with a query."""
+    domains: frozenset[str]
+    """The domains that these are in."""
+
+    def has(self, query: DnsQuery) -> bool:
+        """Some of what an algorithm makes can be pronounced: the names beside the gibberish are its own, too."""
+        name = registered(query.name)
+        bare = len(labels_of(query.name)) == len(name.split("."))
+        return name in self.names or (bare and name.partition(".")[2] in self.domains)
+
+
+def dns_threats(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
+    yield from _generated(dns, generated)
+    yield from _tunnels(dns)
+
+
+def looks_random(label: str) -> bool:
+    """No language writes like this: hardly a vowel, long runs of consonants, digits between letters, even spread."""
+    letters = [c for c in label if c.isalpha()]
+    if len(label) < threshold("dns_suspicious.min_label"):
+        return False
+    run = longest = 0
+    for character in label:
+        run = 0 if character in VOWELS or character == "-" else run + 1
+        longest = max(longest, run)
+    vowels = sum(c in VOWELS for c in letters) / len(letters) if letters else 0.0
+    switches = sum(a.isdigit() != b.isdigit() for a, b in pairwise(label))
+    return vowels < 0.22 or longest >= 5 or switches >= 4 or _entropy(label) >= 3.6
+
+
+def _entropy(label: str) -> float:
+    return -sum(n / len(label) * math.log2(n / len(label)) for n in Counter(label).values())
+
+
+def _is_reverse(name: str) -> bool:
+    return name.lower().rstrip(".").endswith(".arpa")
+
+
+# --------------------------------------------------------------------------------------------------- generated
+
+
+def generated_names(dns: DnsSection) -> dict[str, Generated]:
+    """Clients that ask for many registered names that do not exist, most of them gibberish."""
+    by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
+    for query in dns.nxdomain:
+        expected = query.recovered or _is_reverse(query.name) or asks_reputation(query.name)
+        if len(labels_of(query.name)) >= 2 and not expected:
+            by_client[query.client].setdefault(registered(query.name), query)
+    made: dict[str, Generated] = {}
+    for client, domains in by_client.items():
+        random = {domain: query for domain, query in domains.items() if looks_random(domain.split(".")[0])}
+        enough = len(random) >= threshold("dns_suspicious.min_random_domains")
+        if enough and 100 * len(random) >= threshold("dns_suspicious.random_pct") * len(domains):
+            made[client] = Generated(random, frozenset(domain.partition(".")[2] for domain in random))
+    return made
+
+
+def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Finding]:
+    for client, made in generated.items():
+        random, examples = list(made.names), list(made.names.values())
+        shown = few([f"“{safe_text.name(domain, 40)}”" for domain in random])
+        yield _finding(
+            Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], advice="dns_generated",
+            name=examples[0].name.rstrip("."),
+            title=f"{client} asks for names that an algorithm made: {shown}",
+            detail=f"{count(len(random), 'registered name')} without an address, made of letters at random,"
+            f" among {dns.nxdomain_total} NXDOMAIN answers.",
+            measured={"random_domains": len(random), "nxdomain": dns.nxdomain_total},
+        )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------- tunnels
+
+
+def _tunnels(dns: DnsSection) -> Iterator[Finding]:
+    """Ever new long names below one registered name: the names themselves carry data."""
+    for below in dns.long_names:
+        if below.names < threshold("dns_suspicious.min_distinct"):
+            return  # most names come first
+        domain = below.domain
+        if _is_reverse(domain) or not below.sample:
+            continue
+        carried = _carried(domain, below.sample)
+        long = [part for part in carried if len(part) >= threshold("dns_suspicious.min_carried") and _packed(part)]
+        # Rounded up: thirty names of which every one carries data are thirty.
+        carrying = math.ceil(below.names * len(long) / len(below.sample))
+        if len(long) < threshold("dns_suspicious.min_long_names") or carrying < threshold(
+            "dns_suspicious.min_distinct"
+        ):
+            continue
+        odd = ", ".join(
+            f"{number} {kind}" for kind, number in below.query_types.items() if kind in ("TXT", "NULL", "CNAME", "MX")
+        )
+        yield _finding(
+            Who(below.client, below.server, 53), below.frames, advice="dns_tunnel", name=domain,
+            title=f"Names below “{safe_text.name(domain, 60)}” carry data (DNS tunnel)",
+            detail=f"{count(below.names, 'distinct long name')} below “{safe_text.name(domain, 60)}” were asked for,"
+            f" with about {sum(map(len, long)) // len(long)} random characters each that no other of them has"
+            + (f"; record types {odd}" if odd else "") + ".",
+            measured={"distinct_names": below.names, "queries": below.queries},
+        )  # fmt: skip
+
+
+def _carried(domain: str, names: Sequence[str]) -> list[str]:
+    """What each name has that no other of them has. Services of a cluster have long names of a few words that come
+    again and again; data is new in every name."""
+    heads = [
+        _WORD.findall(head[: -len(domain) - 1]) if head.endswith("." + domain) and not in_reputation_zone(head) else []
+        for head in (name.lower().rstrip(".") for name in names)
+    ]
+    names_with = Counter(word for head in heads for word in set(head))
+    return ["".join(word for word in head if names_with[word] == 1) for head in heads]
+
+
+def _packed(part: str) -> bool:
+    """Encoded data uses its letters evenly."""
+    return _entropy(part) >= 0.85 * math.log2(max(min(len(set(part)), len(part)), 2))
+
+
+def _finding(
+    who: Who, frames: Sequence[int], *, advice: str, title: str, detail: str, name: str,
+    measured: dict[str, int | float],
+) -> Finding:  # fmt: skip
+    return Finding(
+        kind="dns_suspicious",
+        severity="HIGH",
+        blame="client",
+        protocol="DNS",
+        title=title,
+        detail=detail,
+        who=who,
+        evidence=first_frames([frames]),
+        cause=cause_of(advice),
+        remediation=remediation_of(advice, src=who.src, dst=who.dst, name=name or None),
+        confidence="medium",
+        weight=sum(measured.values()),
+        measured=measured,
+    )

@@ -1,0 +1,250 @@
+"""Ends that make the other wait: a receiver that does not read, a server that does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from ghost.pcap.array_queries import among, distinct, median
+from ghost.pcap.findings.common_causes import of_many, of_streams, parties
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.long_polls import (
+    HELD,
+    answers_nothing,
+    every_slow,
+    http_polls,
+    is_long_poll,
+    may_be_long_poll,
+    polls_of,
+)
+from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.one_way_messages import brief, wants_no_answer
+from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent, rate
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.server_greetings import greeting_findings
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Ints, Mask
+
+
+def stall_findings(seen: Observed) -> Iterator[Finding]:
+    yield from _zero_window(seen)
+    yield from _slow_answers(seen)
+    yield from greeting_findings(seen)
+
+
+# -------------------------------------------------------------------------------------------------- zero window
+
+
+def _zero_window(seen: Observed) -> Iterator[Finding]:
+    """`who.src` is the receiver that does not read, `who.dst` the sender that has to wait.
+
+    The window stayed closed until the sender's timer, or closed again and again; one that closes for a moment is flow
+    control at work. Some stacks probe a closed window with what looks like a keep-alive.
+    """
+    c = seen.columns
+    closed = c.sides("zero_window")
+    if not closed.any():
+        return
+    probes = (c.sides("zero_window_probes") + c.sides("keep_alives"))[:, ::-1]
+    hinders = np.where(
+        probes > 0,
+        closed >= threshold("zero_window.min_probed_events"),
+        closed >= threshold("zero_window.min_events"),
+    )
+    for side in (CLIENT, SERVER):
+        rows = np.flatnonzero(hinders[:, side])
+        for _, some in islice(groups_of(rows, c.hosts[:, side]), MOST_GROUPS):
+            yield of_streams(seen, some, partial(_not_read, seen, side=side, probes=probes[:, side]))
+
+
+def _not_read(seen: Observed, rows: Ints, *, side: int, probes: Ints) -> Finding:
+    c = seen.columns
+    who = parties(seen, rows)
+    closed = c.sides("zero_window")[rows, side]
+    events, probed = int(closed.sum()), int(probes[rows].sum())
+    silence = c.sides("longest_silence_ms")[rows, 1 - side]
+    stall_ms = float(silence.max()) if probed else 0.0
+    worst = rows[np.argmax(closed)]
+    source, destination = c.host(c.hosts[worst, side]), c.host(c.hosts[worst, 1 - side])
+    port = int(c.ports[worst, SERVER])
+    waited = f" The sender had to probe {count(probed, 'time')}; longest pause {duration(stall_ms)}." if probed else ""
+    is_server = side == SERVER
+    others = who.clients if is_server else who.services
+    senders = destination if others == 1 else f"{others:,} {'clients' if is_server else 'services'}"
+    examples = seen.worst(of_many(seen, rows, closed))
+    return Finding(
+        kind="zero_window",
+        severity="HIGH" if stall_ms >= threshold("zero_window.high_stall_ms") else "MEDIUM",
+        blame="server_application" if is_server else "client",
+        protocol="TCP",
+        title=f"{source} does not read what {senders} send{'s' if others == 1 else ''}",
+        detail=f"Its receive window was zero in {count(events, 'packet')} of {count(len(rows), 'connection')}"
+        f" ({'server' if is_server else 'client'} side, port {port}).{waited}{who.mostly}",
+        who=Who(source, destination, port),
+        evidence=first_frames((s.client, s.server)[side].zero_window.frames for s in examples),
+        cause=cause_of("zero_window"),
+        remediation=remediation_of("zero_window", src=source, dst=destination, port=port),
+        confidence="high",
+        weight=events,
+        measured={"zero_window": events, "probes": probed, **who.measured},
+    )
+
+
+# ------------------------------------------------------------------------------------------------- slow answers
+
+
+def _slow_answers(seen: Observed) -> Iterator[Finding]:
+    """Requests that the server's kernel acknowledged at once and its program answered late, or never."""
+    slow_rows, slow_ms = _late(seen)
+    hung = unanswered(seen)
+    asked_for_news = polls_of(seen)
+    if asked_for_news:
+        answers = ~_news(seen, slow_rows, slow_ms, asked_for_news)
+        slow_rows, slow_ms = slow_rows[answers], slow_ms[answers]
+    every = np.concatenate([slow_rows, np.flatnonzero(hung)])
+    services = distinct(seen.service[every])
+    counts = {int(service): int((seen.service[every] == service).sum()) for service in services}
+    for service in sorted(counts, key=lambda service: -counts[service])[:MOST_GROUPS]:
+        mine = seen.service[slow_rows] == service
+        waiting = np.flatnonzero(hung & (seen.service == service))
+        polls = is_long_poll(slow_ms[mine])
+        perhaps = may_be_long_poll(slow_ms[mine]) or answers_nothing(seen, slow_rows[mine], slow_ms[mine])
+        if polls or perhaps or service in asked_for_news:  # another one may be under way
+            longest = max([*slow_ms[mine].tolist(), *asked_for_news.get(service, ())])
+            held = (1 + threshold("slow_application.long_poll_jitter")) * longest
+            waiting = waiting[seen.columns.request_ms[waiting] > held]
+        if polls:
+            mine = np.zeros(len(slow_rows), np.bool_)
+        finding = _slow(seen, service, slow_rows[mine], slow_ms[mine], waiting, held=perhaps and not len(waiting))
+        if finding is not None:
+            yield finding
+
+
+def _news(seen: Observed, rows: Ints, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
+    """Which late answers of services that are asked for news are such: on connections that carry these questions, or
+    after as long a time."""
+    http = seen.analysis.http
+    polled = [each.stream_id for each in http_polls(every_slow(http))] if http else []
+    result = among(rows, polled)
+    for service, (least, most) in held.items():
+        jitter = threshold("slow_application.long_poll_jitter")
+        result |= (seen.service[rows] == service) & (times >= (1 - jitter) * least) & (times <= (1 + jitter) * most)
+    return result
+
+
+def _late(seen: Observed) -> tuple[Ints, Floats]:
+    """Stream and time of every late answer to a request that was acknowledged early."""
+    rows, times = seen.columns.samples("response_ms")
+    late = times >= threshold("slow_application.slow_ms")
+    rows, times = rows[late], times[late]
+    if not len(rows):
+        return rows, times
+    acked_rows, acked = seen.columns.samples("request_acked_ms")
+    slowest = np.zeros(len(seen.columns))
+    np.maximum.at(slowest, acked_rows, acked)
+    in_time = slowest[rows] <= threshold("slow_application.acked_share") * times
+    in_time &= ~_speaks_unasked(seen)[rows]
+    return rows[in_time], times[in_time]
+
+
+def _speaks_unasked(seen: Observed) -> Mask:
+    """Event streams: the server sends many small messages whenever something happens, and no answers to wait for. And
+    websockets, on which both ends say what they like when they like."""
+    c = seen.columns
+    answers = np.bincount(c.samples("response_ms")[0], minlength=len(c))
+    segments, size = c.sides("data_segments")[:, SERVER], c.sides("payload_bytes")[:, SERVER]
+    result: Mask = (segments >= 2 * answers + 3) & (size < threshold("slow_application.event_bytes") * segments)
+    # Inside TLS a message that comes first after the client's last word looks like an answer to it.
+    result |= (c.notices >= threshold("slow_application.min_notices")) & (c.notices >= _late_by_stream(seen))
+    if seen.analysis.http is not None:
+        result |= among(np.arange(len(c)), seen.analysis.http.switched_streams)
+    return result
+
+
+def _late_by_stream(seen: Observed) -> Ints:
+    rows, times = seen.columns.samples("response_ms")
+    late = rows[times >= threshold("slow_application.slow_ms")]
+    return np.bincount(late, minlength=len(seen.columns)).astype(np.int64)
+
+
+def unanswered(seen: Observed) -> Mask:
+    """Requests that arrived and that the server's program owes an answer.
+
+    Only where the server had answered before, or the client asked just once: reports, logs and notices are sent
+    again and again and nobody answers them.
+    """
+    c = seen.columns
+    waited = np.nan_to_num(c.request_ms)
+    closed = (c.sides("fin") > 0).any(axis=1) | (c.sides("rst") > 0).any(axis=1)
+    patience = np.where(closed, threshold("slow_application.client_patience_ms"), threshold("slow_application.hung_ms"))
+    data = c.sides("data_segments")
+    answered = np.bincount(c.samples("response_ms")[0], minlength=len(c))
+    asks = data[:, CLIENT] <= threshold("slow_application.max_segments_a_request") * (answered + 1)
+    dialogue = (data[:, SERVER] > 0) & (answered > 0)
+    first = (data[:, SERVER] == 0) & (c.handshake == "completed")
+    result: Mask = (
+        (waited >= patience)
+        & (c.unacked_bytes[:, CLIENT] == 0)
+        & (c.sides("packets")[:, SERVER] > 0)
+        & (c.sides("rst")[:, SERVER] == 0)
+        & (c.sides("lost_segments")[:, SERVER] == 0)
+        & (c.sides("rto_retransmissions")[:, SERVER] == 0)
+        & asks
+        & (dialogue | first)
+        & ~_speaks_unasked(seen)
+        & ~wants_no_answer(seen)
+        & ~(brief(seen) & dialogue & (c.closed_first == SERVER))
+    )
+    return result
+
+
+def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints, *, held: bool) -> Finding | None:
+    """`held`: the answers may come late on purpose."""
+    c = seen.columns
+    mine = seen.service == service
+    all_rows, _ = c.samples("response_ms")
+    answers = int(mine[all_rows].sum())
+    late, hung = len(times), len(waiting)
+    # What the server said to clients that wait inside TLS, and have had nothing but a handshake, answered no request.
+    shaken = int(among(all_rows, waiting[c.only_tickets[waiting]]).sum())
+    share = percent(late + hung, answers - shaken + hung)
+    if share < threshold("slow_application.min_pct") or late + hung == 0:
+        return None
+    longest = max(float(times.max()) if late else 0.0, float(c.request_ms[waiting].max()) if hung else 0.0)
+    few = late + hung < threshold("slow_application.min_answers")
+    host, port = seen.name_of(service)
+    streams = distinct(np.concatenate([rows, waiting]))
+    client = c.host(int(c.hosts[streams[0], CLIENT]))
+    acked_rows, acked = c.samples("request_acked_ms")
+    acked = acked[among(acked_rows, streams)]
+    at_once = f", although its kernel acknowledged them in {duration(median(acked))}" if len(acked) else ""
+    parts = []
+    if late:
+        parts.append(
+            f"{late} of {count(answers, 'answer')} took over {duration(threshold('slow_application.slow_ms'))} (median"
+            f" {duration(median(times))}, slowest {duration(float(times.max()))})"
+        )
+    if hung:
+        waits = c.request_ms[waiting]
+        parts.append(f"{count(hung, 'request')} had no answer after up to {duration(float(waits.max()))}")
+    only_hung = late == 0
+    return Finding(
+        kind="slow_application",
+        severity="LOW" if few or held else "HIGH" if only_hung and share >= 50 else "MEDIUM",
+        blame="server_application",
+        protocol="TCP",
+        title=f"{at(host, port)} takes requests and does not answer"
+        if only_hung
+        else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
+        f" {duration(threshold('slow_application.slow_ms'))}",
+        detail=" and ".join(parts) + f"{at_once}: the path is not what is slow." + (HELD if held else ""),
+        who=Who(client, host, port),
+        evidence=first_frames([s.first_frame] for s in seen.worst(streams)),
+        cause=cause_of("slow_application"),
+        remediation=remediation_of("slow_application", src=client, dst=host, port=port),
+        confidence="low" if held else "medium" if few else "high",
+        weight=late + hung,
+        measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},
+    )

@@ -1,0 +1,91 @@
+"""Datagrams that arrive in part: their receiver gave up waiting for the other fragments, and said so by ICMP.
+
+Filters and translators that keep no state for fragments drop all but the first, which alone has ports. A router that
+runs out of hops says something else (`routing_loop`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ghost.pcap.findings.common_causes import hosts_of
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed, Path
+from ghost.pcap.findings.phrasing import count, few, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import IcmpError
+
+_REASSEMBLY = 1
+"""Code of time exceeded, in ICMP and in ICMPv6."""
+
+
+def is_about_fragments(error: IcmpError) -> bool:
+    """Fragment reassembly time exceeded (RFC 792, RFC 4443): no router says so, but the receiver."""
+    return error.kind == "ttl_exceeded" and error.code == _REASSEMBLY
+
+
+def fragment_findings(seen: Observed) -> Iterator[Finding]:
+    """One for all whom one end reports to, or is reported by. What loses segments of TCP loses fragments as well."""
+    paths: dict[Path, list[IcmpError]] = defaultdict(list)
+    for error in seen.analysis.icmp.of_kind("ttl_exceeded") if seen.analysis.icmp else ():
+        if is_about_fragments(error):
+            paths[error.dst, error.src].append(error)
+    often = {
+        path: errors
+        for path, errors in paths.items()
+        if _messages(errors) >= threshold("mtu.min_messages") and not _is_lossy(seen, path)
+    }
+    for group in _with_an_end_in_common(often):
+        yield _finding(group, [error for path in group for error in often[path]])
+
+
+def _messages(errors: Sequence[IcmpError]) -> int:
+    return sum(error.count for error in errors)
+
+
+def _is_lossy(seen: Observed, path: Path) -> bool:
+    traffic = seen.traffic(*path)
+    if traffic is None or traffic.lost < threshold("loss.min_segments"):
+        return False
+    return traffic.loss_pct >= threshold("loss.min_pct")
+
+
+def _with_an_end_in_common(paths: dict[Path, list[IcmpError]]) -> list[list[Path]]:
+    """By the end that most have in common, the path with most messages first."""
+    left, groups = set(paths), []
+    while left:
+        ends: dict[tuple[int, str], list[Path]] = defaultdict(list)
+        for path in paths:
+            if path in left:
+                ends[0, path[0]].append(path)
+                ends[1, path[1]].append(path)
+        group = max(ends.values(), key=len)
+        groups.append(sorted(group, key=lambda path: -_messages(paths[path])))
+        left.difference_update(group)
+    return groups
+
+
+def _finding(paths: Sequence[Path], errors: Sequence[IcmpError]) -> Finding:
+    source, destination = (hosts_of([path[end] for path in paths]) for end in (0, 1))
+    reporters, total = list(dict.fromkeys(path[1] for path in paths)), _messages(errors)
+    what = sorted({f"{error.protocol or 'IP'}".upper() for error in errors})
+    ports = {error.destination_port for error in errors}
+    verb = "waits" if len(reporters) == 1 else "wait"
+    return Finding(
+        kind="mtu_black_hole",
+        severity="MEDIUM",
+        blame="network",
+        protocol="IP",
+        title=f"Fragments of what {source} sends to {destination} do not arrive",
+        detail=f"{few(reporters)} reported {count(total, 'time')} that the time to reassemble a datagram was over"
+        f" ({few(what)}): the first fragment came, and it {verb} in vain for others.",
+        who=Who(*paths[0], ports.pop() if len(ports) == 1 else None),
+        beside=tuple(Who(*path) for path in paths[1:]),
+        evidence=first_frames(error.sample_frames for error in errors),
+        cause=cause_of("fragments_lost"),
+        remediation=remediation_of("fragments_lost", src=paths[0][0], dst=paths[0][1]),
+        confidence="high" if total >= 2 * threshold("mtu.min_messages") else "medium",
+        weight=total,
+        measured={"messages": total} | ({"paths": len(paths)} if len(paths) > 1 else {}),
+    )

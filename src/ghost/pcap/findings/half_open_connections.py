@@ -1,0 +1,93 @@
+"""Connections that the server answered and the client never completed: the way back is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from ghost.pcap.array_queries import distinct
+from ghost.pcap.findings.attack_patterns import Threats
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.phrasing import at, count, few, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+
+
+def half_open_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
+    """A client that repeats its SYN although it was answered has no answer: that is no scanner and no flood.
+
+    One that says nothing more after a single SYN may be gone, or forged; several of the same client are not.
+    """
+    waiting = _never_acknowledged(seen) & ~threats.streams
+    asked_again = seen.columns.sides("syn")[:, CLIENT] >= threshold("syn_unanswered.min_attempts")
+    for rows, certain in (
+        (np.flatnonzero(waiting & asked_again), True),
+        (np.flatnonzero(waiting & ~asked_again), False),
+    ):
+        for (service,), mine in islice(groups_of(rows, seen.service), MOST_GROUPS):
+            yield _half_open(seen, service, mine, certain=certain)
+
+
+def _never_acknowledged(seen: Observed) -> Mask:
+    """SYN-ACKs that were repeated, or are old enough to have been, and nothing but SYNs by the client."""
+    c = seen.columns
+    packets, syn, syn_ack, rst = (c.sides(name) for name in ("packets", "syn", "syn_ack", "rst"))
+    opening = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] == syn[:, CLIENT])
+    answers = syn_ack[:, SERVER]
+    attempts = threshold("syn_unanswered.min_attempts")
+    since_ms = (seen.last_ns - c.last_ns) / 1e6
+    given_up = (answers > attempts) | (since_ms >= threshold("syn_unanswered.answer_window_ms"))
+    result: Mask = (
+        opening
+        & (answers >= attempts)
+        & (packets[:, SERVER] <= answers + rst[:, SERVER])
+        & given_up
+        & (rst.sum(axis=1) == 0)
+    )
+    return result
+
+
+def _half_open(seen: Observed, service: int, rows: Ints, *, certain: bool) -> Finding:
+    c = seen.columns
+    server, port = seen.name_of(service)
+    numbers, tries = np.unique(c.hosts[rows, CLIENT], return_counts=True)
+    busiest = int(numbers[np.argmax(tries)])
+    client = c.host(busiest)
+    served = np.flatnonzero(seen.served & (seen.service == service))
+    own = int((c.hosts[served, CLIENT] == busiest).sum())
+    others = [c.host(number) for number in distinct(c.hosts[served, CLIENT]).tolist() if number not in numbers]
+    several = tries.max() >= threshold("syn_unanswered.min_at_times")
+    severity = ("MEDIUM" if own else "HIGH") if certain else "MEDIUM" if several else "LOW"
+    syns, answers = (int(c.sides(name)[rows, side].sum()) for name, side in (("syn", CLIENT), ("syn_ack", SERVER)))
+    who = client if len(numbers) == 1 else f"{len(numbers)} clients"
+    why = "The server answers, so it is the way back that fails"
+    if not certain:
+        why = "Either the client is gone or was never there, or what it sends after its SYN is dropped"
+    if own and certain:
+        why += f", for some connections: {count(own, 'other')} of {client} to the same port came to be"
+    elif others and certain:
+        why += f", and only the one to {'this client' if len(numbers) == 1 else 'these'}: {few(others)} is served"
+    again = "the SYN was repeated as if there had been no answer" if certain else "the client said nothing more"
+    return Finding(
+        kind="syn_unanswered",
+        severity=severity,
+        blame="network",
+        protocol="TCP",
+        title=f"Answers of {at(server, port)} do not reach {who}: its SYN-ACKs are never acknowledged"
+        if certain
+        else f"SYN-ACKs of {at(server, port)} to {who} are never acknowledged",
+        detail=f"{count(answers, 'SYN-ACK')} to {count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}, and"
+        f" no ACK: {again}. {why}.",
+        who=Who(client, server, port),
+        evidence=first_frames(seen.frames(rows, "syn_ack", SERVER)),
+        cause=cause_of("syn_ack_unanswered"),
+        remediation=remediation_of("syn_ack_unanswered", src=client, dst=server, port=port),
+        confidence="high" if certain else "low",
+        weight=syns,
+        measured={
+            "syn": syns, "syn_retransmitted": int(c.syn_retransmissions[rows].sum()), "answered": 0, "syn_ack": answers,
+        },
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""When each address was last heard itself: a host that spoke and fell silent may be down as well as one that never
+spoke."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER
+from ghost.pcap.model import IcmpError, UnansweredArp
+
+
+class LastHeard:
+    """Of TCP, UDP and pings. UDP conversations tell both ends' latest packet alone: it may have been either's."""
+
+    def __init__(self, seen: Observed) -> None:
+        self._seen = seen
+        self._at = _by_tcp(seen)
+        analysis = seen.analysis
+        for talk in analysis.udp.conversations if analysis.udp else ():
+            self._note(talk.client.address, talk.last_ns)
+            if talk.server_packets:
+                self._note(talk.server.address, talk.last_ns)
+        for path in analysis.icmp.echo_paths if analysis.icmp else ():
+            self._note(path.src, path.last_request_ns or seen.last_ns)
+            if path.replies:
+                self._note(path.dst, path.last_reply_ns)
+
+    def _note(self, address: str, now: int) -> None:
+        self._at[address] = max(now, self._at.get(address, 0))
+
+    def __contains__(self, address: str) -> bool:
+        return address in self._at
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def since(self, address: str, now: int) -> bool:
+        """It is heard after this moment."""
+        return self._at.get(address, 0) > now
+
+    def silent_since(self, address: str, last_ns: int) -> bool:
+        """It never spoke, or not for so long before what was said about it last, and not since."""
+        if address not in self._at:
+            return True
+        return last_ns - self._at[address] >= threshold("host_down.silent_ms") * 1e6
+
+    def told(self, address: str, errors: list[IcmpError]) -> bool:
+        """Routers report it unreachable: once is enough for one that never spoke."""
+        often = sum(error.count for error in errors) >= threshold("host_down.min_requests")
+        last_ns = max((error.last_ns for error in errors), default=0)
+        return bool(errors) and (address not in self or often) and self.silent_since(address, last_ns)
+
+    def asked_in_vain(self, silent: UnansweredArp) -> list[str]:
+        """Who asked for it on the segment again and again; none where the replies may only not be visible here: they go
+        to the one who asked, and a switch shows them to nobody else."""
+        if silent.at_the_end < threshold("host_down.min_requests"):
+            return []
+        askers = [address for address in silent.asked_by if address in self]
+        if silent.ip not in self and not silent.ever_answered:
+            return askers
+        if not self.silent_since(silent.ip, silent.last_ns):
+            return []
+        # What it said to them was seen: its replies would be, too.
+        spoken_to = [address for address in askers if self._seen.traffic(silent.ip, address) is not None]
+        return spoken_to or self._missing_it(silent)
+
+    def _missing_it(self, silent: UnansweredArp) -> list[str]:
+        """Those whom it answered in the capture and who go on asking, if they need it: many do, or who asks is cut off
+        without it. Hardly anybody ever speaks with a gateway itself; and laptops that leave are asked for by few."""
+        if silent.at_the_end <= threshold("host_down.requests_an_attempt"):
+            return []
+        asking = [address for address in silent.asking if address in silent.answered]
+        if len(asking) >= threshold("host_down.many_askers"):
+            return asking
+        least_ns = threshold("host_down.cut_off_ms") * 1e6
+        return [address for address in asking if address in self and silent.last_ns - self._at[address] >= least_ns]
+
+
+def _by_tcp(seen: Observed) -> dict[str, int]:
+    c = seen.columns
+    packets, last_ns = c.sides("packets"), c.sides("last_ns")
+    latest = np.zeros(len(c.addresses), np.int64)
+    for side in (CLIENT, SERVER):
+        spoke = packets[:, side] > 0
+        np.maximum.at(latest, c.hosts[spoke, side], last_ns[spoke, side])
+    return {c.host(number): int(latest[number]) for number in np.flatnonzero(latest).tolist()}

@@ -1,0 +1,174 @@
+"""HTTP in clear: answers that say that the server failed, and answers that come late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ghost.pcap import safe_text
+from ghost.pcap.array_queries import median
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.long_polls import HELD, every_slow, http_polls, is_long_poll, may_be_long_poll
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames, percent, rate
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection
+
+
+def http_findings(seen: Observed) -> Iterator[Finding]:
+    http = seen.analysis.http
+    if http is None:
+        return
+    yield from _server_errors(seen, http)
+    yield from _slow(seen, http)
+
+
+def _hosts(names: list[str | None]) -> str:
+    known = [f"“{safe_text.name(name, 60)}”" for name in dict.fromkeys(names) if name]
+    return f" for {few(known)}" if known else ""
+
+
+def _answers_of(seen: Observed, server: str, port: int) -> int:
+    mine = seen.to_service(server, port)
+    return int(mine[seen.columns.samples("response_ms")[0]].sum())
+
+
+def _client_of(seen: Observed, server: str, port: int) -> str:
+    c = seen.columns
+    rows = np.flatnonzero(seen.to_service(server, port))
+    return c.host(int(c.hosts[rows[0], 0])) if len(rows) else server
+
+
+def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
+    groups: dict[tuple[str, int], list[HttpErrors]] = {}
+    for error in http.errors:
+        if error.status >= 500:
+            groups.setdefault((error.server, error.port), []).append(error)
+    for (server, port), errors in groups.items():
+        failed = sum(error.count for error in errors)
+        answers = max(_answers_of(seen, server, port), failed)
+        share = percent(failed, answers)
+        few_failed = failed < threshold("http_5xx.min_answers") and share < threshold("http_5xx.high_pct")
+        by_status = {error.status: 0 for error in errors}
+        for error in errors:
+            by_status[error.status] += error.count
+        statuses = ", ".join(f"{status} ({number})" for status, number in sorted(by_status.items()))
+        gateway = {502, 503, 504} & by_status.keys()
+        client = _client_of(seen, server, port)
+        yield Finding(
+            kind="http_5xx",
+            severity="LOW" if few_failed or share < threshold("http_5xx.min_pct")
+            else "HIGH" if share >= threshold("http_5xx.high_pct") else "MEDIUM",
+            blame="server_application",
+            protocol="HTTP",
+            title=f"{at(server, port)} answers {rate(share)} of the requests with a server error",
+            detail=f"{failed} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}: status"
+            f" {statuses}."
+            + (" A gateway says that the server behind it is unavailable or late." if gateway else ""),
+            who=Who(client, server, port),
+            evidence=first_frames(error.frames for error in errors),
+            cause=cause_of("http_5xx"),
+            remediation=remediation_of("http_5xx", src=client, dst=server, port=port),
+            confidence="high",
+            weight=failed,
+            measured={"failed": failed, "answers": answers},
+        )  # fmt: skip
+
+
+def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
+    """Late answers to requests that arrived at once; where the path is slow, that is another finding."""
+    limit = threshold("slow_application.slow_ms")
+    polls = {exchange.frames for exchange in http_polls(every_slow(http))}
+    in_time = _in_time(seen)
+    groups: dict[tuple[str, int], list[HttpExchange]] = {}
+    for exchange in http.slow:
+        if exchange.frames not in polls and in_time(exchange):
+            groups.setdefault((exchange.server, exchange.port), []).append(exchange)
+    said: set[tuple[str, int]] = set()
+    for (server, port), exchanges in groups.items():
+        answers = max(_answers_of(seen, server, port), len(exchanges))
+        share = percent(len(exchanges), answers)
+        waits = [exchange.response_ms or 0.0 for exchange in exchanges]
+        failed = any((exchange.status or 0) >= 500 for exchange in exchanges)
+        if is_long_poll(np.array(waits)) and not failed:
+            continue
+        held = may_be_long_poll(np.array(waits)) and not failed
+        few_slow = len(exchanges) < threshold("slow_application.min_answers")
+        if share < threshold("slow_application.min_pct"):
+            continue
+        said.add((server, port))
+        client = exchanges[0].client
+        brief = max(waits) < threshold("slow_application.hung_ms")
+        yield Finding(
+            kind="http_slow",
+            severity="LOW" if held or (few_slow and (brief or exchanges[0].empty)) else "MEDIUM",
+            blame="server_application",
+            protocol="HTTP",
+            title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
+            detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
+            f" {duration(median(waits))}, slowest {duration(max(waits))}. The requests were acknowledged at"
+            " once: the path is not what is slow." + (HELD if held else ""),
+            who=Who(client, server, port),
+            evidence=first_frames(exchange.frames for exchange in exchanges),
+            cause=cause_of("slow_application"),
+            remediation=remediation_of("http_slow", src=client, dst=server, port=port),
+            confidence="low" if held else "medium" if few_slow else "high",
+            weight=len(exchanges) + 0.5,
+            measured={"slow": len(exchanges), "answers": answers, "slowest_ms": round(max(waits))},
+        )
+    for path in http.slow_paths:
+        exchanges = [each for each in path.exchanges if each.frames not in polls and in_time(each)]
+        service = path.exchanges[0].server, path.exchanges[0].port
+        if service not in said and len(exchanges) == len(path.exchanges) and _is_always_slow(path):
+            yield _slow_path(seen, path)
+
+
+def _in_time(seen: Observed) -> Callable[[HttpExchange], bool]:
+    """Whether the request of a late answer was acknowledged early."""
+    acked_rows, acked = seen.columns.samples("request_acked_ms")
+    slowest = np.zeros(len(seen.columns))
+    np.maximum.at(slowest, acked_rows, acked)
+
+    def in_time(exchange: HttpExchange) -> bool:
+        waited = exchange.response_ms or 0.0
+        known = exchange.stream_id < len(slowest)
+        early = not known or slowest[exchange.stream_id] <= threshold("slow_application.acked_share") * waited
+        return bool(waited >= threshold("slow_application.slow_ms") and early)
+
+    return in_time
+
+
+def _is_always_slow(path: HttpPath) -> bool:
+    waits = np.array([exchange.response_ms or 0.0 for exchange in path.exchanges])
+    often = len(waits) > 1 and path.answers + path.waiting >= threshold("slow_application.min_asked")
+    return often and path.slow == path.answers and not is_long_poll(waits) and not may_be_long_poll(waits)
+
+
+def _slow_path(seen: Observed, path: HttpPath) -> Finding:
+    """One path among others, that is slow whenever it is asked. Its text is nobody's business but its server's."""
+    first = path.exchanges[0]
+    waits = [exchange.response_ms or 0.0 for exchange in path.exchanges]
+    answers = max(_answers_of(seen, first.server, first.port), path.answers)
+    clients = list(dict.fromkeys(exchange.client for exchange in path.exchanges))
+    waiting = f" {count(path.waiting, 'more request')} waited at the end." if path.waiting else ""
+    return Finding(
+        kind="http_slow",
+        severity="LOW",
+        blame="server_application",
+        protocol="HTTP",
+        title=f"{at(first.server, first.port)} answers one path late each time: {first.method} takes"
+        f" {duration(median(waits))}",
+        detail=f"All {path.answers} answers to {first.method} of one path{_hosts([first.host])} took over"
+        f" {duration(threshold('slow_application.slow_ms'))} (slowest {duration(max(waits))}), of"
+        f" {count(answers, 'answer')} of this server: the requests in frames"
+        f" {few([exchange.frames[0] for exchange in path.exchanges])} show which. They were acknowledged at once."
+        f"{waiting}",
+        who=Who(clients[0], first.server, first.port),
+        evidence=first_frames(exchange.frames for exchange in path.exchanges),
+        cause=cause_of("slow_application"),
+        remediation=remediation_of("http_slow", src=clients[0], dst=first.server, port=first.port),
+        confidence="medium",
+        weight=path.answers,
+        measured={"slow": path.slow, "answers": answers, "slowest_ms": round(max(waits))},
+    )

@@ -1,0 +1,78 @@
+"""Kept connections that a server closes just as the next request comes: the request is reset and never answered.
+
+The server's time for idle connections is shorter than its client's, so that now and then the two cross (RFC 9112, 9.5).
+A proxy or load balancer in between answers such a request with 502.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.array_queries import among
+from ghost.pcap.findings.common_causes import found_together, of_many, parties
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.one_way_messages import wants_no_answer
+from ghost.pcap.findings.phrasing import count, duration, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+
+
+def crossing_findings(seen: Observed) -> Iterator[Finding]:
+    yield from found_together(seen, np.flatnonzero(_crossed(seen)), lambda rows: _crossing(seen, rows))
+
+
+def _crossed(seen: Observed) -> Mask:
+    """The server closed first, in good order, and reset the request that came then. Last words are no request: an end
+    that is told of the close says goodbye (TLS: close_notify), and is reset for it."""
+    c = seen.columns
+    http = seen.analysis.http
+    asked = [each.stream_id for each in http.unanswered if each.ended_by == "server"] if http else []
+    whole = (c.request_bytes > threshold("early_close.goodbye_bytes")) & _paused(seen)
+    short = c.sides("data_segments")[:, CLIENT] <= threshold("slow_application.max_segments_a_request") * (
+        1 + np.bincount(c.samples("response_ms")[0], minlength=len(c))
+    )
+    request = among(np.arange(len(c)), asked) | (whole & short & ~wants_no_answer(seen))
+    result: Mask = (
+        request
+        & ~np.isnan(c.request_ms)
+        & (c.closed_first == SERVER)
+        & (c.sides("rst")[:, SERVER] > 0)
+        & (c.sides("rto_retransmissions")[:, CLIENT] == 0)
+        & ((c.sides("payload_bytes")[:, SERVER] > 0) | (c.handshake == "not_seen"))
+        & ~seen.foreign_reset[:, SERVER]
+    )
+    return result
+
+
+def _paused(seen: Observed) -> Mask:
+    """It was idle for as long as the shortest of such timers."""
+    silent = seen.columns.sides("longest_silence_ms")[:, CLIENT]
+    return np.asarray(silent >= threshold("early_close.kept_ms"), np.bool_)
+
+
+def _crossing(seen: Observed, rows: Ints) -> Finding:
+    c = seen.columns
+    who = parties(seen, rows)
+    idle = float(np.median(c.sides("longest_silence_ms")[rows, CLIENT]))
+    often = len(rows) >= threshold("early_close.min_crossings")
+    known = f", idle for {duration(idle)} (median)," if idle >= threshold("early_close.kept_ms") else ""
+    examples = seen.worst(of_many(seen, rows))
+    return Finding(
+        kind="early_close",
+        severity="MEDIUM" if often else "LOW",
+        blame="server_application",
+        protocol="TCP",
+        title=f"{who.where} closes idle connections of {who.whom} just when they are used again",
+        detail=f"{count(len(rows), 'request')} on kept connections{known} crossed the"
+        f" server's FIN and {'was' if len(rows) == 1 else 'were'} reset without an answer.{who.mostly}",
+        who=Who(who.client, who.server, who.port),
+        evidence=first_frames(frames for s in examples for frames in (s.server.fin.frames[:1], s.server.rst.frames)),
+        cause=cause_of("early_close_kept"),
+        remediation=remediation_of("early_close_kept", src=who.client, dst=who.server, port=who.port),
+        confidence="high" if often else "medium",
+        weight=len(rows),
+        measured={"connections": len(rows), "idle_ms": round(idle), **who.measured},
+    )

@@ -1,0 +1,83 @@
+"""Questions that are held on purpose until there is news, or a time that was agreed is over (long polls)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+import numpy as np
+
+from ghost.pcap.array_queries import among
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import SERVER, Floats, Ints
+from ghost.pcap.model import HttpExchange, HttpSection
+
+HELD = " Many waits end at the same time, as those of questions do that are held until there is news."
+_SAME = 0.02
+"""Share by which a timer's waits differ."""
+
+
+def is_long_poll(times: Floats) -> bool:
+    """A server that holds every question for the same long time is waiting for news, as was agreed."""
+    if len(times) < 2 or times.min() < threshold("slow_application.long_poll_ms"):
+        return False
+    return bool(times.max() - times.min() <= threshold("slow_application.long_poll_jitter") * times.min())
+
+
+def may_be_long_poll(times: Floats) -> bool:
+    """Half of the answers and more come after the same long time, and none comes later: the others had news. An
+    overload that a time-out cuts off looks the same."""
+    if not len(times) or times.max() < threshold("slow_application.long_poll_ms"):
+        return False
+    at_the_end = int((times >= (1 - _SAME) * times.max()).sum())
+    return at_the_end >= max(threshold("slow_application.min_polls"), len(times) / 2)
+
+
+def answers_nothing(seen: Observed, rows: Ints, times: Floats) -> bool:
+    """Every wait is the same, and what comes behind it is too short to be more than that there is nothing."""
+    if len(times) < threshold("slow_application.min_polls") or times.max() - times.min() > _SAME * times.max():
+        return False
+    c = seen.columns
+    streams = np.unique(rows, return_counts=True)[0]
+    answers = int(among(c.samples("response_ms")[0], streams).sum())
+    size = int(c.sides("payload_bytes")[streams, SERVER].sum())
+    return size <= threshold("slow_application.nothing_bytes") * answers
+
+
+def http_polls(exchanges: Iterable[HttpExchange]) -> list[HttpExchange]:
+    """Those whose path is asked for news: what is held to the end, the same time each time, is answered with nothing,
+    and what comes sooner is news. Such times may be short."""
+    by_path: defaultdict[tuple[str, int, int | None], dict[tuple[int, ...], HttpExchange]] = defaultdict(dict)
+    for exchange in exchanges:
+        if exchange.path is not None:
+            by_path[exchange.server, exchange.port, exchange.path][exchange.frames] = exchange
+    return [exchange for some in by_path.values() if _asks_for_news(some.values()) for exchange in some.values()]
+
+
+def _asks_for_news(exchanges: Collection[HttpExchange]) -> bool:
+    empty = [exchange.response_ms or 0.0 for exchange in exchanges if exchange.empty]
+    news = [exchange.response_ms or 0.0 for exchange in exchanges if not exchange.empty]
+    if len(empty) < threshold("slow_application.min_empty_polls"):
+        return False
+    at_once = max(empty) - min(empty) <= threshold("slow_application.long_poll_jitter") * min(empty)
+    return at_once and max(news, default=0.0) <= (1 + _SAME) * max(empty)
+
+
+def polls_of(seen: Observed) -> dict[int, tuple[float, float]]:
+    """Services that are asked for news by HTTP in clear, and the shortest and the longest time that they hold a
+    question which nothing answers."""
+    http = seen.analysis.http
+    held: dict[int, tuple[float, float]] = {}
+    for exchange in http_polls(every_slow(http)) if http else ():
+        if exchange.empty:
+            service = seen.number_of.get(exchange.server, -1) << 16 | exchange.port
+            waited = exchange.response_ms or 0.0
+            least, most = held.get(service, (waited, waited))
+            held[service] = (min(least, waited), max(most, waited))
+    return held
+
+
+def every_slow(http: HttpSection) -> list[HttpExchange]:
+    """The slowest of all, and the first of each path."""
+    return [*http.slow, *(exchange for path in http.slow_paths for exchange in path.exchanges)]

@@ -1,0 +1,409 @@
+"""What the rules ask of a capture again and again, worked out once: services, directions between hosts, symptoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.findings.phrasing import FRAMES, percent
+from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Columns, Floats, Ints, Mask, columns_of
+from ghost.pcap.model import Analysis, Direction, IcmpError, Stream, UnansweredArp
+
+MOST_BULK = 100
+MOST_GROUPS = 50
+"""Services, hosts or pairs looked at one by one; the rest says nothing that fifty have not said."""
+MOST_PATHS = 300
+"""Directions between hosts looked at one by one, those with most trouble first."""
+FIRST_TTLS = (64, 128, 255)
+"""What systems choose: a packet that still carries one has passed no router."""
+Path = tuple[str, str]
+"""Sender and receiver address."""
+
+
+def observe(analysis: Analysis) -> Observed:
+    summary = analysis.summary
+    too_big: dict[Path, list[IcmpError]] = {}
+    for error in analysis.icmp.errors if analysis.icmp else ():
+        if says_too_big(error):
+            too_big.setdefault((error.dst, error.unreachable_dst or error.src), []).append(error)
+    return Observed(
+        analysis=analysis,
+        columns=columns_of(analysis.tcp.streams if analysis.tcp else ()),
+        first_ns=summary.first_ns or 0,
+        last_ns=summary.last_ns or 0,
+        copies_pct=percent(summary.duplicate_packets.count, summary.total_packets),
+        too_big=too_big,
+    )
+
+
+def says_too_big(error: IcmpError) -> bool:
+    """Packet too big (ICMPv6), or fragmentation needed and DF set (RFC 1191)."""
+    return error.kind == "packet_too_big" or (error.kind == "unreachable" and (error.version, error.code) == (4, 4))
+
+
+def directions(stream: Stream) -> Iterator[tuple[Direction, Direction]]:
+    """Sender and receiver, both ways."""
+    yield stream.client, stream.server
+    yield stream.server, stream.client
+
+
+def sent_by(address: str, streams: Sequence[Stream]) -> list[Direction]:
+    """The side of each stream that this address is."""
+    return [s.client if s.client.endpoint.address == address else s.server for s in streams]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one host sent to another, over all their streams."""
+
+    source: str
+    destination: str
+    streams: int
+    packets: int
+    data_segments: int
+    sent: int
+    """Segments with data, SYN or FIN that left the sender, repeats included: what a loss rate is a share of."""
+    retransmissions: int
+    fast: int
+    rto: int
+    lost_upstream: int
+    lost_downstream: int
+    reordered: int
+    needless: int
+    capture_gaps: int
+    doubtful: int
+    """Repeats that may be copies."""
+    duplicate_acks_back: int
+
+    @property
+    def lost(self) -> int:
+        return self.lost_upstream + self.lost_downstream
+
+    @property
+    def loss_pct(self) -> float:
+        return percent(self.lost, self.sent)
+
+
+_SUMS = {
+    "retransmissions": "retransmissions", "fast": "fast_retransmissions", "rto": "rto_retransmissions",
+    "lost_upstream": "lost_upstream", "lost_downstream": "lost_downstream", "needless": "needless",
+    "capture_gaps": "capture_gaps", "doubtful": "doubtful_repeats",
+}  # fmt: skip
+
+
+@dataclass
+class Observed:
+    analysis: Analysis
+    columns: Columns
+    first_ns: int
+    last_ns: int
+    copies_pct: float
+    """Packets captured more than once."""
+    too_big: dict[Path, list[IcmpError]] = field(default_factory=dict)
+    """What routers told a sender about its packets being too big for the way to a receiver."""
+
+    # ----------------------------------------------------------------------------------------- masks of streams
+
+    @cached_property
+    def one_sided(self) -> Mask:
+        packets = self.columns.sides("packets")
+        result: Mask = (packets == 0).any(axis=1)
+        return result
+
+    @cached_property
+    def only_syn(self) -> Mask:
+        """Nothing but SYNs, which may carry data (TCP Fast Open, RFC 7413), and the resets with which a client gives
+        up, and nothing back."""
+        packets, syn, rst = (self.columns.sides(name) for name in ("packets", "syn", "rst"))
+        asked = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] <= syn[:, CLIENT] + rst[:, CLIENT])
+        result: Mask = (packets[:, SERVER] == 0) & asked
+        return result
+
+    @cached_property
+    def served(self) -> Mask:
+        """The server took part in it beyond the handshake."""
+        c = self.columns
+        known = (c.handshake == "not_seen") & (c.sides("packets")[:, SERVER] > 0)
+        result: Mask = (c.handshake == "completed") | known
+        return result
+
+    @cached_property
+    def foreign_reset(self) -> Mask:
+        """Which side's RST carries a TTL that its other packets never have: a third device sent it."""
+        low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
+        tolerance = threshold("third_party_reset.ttl_tolerance")
+        known = (low >= 0) & (ttl >= 0)
+        elsewhere = (ttl < low - tolerance) | (ttl > high + tolerance) | self.reset_beside
+        result: Mask = known & elsewhere & ~self.traced[:, np.newaxis]
+        return result
+
+    @cached_property
+    def reset_beside(self) -> Mask:
+        """Which side's RST was sent right beside the other end, where the capture was taken, though whatever else that
+        host says in the capture has passed a router."""
+        c = self.columns
+        low, high, ttl = (c.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
+        far = np.ones(len(c.addresses), np.bool_)
+        heard = np.zeros(len(c.addresses), np.bool_)
+        heard[c.hosts[low >= 0]] = True
+        for values in (low, high):
+            far[c.hosts[(low >= 0) & among(values, FIRST_TTLS)]] = False
+        here = among(low, FIRST_TTLS)[:, ::-1]
+        result: Mask = among(ttl, FIRST_TTLS) & here & (heard & far)[c.hosts]
+        return result
+
+    @cached_property
+    def traced(self) -> Mask:
+        """Probes of a TCP traceroute: the hop limits of one host towards another begin at the lowest there is, and
+        climb."""
+        c = self.columns
+        limits = np.stack([c.sides("ttl_min")[:, CLIENT], c.sides("ttl_max")[:, CLIENT]], axis=1)
+        low = (limits > 0) & (limits <= threshold("traceroute.max_hops"))
+        pair = c.hosts[:, CLIENT] * max(len(c.addresses), 1) + c.hosts[:, SERVER]
+        known = distinct((np.stack([pair, pair], axis=1) * 256 + limits)[low])
+        pairs, begin, hops = np.unique(known // 256, return_index=True, return_counts=True)
+        lowest = known[begin] % 256 if len(known) else known
+        climbing = pairs[(hops >= threshold("traceroute.min_hops")) & (lowest <= threshold("traceroute.lowest_hop"))]
+        result: Mask = low.any(axis=1) & among(pair, climbing)
+        return result
+
+    # ---------------------------------------------------------------------------------------------------- services
+
+    @cached_property
+    def service(self) -> Ints:
+        """A number for server address and port."""
+        result: Ints = self.columns.hosts[:, SERVER] << 16 | self.columns.ports[:, SERVER]
+        return result
+
+    def name_of(self, service: int) -> tuple[str, int]:
+        return self.columns.host(service >> 16), service & 0xFFFF
+
+    def to_service(self, host: str, port: int | None) -> Mask:
+        """Streams to a server address and port."""
+        c = self.columns
+        mine = c.hosts[:, SERVER] == self.number_of.get(host, -1)
+        return np.asarray(mine if port is None else mine & (c.ports[:, SERVER] == port), np.bool_)
+
+    def answering_ports(self, host: int) -> list[int]:
+        """Ports on which a host answered anything with its own voice, a refusal included."""
+        c = self.columns
+        mine = (c.hosts[:, SERVER] == host) & (c.sides("packets")[:, SERVER] > 0)
+        return [int(port) for port in distinct(c.ports[mine, SERVER])]
+
+    def ttls(self, host: int) -> list[int]:
+        """TTLs of a host's packets that are no resets."""
+        c = self.columns
+        ttl = c.sides("ttl_min")
+        return [int(value) for value in distinct(ttl[(c.hosts == host) & (ttl >= 0)])]
+
+    # ------------------------------------------------------------------------------------------------------- paths
+
+    @cached_property
+    def path_keys(self) -> tuple[Ints, Ints]:
+        """Every directed pair of hosts, and for each side of each stream which pair it sent on."""
+        hosts = self.columns.hosts
+        count = max(len(self.columns.addresses), 1)
+        keys = hosts * count + hosts[:, ::-1]
+        known, inverse = np.unique(keys, return_inverse=True)
+        return known, inverse.reshape(-1, 2)
+
+    @cached_property
+    def _sums(self) -> dict[str, Ints]:
+        """The numbers of `Traffic` for every directed pair; streams of which one side alone was captured count for
+        packets only."""
+        c = self.columns
+        known, which = self.path_keys
+        both = np.repeat(~self.one_sided, 2).reshape(-1, 2)
+
+        def add(values: Ints, mask: Mask | None = None) -> Ints:
+            weights = values if mask is None else values * mask
+            return np.bincount(which.ravel(), weights.ravel(), len(known)).astype(np.int64)
+
+        packets, data = c.sides("packets"), c.sides("data_segments")
+        sent = data + sum(c.sides(name) for name in ("syn", "syn_ack", "fin", "lost_upstream"))
+        return {
+            "streams": add((packets > 0).astype(np.int64)),
+            "packets": add(packets),
+            "data_segments": add(data),
+            "reordered": add(c.sides("reordered")),
+            "sent": add(sent, both),
+            "duplicate_acks_back": add(c.sides("duplicate_acks")[:, ::-1], both),
+            **{name: add(c.sides(column), both) for name, column in _SUMS.items()},
+        }
+
+    @property
+    def sent_on(self) -> Ints:
+        """Packets on each of `path_keys`."""
+        return self._sums["packets"]
+
+    def _traffic_at(self, at: int) -> Traffic:
+        key, hosts = int(self.path_keys[0][at]), max(len(self.columns.addresses), 1)
+        numbers = {name: int(values[at]) for name, values in self._sums.items()}
+        return Traffic(self.columns.host(key // hosts), self.columns.host(key % hosts), **numbers)
+
+    def traffic(self, source: str, destination: str) -> Traffic | None:
+        """What one host sent to another; None where nothing of it was captured."""
+        at = self._place_of(source, destination)
+        return self._traffic_at(at) if at >= 0 and self._sums["packets"][at] else None
+
+    def troubled(self) -> Iterator[Traffic]:
+        """Directions in which something was lost, late or repeated."""
+        trouble = self._trouble
+        for at in np.argsort(-trouble, kind="stable")[:MOST_PATHS].tolist():
+            if trouble[at] < self._least_trouble:
+                return
+            yield self._traffic_at(at)
+
+    @property
+    def not_looked_at(self) -> int:
+        """How many directions with trouble `troubled` leaves out."""
+        return max(int((self._trouble >= self._least_trouble).sum()) - MOST_PATHS, 0)
+
+    @cached_property
+    def _trouble(self) -> Ints:
+        sums = self._sums
+        return sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
+
+    @property
+    def _least_trouble(self) -> float:
+        return min(threshold("loss.min_segments"), threshold("reordering.min_segments"))
+
+    def _place_of(self, source: str, destination: str) -> int:
+        """Where a directed pair is among `path_keys`; -1 where it is not."""
+        ends = self.number_of.get(source, -1), self.number_of.get(destination, -1)
+        key = ends[0] * max(len(self.columns.addresses), 1) + ends[1]
+        known = self.path_keys[0]
+        at = int(np.searchsorted(known, key))
+        return at if min(ends) >= 0 and at < len(known) and known[at] == key else -1
+
+    def of_path(self, path: Path) -> tuple[Ints, Ints]:
+        """Streams of a directed pair, and which side of each is the sender."""
+        at = self._place_of(*path)
+        if at < 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        order, starts = self._sorted_sides
+        mine = np.sort(order[starts[at] : starts[at + 1]])
+        return mine // 2, mine % 2
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        """Indexes of addresses."""
+        return {address: number for number, address in enumerate(self.columns.addresses)}
+
+    @cached_property
+    def _sorted_sides(self) -> tuple[Ints, Ints]:
+        """The sides of all streams in the order of their pairs, and where each pair begins in it."""
+        known, which = self.path_keys
+        order = np.argsort(which.ravel(), kind="stable").astype(np.int64)
+        counts = np.bincount(which.ravel(), minlength=len(known))
+        return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @cached_property
+    def half_heard(self) -> dict[Path, Ints]:
+        """Streams of which only the packets of one host to another were captured, and that are no mere SYNs."""
+        c = self.columns
+        rows = np.flatnonzero(self.one_sided & ~self.only_syn)
+        sender = (c.sides("packets")[rows, CLIENT] == 0).astype(np.int64)
+        groups: dict[Path, list[int]] = {}
+        for row, side in zip(rows.tolist(), sender.tolist(), strict=True):
+            ends = c.hosts[row]
+            groups.setdefault((c.host(ends[side]), c.host(ends[1 - side])), []).append(row)
+        return {path: np.array(found, np.int64) for path, found in groups.items()}
+
+    @cached_property
+    def answered_elsewhere(self) -> set[Path]:
+        """Host and peer where the peer's packets do not pass here, though the host shows that it gets them: it goes on
+        after its SYN, or acknowledges what is not in the capture."""
+        c = self.columns
+        packets, syn, rst, acked = (c.sides(name) for name in ("packets", "syn", "rst", "acked_unseen"))
+        alone = (packets > 0) & (packets[:, ::-1] == 0)
+        # The side that opens sends its first ACK when the answer has come.
+        goes_on = (syn > 0) & (packets > syn + rst)
+        rows, sides = np.nonzero(alone & (goes_on | (acked > 0)))
+        hosts = max(len(c.addresses), 1)
+        pairs = distinct(c.hosts[rows, sides] * hosts + c.hosts[rows, 1 - sides]).tolist()
+        return {(c.host(pair // hosts), c.host(pair % hosts)) for pair in pairs}
+
+    @cached_property
+    def unheard(self) -> set[str]:
+        """Hosts that hear somebody, but to which no packet was captured: only what they send passes here."""
+        c, analysis = self.columns, self.analysis
+        told = {c.host(number) for number in distinct(c.hosts[c.sides("packets")[:, ::-1] > 0]).tolist()}
+        if analysis.dns is not None:
+            told |= analysis.dns.answered_clients
+        for talk in (*analysis.udp.conversations, *analysis.udp.unanswered) if analysis.udp else ():
+            told.update([talk.server.address] * bool(talk.client_packets))
+            told.update([talk.client.address] * bool(talk.server_packets))
+        told.update(path.src for path in (analysis.icmp.echo_paths if analysis.icmp else ()) if path.replies)
+        told.update(error.dst for error in (analysis.icmp.errors if analysis.icmp else ()))
+        return {host for host, _ in self.answered_elsewhere} - told
+
+    @cached_property
+    def asked_for(self) -> tuple[UnansweredArp, ...]:
+        """Addresses of the segment that somebody asked for in vain, by ARP or by neighbour solicitations."""
+        arp, icmp = self.analysis.arp, self.analysis.icmp
+        return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
+
+    @cached_property
+    def told_by_datagrams(self) -> set[str]:
+        """Clients to which answers by UDP were captured."""
+        udp, dns = self.analysis.udp, self.analysis.dns
+        answered = {talk.client.address for talk in udp.conversations if talk.server_packets} if udp else set()
+        return answered | (dns.answered_clients if dns else frozenset())
+
+    @cached_property
+    def speakers(self) -> set[str]:
+        """Addresses that sent a TCP packet."""
+        c = self.columns
+        return {c.host(number) for number in distinct(c.hosts[c.sides("packets") > 0]).tolist()}
+
+    @cached_property
+    def moved(self) -> dict[Path, Floats]:
+        """Bytes a bin of the busiest pairs, each way."""
+        series = self.analysis.series
+        ways: dict[Path, Floats] = {}
+        for pair in series.busiest if series else ():
+            ways[pair.a, pair.b] = np.array(pair.a_to_b, np.float64)
+            ways[pair.b, pair.a] = np.array(pair.b_to_a, np.float64)
+        return ways
+
+    @cached_property
+    def bulk(self) -> list[Stream]:
+        """The transfers that move most, for rules that look at single ones."""
+        moved = self.columns.sides("payload_bytes").max(axis=1)
+        rows = np.flatnonzero((moved >= threshold("bufferbloat.min_bytes")) & ~self.one_sided)
+        return self.worst(rows, moved[rows], MOST_BULK)
+
+    # ---------------------------------------------------------------------------------------------------- evidence
+
+    def frames(self, rows: Ints, name: str, side: int) -> list[tuple[int, ...]]:
+        """Of one kind of event of a side of a few streams."""
+        return [self.columns.frames(int(row), name, side) for row in rows[:FRAMES]]
+
+    def worst(self, rows: Ints, weight: Ints | None = None, most: int = FRAMES) -> list[Stream]:
+        """A few streams of `rows`, those of most weight first."""
+        if weight is not None:
+            rows = rows[np.argsort(-weight, kind="stable")]
+        return self.columns.make(rows[:most])
+
+
+def groups_of(rows: Ints, *keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """Rows by the values that `keys` have in them, largest group first."""
+    if not len(rows):
+        return
+    values = [key[rows] for key in keys]
+    order = np.lexsort(values[::-1])
+    ordered = [column[order] for column in values]
+    fresh = np.ones(len(rows), np.bool_)
+    fresh[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    starts = np.flatnonzero(fresh)
+    counts = np.diff(np.append(starts, len(rows)))
+    for number in np.argsort(-counts, kind="stable").tolist():
+        begin = starts[number]
+        group = rows[order[begin : begin + counts[number]]]
+        yield tuple(int(column[begin]) for column in ordered), group

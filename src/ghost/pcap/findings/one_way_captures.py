@@ -1,0 +1,69 @@
+"""Captures that hold one direction of a conversation: what is not in them was not silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import count, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import DnsSection
+
+DNS = 53
+
+
+def was_captured_one_way(seen: Observed) -> bool:
+    """Packets of several pairs of hosts, and of no two of them both ways: that is how the capture was taken. A single
+    pair may well be heard one way for its route."""
+    analysis = seen.analysis
+    hosts = max(len(seen.columns.addresses), 1)
+    heard = {divmod(key, hosts) for key in seen.path_keys[0][seen.sent_on > 0].tolist()}
+    if any((there, here) in heard for here, there in heard if here != there):
+        return False
+    if any(
+        talk.client_packets and talk.server_packets for talk in (analysis.udp.conversations if analysis.udp else ())
+    ):
+        return False
+    if any(path.requests and path.replies for path in (analysis.icmp.echo_paths if analysis.icmp else ())):
+        return False
+    servers = analysis.dns.servers if analysis.dns else ()
+    if any(server.queries and server.responses for server in servers):
+        return False
+    alone = {(server.address, server.unasked_client) for server in servers if server.unasked_client is not None}
+    return len({frozenset(path) for path in (*seen.half_heard, *alone)}) > 1
+
+
+def answers_pass_elsewhere(seen: Observed, client: str, server: str) -> bool:
+    """TCP proves that the client hears the server, or that it hears somebody, while no packet to it was captured."""
+    if (client, server) in seen.answered_elsewhere and seen.traffic(server, client) is None:
+        return True
+    return client in seen.unheard
+
+
+def answers_alone(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
+    """DNS servers whose answers were captured and no question. Where TCP shows the same of the hosts, it says it."""
+    said = {host for path in seen.half_heard for host in path}
+    captured_so = was_captured_one_way(seen)
+    advice = "asymmetric_capture" if captured_so else "asymmetric"
+    for server in dns.servers:
+        client, unasked = server.unasked_client, server.unasked
+        if client is None or server.queries or unasked.count < threshold("asymmetric.min_packets"):
+            continue
+        if said.isdisjoint({server.address, client}):
+            yield Finding(
+                kind="asymmetric",
+                severity="LOW" if captured_so else "MEDIUM",
+                blame="none" if captured_so else "network",
+                protocol="DNS",
+                title=f"Only one direction was captured: {server.address} to {client}, never back",
+                detail=f"{count(unasked.count, 'DNS response')} and none of the queries: what is asked, repeated or not"
+                " answered cannot be seen here.",
+                who=Who(server.address, client, DNS),
+                evidence=first_frames([unasked.frames]),
+                cause=cause_of(advice),
+                remediation=remediation_of(advice, src=server.address, dst=client),
+                confidence="medium",
+                weight=unasked.count,
+                measured={"packets": unasked.count, "queries": 0},
+            )

@@ -1,0 +1,145 @@
+"""Directions between hosts in which segments are lost, as findings: one for those that lose them in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from functools import partial
+
+import numpy as np
+
+from ghost.pcap.findings.common_causes import hosts_of, of_many, of_parts, ways_together
+from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
+from ghost.pcap.findings.observations import Observed, Traffic
+from ghost.pcap.findings.phrasing import FRAMES, first_frames, percent, rate
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import Ints
+
+
+def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]:
+    """One finding for directions that one host has in common, all towards it or all from it, that lose segments on the
+    same side of the capture point, and about as often."""
+    ways = [(traffic.source, traffic.destination) for traffic in lossy]
+    before = [int(traffic.lost_upstream > traffic.lost_downstream) for traffic in lossy]
+    for places in ways_together(seen, ways, before):
+        for some in _alike([lossy[place] for place in places]):
+            yield of_parts(some, partial(_lossy_ways, seen), partial(_who, seen))
+
+
+def _who(seen: Observed, way: Traffic) -> Who:
+    rows, sides = seen.of_path((way.source, way.destination))
+    busiest = rows[np.argmax(seen.columns.lost()[rows, sides])]
+    return Who(way.source, way.destination, int(seen.columns.ports[busiest, 1]))
+
+
+def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
+    """Split where one direction loses many times as much as the next."""
+    by_rate = sorted(lossy, key=lambda traffic: -traffic.loss_pct)
+    start = 0
+    for place in range(1, len(by_rate) + 1):
+        if place == len(by_rate) or by_rate[place - 1].loss_pct > threshold("loss.alike") * by_rate[place].loss_pct:
+            yield by_rate[start:place]
+            start = place
+
+
+def _sum_of(ways: Sequence[Traffic]) -> Traffic:
+    """All of them together, under the name of the first."""
+    numbers = [field.name for field in fields(Traffic) if field.name not in ("source", "destination")]
+    return replace(ways[0], **{name: sum(getattr(way, name) for way in ways) for name in numbers})
+
+
+def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
+    """`who.src` sent what was lost on its way to `who.dst`; of several such directions, the one that lost most."""
+    ways = sorted(ways, key=lambda way: -way.lost)
+    worst, traffic = ways[0], _sum_of(ways)
+    by_timer = (
+        traffic.rto >= threshold("rto_loss.min_timeouts")
+        and percent(traffic.rto, traffic.retransmissions) >= threshold("rto_loss.share_pct")
+        and traffic.duplicate_acks_back < traffic.rto
+    )
+    kind = "rto_loss" if by_timer else "loss"
+    many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
+    certain = _certain(seen, traffic)
+    doubtful = certain < threshold("loss.min_segments") or percent(certain, traffic.sent) < threshold("loss.min_pct")
+    severity = min((_severity(seen, way, kind) for way in (traffic, *ways)), key=SEVERITIES.index)
+    back = [way for one in ways if (way := seen.traffic(one.destination, one.source)) is not None]
+    other_way = f"{sum(way.lost for way in back)} of {sum(way.sent for way in back):,}"
+    if not any(way.sent for way in back):
+        other_way = "nothing sent"
+    fast = min(traffic.fast, traffic.retransmissions - traffic.rto)
+    repairs = f"{fast} fast, {traffic.rto} after a timeout or within a recovery"
+    left_out = ", copies left out" if many_copies else ""
+    doubt = f" Packets were captured more than once: {traffic.doubtful} of these may be copies." if doubtful else ""
+    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
+    mostly = ""
+    if len(ways) > 1:
+        mostly = f" Most from {worst.source} to {worst.destination}: {worst.lost} of {worst.sent:,}."
+        if seen.not_looked_at:
+            mostly += f" {seen.not_looked_at:,} more directions with trouble were not looked at."
+    order, sides = _worst_streams(seen, ways)
+    who = _who(seen, worst)
+    return Finding(
+        kind=kind,
+        severity="LOW" if doubtful else severity,
+        blame="network",
+        protocol="TCP",
+        title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
+        + (" and repaired only after timeouts" if by_timer else ""),
+        detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
+        f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
+        f" The other way: {other_way} lost.{mostly}{doubt}",
+        who=who,
+        evidence=first_frames(
+            (*side.lost_downstream.frames, *side.lost_upstream.frames)
+            for stream, at in zip(seen.columns.make(order), sides.tolist(), strict=True)
+            for side in ((stream.client, stream.server)[at],)
+        ),
+        cause=cause_of(kind),
+        remediation=remediation_of(kind, src=who.src, dst=who.dst, port=who.port),
+        confidence="low" if doubtful else "high" if _is_well_measured(certain) else "medium",
+        weight=traffic.lost,
+        measured={
+            "retransmissions": traffic.retransmissions,
+            "data_segments": traffic.data_segments,
+            "loss_pct": round(traffic.loss_pct, 2),
+            "lost_before_capture_point": traffic.lost_upstream,
+            "lost_after_capture_point": traffic.lost_downstream,
+            "rto": traffic.rto,
+        }
+        | ({"paths": len(ways)} if len(ways) > 1 else {}),
+    )
+
+
+def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[Ints, Ints]:
+    """A few streams that lost most, of several hosts, and which side of each is the sender."""
+    found = [seen.of_path((way.source, way.destination)) for way in ways]
+    rows, sides = (np.concatenate(part) for part in zip(*found, strict=True))
+    sender = dict(zip(rows.tolist(), sides.tolist(), strict=True))
+    order = of_many(seen, rows, seen.columns.lost()[rows, sides])[:FRAMES]
+    return order, np.array([sender[row] for row in order.tolist()], np.int64)
+
+
+def _certain(seen: Observed, traffic: Traffic) -> int:
+    """Losses that cannot be copies of packets."""
+    many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
+    return traffic.lost - min(traffic.doubtful, traffic.lost) if many_copies else traffic.lost
+
+
+def _is_well_measured(lost: int) -> bool:
+    return lost >= 3 * threshold("loss.min_segments")
+
+
+def _severity(seen: Observed, traffic: Traffic, kind: str) -> str:
+    certain = _certain(seen, traffic)
+    share = percent(certain, traffic.sent)
+    if share >= threshold("loss.high_pct") and (kind == "rto_loss" or _is_well_measured(certain)):
+        return "HIGH"  # three of forty may be one of a hundred, and must not hide what the other way lost
+    return "MEDIUM" if share >= threshold("loss.medium_pct") else "LOW"
+
+
+def _where(traffic: Traffic) -> str:
+    if traffic.lost_upstream and traffic.lost_downstream:
+        return f"({traffic.lost_upstream} before and {traffic.lost_downstream} after the capture point)"
+    if traffic.lost_upstream:
+        return "between the sender and the capture point"
+    return "between the capture point and the receiver"

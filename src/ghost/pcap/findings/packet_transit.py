@@ -1,0 +1,250 @@
+"""What happens to packets under way: lost by direction, overtaken, or never seen in one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
+from ghost.pcap.findings.connection_aborts import repeated_in_vain
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed, Path, Traffic, sent_by
+from ghost.pcap.findings.one_way_captures import was_captured_one_way
+from ghost.pcap.findings.outages import fallen_silent
+from ghost.pcap.findings.packet_loss import loss_findings
+from ghost.pcap.findings.phrasing import FRAMES, count, few, first_frames, percent, rate
+from ghost.pcap.findings.rate_policing import with_others
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.silent_peers import unheard
+from ghost.pcap.findings.stream_columns import CLIENT, Ints, Mask
+from ghost.pcap.findings.throughput_limits import held_to_a_rate
+from ghost.pcap.model import Direction, IcmpError
+
+
+def transfer_findings(seen: Observed) -> Iterator[Finding]:
+    in_vain = unheard(seen)
+    lossy: list[Traffic] = []
+    late: list[Traffic] = []
+    policed: list[tuple[Traffic, Finding]] = []
+    for traffic in seen.troubled():
+        path = (traffic.source, traffic.destination)
+        if _is_lossy(seen, path, traffic, in_vain):
+            held = held_to_a_rate(seen, path, traffic)
+            if held is None:
+                lossy.append(traffic)
+            else:
+                policed.append((traffic, held))
+        if _is_reordered(seen, traffic):
+            late.append(traffic)
+    limited, explained = with_others(seen, policed, lossy)
+    yield from limited
+    yield from loss_findings(seen, [traffic for traffic in lossy if traffic not in explained])
+    yield from _reordered_together(seen, late)
+    losing = [*lossy, *(traffic for traffic, _ in policed)]
+    yield from _silent_ends(seen, in_vain, {(traffic.source, traffic.destination) for traffic in losing})
+    yield from _asymmetric(seen)
+
+
+# --------------------------------------------------------------------------------------------------------- loss
+
+
+def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bool:
+    """What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; what
+    overtook other packets is missing nowhere; and what is repeated in vain is another finding."""
+    if traffic.lost < threshold("loss.min_segments"):
+        return False
+    lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
+    lost -= _behind_a_strangers_reset(seen, path, in_vain)
+    rows, sides = seen.of_path(path)
+    lost -= _lost_on(seen, path, rows[in_vain[rows, sides]])
+    if (
+        lost < threshold("loss.min_segments")
+        or traffic.sent < threshold("loss.min_data_segments")
+        or percent(lost, traffic.sent) < threshold("loss.min_pct")
+    ):
+        return False
+    return traffic.capture_gaps <= lost and not (_overtaken(traffic) and 3 * lost < traffic.needless)
+
+
+def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iterator[Finding]:
+    """What is repeated in vain on paths that do not lose other segments as well."""
+    rows, sides = np.nonzero(in_vain)
+    ends, number = seen.columns.hosts, max(len(seen.columns.addresses), 1)
+    known = [seen.number_of[source] * number + seen.number_of[destination] for source, destination in lossy]
+    alone = ~among(ends[rows, sides] * number + ends[rows, 1 - sides], known)
+    yield from fallen_silent(seen, rows[alone], sides[alone])
+
+
+def _dropped_for_size(seen: Observed, path: Path) -> int:
+    """Segments that a router refused, by its own word, or because all that came later was smaller than agreed."""
+    messages = seen.too_big.get(path, ())
+    # Each connection that is told has a flight under way, of which routers report some (RFC 1812 limits the rate).
+    flight = int(threshold("mtu.first_flights_segments"))
+    told = max(sum(error.count for error in messages), min(flight * len(messages), _larger(seen, path, messages)))
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    agreed = c.sides("mss")[rows].min(axis=1)
+    shrunk = (agreed > 0) & (c.sides("largest_segment")[rows, sides] + 12 < agreed)
+    full = c.sides("data_segments")[rows, sides] >= threshold("loss.min_data_segments")
+    refused = int(c.sides("lost_upstream")[rows, sides][shrunk & full].sum())
+    return told + min(refused, flight)
+
+
+def _openings(seen: Observed, path: Path) -> int:
+    """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets.
+
+    Where both ends open at once (RFC 9293, 3.5), a SYN-ACK repeats the SYN of its own side, of which nothing was lost.
+    """
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    repeats = np.where(sides == CLIENT, c.syn_retransmissions[rows], c.syn_ack_retransmissions[rows])
+    repeats += np.minimum(c.sides("syn")[rows, sides], c.sides("syn_ack")[rows, sides])
+    return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
+
+
+def _behind_a_strangers_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
+    """What a sender that never learnt of it repeats by its timer on a connection that a third device reset. What was
+    lost before and repaired at once counts."""
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    repeats = np.minimum(c.sides("rto_retransmissions"), c.lost())[rows, sides]
+    return int(repeats[seen.foreign_reset[rows].any(axis=1) & ~in_vain[rows, sides]].sum())
+
+
+def _to_a_restarted_host(seen: Observed, path: Path) -> int:
+    """Repeats of what a host never answered that then knew nothing of the connection."""
+    rows, sides = seen.of_path(path)
+    mine = repeated_in_vain(seen)[rows] & (sides == CLIENT)
+    return int(seen.columns.lost()[rows, sides][mine].sum())
+
+
+def _lost_on(seen: Observed, path: Path, rows: Ints) -> int:
+    """Losses of these connections of a path."""
+    every, sides = seen.of_path(path)
+    return int(seen.columns.lost()[every, sides][among(every, rows)].sum())
+
+
+def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
+    """Losses of connections that carried on with segments that fit."""
+    ports = {error.source_port for error in messages}
+    c = seen.columns
+    rows, sides = seen.of_path(path)
+    mine = among(c.ports[rows, sides], [port for port in ports if port is not None])
+    return int(c.lost()[rows, sides][mine].sum())
+
+
+# --------------------------------------------------------------------------------------------------- reordering
+
+
+def _overtaken(traffic: Traffic) -> bool:
+    """At the sender's end: duplicate ACKs made it repeat at once what the receiver then reports it had. Each needless
+    repeat is answered by one more; where there are no others, timers ran out while answers waited in a queue."""
+    return (
+        traffic.reordered < traffic.needless
+        and traffic.lost < traffic.needless
+        and 2 * traffic.rto <= traffic.needless
+        and traffic.duplicate_acks_back >= 2 * traffic.needless
+    )
+
+
+def _is_reordered(seen: Observed, traffic: Traffic) -> bool:
+    late = _late(traffic)
+    share = percent(late, traffic.data_segments)
+    if late < threshold("reordering.min_segments") or share < threshold("reordering.min_pct"):
+        return False
+    return seen.copies_pct < threshold("duplicate_packets.min_pct")  # copies look like segments that come late
+
+
+def _late(traffic: Traffic) -> int:
+    return traffic.needless if _overtaken(traffic) else traffic.reordered
+
+
+def _reordered_together(seen: Observed, ways: Sequence[Traffic]) -> Iterator[Finding]:
+    """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
+    for places in ways_together(seen, [(way.source, way.destination) for way in ways]):
+        yield of_parts(
+            [ways[n] for n in places], partial(_reordering, seen), lambda way: Who(way.source, way.destination)
+        )
+
+
+def _reordering(seen: Observed, ways: Sequence[Traffic]) -> Finding:
+    ways = sorted(ways, key=lambda way: -_late(way))
+    worst, at_sender = ways[0], _overtaken(ways[0])
+    late, sent = sum(map(_late, ways)), sum(way.data_segments for way in ways)
+    shares = [percent(late, sent), *(percent(_late(way), way.data_segments) for way in ways)]
+    examples = [(_most(seen, way), "needless" if _overtaken(way) else "reordered") for way in ways[:FRAMES]]
+    how = (
+        f"{late} of {sent:,} data segments were repeated although the receiver had them: later ones"
+        " overtook them, and its duplicate ACKs made the sender repeat what was not lost."
+        if at_sender
+        else f"{late} of {sent:,} data segments came behind later ones within one round trip: overtaken, not lost."
+    )
+    source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
+    return Finding(
+        kind="reordering",
+        severity="LOW" if max(shares) < threshold("reordering.medium_pct") else "MEDIUM",
+        blame="network",
+        protocol="TCP",
+        title=f"{rate(shares[0])} of the segments from {source} to {destination} arrive out of order",
+        detail=how,
+        who=Who(worst.source, worst.destination),
+        evidence=first_frames(getattr(side, column).frames for sides, column in examples for side in sides),
+        cause=cause_of("reordering"),
+        remediation=remediation_of("reordering", src=worst.source, dst=worst.destination),
+        confidence="low" if at_sender else "medium",
+        weight=late,
+        measured={"reordered": late, "data_segments": sent} | ({"paths": len(ways)} if len(ways) > 1 else {}),
+    )
+
+
+def _most(seen: Observed, way: Traffic) -> list[Direction]:
+    """The senders of a few streams of which most came late."""
+    rows, sides = seen.of_path((way.source, way.destination))
+    late = seen.columns.sides("needless" if _overtaken(way) else "reordered")
+    return sent_by(way.source, seen.worst(rows, late[rows, sides]))
+
+
+# --------------------------------------------------------------------------------------------------- asymmetric
+
+
+def _asymmetric(seen: Observed) -> Iterator[Finding]:
+    """`who.src` is the side whose packets were captured. Several pairs of hosts share the one cause."""
+    packets = seen.columns.sides("packets").sum(axis=1)
+    halves: dict[Path, Ints] = {}
+    for path, rows in seen.half_heard.items():
+        unheard = seen.traffic(path[1], path[0]) is None
+        if unheard and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
+            halves[path] = rows
+    if halves:
+        yield _half_heard(seen, halves, {path: int(packets[rows].sum()) for path, rows in halves.items()})
+
+
+def _half_heard(seen: Observed, halves: dict[Path, Ints], packets: dict[Path, int]) -> Finding:
+    busiest = max(halves, key=lambda path: packets[path])
+    source, destination = busiest
+    every = np.concatenate(list(halves.values()))
+    total = sum(packets.values())
+    ports = distinct(seen.columns.ports[every, 1]).tolist()
+    others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
+    captured_so = was_captured_one_way(seen)
+    advice = "asymmetric_capture" if captured_so else "asymmetric"
+    so = " Of no two hosts of the capture both directions were captured." if captured_so else ""
+    return Finding(
+        kind="asymmetric",
+        severity="LOW" if captured_so else "MEDIUM",
+        blame="none" if captured_so else "network",
+        protocol="TCP",
+        title=f"Only one direction was captured: {source} to {destination}, never back{others}",
+        detail=f"{count(total, 'packet')} in {count(len(every), 'connection')} (port {few(ports)}) carry data or"
+        f" acknowledge answers that do not pass here.{so}",
+        who=Who(source, destination, ports[0] if len(ports) == 1 else None),
+        evidence=first_frames([stream.first_frame] for stream in seen.worst(halves[busiest])),
+        cause=cause_of(advice),
+        remediation=remediation_of(advice, src=source, dst=destination),
+        confidence="high" if captured_so else "medium",
+        weight=total,
+        measured={"packets": total, "streams": len(every), "pairs": len(halves), "answers": 0},
+    )

@@ -1,0 +1,114 @@
+"""Paths on which a round trip takes many times as long from one moment on, to the end of the capture: another way.
+
+The median of all handshakes does not tell, as most may have been made before. A rise over a long time is a load that
+grows; single slow handshakes are a host or a lookup; what was slow at the beginning only has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+
+import numpy as np
+
+from ghost.pcap.array_queries import median
+from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import MOST_GROUPS, MOST_PATHS, Observed, Path, groups_of
+from ghost.pcap.findings.phrasing import count, duration, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Ints, Mask
+
+_MOST_EXCEPTIONS = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """The handshakes of two hosts, before and after."""
+
+    before: Ints
+    after: Ints
+    """Streams."""
+    client: str
+    server: str
+
+
+def longer_ways(seen: Observed, trips: Floats, clean: Mask, known: Collection[Path]) -> Iterator[Finding]:
+    """`trips`: milliseconds of each stream's handshake, of which those count that are `clean`; `known`: client and
+    server of pairs of which another finding tells."""
+    c = seen.columns
+    changes: list[_Change] = []
+    late = clean & (trips >= threshold("delay.longer_ms"))
+    pairs = groups_of(np.flatnonzero(late), c.hosts[:, CLIENT], c.hosts[:, SERVER])
+    for (client, server), slow in islice(pairs, MOST_PATHS):
+        if len(slow) < threshold("delay.min_each") or (c.host(client), c.host(server)) in known:
+            continue
+        rows = np.flatnonzero(clean & (c.hosts[:, CLIENT] == client) & (c.hosts[:, SERVER] == server))
+        rows = rows[np.argsort(c.first_ns[rows], kind="stable")]
+        at = _changed_at(trips[rows])
+        if at is not None:
+            changes.append(_Change(rows[:at], rows[at:], c.host(client), c.host(server)))
+    make = partial(_longer, seen, trips)
+    for places in islice(ways_together(seen, [(each.client, each.server) for each in changes]), MOST_GROUPS):
+        yield of_parts([changes[place] for place in places], make, lambda each: Who(each.client, each.server))
+
+
+def _changed_at(trips: Floats) -> int | None:
+    """Where the first of the slow ones is: enough of them follow, hardly any fast one is among them, and enough fast
+    ones come before, up to the last moment."""
+    least = int(threshold("delay.min_each"))
+    if len(trips) < 2 * least:
+        return None
+    usual = median(trips[:least])
+    slow = (trips >= threshold("delay.longer_ratio") * usual) & (trips - usual >= threshold("delay.longer_ms"))
+    for at in np.flatnonzero(slow).tolist():
+        if at < least:
+            continue
+        before, after = slow[:at], slow[at:]
+        if len(after) < least:
+            return None
+        sharp = median(trips[at - least : at]) < 2 * usual and slow[at : at + least].all()
+        ends_so = slow[-least:].sum() >= least - 1
+        if sharp and ends_so and before.mean() <= _MOST_EXCEPTIONS and after.mean() >= 1 - _MOST_EXCEPTIONS:
+            return int(at)
+    return None
+
+
+def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Finding:
+    """`who` are the two of whom most handshakes were seen since."""
+    c = seen.columns
+    changes = sorted(changes, key=lambda each: -len(each.after))
+    worst = changes[0]
+    after, before = (np.concatenate([getattr(each, part) for each in changes]) for part in ("after", "before"))
+    moment = int(c.first_ns[after].min())
+    clock = f"{datetime.fromtimestamp(moment // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    begun = (moment - seen.first_ns) / 1e6
+    usual, longer = median(trips[before]), median(trips[after])
+    rise = median(c.syn_to_syn_ack_ms[after]) - median(c.syn_to_syn_ack_ms[before])
+    near = "the server" if rise >= (longer - usual) / 2 else "the client"
+    source, destination = (hosts_of([getattr(each, end) for each in changes]) for end in ("client", "server"))
+    return Finding(
+        kind="delay",
+        severity="MEDIUM",
+        blame="network",
+        protocol="TCP",
+        title=f"A round trip between {source} and {destination} takes {duration(longer)} instead of {duration(usual)},"
+        f" from {duration(begun)} into the capture on",
+        detail=f"Since {clock} {count(len(after), 'TCP handshake')} took {duration(longer)} (median), and"
+        f" {count(len(before), 'handshake')} before that {duration(usual)}; it stays so to the end. What has been added"
+        f" lies between the capture point and {near}.",
+        who=Who(worst.client, worst.server),
+        evidence=first_frames([s.first_frame] for s in seen.worst(after)),
+        cause=cause_of("delay_begun"),
+        remediation=remediation_of("delay_begun", src=worst.client, dst=worst.server),
+        confidence="medium",
+        weight=len(after),
+        measured={
+            "handshakes": len(after), "median_rtt_ms": round(longer, 1), "before_ms": round(usual, 1),
+            "at_ms": round(begun),
+        }
+        | ({"paths": len(changes)} if len(changes) > 1 else {}),
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Servers that take a connection and drop it at once: a reset behind the handshake, before either side said a word.
+
+The kernel accepts, and then a program closes without mercy: a list of who may come (hosts.deny), a limit on
+connections, a proxy without a backend; or a full accept queue with `tcp_abort_on_overflow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.array_queries import among
+from ghost.pcap.findings.common_causes import found_together, of_many, parties
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed
+from ghost.pcap.findings.phrasing import count, first_frames, percent
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+
+
+def turned_away_findings(seen: Observed) -> Iterator[Finding]:
+    dropped = _dropped_at_once(seen)
+    yield from found_together(seen, np.flatnonzero(dropped), lambda rows: _turned_away(seen, rows))
+
+
+def _dropped_at_once(seen: Observed) -> Mask:
+    """The server alone ended it, with its own reset and in no good order; who is reset while it says something, or
+    after it said goodbye, is another's matter, and so is who opened a connection and left it idle."""
+    c = seen.columns
+    rst, fin, said = c.sides("rst") > 0, c.sides("fin") > 0, c.sides("payload_bytes") > 0
+    lasted_ms = (c.last_ns - c.answered_syn_ns) / 1e6 - np.nan_to_num(c.syn_to_syn_ack_ms)
+    silent = ~said.any(axis=1) & ~fin.any(axis=1) & (c.sides("acked_unseen") == 0).all(axis=1)
+    by_server = rst[:, SERVER] & ~rst[:, CLIENT] & ~seen.foreign_reset.any(axis=1)
+    at_once = lasted_ms <= threshold("mid_session_reset.at_once_ms")
+    return np.asarray((c.handshake == "completed") & silent & by_server & at_once, np.bool_)
+
+
+def _turned_away(seen: Observed, rows: Ints) -> Finding:
+    who = parties(seen, rows)
+    shut_out, attempts = _of_those_shut_out(seen, rows)
+    several = len(rows) >= threshold("mid_session_reset.min_dropped")
+    share = percent(len(rows), attempts)
+    severity = "LOW"
+    if shut_out >= threshold("mid_session_reset.min_dropped"):
+        severity = "HIGH"
+    elif several and share >= threshold("mid_session_reset.dropped_pct"):
+        severity = "MEDIUM"
+    others = attempts - len(rows)
+    rest = f" {count(others, 'other connection')} of {who.whom} to it went on." if others else ""
+    examples = seen.worst(of_many(seen, rows))
+    return Finding(
+        kind="mid_session_reset",
+        severity=severity,
+        blame="server_application",
+        protocol="TCP",
+        title=f"{who.where} accepts connections of {who.whom} and resets them at once",
+        detail=f"{count(len(rows), 'connection')} reset by the server right after the handshake, before either side"
+        f" sent a byte.{rest}{who.mostly}",
+        who=Who(who.server, who.client, who.port),
+        evidence=first_frames(stream.server.rst.frames for stream in examples),
+        cause=cause_of("mid_session_turned_away"),
+        remediation=remediation_of("mid_session_turned_away", src=who.server, dst=who.client, port=who.port),
+        confidence="high" if severity == "HIGH" else "medium",
+        weight=len(rows),
+        measured={"resets": len(rows), "completed": others, **who.measured},
+    )
+
+
+def _of_those_shut_out(seen: Observed, rows: Ints) -> tuple[int, int]:
+    """How many of `rows` are of clients that get at least every second connection reset so, and how many connections
+    all these clients opened to the service."""
+    c = seen.columns
+    clients = c.hosts[:, CLIENT]
+    opened = (c.handshake == "completed") & (seen.service == seen.service[rows[0]]) & among(clients, clients[rows])
+    every = np.bincount(clients[opened], minlength=len(c.addresses))
+    dropped = np.bincount(clients[rows], minlength=len(c.addresses))
+    shut_out = 2 * dropped >= every
+    return int((dropped * shut_out).sum()), int(opened.sum())

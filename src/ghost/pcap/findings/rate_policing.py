@@ -1,0 +1,80 @@
+"""A policer discards what exceeds its rate, whoever sent it: beside the transfer it holds back, others lose too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ghost.pcap.findings.finding import Finding
+from ghost.pcap.findings.observations import Observed, Traffic
+from ghost.pcap.findings.phrasing import count, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
+from ghost.pcap.findings.stream_columns import Ints
+from ghost.pcap.findings.throughput_limits import others_keep_the_rate
+
+
+def with_others(
+    seen: Observed, held: Sequence[tuple[Traffic, Finding]], lossy: Collection[Traffic]
+) -> tuple[list[Finding], set[Traffic]]:
+    """Findings about transfers held to a rate, and which of the `lossy` directions lose to the same policers.
+
+    Those have an end in common with the transfer and are part of its finding. What loses with it and has none is a
+    finding of its own, which comes behind: who sends most above a rate loses most.
+    """
+    explained: set[Traffic] = set()
+    findings = []
+    for transfer, finding in sorted(held, key=lambda pair: -pair[0].lost):
+        one_rate = others_keep_the_rate(seen, (transfer.source, transfer.destination))
+        candidates = [other for other in lossy if other not in explained] if one_rate else []
+        beside = [other for other in candidates if _loses_with(seen, other, transfer)]
+        sharing = [other for other in beside if _share_an_end(other, transfer)]
+        explained.update(sharing)
+        findings.append(_told(finding, beside, sharing))
+    return findings, explained
+
+
+def _share_an_end(one: Traffic, other: Traffic) -> bool:
+    return one.source == other.source or one.destination == other.destination
+
+
+def _loses_with(seen: Observed, other: Traffic, transfer: Traffic) -> bool:
+    """On the same side of the capture point, far less, and on connections alone that are open during the transfer."""
+    same_side = (other.lost_upstream > other.lost_downstream) == (transfer.lost_upstream > transfer.lost_downstream)
+    if not same_side or 100 * other.lost > threshold("throughput_limited.beside_pct") * transfer.lost:
+        return False
+    c, mine = seen.columns, _losing(seen, other)[0]
+    transfers, lost = _losing(seen, transfer)
+    busiest = transfers[np.argmax(lost)]
+    during = (c.first_ns[mine] <= c.last_ns[busiest]) & (c.last_ns[mine] >= c.first_ns[busiest])
+    return bool(during.all())
+
+
+def _losing(seen: Observed, traffic: Traffic) -> tuple[Ints, Ints]:
+    """Streams of a direction that lost segments, and how many."""
+    rows, sides = seen.of_path((traffic.source, traffic.destination))
+    lost = seen.columns.lost()[rows, sides]
+    return rows[lost > 0], lost[lost > 0]
+
+
+def _told(finding: Finding, beside: Sequence[Traffic], sharing: Sequence[Traffic]) -> Finding:
+    """What others lose makes it as bad as their loss would be alone."""
+    if not beside:
+        return finding
+    worst = max(other.loss_pct for other in beside)
+    lost, sent = sum(other.lost for other in sharing), sum(other.sent for other in sharing)
+    detail, measured = finding.detail, dict(finding.measured)
+    if sharing:
+        detail += (
+            f" {count(len(sharing), 'other pair')} of hosts lose{'s' if len(sharing) == 1 else ''}"
+            f" {rate(percent(lost, sent))} of what {'it sends' if len(sharing) == 1 else 'they send'} beside it."
+        )
+        measured["others"] = len(sharing)
+    return replace(
+        finding,
+        severity="HIGH" if worst >= threshold("loss.high_pct") else finding.severity,
+        detail=detail,
+        weight=finding.weight + lost,
+        measured=measured,
+    )

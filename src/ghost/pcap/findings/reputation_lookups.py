@@ -1,0 +1,34 @@
+"""Names that ask what is known about a file, an address or a name: not existing is one of their answers."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from ghost.pcap.protocols.dns_question import labels_of
+
+_NIBBLES = frozenset("0123456789abcdef")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    table = tomllib.loads((Path(__file__).parent / "reputation.toml").read_text(encoding="utf-8"))
+    return frozenset(zone for zones in table.values() for zone in zones)
+
+
+def in_reputation_zone(name: str) -> bool:
+    """Below a name of reputation.toml."""
+    labels = labels_of(name)
+    return any(".".join(labels[-length:]) in _zones() for length in range(2, min(len(labels), 5)))
+
+
+def asks_about_an_address(name: str) -> bool:
+    """A lookup in a list of addresses (RFC 5782, 2.1 and 2.4): an address backwards, and whose list it is."""
+    labels = labels_of(name)
+    four = len(labels) >= 6 and all(label.isdecimal() and int(label[:4]) <= 255 for label in labels[:4])
+    return four or (len(labels) >= 34 and all(label in _NIBBLES for label in labels[:32]))
+
+
+def asks_reputation(name: str) -> bool:
+    return asks_about_an_address(name) or in_reputation_zone(name)

@@ -1,0 +1,58 @@
+"""Servers that speak first, and do not: nothing is asked of them, and nothing can be before they greet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
+from ghost.pcap.findings.one_way_messages import of_protocol
+from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, Ints
+
+
+def greeting_findings(seen: Observed) -> Iterator[Finding]:
+    c = seen.columns
+    greets = of_protocol(seen, "greets") & (c.handshake == "completed")
+    mute = greets & (c.sides("payload_bytes").sum(axis=1) == 0)
+    ended = (c.closed_first >= 0) | (c.sides("rst") > 0).any(axis=1)
+    # Where nobody closed it, the connection waits as long as the capture lasts.
+    waited = (np.where(ended, c.last_ns, seen.last_ns) - c.first_ns) / 1e6
+    limit = threshold("slow_application.greeting_ms")
+    late = greets & (np.nan_to_num(c.greeting_ms) >= limit)
+    waits = np.where(late, np.nan_to_num(c.greeting_ms), waited)
+    rows = np.flatnonzero(late | (mute & (waited >= limit)))
+    for (service,), mine in islice(groups_of(rows, seen.service), MOST_GROUPS):
+        yield _without_greeting(seen, service, mine, late[mine].sum(), float(waits[mine].max()))
+
+
+def _without_greeting(seen: Observed, service: int, rows: Ints, late: int, longest_ms: float) -> Finding:
+    c = seen.columns
+    host, port = seen.name_of(service)
+    client = c.host(int(c.hosts[rows[0], CLIENT]))
+    greeted = int((~np.isnan(c.greeting_ms) & (seen.service == service)).sum())
+    late, hung = int(late), len(rows) - int(late)
+    share = percent(len(rows), greeted + hung)
+    few = len(rows) < threshold("slow_application.min_answers")
+    never = f"; {hung} never had it" if hung else ""
+    return Finding(
+        kind="slow_application",
+        severity="LOW" if few else "HIGH" if not late and share >= 50 else "MEDIUM",
+        blame="server_application",
+        protocol="TCP",
+        title=f"{at(host, port)} takes connections and {'greets late' if late else 'does not greet'}",
+        detail=f"{len(rows)} of {count(greeted + hung, 'connection')} waited for the first word of the server, which"
+        f" speaks first on this port, for up to {duration(longest_ms)}{never}. Its kernel took the connections at once:"
+        " the path is not what is slow.",
+        who=Who(client, host, port),
+        evidence=first_frames([s.first_frame] for s in seen.worst(rows)),
+        cause=cause_of("slow_greeting"),
+        remediation=remediation_of("slow_greeting", src=client, dst=host, port=port),
+        confidence="medium" if few else "high",
+        weight=len(rows),
+        measured={"slow": late, "unanswered": hung, "answers": greeted, "slowest_ms": round(longest_ms)},
+    )

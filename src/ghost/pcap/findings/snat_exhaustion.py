@@ -1,0 +1,188 @@
+"""A NAT that has run out of source ports for one destination (SNAT exhaustion)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ghost.pcap.array_queries import median
+from ghost.pcap.findings.common_causes import of_parts
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed, groups_of
+from ghost.pcap.findings.phrasing import at, count, duration, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, Floats, Ints
+
+HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
+"""How long a NAT may keep a port after its connection closed: at once, and the usual timers."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """How many ports connections of one client to one service held when others were begun."""
+
+    at_success: Ints
+    at_failure: Ints
+    begun: Floats
+    """When those were begun that succeeded, seconds."""
+    failed: Floats
+
+    @property
+    def ports(self) -> int:
+        """As many as were ever held."""
+        return int(self.at_success.max()) + 1
+
+    @property
+    def full(self) -> float:
+        """From how many on all ports are held: some may be freed between a failure and the next look."""
+        return threshold("snat_exhaustion.full_share") * self.ports
+
+
+@dataclass(frozen=True, eq=False)
+class Exhausted:
+    """What one client met with one service."""
+
+    client: str
+    service: int
+    failed: Ints
+    ports: int
+    """As many as it ever held."""
+    served: int
+    hold: int
+    """Seconds for which a port counts as held after its connection closed."""
+
+
+def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Exhausted | None:
+    """New connections of a source fail exactly while it holds as many ports as it ever gets.
+
+    `served` and `failed` are its streams to one service. Loss and an overloaded server fail connections at any number.
+    """
+    if len(failed) < threshold("snat_exhaustion.min_failed"):
+        return None
+    c = seen.columns
+    if (c.request_ms[served] >= threshold("slow_application.client_patience_ms")).mean() > 0.5:
+        return None  # the server takes connections and does not serve them: that is not the way
+    late = failed[seen.served[failed]]
+    taken = np.concatenate([served, late])
+    asked = c.first_ns[failed] / 1e9
+    # The SYN that was answered at last took the port; what was under way before the capture held one all the time.
+    begun = c.answered_syn_ns[taken] / 1e9
+    opened = np.sort(np.where(c.handshake[taken] == "not_seen", seen.first_ns / 1e9, begun))
+    closed = np.sort(_closed(seen, taken))
+    for hold in HOLD_SECONDS:
+        freed = closed + hold
+        load = _Load(_held(begun, opened, freed) - 1, _held(asked, opened, freed), begun, asked)
+        told = _fails_when_full(load) and (_works_below(load, len(served)) or _held_at_the_limit(load))
+        if told and not _queues(seen, taken, load):
+            service = int(seen.service[failed[0]])
+            return Exhausted(c.host(source), service, failed, load.ports, len(served), hold)
+    return None
+
+
+def _closed(seen: Observed, rows: Ints) -> Floats:
+    """When connections ended, seconds; never those that nobody closed."""
+    c = seen.columns
+    ended = c.sides("fin")[rows] + c.sides("rst")[rows] > 0
+    return np.where(ended.any(axis=1), c.last_ns[rows] / 1e9, np.inf)
+
+
+def _held(moments: Floats, opened: Floats, freed: Floats) -> Ints:
+    """How many ports were held at each moment."""
+    result: Ints = np.searchsorted(opened, moments, "right") - np.searchsorted(freed, moments, "right")
+    return result
+
+
+def _fails_when_full(load: _Load) -> bool:
+    """None fails until all ports are held for the first time: loss would have chosen its moments at random."""
+    full = load.at_failure >= load.full
+    first = load.failed[full].min() if full.any() else np.inf
+    return bool(
+        load.ports >= threshold("snat_exhaustion.min_ports")
+        and full.mean() >= threshold("snat_exhaustion.min_failures_full_share")
+        and (load.failed < first).mean() <= threshold("snat_exhaustion.max_early_share")
+    )
+
+
+def _works_below(load: _Load, served: int) -> bool:
+    """Most connections that were taken at once found ports left."""
+    below = load.at_success[:served] < load.full
+    return bool(below.mean() >= threshold("snat_exhaustion.min_successes_below_share"))
+
+
+def _held_at_the_limit(load: _Load) -> bool:
+    """Each port that is freed is taken at once: whoever comes then succeeds, and whoever finds all of them held fails.
+
+    Both happen within a few ports of the limit, but never at the same number. Where packets are lost they do, however
+    many connections a pool holds.
+    """
+    full = load.at_failure >= load.full
+    crowded = load.begun >= load.failed[full].min()
+    most = threshold("snat_exhaustion.min_at_the_limit")
+    if crowded.sum() < most or full.sum() < most:
+        return False
+    successes = np.sort(load.at_success[crowded])
+    fewer = np.searchsorted(successes, load.at_failure, "left")
+    as_many = np.searchsorted(successes, load.at_failure, "right") - fewer
+    apart = float((fewer + as_many / 2).mean()) / len(successes)
+    return bool(
+        full.mean() >= threshold("snat_exhaustion.full_share") and apart >= threshold("snat_exhaustion.min_apart_share")
+    )
+
+
+def _queues(seen: Observed, taken: Ints, load: _Load) -> bool:
+    """A server that takes so many and no more, of which most wait in its queue: it answers late what it takes then, and
+    not what it takes while few are there."""
+    rows, times = seen.columns.samples("response_ms")
+    waits = np.nan_to_num(seen.columns.request_ms)
+    np.maximum.at(waits, rows, times)
+    crowded, alone = load.at_success >= load.full, 2 * load.at_success < load.ports
+    if not crowded.any():
+        return False
+    slow = median(waits[taken[crowded]])
+    usual = median(waits[taken[alone]]) if alone.any() else 0.0
+    return slow >= max(threshold("slow_application.slow_ms"), threshold("snat_exhaustion.queued_factor") * usual)
+
+
+def exhaustion_findings(seen: Observed, found: Sequence[Exhausted]) -> Iterator[Finding]:
+    """Clients that fail with one service come through one translation: a finding for all of them."""
+    services = np.array([each.service for each in found], np.int64)
+    for _, places in groups_of(np.arange(len(found)), services):
+        yield of_parts([found[place] for place in places], partial(_finding, seen), partial(_who, seen))
+
+
+def _who(seen: Observed, each: Exhausted) -> Who:
+    return Who(each.client, *seen.name_of(each.service))
+
+
+def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
+    found = sorted(found, key=lambda each: -len(each.failed))
+    worst = found[0]
+    host, port = seen.name_of(worst.service)
+    failed = np.concatenate([each.failed for each in found])
+    served = sum(each.served for each in found)
+    several = len(found) > 1
+    whose = f"{len(found)} clients" if several else worst.client
+    each_holds = " of each" if several else ""
+    kept = f", counting ports for {duration(worst.hold * 1000)} after they close" if worst.hold else ""
+    return Finding(
+        kind="snat_exhaustion",
+        severity="HIGH",
+        blame="network",
+        protocol="TCP",
+        title=f"New connections of {whose} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT is"
+        " out of ports",
+        detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {worst.ports} others"
+        f"{each_holds} were held{kept}; {count(served, 'connection')} begun at lower numbers succeeded."
+        + (f" Most of {worst.client}: {len(worst.failed)}." if several else ""),
+        who=Who(worst.client, host, port),
+        evidence=first_frames(seen.frames(failed, "syn", CLIENT)),
+        cause=cause_of("snat_exhaustion"),
+        remediation=remediation_of("snat_exhaustion", src=worst.client, dst=host, port=port),
+        confidence="medium",
+        weight=len(failed),
+        measured={"failed": len(failed), "completed": served, "ports_held": worst.ports}
+        | ({"clients": len(found)} if several else {}),
+    )

@@ -1,0 +1,310 @@
+"""All TCP streams as columns, so that a rule asks one question of every stream at once.
+
+A capture may hold a hundred thousand streams, nearly all healthy; a `Stream` is made only of those a finding shows.
+Columns have the names of the fields of `model.Stream` and `model.Direction`. Those of a side have two columns: what
+the client sent, and what the server sent. Where the model says None, a column of times holds NaN and others hold -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghost.pcap import layout
+from ghost.pcap.model import Occurrences, Stream
+from ghost.pcap.protocols.tls_session_tickets import is_opening
+from ghost.pcap.tcp.stream_view import StreamView
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CLIENT, SERVER = 0, 1
+
+SIDE_FIELDS = {
+    "packets": layout.D_PACKETS,
+    "payload_bytes": layout.D_PAYLOAD,
+    "data_segments": layout.D_SEGMENTS,
+    "rst_ttl": layout.D_RST_TTL,
+    "ttl_min": layout.D_TTL_MIN,
+    "ttl_max": layout.D_TTL_MAX,
+    "mss": layout.D_MSS,
+    "largest_segment": layout.D_LARGEST,
+    "largest_acked_segment": layout.D_LARGEST_ACKED,
+    "smallest_lost_segment": layout.D_SMALLEST_LOST,
+    "smallest_window": layout.D_SMALLEST_WINDOW,
+    "largest_in_flight": layout.D_IN_FLIGHT,
+    "rst_after_fin": layout.D_RST_AFTER_FIN,
+    "longest_silence_ms": layout.D_SILENCE,
+    "last_ns": layout.D_LAST_TIME,
+}
+SIDE_EVENTS = {
+    "retransmissions": layout.E_RETRANSMISSION,
+    "fast_retransmissions": layout.E_FAST,
+    "rto_retransmissions": layout.E_RTO,
+    "duplicate_acks": layout.E_DUPLICATE_ACK,
+    "acked_unseen": layout.E_ACKED_UNSEEN,
+    "lost_segments": layout.E_LOST_SEGMENT,
+    "zero_window": layout.E_ZERO_WINDOW,
+    "zero_window_probes": layout.E_ZERO_WINDOW_PROBE,
+    "window_full": layout.E_WINDOW_FULL,
+    "keep_alives": layout.E_KEEP_ALIVE,
+    "keep_alive_acks": layout.E_KEEP_ALIVE_ACK,
+    "lost_upstream": layout.E_LOST_UPSTREAM,
+    "lost_downstream": layout.E_LOST_DOWNSTREAM,
+    "needless": layout.E_NEEDLESS,
+    "capture_gaps": layout.E_CAPTURE_GAP,
+    "reordered": layout.E_REORDERED,
+    "syn": layout.E_SYN,
+    "syn_ack": layout.E_SYN_ACK,
+    "fin": layout.E_FIN,
+    "rst": layout.E_RST,
+    "data_after_rst": layout.E_DATA_AFTER_RST,
+    "copies": layout.E_COPY,
+    "copied_retransmissions": layout.E_COPY_RETRANSMISSION,
+    "copied_rto": layout.E_COPY_RTO,
+    "copied_acks": layout.E_COPY_ACK,
+    "doubtful_repeats": layout.E_DOUBTFUL,
+}
+_COPIES_AMONG = {
+    "data_segments": "copies", "retransmissions": "copied_retransmissions", "rto_retransmissions": "copied_rto",
+    "duplicate_acks": "copied_acks",
+}  # fmt: skip
+"""What counts packets that are there twice, and the column that says how many. Rules ask what the ends did."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One row a stream."""
+
+    streams: Sequence[Stream]
+    addresses: Sequence[str]
+    hosts: Ints
+    """Indexes into `addresses`: client, server."""
+    ports: Ints
+    first_ns: Ints
+    last_ns: Ints
+    answered_syn_ns: Ints
+    """When the SYN was sent that was answered, or the last one; when it begins where there is none."""
+    handshake: NDArray[np.str_]
+    syn_retransmissions: Ints
+    syn_ack_retransmissions: Ints
+    syn_to_syn_ack_ms: Floats
+    syn_ack_to_ack_ms: Floats
+    request_ms: Floats
+    """How long the client's last request had waited without any answer; NaN where it was answered."""
+    request_bytes: Ints
+    """The size of that request; 0 where it was answered."""
+    unprompted: Ints
+    notices: Ints
+    """Short messages of the server after a pause, while no request waited."""
+    only_tickets: Mask
+    """TLS 1.3: the client asked something, and behind the handshake the server sent nothing but session tickets."""
+    closed_first: Ints
+    """Which side sent the first FIN; -1 where neither did."""
+    greeting_ms: Floats
+    unacked_bytes: Ints
+    sides: Callable[[str], Ints]
+    """A column pair by the name of a field of `Direction`: client, server. Copies are left out of counts."""
+    samples: Callable[[str], tuple[Ints, Floats]]
+    """`response_ms` or `request_acked_ms`: the stream and the value of every sample."""
+
+    def __len__(self) -> int:
+        return len(self.first_ns)
+
+    def host(self, number: int) -> str:
+        return self.addresses[number]
+
+    def lost(self) -> Ints:
+        return self.sides("lost_upstream") + self.sides("lost_downstream")
+
+    def frames(self, row: int, name: str, side: int) -> tuple[int, ...]:
+        """Of one kind of event of a side of a stream, by the name of a field of `Direction`."""
+        if isinstance(self.streams, StreamView):
+            return self.streams.frames(row, name, server=side == SERVER)
+        stream = self.streams[row]
+        occurrences: Occurrences = getattr((stream.client, stream.server)[side], name)
+        return occurrences.frames
+
+    def make(self, rows: Sequence[int] | Ints) -> list[Stream]:
+        return [self.streams[int(row)] for row in rows]
+
+
+def columns_of(streams: Sequence[Stream]) -> Columns:
+    """From the state that the engine keeps, or from streams made otherwise."""
+    return _of_view(streams) if isinstance(streams, StreamView) else _of_streams(streams)
+
+
+# ------------------------------------------------------------------------------------------------ from the engine
+
+
+def _of_view(view: StreamView) -> Columns:
+    state, both = view.rows
+    client = state[:, layout.S_CLIENT]
+    order = np.stack([client, 1 - client], axis=1)
+    ends = np.take_along_axis(state[:, [layout.S_LOW, layout.S_HIGH]], order, axis=1)
+    numbers, hosts = np.unique(ends >> 16, return_inverse=True)
+
+    table = _turned(both, client > 0)
+
+    def field(column: int) -> Ints:
+        found: Ints = table[_NEEDED[column]]
+        return found
+
+    def sides(name: str) -> Ints:
+        if name in SIDE_EVENTS:
+            return field(layout.D_EVENTS + SIDE_EVENTS[name])
+        found = field(SIDE_FIELDS[name])
+        return found // 1_000_000 if name.endswith("_ms") else found
+
+    def samples(name: str) -> tuple[Ints, Floats]:
+        kind = {"response_ms": layout.SAMPLE_RESPONSE, "request_acked_ms": layout.SAMPLE_REQUEST_ACKED}[name]
+        rows, values = view.samples(kind)
+        return rows, values / 1e6
+
+    following, acked = field(layout.D_NEXT), field(layout.D_ACK)[:, ::-1]
+    unacked = np.where((following >= 0) & (acked >= 0), (following - acked) & 0xFFFFFFFF, 0)
+    unacked[unacked >= 0x80000000] = 0
+    waiting = state[:, layout.S_REQUEST_OPEN] > 0
+    fins, resets = sides("fin") > 0, state[:, layout.S_FIRST_RST] > 0
+    closed = fins.any(axis=1) | resets
+    until = np.where(closed, state[:, layout.S_LAST_TIME], view.capture_end_ns)
+    wait = np.maximum(until - state[:, layout.S_REQUEST_TIME], 0) / 1e6
+    return Columns(
+        streams=view,
+        addresses=[view.address(number) for number in numbers.tolist()],
+        hosts=hosts.reshape(-1, 2).astype(np.int64),
+        ports=ends & 0xFFFF,
+        first_ns=state[:, layout.S_FIRST_TIME],
+        last_ns=state[:, layout.S_LAST_TIME],
+        answered_syn_ns=np.maximum(state[:, layout.S_CLIENT_SYN_TIME], state[:, layout.S_FIRST_TIME]),
+        handshake=view.handshakes(),
+        syn_retransmissions=state[:, layout.S_SYN_REPEATS],
+        syn_ack_retransmissions=state[:, layout.S_SYN_ACK_REPEATS],
+        syn_to_syn_ack_ms=_times(state[:, layout.S_TO_SERVER]),
+        syn_ack_to_ack_ms=_times(state[:, layout.S_TO_CLIENT]),
+        request_ms=np.where(waiting, wait, np.nan),
+        request_bytes=np.where(
+            waiting, (state[:, layout.S_REQUEST_END] - state[:, layout.S_REQUEST_START]) & 0xFFFFFFFF, 0
+        ),
+        unprompted=state[:, layout.S_UNPROMPTED],
+        notices=state[:, layout.S_NOTICES],
+        only_tickets=waiting & (state[:, layout.S_ASKED] > 0) & is_opening(state[:, layout.S_TLS]),
+        closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
+        greeting_ms=_times(state[:, layout.S_GREETING]),
+        unacked_bytes=unacked,
+        sides=cache(_without_copies(sides)),
+        samples=cache(samples),
+    )
+
+
+def _without_copies(sides: Callable[[str], Ints]) -> Callable[[str], Ints]:
+    def counted(name: str) -> Ints:
+        copies = _COPIES_AMONG.get(name)
+        return sides(name) if copies is None else sides(name) - sides(copies)
+
+    return counted
+
+
+_NEEDED = {
+    column: place
+    for place, column in enumerate(
+        sorted(
+            {*SIDE_FIELDS.values(), *(layout.D_EVENTS + event for event in SIDE_EVENTS.values())}
+            | {layout.D_NEXT, layout.D_ACK}
+        )
+    )
+}
+_CHUNK = 2048
+
+
+def _turned(both: Ints, swapped: Mask) -> Ints:
+    """The columns that rules ask for, one after another, with the client's side first.
+
+    In pieces that stay in the processor's cache: a row of state is wide, and rules want one field of all rows.
+    """
+    needed = list(_NEEDED)
+    table: Ints = np.empty((len(needed), len(both), 2), np.int64)
+    for start in range(0, len(both), _CHUNK):
+        part = both[start : start + _CHUNK].take(needed, axis=2)
+        turn = swapped[start : start + _CHUNK]
+        part[turn] = part[turn][:, ::-1]
+        table[:, start : start + _CHUNK] = part.transpose(2, 0, 1)
+    return table
+
+
+def _earlier(frames: Ints) -> Ints:
+    """The side whose frame comes first, of those that have one."""
+    known = np.where(frames > 0, frames, np.iinfo(np.int64).max)
+    return np.where((frames > 0).any(axis=1), known.argmin(axis=1), -1)
+
+
+def _times(nanoseconds: Ints) -> Floats:
+    return np.where(nanoseconds >= 0, nanoseconds / 1e6, np.nan)
+
+
+# -------------------------------------------------------------------------------------------- from streams at hand
+
+
+def _of_streams(streams: Sequence[Stream]) -> Columns:
+    pairs = [(stream.client, stream.server) for stream in streams]
+    texts = sorted({side.endpoint.address for pair in pairs for side in pair})
+    number = {text: n for n, text in enumerate(texts)}
+
+    def numbers(values: list[int]) -> Ints:
+        return np.array(values, np.int64)
+
+    def times(values: list[float | None]) -> Floats:
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+
+    def sides(name: str) -> Ints:
+        return numbers([_plain(getattr(side, name)) for pair in pairs for side in pair]).reshape(-1, 2)
+
+    def samples(name: str) -> tuple[Ints, Floats]:
+        # Single samples are not known; the middle and the longest stand for them.
+        found = [
+            (row, value)
+            for row, stream in enumerate(streams)
+            if (stats := getattr(stream, name)) is not None
+            for value in [stats.median] * (stats.count - 1) + [stats.max]
+        ]
+        return numbers([row for row, _ in found]), times([value for _, value in found])
+
+    return Columns(
+        streams=streams,
+        addresses=texts,
+        hosts=numbers([number[side.endpoint.address] for pair in pairs for side in pair]).reshape(-1, 2),
+        ports=numbers([side.endpoint.port for pair in pairs for side in pair]).reshape(-1, 2),
+        first_ns=numbers([stream.first_ns for stream in streams]),
+        last_ns=numbers([stream.last_ns for stream in streams]),
+        # A SYN is repeated after 1, 3, 7 s (RFC 6298).
+        answered_syn_ns=numbers([s.first_ns + (2**s.syn_retransmissions - 1) * 1_000_000_000 for s in streams]),
+        handshake=np.array([stream.handshake for stream in streams], np.str_),
+        syn_retransmissions=numbers([stream.syn_retransmissions for stream in streams]),
+        syn_ack_retransmissions=numbers([stream.syn_ack_retransmissions for stream in streams]),
+        syn_to_syn_ack_ms=times([stream.syn_to_syn_ack_ms for stream in streams]),
+        syn_ack_to_ack_ms=times([stream.syn_ack_to_ack_ms for stream in streams]),
+        request_ms=times([stream.unanswered_request_ms for stream in streams]),
+        request_bytes=numbers([stream.unanswered_request_bytes for stream in streams]),
+        unprompted=numbers([stream.unprompted for stream in streams]),
+        # A stream does not tell these.
+        notices=numbers([0 for _ in streams]),
+        only_tickets=np.zeros(len(streams), np.bool_),
+        closed_first=_earlier(
+            numbers([next(iter(side.fin.frames), 0) for pair in pairs for side in pair]).reshape(-1, 2)
+        ),
+        greeting_ms=times([stream.greeting_ms for stream in streams]),
+        unacked_bytes=sides("unacked_bytes"),
+        sides=cache(_without_copies(sides)),
+        samples=cache(samples),
+    )
+
+
+def _plain(value: object) -> int:
+    if isinstance(value, Occurrences):
+        return value.count
+    return -1 if value is None else int(value)  # type: ignore[call-overload]

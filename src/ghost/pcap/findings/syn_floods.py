@@ -1,0 +1,129 @@
+"""SYN floods, told from crowds of real clients at a service that is dead.
+
+Both leave hundreds of SYNs unanswered. A real client's stack repeats its SYN after a second; where no second has passed
+yet, nothing is known. Where programs give up sooner than that, they come back: the same few sources, again and again at
+the pace of a program, from ordinary sockets. What a flood sends is never repeated, and is crafted or comes from
+everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import Observed, groups_of
+from ghost.pcap.findings.phrasing import at, count, first_frames, percent
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+
+
+def floods(seen: Observed) -> Iterator[tuple[Finding, Ints]]:
+    """Each with the streams that belong to it."""
+    for (service,), rows in groups_of(np.flatnonzero(seen.only_syn | _half_open(seen)), seen.service):
+        if len(rows) < threshold("syn_flood.min_unanswered_syn"):
+            return  # the largest group comes first
+        if _is_flood(seen, service, rows):
+            yield _flood(seen, service, rows), rows
+
+
+def _half_open(seen: Observed) -> Mask:
+    """The server answered, and the client said nothing more."""
+    c = seen.columns
+    result: Mask = (
+        (c.sides("syn_ack")[:, SERVER] > 0)
+        & (c.sides("syn")[:, CLIENT] > 0)
+        & (c.handshake == "incomplete")
+        & (c.sides("data_segments")[:, CLIENT] == 0)
+    )
+    return result
+
+
+def seconds_of(seen: Observed, rows: Ints) -> float:
+    """From the beginning of the first of some streams to the end of the last."""
+    c = seen.columns
+    return max(float(c.last_ns[rows].max() - c.first_ns[rows].min()) / 1e9, 0.001)
+
+
+def _pace(seen: Observed, rows: Ints) -> float:
+    """New connections a second."""
+    began = seen.columns.first_ns[rows]
+    return len(rows) / max(float(began.max() - began.min()) / 1e9, 0.001) if len(rows) else 0.0
+
+
+def _is_flood(seen: Observed, service: int, rows: Ints) -> bool:
+    c = seen.columns
+    attempted = int(((c.sides("syn")[:, CLIENT] > 0) & (seen.service == service)).sum())
+    completed = int((seen.served & (seen.service == service)).sum())
+    if percent(completed, attempted) > threshold("syn_flood.max_completed_pct"):
+        return False
+    crafted = _is_crafted(seen, rows)
+    could_repeat = (seen.last_ns - c.first_ns[rows]) / 1e6 >= threshold("syn_flood.repeated_after_ms")
+    judged = rows[crafted | could_repeat]
+    repeated = int((c.syn_retransmissions[judged] > 0).sum())
+    if percent(repeated, len(judged)) > threshold("syn_flood.max_repeated_pct"):
+        return False
+    beyond_doubt = threshold("syn_flood.beyond_doubt_per_second")
+    if len(rows) >= beyond_doubt and _pace(seen, rows) >= beyond_doubt:
+        return True
+    judged = judged[~_from_programs(seen, judged)]
+    enough = len(judged) >= threshold("syn_flood.min_unanswered_syn")
+    return enough and _pace(seen, judged) >= threshold("syn_flood.min_per_second")
+
+
+def _is_crafted(seen: Observed, rows: Ints) -> Mask:
+    """SYNs without a maximum segment size: every stack in use announces one (RFC 9293, 3.7.1)."""
+    result: Mask = seen.columns.sides("mss")[rows, CLIENT] <= 0
+    return result
+
+
+def _from_programs(seen: Observed, rows: Ints) -> Mask:
+    """Attempts without an answer of sources that come back at the pace of a program, or at any pace from ordinary
+    sockets. An answer that is not acknowledged tells of a broken way back only to hosts that talk with others."""
+    c = seen.columns
+    if not len(rows):
+        return np.zeros(0, np.bool_)
+    sources, which, tries = np.unique(c.hosts[rows, CLIENT], return_inverse=True, return_counts=True)
+    which = which.ravel()
+    first, last = np.full(len(sources), np.iinfo(np.int64).max), np.zeros(len(sources), np.int64)
+    np.minimum.at(first, which, c.first_ns[rows])
+    np.maximum.at(last, which, c.first_ns[rows])
+    lowest_port = np.full(len(sources), 1 << 16)
+    np.minimum.at(lowest_port, which, c.ports[rows, CLIENT])
+    again = tries >= threshold("syn_flood.comes_back")
+    pace = tries / np.maximum((last - first) / 1e9, 1.0)
+    known = among(sources, distinct(c.hosts[seen.served].ravel()))
+    ordinary = known | (lowest_port >= threshold("syn_flood.lowest_port"))
+    program = again & (pace < threshold("syn_flood.min_per_second"))
+    unanswered = seen.only_syn[rows]
+    result: Mask = ~_is_crafted(seen, rows) & np.where(
+        unanswered, (program | (again & ordinary))[which], (program & known)[which]
+    )
+    return result
+
+
+def _flood(seen: Observed, service: int, rows: Ints) -> Finding:
+    host, port = seen.name_of(service)
+    c = seen.columns
+    clients, tries = np.unique(c.hosts[rows, CLIENT], return_counts=True)
+    source = c.host(int(clients[np.argmax(tries)]))
+    seconds = seconds_of(seen, rows)
+    completed = int((seen.served & (seen.service == service)).sum())
+    return Finding(
+        kind="syn_flood",
+        severity="CRITICAL",
+        blame="client",
+        protocol="TCP",
+        title=f"SYN flood against {at(host, port)}",
+        detail=f"{len(rows):,} connections from {count(len(clients), 'address', 'addresses')} opened and never"
+        f" completed in {seconds:.1f} s ({len(rows) / seconds:.0f} a second); {completed} completed.",
+        who=Who(source, host, port),
+        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
+        cause=cause_of("syn_flood"),
+        remediation=remediation_of("syn_flood", src=source, dst=host, port=port),
+        confidence="high" if len(clients) > 1 else "medium",
+        weight=len(rows),
+        measured={"syn": len(rows), "sources": len(clients), "completed": completed},
+    )

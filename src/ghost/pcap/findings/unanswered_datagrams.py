@@ -1,0 +1,162 @@
+"""Services that are asked by datagrams again and again and never answer: DHCP, NTP, ping, QUIC."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.observations import MOST_GROUPS, Observed
+from ghost.pcap.findings.one_way_captures import answers_pass_elsewhere
+from ghost.pcap.findings.phrasing import at, count, few, first_frames
+from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.model import DhcpUnanswered, QuicUnanswered
+
+BROADCAST = "255.255.255.255"
+_DISCOVERIES = ("discover", "request")
+"""What clients repeat until they are answered. An `inform` is a question that many servers ignore; clients solicit
+DHCPv6 in networks that have none; and a switch shows strangers' broadcasts without their answers."""
+
+
+def silence_findings(seen: Observed) -> Iterator[Finding]:
+    yield from _no_lease(seen)
+    yield from _no_time(seen)
+    yield from _no_echo(seen)
+    yield from _no_quic(seen)
+
+
+def _finding(
+    advice: str, protocol: str, who: Who, *, severity: str, blame: str, title: str, detail: str,
+    frames: tuple[int, ...], requests: int,
+) -> Finding:  # fmt: skip
+    return Finding(
+        kind="no_answer",
+        severity=severity,
+        blame=blame,
+        protocol=protocol,
+        title=title,
+        detail=detail,
+        who=who,
+        evidence=first_frames([frames]),
+        cause=cause_of(advice),
+        remediation=remediation_of(advice, src=who.src, dst=who.dst),
+        confidence="medium",
+        weight=requests,
+        measured={"requests": requests, "answers": 0},
+    )
+
+
+def _no_lease(seen: Observed) -> Iterator[Finding]:
+    """Clients that go on asking for an address, though they would stop with the first answer."""
+    dhcp = seen.analysis.dhcp
+    clients: dict[str, list[DhcpUnanswered]] = defaultdict(list)
+    offered = {one.client for one in dhcp.refused if one.offered} if dhcp else set()
+    for asked in dhcp.unanswered if dhcp else ():
+        if asked.message in _DISCOVERIES and ":" in asked.client and asked.client not in offered:
+            clients[asked.client].append(asked)
+    lost = {client: sum(one.count for one in asked) for client, asked in clients.items() if _gives_up(asked)}
+    if dhcp is None or not lost:
+        return
+    names, total = sorted(lost, key=lambda client: -lost[client]), sum(lost.values())
+    answers = f" {count(sum(dhcp.servers.values()), 'answer')} to others were captured." if dhcp.servers else ""
+    yield _finding(
+        "dhcp_unanswered", "DHCP", Who(names[0], BROADCAST, 67),
+        severity="HIGH" if len(lost) > 1 and not dhcp.servers else "MEDIUM",
+        blame="undecided",
+        title=f"No DHCP server answers {few(names)}",
+        detail=f"{count(total, 'message')} of {count(len(names), 'client')}, repeated without an answer.{answers}",
+        frames=tuple(frame for name in names for one in clients[name] for frame in one.frames),
+        requests=total,
+    )  # fmt: skip
+
+
+def _gives_up(asked: list[DhcpUnanswered]) -> bool:
+    """The same message again and again; or ever new discoveries, of which none led to a request."""
+    most = max(one.count for one in asked)
+    discoveries = sum(one.count for one in asked if one.message == "discover")
+    only = all(one.message == "discover" for one in asked)
+    return max(most, discoveries if only else 0) >= threshold("no_answer.min_dhcp")
+
+
+def _no_time(seen: Observed) -> Iterator[Finding]:
+    ntp = seen.analysis.ntp
+    for server in ntp.servers if ntp else ():
+        never = server.stratum is None and server.unanswered > 0
+        if not never or server.requests < threshold("no_answer.min_ntp") or server.client is None:
+            continue
+        if answers_pass_elsewhere(seen, server.client, server.server):
+            continue
+        others = bool(ntp and ntp.responses)
+        yield _finding(
+            "ntp_unanswered", "NTP", Who(server.client, server.server, 123),
+            severity="LOW" if others else "MEDIUM",
+            blame="undecided",
+            title=f"The time server {server.server} never answers",
+            detail=f"{count(server.requests, 'request')} without an answer."
+            + (" Other time servers answer." if others else " No time server in this capture answers."),
+            frames=server.frames,
+            requests=server.requests,
+        )  # fmt: skip
+
+
+def _no_echo(seen: Observed) -> Iterator[Finding]:
+    """Hosts that answer no ping. What ICMP says about them, and hop limits that run out, say why."""
+    icmp, dns = seen.analysis.icmp, seen.analysis.dns
+    if icmp is None:
+        return
+    told = {error.unreachable_dst for error in icmp.errors}
+    speaking = seen.speakers | {path.src for path in icmp.echo_paths}
+    speaking |= {path.dst for path in icmp.echo_paths if path.replies}
+    speaking |= {server.address for server in dns.servers if server.responses} if dns else set()
+    silent = (
+        path
+        for path in icmp.echo_paths
+        if not path.replies and path.requests >= threshold("no_answer.min_pings") and path.dst not in told
+    )
+    for path in islice(silent, MOST_GROUPS):
+        if answers_pass_elsewhere(seen, path.src, path.dst):
+            continue
+        alive = path.dst in speaking
+        yield _finding(
+            "ping_unanswered", "ICMP", Who(path.src, path.dst),
+            severity="LOW" if alive else "MEDIUM",
+            blame="policy" if alive else "undecided",
+            title=f"{path.dst} answers no ping of {path.src}",
+            detail=f"{count(path.requests, 'request')} without a reply."
+            + (" The host speaks otherwise: pings are filtered." if alive else " Nothing of the host was captured."),
+            frames=path.sample_frames,
+            requests=path.requests,
+        )  # fmt: skip
+
+
+def _no_quic(seen: Observed) -> Iterator[Finding]:
+    """Servers that answer no QUIC. Where TCP works instead, users notice nothing but a moment's wait."""
+    quic = seen.analysis.quic
+    never = [one for one in quic.unanswered if not one.answered] if quic else []
+    silent = [one for one in never if not answers_pass_elsewhere(seen, one.client, one.server)]
+    instead = [one for one in silent if seen.traffic(one.server, one.client) is not None]
+    dead = [one for one in silent if one.server not in seen.speakers and one.client in seen.told_by_datagrams]
+    if sum(one.attempts for one in instead) >= threshold("no_answer.min_quic"):
+        servers = list(dict.fromkeys(at(one.server, one.port) for one in instead))
+        yield _quic(
+            instead, "LOW", "policy", f"No QUIC of {few(servers, 2)} comes back, where TCP does",
+            "The same hosts answer by TCP: datagrams to this port are dropped on the way, or nobody speaks QUIC there.",
+        )  # fmt: skip
+    for one in dead:
+        if one.attempts >= threshold("no_answer.min_quic"):
+            title = f"{at(one.server, one.port)} answers no QUIC of {one.client}"
+            yield _quic([one], "MEDIUM", "undecided", title, "Nothing else of the host was captured.")
+
+
+def _quic(rows: Sequence[QuicUnanswered], severity: str, blame: str, title: str, why: str) -> Finding:
+    attempts, first = sum(one.attempts for one in rows), rows[0]
+    finding = _finding(
+        "quic_unanswered", "QUIC", Who(first.client, first.server, first.port),
+        severity=severity, blame=blame, title=title,
+        detail=f"{count(attempts, 'connection attempt')} without any answer. {why}",
+        frames=tuple(frame for one in rows for frame in one.frames),
+        requests=attempts,
+    )  # fmt: skip
+    return replace(finding, beside=tuple(Who(one.client, one.server, one.port) for one in rows[1:]))

@@ -1,0 +1,93 @@
+"""Packets that are in the capture twice: they were seen just before."""
+
+from __future__ import annotations
+
+from ghost.pcap.array_types import Ints
+from ghost.pcap.layout import (
+    ACKNOWLEDGED,
+    CONTROL,
+    DESTINATION,
+    DESTINATION_PORT,
+    IP_ID,
+    LENGTH,
+    PROTOCOL,
+    SEQUENCE,
+    SOURCE,
+    SOURCE_PORT,
+    TIME,
+    TIMESTAMP,
+    TTL,
+    TWIN,
+)
+
+_RECENT = 4096
+_TWIN_NS = 5_000_000
+_TWIN_STAMPED_NS = 200_000_000
+"""With the same time inside TCP, or the same IP id on the other side of a router, it is the same packet, however far
+apart two capture points are."""
+_TWIN_WITHOUT_ID_NS = 100_000
+"""IPv6 has no IP id, and some stacks send 0. Data sent again needs a round trip at least; a copy follows at once."""
+_UNNUMBERED, _REPEATED, _USUAL_NS = range(2 * _RECENT, 2 * _RECENT + 3)
+"""Packets without IP id that would not come again for nothing, those that did, and after what time these usually do,
+behind the rows of `recent`."""
+_FEWEST_UNNUMBERED = 20
+
+RECENT_ROOM = 2 * _RECENT + 3
+"""What `recent` takes."""
+
+
+def all_twice(recent: Ints) -> bool:
+    """Whether more than a third of the packets without IP id came again at once: no loss repeats so many."""
+    return recent[_UNNUMBERED] >= _FEWEST_UNNUMBERED and 3 * recent[_REPEATED] > recent[_UNNUMBERED]
+
+
+def note_twin(rows: Ints, p: int, recent: Ints) -> None:
+    """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before.
+
+    Where that may be a repeat as well, the mark is the time since then, by which the TCP kernel decides.
+    """
+    signature = (rows[p + IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
+    signature = (signature ^ (rows[p + SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + DESTINATION]) & 0x3FFFFFFF
+    signature = (signature * 31 + ((rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT])) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + SEQUENCE]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + ACKNOWLEDGED]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + TIMESTAMP]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + LENGTH] * 256 + rows[p + CONTROL] + rows[p + PROTOCOL]) & 0x3FFFFFFF
+    slot = ((signature ^ (signature >> 12)) & (_RECENT - 1)) * 2
+    now = rows[p + TIME]
+    numbered = rows[p + IP_ID] != 0
+    speaks = rows[p + LENGTH] > 0 or rows[p + CONTROL] & 3 > 0
+    if speaks and not numbered:
+        recent[_UNNUMBERED] = recent[_UNNUMBERED] + 1
+    if recent[slot] & 0xFFFFFFFF == signature + 1:
+        ago = now - recent[slot + 1]
+        routed = (recent[slot] >> 32) & 0xFF != rows[p + TTL]
+        longest = _TWIN_STAMPED_NS if rows[p + TIMESTAMP] or (numbered and routed) else _TWIN_NS
+        if 0 <= ago <= longest:
+            usual = recent[_USUAL_NS]
+            alike = usual == 0 or ago <= 2 * usual + _TWIN_WITHOUT_ID_NS
+            # Of ACKs that say the same several times, every second one is a copy.
+            second = alike and recent[slot] >> 40 == 0 and all_twice(recent)
+            at_once = ago <= _TWIN_WITHOUT_ID_NS if speaks else second
+            if speaks and not numbered:
+                recent[_REPEATED] = recent[_REPEATED] + 1
+                # Their median, in small steps, which the few that were sent again do not move.
+                recent[_USUAL_NS] = ago if usual == 0 else usual + usual // 8 + 1 if ago > usual else usual - usual // 8
+            # Behind a router it has fewer hops left; what has more again was sent again.
+            behind = rows[p + TTL] < (recent[slot] >> 32) & 0xFF
+            if numbered or behind or at_once:
+                rows[p + TWIN] = 1
+            else:
+                rows[p + TWIN] = ago if alike else -ago
+        elif longest < ago <= _TWIN_STAMPED_NS:
+            rows[p + TWIN] = ago if numbered else -ago
+    twin = 1 if rows[p + TWIN] == 1 else 0
+    recent[slot] = (signature + 1) | (rows[p + TTL] << 32) | (twin << 40)
+    recent[slot + 1] = now
+
+
+KERNELS = (
+    all_twice,
+    note_twin,
+)

@@ -1,0 +1,115 @@
+"""Everything that kernels do with a batch, in one call.
+
+A call leaves the interpreter to other threads once, however many kernels it runs; and packets go through all of them
+a few at a time, while their rows lie in the processor's nearest cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap.kernels.decoder import decode
+from ghost.pcap.kernels.packet_totals import count_packets
+from ghost.pcap.kernels.time_bins import fill_bins
+from ghost.pcap.layout import CAPTURED, OFFSET, PACKET
+from ghost.pcap.protocols.udp_conversations import converse
+from ghost.pcap.tcp.state_machine import track
+
+_DECODE, _COUNT, _TRACK, _CONVERSE, _BINS, _ALL = range(6)
+_TOUCHED = _ALL
+_AT_ONCE = 128
+"""Packets; their rows take 36 KB."""
+_ARRAYS = (5, 1, 7, 3, 5)
+"""That each kernel takes, besides the rows."""
+
+
+def touch_headers(buf: Ints, rows: Ints, begin: int, count: int) -> int:
+    """Load the headers of rows `begin` to `count`: the processor waits for many of them at a time here, where decoding
+    would wait for each. What comes of it means nothing, but must be used."""
+    seen = 0
+    for n in range(begin, count):
+        p = n * PACKET
+        first = rows[p + OFFSET]
+        last = first + rows[p + CAPTURED] - 1
+        seen |= buf[min(first + 40, last)] | buf[min(first + 90, last)]
+    return seen
+
+
+def pass_packets(
+    buf: Ints, rows: Ints, count: int, done: Ints,
+    addresses: Ints, address_slots: Ints, address_counters: Ints, recent: Ints, opened: Ints,
+    totals: Ints,
+    slots: Ints, streams: Ints, sides: Ints, pool: Ints, events: Ints, samples: Ints, counts: Ints,
+    udp_slots: Ints, conversations: Ints, udp_counts: Ints,
+    bins: Ints, trips: Ints, edges: Ints, pairs: Ints, bin_counts: Ints,
+) -> int:  # fmt: skip
+    """Take packets through the kernels, of which each has `done` so many; returns which one wants room, or how many
+    kernels there are."""
+    end = 0
+    while end < count:
+        end = min(end + _AT_ONCE, count)
+        if done[_DECODE] < end:
+            done[_TOUCHED] = touch_headers(buf, rows, done[_DECODE], end)
+            done[_DECODE] = decode(
+                buf, rows, done[_DECODE], end, addresses, address_slots, address_counters, recent, opened
+            )
+            if done[_DECODE] < end:
+                return _DECODE
+        if done[_COUNT] < end:
+            count_packets(rows, done[_COUNT], end, totals)
+            done[_COUNT] = end
+        if done[_TRACK] < end:
+            done[_TRACK] = track(rows, done[_TRACK], end, slots, streams, sides, pool, events, samples, counts)
+            if done[_TRACK] < end:
+                return _TRACK
+        if done[_CONVERSE] < end:
+            done[_CONVERSE] = converse(rows, done[_CONVERSE], end, udp_slots, conversations, udp_counts)
+            if done[_CONVERSE] < end:
+                return _CONVERSE
+        if done[_BINS] < end:
+            done[_BINS] = fill_bins(rows, done[_BINS], end, bins, trips, edges, pairs, bin_counts)
+            if done[_BINS] < end:
+                return _BINS
+    return _ALL
+
+
+KERNELS = (touch_headers, pass_packets)
+
+
+class Stage(Protocol):
+    """What owns the state of one kernel."""
+
+    def arrays(self) -> Sequence[Array]:
+        """The state, in the order in which the kernel takes it."""
+        ...
+
+    def make_room(self) -> None:
+        """The kernel stopped for want of room: take out what it logged, or have its tables grow."""
+        ...
+
+
+class Passes:
+    """Takes batches through stages: in this order those of `decode`, `count_packets`, `track`, `converse` and
+    `fill_bins`; None for one that is left out."""
+
+    def __init__(self, *stages: Stage | None) -> None:
+        self._stages = stages
+
+    def take(self, vector: Vector, kernels: Kernel, buffer: Ints, rows: Ints, count: int) -> None:
+        done = np.zeros(_TOUCHED + 1, np.int64)
+        done[:_ALL] = [count if stage is None else 0 for stage in self._stages]
+        none = np.zeros(1, np.int64)
+        while True:
+            arrays: list[Array] = []
+            for stage, number in zip(self._stages, _ARRAYS, strict=True):
+                arrays += [none] * number if stage is None else stage.arrays()
+            stopped = kernels(pass_packets)(buffer, rows, count, vector(done), *map(vector, arrays))
+            if stopped == _ALL:
+                return
+            stage = self._stages[stopped]
+            assert stage is not None
+            stage.make_room()

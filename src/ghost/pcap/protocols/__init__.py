@@ -1,0 +1,28 @@
+"""Trackers of protocols. Each reads the packets marked for it and makes one section of the analysis.
+
+parser_dispatch        cuts marked packets out of a batch and hands them to the trackers
+application_readers    the trackers of application protocols behind one face
+bounded_counts         counts and times of bounded size
+udp_conversations      UDP conversations
+arp_tracker            ARP: unanswered requests, address claims
+neighbour_resolution   requests for addresses of a segment, by ARP or NDP
+icmp_tracker           ICMP and ICMPv6: echo pairs, errors
+dhcp_tracker           DHCP and DHCPv6 transactions
+ntp_tracker            NTP servers and clock offsets
+dns_tracker            DNS queries and responses, over UDP and TCP
+dns_question           the question of a message; registered names
+dns_open_questions     queries without a response so far
+dns_failures           responses that report a failure
+dns_long_names         long names by registered name
+http_tracker           HTTP/1 exchanges
+http_paths             response times of a server's paths
+host_names             host names in clear
+tls_tracker            TLS handshakes and their failures
+tls_record_stream      TLS records and handshake messages of one direction
+tls_handshake_records  kernel: handshake records over several segments
+tls_messages           hellos and alerts
+tls_certificates       names and dates of a server's certificate
+tls_session_tickets    session tickets of TLS 1.3
+quic_tracker           QUIC connection attempts
+quic_initial           Initial packets, decrypted with their public keys
+"""

@@ -1,0 +1,124 @@
+"""The readers of application protocols: one face for the engine, which hands over only the packets that were marked.
+
+Each reader keeps its own bounded state.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
+from typing import Any, NamedTuple
+
+from ghost.pcap.layout import (
+    MARK_DHCP,
+    MARK_DNS,
+    MARK_HTTP,
+    MARK_NTP,
+    MARK_QUIC,
+    MARK_TLS,
+)
+from ghost.pcap.protocols.dhcp_tracker import DhcpTracker
+from ghost.pcap.protocols.dns_tracker import DnsTracker
+from ghost.pcap.protocols.http_tracker import HttpTracker
+from ghost.pcap.protocols.ntp_tracker import NtpTracker
+from ghost.pcap.protocols.quic_tracker import QuicTracker
+from ghost.pcap.protocols.tls_tracker import TlsTracker
+from ghost.pcap.tcp.stream_endings import Endings
+
+
+class Packets(NamedTuple):
+    """Marked packets by column, in the order of `marks`: plain integers, which the interpreter handles soonest."""
+
+    marks: list[int]
+    sources: list[int]
+    source_ports: list[int]
+    destinations: list[int]
+    destination_ports: list[int]
+    sequences: list[int]
+    acknowledged: list[int]
+    lengths: list[int]
+    frames: list[int]
+    times: list[int]
+    streams: list[int]
+    senders: list[int]
+    """Endpoints: address id << 16 | port."""
+    receivers: list[int]
+    messages: list[bytes]
+
+    def part(self, begin: int, end: int) -> Packets:
+        return Packets._make(column[begin:end] for column in self)
+
+    def filled(self) -> Packets:
+        """Those of which something was captured."""
+        return Packets._make(list(compress(column, self.messages)) for column in self)
+
+    def ends(self) -> Iterator[tuple[int, int]]:
+        return zip(self.senders, self.receivers, strict=True)
+
+
+def each_one(take: Callable[..., object], *columns: Iterable[object]) -> None:
+    """Call `take` with each packet's values."""
+    deque(map(take, *columns), maxlen=0)
+
+
+class Applications:
+    def __init__(self) -> None:
+        self._dns, self._tls, self._http = DnsTracker(), TlsTracker(), HttpTracker()
+        self._dhcp, self._ntp, self._quic = DhcpTracker(), NtpTracker(), QuicTracker()
+
+    def take(self, mark: int, packets: Packets) -> None:
+        """Take in packets of one reader, in the order of the file: their columns and what was captured of them."""
+        if b"" in packets.messages:
+            packets = packets.filled()
+        marks, messages, frames, times = packets.marks, packets.messages, packets.frames, packets.times
+        if mark in (MARK_TLS, MARK_HTTP):
+            reader = self._tls.packet if mark == MARK_TLS else self._http.packet
+            each_one(
+                reader,
+                packets.streams,
+                packets.ends(),
+                packets.sequences,
+                packets.acknowledged,
+                messages,
+                packets.lengths,
+                frames,
+                times,
+            )
+        elif mark == MARK_DNS:
+            each_one(
+                self._dns.packet,
+                marks,
+                messages,
+                packets.sources,
+                packets.source_ports,
+                packets.destinations,
+                packets.destination_ports,
+                frames,
+                times,
+                packets.sequences,
+            )
+        elif mark == MARK_DHCP:
+            each_one(self._dhcp.packet, marks, messages, packets.sources, frames, times)
+        elif mark == MARK_NTP:
+            ends = zip(
+                packets.sources, packets.source_ports, packets.destinations, packets.destination_ports, strict=True
+            )
+            each_one(self._ntp.packet, messages, ends, frames, times)
+        elif mark == MARK_QUIC:
+            each_one(self._quic.packet, messages, packets.ends(), frames, times)
+
+    def server_names(self) -> dict[int, str]:
+        """What clients called the servers of their streams, by stream number."""
+        return self._http.server_names() | self._tls.server_names()
+
+    def sections(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> dict[str, Any]:
+        """The sections of `Analysis` that these protocols fill, by name."""
+        return {
+            "dns": self._dns.section(address, capture_end_ns),
+            "tls": self._tls.section(address, ending, capture_end_ns),
+            "http": self._http.section(address, ending, capture_end_ns),
+            "dhcp": self._dhcp.section(address, capture_end_ns),
+            "ntp": self._ntp.section(address, capture_end_ns),
+            "quic": self._quic.section(address, capture_end_ns),
+        }

@@ -1,0 +1,229 @@
+"""Session tickets of TLS 1.3 (RFC 8446, 4.6.1), which a server sends behind the handshake and which answer nobody.
+
+They are encrypted like answers. What gives them away: nothing but whole records, the first that the server says to a
+client that finished, and two of one length, since each holds the same session. (OpenSSL, and whatever uses it, sends
+two, others up to four. A single one is told apart only where it acknowledges less than the request.) So that a request
+that waits for its answer is not taken for answered.
+
+In TLS 1.2 and older (RFC 5246, 7) what ends a handshake and an alert say of themselves what they are: a server that
+sends nothing else behind a request has not answered it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ghost.pcap.array_types import Ints
+from ghost.pcap.layout import (
+    ACKNOWLEDGED,
+    HALF,
+    RECORDS,
+    S_ASKED,
+    S_REQUEST_END,
+    S_REQUEST_OPEN,
+    S_TICKET,
+    S_TLS,
+    SEQ,
+)
+
+# What a segment's payload holds: the length of its last record, and these.
+SEVERAL = 1 << 15
+ALIKE = 1 << 16  # nothing but whole encrypted records, of one length
+WHOLE = 1 << 17  # nothing but whole encrypted records, but for a change of cipher before them
+CHANGE = 1 << 18  # begins with a change of cipher
+HELLO = 1 << 19  # begins with a client's hello, or with what announces its second
+ALERT = 1 << 20  # begins with an alert that is none of TLS 1.3
+OLDER = 1 << 23  # begins, but for a change of cipher, with a message of a handshake that is no client's hello
+DATA = 1 << 24  # application data begins in it
+SPOKEN = 1 << 25  # nothing but whole records, of which none is application data
+_LENGTH = 0x7FFF
+
+# How far a stream is.
+_SAID_HELLO = 1
+_CHANGED = 2
+_FINISHED = 3
+_TICKET = 4
+_TICKETS = 5
+_PAST = 6
+_GOODBYE = 7
+_OLDER_SHAKES = 8
+"""TLS 1.2 or older: the client sent its keys, and the server has answered nothing that was asked inside."""
+_OLDER_PAST = 9
+_OTHER = -1
+
+_CHANGE_CIPHER, _ALERT, _HANDSHAKE, _DATA = 20, 21, 22, 23
+_CLIENT_HELLO = 1
+_MOST_RECORDS = 8
+_LAST_WORDS = 19
+"""Length of an alert in TLS 1.3, which hides that it is one."""
+_LEAST_TICKET = 60
+"""Its own fields, what names the session, and what encryption adds: 58 bytes with a name of 16."""
+_BLOCK = 16
+"""Tickets are encrypted for the server alone, in blocks, and a number in them may need a byte more."""
+
+
+def records_in(buf: Ints, at: int, end: int, length: int) -> int:
+    """What TLS records the payload of a segment holds, whose six or more captured bytes begin at `at`; 0 where it is
+    nothing that tells tickets from answers."""
+    if buf[at + 1] != 3 or buf[at] < _CHANGE_CIPHER or buf[at] > _DATA:
+        return 0
+    found = 0
+    place = 0
+    if buf[at] == _CHANGE_CIPHER:
+        found = CHANGE
+        place = 6
+        if length == place:
+            return found
+    if at + place + 6 > end:
+        return 0
+    if buf[at + place] == _ALERT:
+        return ALERT
+    if buf[at + place] == _HANDSHAKE:
+        # Three bytes tell how long a hello is. The first of what is sealed may be anything.
+        short = at + place + 7 > end or buf[at + place + 6] == 0
+        if buf[at + place + 5] == _CLIENT_HELLO and short:
+            return HELLO
+        return found | OLDER | older_records_in(buf, at + place, end, length - place)
+    found |= DATA
+    first = 0
+    last = 0
+    alike = True
+    records = 0
+    while place < length:
+        record = at + place
+        if records == _MOST_RECORDS or record + 5 > end or buf[record] != _DATA or buf[record + 1] != 3:
+            return DATA
+        last = ((buf[record + 3] << 8) | buf[record + 4]) & _LENGTH
+        if records == 0:
+            first = last
+        alike = alike and one_length(first, last)
+        records += 1
+        place += 5 + last
+    if place != length:
+        return DATA
+    if records > 1:
+        found |= SEVERAL
+    if alike:
+        found |= ALIKE
+    return found | WHOLE | last
+
+
+def older_records_in(buf: Ints, at: int, end: int, length: int) -> int:
+    """Whether there is application data behind a message of a handshake, as far as was captured, or nothing at all."""
+    place = 0
+    for _ in range(_MOST_RECORDS):
+        record = at + place
+        if record + 5 > end or buf[record + 1] != 3 or buf[record] < _CHANGE_CIPHER or buf[record] > _DATA:
+            return 0
+        if buf[record] == _DATA:
+            return DATA
+        place += 5 + ((buf[record + 3] << 8) | buf[record + 4])
+        if place == length:
+            return SPOKEN
+        if place > length:
+            return 0
+    return 0
+
+
+def one_length(one: int, other: int) -> bool:
+    return one == other or one - other == _BLOCK or other - one == _BLOCK
+
+
+def asks(p: int, stream: int, rows: Ints, streams: Ints) -> int:
+    """Whether new data of the client may want an answer; an alert wants none.
+
+    Follows what a client says first, up to what it asks in an encrypted connection of TLS 1.3: there a change of cipher
+    is followed by encrypted data, in older versions by the rest of the handshake.
+    """
+    phase = streams[stream + S_TLS]
+    held = rows[p + RECORDS]
+    if held & ALERT:
+        return 0
+    if phase >= _OLDER_SHAKES:
+        if held & DATA:
+            streams[stream + S_ASKED] = 1
+    elif phase >= _FINISHED:
+        if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
+            return 0
+        streams[stream + S_ASKED] = 1
+    elif held & HELLO:
+        streams[stream + S_TLS] = _SAID_HELLO
+    elif phase == _SAID_HELLO and held & (CHANGE | WHOLE | OLDER | DATA) == CHANGE:
+        streams[stream + S_TLS] = _CHANGED
+    elif held & WHOLE and (phase == _CHANGED or (phase == _SAID_HELLO and held & CHANGE)):
+        streams[stream + S_TLS] = _FINISHED
+        # 32 or 48 bytes of a hash end the handshake, in a message and a record; what lies behind them is a request.
+        finished = held & _LENGTH
+        streams[stream + S_ASKED] = 0 if finished in (53, 69) else 1
+    elif held & OLDER and phase in (_SAID_HELLO, _CHANGED):
+        streams[stream + S_TLS] = _OLDER_SHAKES
+        streams[stream + S_ASKED] = 1 if held & DATA else 0
+        if held & SPOKEN and (phase == _CHANGED or held & CHANGE):
+            # The client changes to encryption without having sent a key: it resumes a session, and has the last word.
+            streams[stream + S_REQUEST_OPEN] = 0
+            return 0
+    elif phase == 0 and held & DATA:
+        # From the middle of a connection, and of any version: an alert in clear is no answer all the same.
+        streams[stream + S_TLS] = _OLDER_PAST
+    else:
+        streams[stream + S_TLS] = _OTHER
+    return 1
+
+
+def is_ticket(p: int, stream: int, behind: int, rows: Ints, streams: Ints) -> int:
+    """Whether new data of the server is a session ticket or an alert, and no answer.
+
+    `behind`: it follows at once on what the server sent before, as a third ticket and a fourth do.
+    """
+    phase = streams[stream + S_TLS]
+    held = rows[p + RECORDS]
+    if phase >= _OLDER_SHAKES:
+        return answers_nothing(stream, phase, held, streams)
+    if phase != _FINISHED and phase != _TICKET and phase != _TICKETS:
+        return 0
+    size = held & _LENGTH
+    if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
+        # An alert before anything was answered: who asked something waits still.
+        streams[stream + S_TLS] = _GOODBYE
+        return 1
+    if not held & ALIKE or size < _LEAST_TICKET:
+        streams[stream + S_TLS] = _PAST
+        return 0
+    if phase != _FINISHED:
+        first = streams[stream + S_TICKET]
+        found = one_length(size, first) if phase == _TICKET else behind and size == first
+        streams[stream + S_TLS] = _TICKETS if found else _PAST
+        return 1 if found else 0
+    streams[stream + S_TICKET] = size
+    streams[stream + S_TLS] = _TICKETS if held & SEVERAL else _TICKET
+    if held & SEVERAL:
+        return 1
+    # What was sent before all of the request had come is no answer to it.
+    unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & SEQ < HALF
+    return 1 if streams[stream + S_ASKED] and unasked else 0
+
+
+def answers_nothing(stream: int, phase: int, held: int, streams: Ints) -> int:
+    """Of TLS 1.2 and older: whether new data of the server is an alert, or ends a handshake behind which the client
+    has asked already."""
+    if held & ALERT:
+        if phase == _OLDER_PAST:
+            streams[stream + S_ASKED] = streams[stream + S_REQUEST_OPEN]
+        return 1
+    if phase == _OLDER_PAST:
+        return 0
+    if held & SPOKEN:
+        return streams[stream + S_ASKED]
+    if held & DATA or streams[stream + S_ASKED]:
+        streams[stream + S_TLS] = _OLDER_PAST
+    return 0
+
+
+def is_opening(phases: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Of streams by `S_TLS`: whether the client finished and the server sent nothing since but tickets, the end of the
+    handshake and an alert."""
+    return np.asarray((phases >= _FINISHED) & (phases != _PAST) & (phases != _OLDER_PAST), np.bool_)
+
+
+KERNELS = (one_length, older_records_in, records_in, asks, answers_nothing, is_ticket)

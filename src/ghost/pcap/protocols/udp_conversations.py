@@ -1,0 +1,158 @@
+"""UDP conversations: a kernel counts both directions of each pair of endpoints."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.layout import (
+    DESTINATION,
+    DESTINATION_PORT,
+    FRAME,
+    LENGTH,
+    PACKET,
+    PROTOCOL,
+    SOURCE,
+    SOURCE_PORT,
+    TIME,
+)
+from ghost.pcap.model import Endpoint, UdpConversation, UdpSection
+
+U_LOW, U_HIGH, U_FIRST_SIDE, U_PACKETS, U_BYTES, U_FIRST, U_LAST, U_FRAME = 0, 1, 2, 3, 5, 7, 8, 9
+CONVERSATION = 10
+
+
+def udp_slot(low: int, high: int, slots: Ints, table: Ints, counts: Ints) -> int:
+    mask = len(slots) - 1
+    slot = mixed_ends(low, high, counts[1]) & mask
+    while slots[slot] != 0:
+        u = (slots[slot] - 1) * CONVERSATION
+        if table[u + U_LOW] == low and table[u + U_HIGH] == high:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+def converse(rows: Ints, begin: int, count: int, slots: Ints, table: Ints, counts: Ints) -> int:
+    """Count the UDP packets of rows `begin` to `count`; returns where it stopped for want of room."""
+    capacity = len(table) // CONVERSATION
+    for n in range(begin, count):
+        p = n * PACKET
+        if rows[p + PROTOCOL] != 17:
+            continue
+        if counts[0] >= capacity:
+            return n
+        low = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
+        high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        sender = 0
+        if low > high:
+            low, high = high, low
+            sender = 1
+        now = rows[p + TIME]
+        slot = udp_slot(low, high, slots, table, counts)
+        if slots[slot] == 0:
+            u = counts[0] * CONVERSATION
+            counts[0] = counts[0] + 1
+            slots[slot] = counts[0]
+            table[u + U_LOW] = low
+            table[u + U_HIGH] = high
+            table[u + U_FIRST_SIDE] = sender
+            table[u + U_FIRST] = now
+            table[u + U_LAST] = now
+            table[u + U_FRAME] = rows[p + FRAME]
+        u = (slots[slot] - 1) * CONVERSATION
+        table[u + U_PACKETS + sender] = table[u + U_PACKETS + sender] + 1
+        table[u + U_BYTES + sender] = table[u + U_BYTES + sender] + rows[p + LENGTH]
+        table[u + U_FIRST] = min(table[u + U_FIRST], now)
+        table[u + U_LAST] = max(table[u + U_LAST], now)
+    return count
+
+
+def place_conversations(slots: Ints, table: Ints, counts: Ints) -> None:
+    for number in range(counts[0]):
+        u = number * CONVERSATION
+        slots[udp_slot(table[u + U_LOW], table[u + U_HIGH], slots, table, counts)] = number + 1
+
+
+KERNELS = (udp_slot, converse, place_conversations)
+
+
+class UdpConversations:
+    def __init__(self, vector: Vector, kernels: Kernel, seed: int = 0, capacity: int = 256) -> None:
+        self._vector, self._kernels = vector, kernels
+        self._table = np.zeros(capacity * CONVERSATION, np.int64)
+        self._slots = np.zeros(capacity * 2, np.int64)
+        self._counts = np.array([0, seed], np.int64)
+
+    def use(self, vector: Vector, kernels: Kernel) -> None:
+        """Run the next batches this way."""
+        self._vector, self._kernels = vector, kernels
+
+    def arrays(self) -> tuple[Array, ...]:
+        """The state, in the order in which `converse` takes it."""
+        return self._slots, self._table, self._counts
+
+    def make_room(self) -> None:
+        """For twice as many conversations."""
+        self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._slots = np.zeros(len(self._slots) * 2, np.int64)
+        self._kernels(place_conversations)(*map(self._vector, self.arrays()))
+
+    def table(self) -> Array:
+        """A row a conversation, in the order of their first frames."""
+        return self._table[: int(self._counts[0]) * CONVERSATION].reshape(-1, CONVERSATION)
+
+
+def merged(tables: Sequence[Array]) -> Array:
+    """The table that counting all packets in one place would have made."""
+    table = np.concatenate(tables)
+    return table[np.argsort(table[:, U_FRAME])]  # a frame opens one conversation at most
+
+
+def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | None:
+    total = len(table)
+    if not total:
+        return None
+    packets, sizes = table[:, U_PACKETS : U_PACKETS + 2], table[:, U_BYTES : U_BYTES + 2]
+
+    def conversation(number: int) -> UdpConversation:
+        row = table[number].tolist()
+        client = row[U_FIRST_SIDE]
+        server = 1 - client
+        ends = [Endpoint(address(row[at] >> 16), row[at] & 0xFFFF) for at in (U_LOW, U_HIGH)]
+        return UdpConversation(
+            client=ends[client],
+            server=ends[server],
+            client_packets=row[U_PACKETS + client],
+            server_packets=row[U_PACKETS + server],
+            client_bytes=row[U_BYTES + client],
+            server_bytes=row[U_BYTES + server],
+            first_ns=row[U_FIRST],
+            last_ns=row[U_LAST],
+            first_frame=row[U_FRAME],
+        )
+
+    one_sided = np.flatnonzero((packets == 0).any(axis=1))
+    silent = [
+        number
+        for number in one_sided[np.argsort(-packets[one_sided].sum(axis=1), kind="stable")].tolist()
+        if _expects_answer(address(int(table[number, U_HIGH if table[number, U_FIRST_SIDE] == 0 else U_LOW]) >> 16))
+    ]
+    return UdpSection(
+        datagrams=int(packets.sum()),
+        payload_bytes=int(sizes.sum()),
+        conversations_total=total,
+        unanswered_conversations=len(silent),
+        conversations=tuple(map(conversation, np.argsort(-sizes.sum(axis=1), kind="stable")[:10].tolist())),
+        unanswered=tuple(map(conversation, silent[:20])),
+    )
+
+
+def _expects_answer(destination: str) -> bool:
+    """Not multicast or broadcast (a subnet's own broadcast address is not known here; .255 is taken for one)."""
+    address = ipaddress.ip_address(destination)
+    return not (address.is_multicast or (address.version == 4 and destination.endswith(".255")))

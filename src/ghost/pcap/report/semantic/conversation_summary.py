@@ -1,0 +1,117 @@
+"""The findings with who talks to whom, for a caller that wants little."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ghost.pcap import safe_text
+from ghost.pcap.findings import Finding
+from ghost.pcap.findings.stream_columns import SERVER, columns_of
+from ghost.pcap.model import Analysis, Stream
+from ghost.pcap.report.semantic.token_budget import dump, estimated_tokens
+from ghost.pcap.report.semantic.value_format import DETAILS, finding_entry, present
+
+_Talk = tuple[str, str, str, int | None]
+"""Client, server, protocol and port."""
+FINDINGS_TOKENS = 2_000
+MOST_CONVERSATIONS = 24
+MOST_ECHO_PATHS = 50
+"""As many as the analysis keeps."""
+
+
+def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The findings and who talks to whom, for a caller that wants little.
+
+    Conversations are cut first, then the least important findings, which are counted.
+    """
+    summary = analysis.summary
+    capture = {
+        "file": safe_text.name(summary.file),
+        "packets": summary.total_packets,
+        "seconds": round(summary.duration_seconds, 3),
+        "protocols": dict(list(summary.protocols_present.items())[:8]),
+    }
+    rows, complete = _who_talks(analysis)
+    for detail in DETAILS:
+        document = {"capture": capture, "findings": [finding_entry(finding, detail) for finding in findings]}
+        if estimated_tokens(dump(document, ascii_only=True)) <= FINDINGS_TOKENS:
+            return _with_conversations(document, rows, complete)
+    while estimated_tokens(dump(document, ascii_only=True)) > FINDINGS_TOKENS and len(document["findings"]) > 1:
+        document["findings"].pop()  # type: ignore[attr-defined]
+        document["omitted"] = len(findings) - len(document["findings"])  # type: ignore[assignment]
+    return _with_conversations(document, rows, complete)
+
+
+def _with_conversations(
+    document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: Sequence[str]
+) -> dict[str, Any]:
+    """Adds as many conversations as there is room for, and of which protocols they are all: only of those is one that
+    is not listed absent."""
+    for kept in range(min(len(rows), MOST_CONVERSATIONS), -1, -1):
+        cut = {row["protocol"] for row in rows[kept:]}
+        whole_lists = [protocol for protocol in complete if protocol not in cut]
+        listed = {"conversations_complete": whole_lists, "conversations": list(rows[:kept])}
+        whole = {**document, **listed}
+        if estimated_tokens(dump(whole, ascii_only=True)) <= FINDINGS_TOKENS:
+            return whole
+    return document
+
+
+def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
+    """Who talks to whom by which protocol and port, most packets first, and of which protocols nobody is left out.
+
+    `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
+    """
+    packets: Counter[_Talk] = Counter()
+    unanswered: Counter[_Talk] = Counter()
+    complete = ["TCP", "UDP", "ICMP"]
+    for key, number, failed in _over_tcp(analysis.tcp.streams) if analysis.tcp is not None else ():
+        packets[key] += number
+        unanswered[key] += failed
+    if analysis.udp is not None:
+        talks = {
+            (talk.client, talk.server): talk for talk in (*analysis.udp.conversations, *analysis.udp.unanswered)
+        }.values()
+        if len(talks) < analysis.udp.conversations_total:
+            complete.remove("UDP")
+        for talk in talks:
+            key = (talk.client.address, talk.server.address, "UDP", talk.server.port)
+            packets[key] += talk.client_packets + talk.server_packets
+            unanswered[key] += 0 if talk.server_packets else talk.client_packets
+    if analysis.icmp is not None:
+        if len(analysis.icmp.echo_paths) >= MOST_ECHO_PATHS:
+            complete.remove("ICMP")
+        for path in analysis.icmp.echo_paths:
+            packets[path.src, path.dst, "ICMP", None] += path.requests + path.replies
+            unanswered[path.src, path.dst, "ICMP", None] += path.unmatched
+    rows = [
+        {
+            "src": source,
+            "dst": destination,
+            "protocol": protocol,
+            **({} if port is None else {"port": port}),
+            "packets": number,
+            **present({"unanswered": unanswered[source, destination, protocol, port]}),
+        }
+        for (source, destination, protocol, port), number in packets.most_common()
+    ]
+    return rows, complete
+
+
+def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int]]:
+    """Packets and unanswered attempts of each client at each service, in the order of their first streams; of all
+    streams at once, since a scan or a flood has very many."""
+    if not len(streams):
+        return
+    c = columns_of(streams)
+    talks = np.column_stack([c.hosts, c.ports[:, SERVER]])
+    _, first, which = np.unique(talks, axis=0, return_index=True, return_inverse=True)
+    packets = np.bincount(which.ravel(), c.sides("packets").sum(axis=1))
+    failed = np.bincount(which.ravel(), c.handshake == "unanswered")
+    for at in np.argsort(first).tolist():
+        client, server, port = talks[first[at]].tolist()
+        yield (c.host(client), c.host(server), "TCP", port), int(packets[at]), int(failed[at])

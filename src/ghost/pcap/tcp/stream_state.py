@@ -1,0 +1,115 @@
+"""What following the TCP streams of a capture, or of a shard of it, left behind. Parts merge exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ghost.pcap.array_types import Array, interpreted_vector
+from ghost.pcap.layout import (
+    D_EVENTS,
+    D_LAST_TIME,
+    D_LAST_WORDS,
+    D_NEXT,
+    D_PAYLOAD,
+    E_COPY,
+    E_FIN,
+    E_RST,
+    S_FIRST_FRAME,
+    S_HIGH,
+    S_LAST_TIME,
+    S_LOW,
+    S_WIRE_BYTES,
+    SAMPLE_FRAMES,
+    SAMPLE_RTT,
+    SAMPLES,
+    SIDE,
+)
+from ghost.pcap.model import Occurrences, TcpSection
+from ghost.pcap.sample_statistics import Samples
+from ghost.pcap.tcp.client_roles import with_roles
+from ghost.pcap.tcp.evidence_frames import Evidence
+from ghost.pcap.tcp.stream_endings import End, Ending, Endings
+from ghost.pcap.tcp.stream_view import StreamView
+
+_ISSUES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    streams: Array
+    """A row a stream, in the order of their first frames."""
+    sides: Array
+    """By stream and side."""
+    evidence: Evidence
+    samples: Samples
+
+    def endings(self) -> Endings:
+        """How streams ended, by number; made from columns once, for readers ask about most of them."""
+        sides = self.sides.reshape(-1, SIDE)
+        fins, resets = (self.evidence.first(kind, len(sides)) for kind in (E_FIN, E_RST))
+        following = sides[:, D_NEXT]
+        behind = np.where((fins > 0) & (following >= 0), (following - 1) & 0xFFFFFFFF, following)
+        columns = (
+            self.streams[:, (S_LOW, S_HIGH)].ravel(),
+            behind,
+            fins,
+            resets,
+            sides[:, D_LAST_TIME],
+            sides[:, D_PAYLOAD],
+            sides[:, D_LAST_WORDS],
+        )
+        table = np.stack(columns, axis=1).reshape(-1, 2, len(columns))
+        last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # hands out plain integers
+
+        def ending(stream: int) -> Ending:
+            one, other = table[stream].tolist()
+            return Ending((End(*one), End(*other)), last[stream])
+
+        return ending
+
+    def copies(self) -> Occurrences:
+        """Data segments that are there twice, and were not sent twice."""
+        count = int(self.sides.reshape(-1, SIDE)[:, D_EVENTS + E_COPY].sum())
+        return Occurrences(count, self.evidence.earliest(E_COPY, SAMPLE_FRAMES) if count else ())
+
+    def section(
+        self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int
+    ) -> TcpSection | None:
+        """`names` are what clients called their servers, by stream."""
+        if not len(self.streams):
+            return None
+        view = StreamView(
+            with_roles(self.streams), self.sides, self.evidence, self.samples, names, address, capture_end_ns
+        )
+        return TcpSection(
+            totals=view.totals(),
+            connections=view.connections(),
+            handshake_rtt_ms=view.handshake_rtt(),
+            ack_rtt_ms=self.samples.of_all(SAMPLE_RTT, SAMPLES),
+            streams=view,
+            streams_with_issues=view.select(view.worst()[:_ISSUES]),
+            conversations=view.select(np.argsort(-self.streams[:, S_WIRE_BYTES], kind="stable")[:10]),
+        )
+
+
+def merged(parts: Sequence[StreamState]) -> StreamState:
+    """The state that following all packets in one place would have left."""
+    if len(parts) == 1:
+        return parts[0]
+    streams = np.concatenate([part.streams for part in parts])
+    order = np.argsort(streams[:, S_FIRST_FRAME])  # a frame opens one stream at most
+    number_of = np.empty(len(order), np.int64)
+    number_of[order] = np.arange(len(order))
+    evidence, samples = Evidence(), Samples()
+    begin = 0
+    for part in parts:
+        numbers = number_of[begin : begin + len(part.streams)]
+        begin += len(numbers)
+        side_of = (numbers[:, None] * 2 + np.arange(2)).ravel()
+        evidence.merge(part.evidence, side_of)
+        samples.merge(part.samples, (side_of[:, None] * SAMPLES + np.arange(SAMPLES)).ravel())
+    sides = np.concatenate([part.sides for part in parts])
+    return StreamState(streams[order], sides[order], evidence, samples)
