@@ -14,7 +14,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ghost.cloud.commands import cloud_cleanup, local_cleanup
+from ghost.cloud.capture_commands import cloud_cleanup, local_cleanup
 from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State, Timestamps
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from ghost import lab
-from ghost.lab.arm.emulator import Emulator, emulator
+from ghost.lab.arm.local_emulator import Emulator, emulator
 from ghost.lab.directory import LabDirectory
 
 ARM = "management.lab.invalid"

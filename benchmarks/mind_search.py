@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from ghost.mind import Changes, Filter, LongTermMemory, Memory, MemoryType
-from ghost.mind.sealed import KeySeal, NoSeal, Seal
+from ghost.mind.encryption import KeySeal, NoSeal, Seal
 from ghost.mind.sqlite_store import SqliteStore
 from ghost.providers.stub import StubEmbeddings
 from ghost.records import SystemClock

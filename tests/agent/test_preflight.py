@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.agent.preflight import preflight
+from ghost.agent.az_preflight import preflight
 from ghost.azure import Configuration, catalogue
 
 CORPORA = Path(__file__).parent.parent / "corpora"

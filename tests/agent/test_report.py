@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ghost.agent import Evidence, verify_session, write_report
-from ghost.agent.report import LAYERS
+from ghost.agent.rca_report import LAYERS
 from ghost.records import ChainedLog
 from ghost.shell import HitlDecision
 from tests.agent.conftest import SESSION, FixedClock, command, complete, hypothesis, turn

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.azure import catalogue, parse_options
-from ghost.azure.catalogue import EXTENSIONS, TABLE
+from ghost.azure.command_catalogue import EXTENSIONS, TABLE
 from ghost.errors import ConfigurationError
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ghost.brain.offline
+from ghost.brain.offline.azure_reads import Outcome, az, is_name, plain, query, reading_of, resource_id
 from ghost.brain.offline.case import merged
-from ghost.brain.offline.reading import Outcome, az, is_name, plain, query, reading_of, resource_id
 from ghost.brain.offline.tenant import prefixes_around
 
 FOLDER = Path(ghost.brain.offline.__file__).parent

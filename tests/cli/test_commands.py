@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ghost.cli.investigate import _asked
-from ghost.cli.shell import Waiting
+from ghost.cli.investigation_command import _asked
+from ghost.cli.shell_commands import Waiting
 
 from .ready_ghost import run_ghost
 

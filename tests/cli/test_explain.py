@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ghost.cli.shell import explain
+from ghost.cli.shell_commands import explain
 
 
 def test_explain_prints_parse_rule_and_the_way_to_be_safe(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console as Rich
 
-from ghost.cli.gates import PlainGate, ScenarioGate, TerminalGate
+from ghost.cli.approvals import PlainGate, ScenarioGate, TerminalGate
 from ghost.cli.words import plain, plain_lines
 from ghost.lab import Approval, Approvals
 from ghost.shell import RUNS_NOTHING

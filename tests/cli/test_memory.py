@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ghost.cli.memory import shown
+from ghost.cli.session_memory import shown
 from ghost.config import Settings
 from ghost.mind import Finding, Finished, Hint, LongTermMemory, MemoryType, Step, open_store, remember
 from ghost.providers import embeddings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ghost.cli.pages import has_display, open_page
+from ghost.cli.browser import has_display, open_page
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from ghost.cloud import events as e
-from ghost.cloud.commands import Purpose, cloud_cleanup
+from ghost.cloud import task_events as e
+from ghost.cloud.capture_commands import Purpose, cloud_cleanup
 from ghost.cloud.lifecycle import advance, follow_up, news_of_partner
 from ghost.cloud.preflight import Check
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State, Timestamps

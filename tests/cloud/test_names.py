@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ghost.cloud import commands, preflight
-from ghost.cloud.names import (
+from ghost.cloud import capture_commands, preflight
+from ghost.cloud.resource_names import (
     BlobPlace,
     blob_place,
     check_container,
@@ -72,7 +72,7 @@ def test_a_command_holds_exactly_the_words_that_were_meant(target: str, group: s
         return
     account = account if accepted(check_storage_account, account) else "forensics"
     task = a_task(target, group, account)
-    create = shlex.split(commands.create(task).command)
+    create = shlex.split(capture_commands.create(task).command)
     url = f"https://{account}.blob.core.windows.net/captures/{task.task_id}.cap"
     assert create == [
         *["az", "network", "watcher", "packet-capture", "create", "-g", group, "-n", task.task_id, "--vm", target],
@@ -106,16 +106,22 @@ def assert_only_the_tables_options(task: CaptureTask, target_type: str) -> None:
     like = INSTANCE_ID if target_type == "vmss" else VM_ID if task.subscription else "vm"
     harmless = a_task(like, "rg", "forensics")
     rows = preflight.of_target(target_type)
-    builds = [commands.create, commands.poll, commands.locate_blob, commands.download, commands.analyse]
-    builds += [commands.look_for_capture, *[partial(commands.check, row=row) for row in rows]]
+    builds = [
+        capture_commands.create,
+        capture_commands.poll,
+        capture_commands.locate_blob,
+        capture_commands.download,
+        capture_commands.analyse,
+    ]
+    builds += [capture_commands.look_for_capture, *[partial(capture_commands.check, row=row) for row in rows]]
     for build in builds:
         made, expected = build(task), build(harmless)
-        assert isinstance(made, commands.ShellCommand)
+        assert isinstance(made, capture_commands.ShellCommand)
         words, others = shlex.split(made.command), shlex.split(expected.command)
         assert shlex.join(words) == made.command
         assert len(words) == len(others)
         assert [w for w in words if w.startswith("-")] == [w for w in others if w.startswith("-")]
-    for step in commands.cloud_cleanup(task):
+    for step in capture_commands.cloud_cleanup(task):
         assert len([w for w in shlex.split(step.command) if w.startswith("--debug")]) == 0
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.agent.preflight import preflight as mistake_of
+from ghost.agent.az_preflight import preflight as mistake_of
 from ghost.cloud import preflight
-from ghost.cloud.judgements import judge
-from ghost.cloud.names import is_placeholder
 from ghost.cloud.preflight import Check
+from ghost.cloud.preflight_results import judge
+from ghost.cloud.resource_names import is_placeholder
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, State
 from ghost.shell import classify

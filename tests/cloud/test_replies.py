@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.cloud import events
-from ghost.cloud.commands import Purpose, ShellCommand
-from ghost.cloud.names import BlobPlace
+from ghost.cloud import task_events
+from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.replies import event_of
+from ghost.cloud.resource_names import BlobPlace
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStep, State
 
@@ -28,7 +28,7 @@ TASK = CaptureTask(
 )
 
 
-def event(purpose: Purpose, response: dict[str, object]) -> events.Event:
+def event(purpose: Purpose, response: dict[str, object]) -> task_events.Event:
     return event_of(TASK, ShellCommand(purpose, "x", "y"), Reply.of(response))
 
 
@@ -59,7 +59,7 @@ responses = st.fixed_dictionaries(
 @given(st.sampled_from(list(Purpose)), responses)
 def test_any_response_is_an_event(purpose: Purpose, response: dict[str, object]) -> None:
     happened = event(purpose, response)
-    assert isinstance(happened, get_args(events.Event))
+    assert isinstance(happened, get_args(task_events.Event))
     assert getattr(happened, "detail", "x").isprintable()
 
 
@@ -74,12 +74,12 @@ def test_any_response_is_an_event(purpose: Purpose, response: dict[str, object])
     ],
 )
 def test_a_failure_is_told_in_its_own_last_words(stderr: str, detail: str) -> None:
-    assert event(Purpose.POLL, failed(stderr)) == events.PollFailed(detail)
+    assert event(Purpose.POLL, failed(stderr)) == task_events.PollFailed(detail)
 
 
 @pytest.mark.parametrize("response", [broken("timeout"), broken("forbidden_command"), failed("az: not found", 127)])
 def test_what_the_shell_could_not_run_is_never_a_missing_resource(response: dict[str, object]) -> None:
-    assert isinstance(event(Purpose.CLEAN_UP, {**response, "stderr": "not found"}), events.StepKept)
+    assert isinstance(event(Purpose.CLEAN_UP, {**response, "stderr": "not found"}), task_events.StepKept)
     assert event(Purpose.POLL, {**response, "stderr": "not found"}).absent is False
 
 
@@ -92,7 +92,7 @@ def test_a_prompt_that_nobody_answered_is_a_denial_but_no_persons() -> None:
 @pytest.mark.parametrize("output", ["[]", "{}", "null", "Succeeded", '"Stopped"', '{"provisioningState": "Succeeded"}'])
 def test_only_the_capture_status_tells_that_a_capture_stopped(output: str) -> None:
     """provisioningState is Succeeded from the start, while the capture still writes its blob."""
-    assert isinstance(event(Purpose.POLL, ran(output)), events.PollFailed)
+    assert isinstance(event(Purpose.POLL, ran(output)), task_events.PollFailed)
 
 
 PLACE = "https://forensics.blob.core.windows.net/captures/ghost_a.cap"
@@ -109,13 +109,13 @@ LOCATION = {"storageId": "x", "storagePath": PLACE}
 )
 def test_a_capture_is_understood_as_either_group_of_commands_shows_it(shown: dict[str, object]) -> None:
     place = BlobPlace("forensics", "captures", "ghost_a.cap")
-    assert event(Purpose.CREATE, ran(shown)) == events.CaptureCreated("ghost_a", place)
-    assert event(Purpose.LOCATE_BLOB, ran(shown)) == events.BlobLocated(place)
+    assert event(Purpose.CREATE, ran(shown)) == task_events.CaptureCreated("ghost_a", place)
+    assert event(Purpose.LOCATE_BLOB, ran(shown)) == task_events.BlobLocated(place)
 
 
 @pytest.mark.parametrize("shown", [{}, {"name": "-x"}, {"name": 5, "storageLocation": []}, {"storageLocation": {}}, []])
 def test_a_capture_that_does_not_say_where_it_is_changes_nothing(shown: object) -> None:
-    assert event(Purpose.CREATE, ran(shown)) == events.CaptureCreated(None, None)
+    assert event(Purpose.CREATE, ran(shown)) == task_events.CaptureCreated(None, None)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +127,20 @@ def test_a_capture_that_does_not_say_where_it_is_changes_nothing(shown: object) 
     ],
 )
 def test_a_status_is_understood_from_show_status_and_from_query_status(shown: dict[str, object]) -> None:
-    assert event(Purpose.POLL, ran(shown)) == events.Polled("Stopped", "TimeExceeded")
+    assert event(Purpose.POLL, ran(shown)) == task_events.Polled("Stopped", "TimeExceeded")
 
 
 @pytest.mark.parametrize("name", ["InternalError", "AgentStopped", "CaptureFailed", "LocalFileFailed", "StorageFailed"])
 def test_azures_errors_of_a_capture_are_told(name: str) -> None:
     shown = {"packetCaptureStatus": "Error", "packetCaptureError": [name]}
-    assert event(Purpose.POLL, ran(shown)) == events.Polled("Error", None, (name,))
+    assert event(Purpose.POLL, ran(shown)) == task_events.Polled("Error", None, (name,))
 
 
 def test_a_cut_list_is_no_list() -> None:
     cut = {**ran([{"name": "a"}]), "output_metadata": {"truncation_applied": True}}
-    assert event(Purpose.LOOK_FOR_CAPTURE, cut) == events.LeftoverLookedFor(None)
-    assert event(Purpose.DETECT, {**ran([]), "output_metadata": {"truncation_applied": True}}) == events.TargetUnusable(
+    assert event(Purpose.LOOK_FOR_CAPTURE, cut) == task_events.LeftoverLookedFor(None)
+    assert event(
+        Purpose.DETECT, {**ran([]), "output_metadata": {"truncation_applied": True}}
+    ) == task_events.TargetUnusable(
         "Resource not found: web in resource group . Name another group, or give the full resource id"
     )

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ghost.lab.arm.blobs import account_keys
-from ghost.lab.arm.certificates import LabAuthority
-from ghost.lab.arm.names import CERTIFIED
+from ghost.lab.arm.blob_store import account_keys
+from ghost.lab.arm.certificate_authority import LabAuthority
+from ghost.lab.arm.host_names import CERTIFIED
 from ghost.lab.arm.uploads import ElsewhereStorage
 from ghost.lab.directory import LabDirectory
 

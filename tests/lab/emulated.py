@@ -13,7 +13,7 @@ from typing import Any
 
 from ghost import lab
 from ghost.lab import Scenario
-from ghost.lab.arm.emulator import Emulator, emulator
+from ghost.lab.arm.local_emulator import Emulator, emulator
 from ghost.lab.arm.request_log import read
 from ghost.lab.directory import LabDirectory
 

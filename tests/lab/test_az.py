@@ -19,7 +19,7 @@ from ghost import lab
 from ghost.errors import LabError
 from ghost.lab import RunningLab
 from ghost.lab.arm import capture_life
-from ghost.lab.azure.commands import COMMANDS
+from ghost.lab.azure.command_table import COMMANDS
 from ghost.lab.azure.output import render
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az

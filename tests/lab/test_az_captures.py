@@ -20,6 +20,7 @@ from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az
 from ghost.lab.world import ScaleSet, World
+from ghost.lab.world_validation import world_from_dict
 
 STARTED = 1_700_000_000.0
 WATCHER = "-g NetworkWatcherRG --network-watcher-name NetworkWatcher_eastus"
@@ -187,4 +188,4 @@ def test_a_capture_on_one_instance_of_a_scale_set_sees_its_packets(call: Call, w
 def test_a_scale_set_of_machines_that_are_not_there_is_not_sound(world: World) -> None:
     broken = replace(world, scale_sets=(ScaleSet("jobs-set", "prod-rg", ("nobody",)),))
     with pytest.raises(LabError, match="no machine 'nobody'"):
-        World.from_dict(broken.to_dict())
+        world_from_dict(broken.to_dict())

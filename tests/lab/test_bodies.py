@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from ghost.lab.arm import service
-from ghost.lab.arm.exchange import Request
-from ghost.lab.arm.resources import KINDS
-from ghost.lab.arm.service import answer
+from ghost.lab.arm import resource_manager
+from ghost.lab.arm.api_messages import Request
+from ghost.lab.arm.resource_manager import answer
+from ghost.lab.arm.resource_reads import KINDS
 from ghost.lab.arm.service_bodies import private_endpoint
 from ghost.lab.directory import LabDirectory
-from ghost.lab.world import World
+from ghost.lab.world_validation import world_from_dict
 from tests.lab.test_conformance import PLACES, SUBSCRIPTION, _scenario, _still_lab
 
-assert service.SERVICES
+assert resource_manager.SERVICES
 SDK = Path(
     os.environ.get("GHOST_AZURE_SDK") or Path(__file__).parents[2] / ".az-sdk-venv" / "bin" / "python"
 ).absolute()
@@ -185,6 +185,6 @@ def test_a_private_endpoint_leads_to_its_account_however_that_is_written() -> No
     (endpoint,) = world.private_endpoints
     shouted = replace(world, private_endpoints=(replace(endpoint, storage_account="PRODFORENSICS01"),))
 
-    assert private_endpoint(World.from_dict(shouted.to_dict()), shouted.private_endpoints[0]) == private_endpoint(
+    assert private_endpoint(world_from_dict(shouted.to_dict()), shouted.private_endpoints[0]) == private_endpoint(
         world, endpoint
     )

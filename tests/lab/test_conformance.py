@@ -22,14 +22,13 @@ import pytest
 import ghost
 from ghost import lab
 from ghost.azure import catalogue
-from ghost.brain.offline.reading import query
-from ghost.lab import Scenario, World
-from ghost.lab.arm.emulator import emulator
-from ghost.lab.azure.commands import COMMANDS
+from ghost.brain.offline.azure_reads import query
+from ghost.lab import Scenario, world_from_dict
+from ghost.lab.arm.local_emulator import emulator
+from ghost.lab.azure.command_table import COMMANDS
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.lab.programs import az as lab_az
-from ghost.lab.running import write_programs
-from ghost.lab.services import (
+from ghost.lab.launchers import write_programs
+from ghost.lab.network_services import (
     AddressRecord,
     BalancingRule,
     LoadBalancer,
@@ -37,6 +36,7 @@ from ghost.lab.services import (
     PrivateZone,
     PublicAddress,
 )
+from ghost.lab.programs import az as lab_az
 from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
 from tests.lab import real_az
 from tests.lab.real_az import Ran
@@ -174,7 +174,7 @@ def _scenario() -> Scenario:
             ),
         ),
     )
-    return replace(scenario, world=World.from_dict(changed.to_dict()))
+    return replace(scenario, world=world_from_dict(changed.to_dict()))
 
 
 def _still_lab(directory: Path) -> LabDirectory:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from ghost import lab
-from ghost.lab.arm.blobs import account_keys
-from ghost.lab.arm.service import action_of
+from ghost.lab.arm.blob_store import account_keys
+from ghost.lab.arm.resource_manager import action_of
 from ghost.lab.arm.shared_key import signature
 from tests.lab.emulated import ARM, SUBSCRIPTION, VERSION, Client, emulated
 

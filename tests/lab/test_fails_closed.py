@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ghost import lab
-from ghost.lab.arm.emulator import emulator
+from ghost.lab.arm.local_emulator import emulator
 from ghost.lab.arm.request_log import read
 from ghost.lab.directory import LabDirectory
 from tests.lab import real_az

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ghost.lab import Scenario, load_scenario
+from ghost.lab.launchers import RunningLab, start
 from ghost.lab.local_machine import DnsName, RemoteHost, Socket
-from ghost.lab.running import RunningLab, start
 
 NAME, ADDRESS, PRIVATE = "portal.contoso.example", "20.1.2.3", "10.20.2.5"
 SPEED = 2000.0

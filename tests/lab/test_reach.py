@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ghost.lab import World, load_scenario
-from ghost.lab.reach import listens, passage, reaches_internet
+from ghost.lab.reachability import listens, passage, reaches_internet
 from ghost.lab.world import Listener, UserRoute
 
 CLIENT, SERVER, PORT = "web-vm-01", "redis-cache-01", 6379

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ghost import lab
 from ghost.errors import LabError
-from ghost.lab.effective import carries, reach
+from ghost.lab.effective_configuration import carries, reach
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
 NAMES = lab.scenario_names()
@@ -93,7 +93,7 @@ def test_a_scenario_round_trips_through_a_dict_and_through_json(name: str) -> No
     scenario = lab.load_scenario(name)
 
     assert lab.Scenario.from_dict(scenario.to_dict()) == scenario
-    assert lab.World.from_dict(json.loads(json.dumps(scenario.world.to_dict()))) == scenario.world
+    assert lab.world_from_dict(json.loads(json.dumps(scenario.world.to_dict()))) == scenario.world
 
 
 def test_an_unknown_scenario_is_refused_with_the_known_ones() -> None:
@@ -192,7 +192,7 @@ def test_every_variation_has_the_fault_it_states(
     scenario = renamed(change(lab.load_scenario(name)), seed)
 
     assert fault_of(scenario) == stated_fault(scenario.expected)
-    assert lab.World.from_dict(scenario.world.to_dict()) == scenario.world
+    assert lab.world_from_dict(scenario.world.to_dict()) == scenario.world
 
 
 def test_the_deny_moves_to_the_other_group_and_back() -> None:

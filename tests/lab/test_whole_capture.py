@@ -23,13 +23,13 @@ from rich.console import Console
 
 import ghost.shell
 from ghost import lab
-from ghost.cli.gates import ScenarioGate
+from ghost.cli.approvals import ScenarioGate
 from ghost.cloud import CloudOrchestrator
 from ghost.lab import UNSET_BESIDE_A_LAB, Scenario
+from ghost.lab.arm.capture_filters import recorded
 from ghost.lab.arm.capture_life import ends, limits, starts
-from ghost.lab.arm.certificates import LabAuthority
-from ghost.lab.arm.emulator import emulator
-from ghost.lab.arm.recording import recorded
+from ghost.lab.arm.certificate_authority import LabAuthority
+from ghost.lab.arm.local_emulator import emulator
 from ghost.lab.arm.request_log import read
 from ghost.lab.directory import LabDirectory
 from ghost.records import read_records, verify

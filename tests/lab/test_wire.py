@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from ghost.lab import World, load_scenario
 from ghost.lab.dialogues import PROTOCOLS, Sizes, Turn, dialogue
-from ghost.lab.events import Simulation
 from ghost.lab.frames import ACK, FIN, RST, SYN, checksum
-from ghost.lab.segments import LINUX, WINDOWS, Endpoint, Segment, Stack
-from ghost.lab.wire import synthesize
+from ghost.lab.packet_generator import synthesize
+from ghost.lab.simulation import Simulation
+from ghost.lab.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
 from ghost.lab.world import Listener, Machine, Traffic, WireFault
 
 START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)

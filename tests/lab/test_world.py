@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from ghost import lab
 from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
-from ghost.lab.effective import effective_routes, gates, reach, service_tags
-from ghost.lab.world import Peering, UserRoute, World
+from ghost.lab.effective_configuration import effective_routes, gates, reach, service_tags
+from ghost.lab.world import Peering, UserRoute
+from ghost.lab.world_validation import world_from_dict
 from ghost.net import select_route
 
 WIRE = lab.load_scenario("wire-loss").world
@@ -66,8 +67,8 @@ def damaged(draw: st.DrawFn, value: Any) -> Any:
 @given(damaged(PORT.to_dict()))
 def test_a_damaged_world_is_read_or_refused_with_a_lab_error(value: Any) -> None:
     with contextlib.suppress(LabError):
-        world = World.from_dict(value)
-        assert World.from_dict(world.to_dict()) == world
+        world = world_from_dict(value)
+        assert world_from_dict(world.to_dict()) == world
 
 
 # --- what applies to an interface ---

@@ -11,7 +11,7 @@ from ghost.mind import Changes, Finding, Finished, Memory, MemoryType, recall, r
 from ghost.mind.consolidation import MOST_IN_A_RUN, Consolidation
 from ghost.mind.episodes import episode
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.merging import LEAST, may_merge
+from ghost.mind.retention import LEAST, may_merge
 from ghost.providers.stub import StubEmbeddings
 from tests.mind.minds import DIM, START, SpeakingModel, SteppedClock, mind, open_sqlite, without_secrets
 

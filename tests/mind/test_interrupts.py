@@ -8,7 +8,7 @@ import pytest
 
 from ghost.errors import StoreError, UsageError
 from ghost.mind import Interrupts, MissingFields, QueryStatus
-from ghost.mind.answers import fields_of
+from ghost.mind.answer_fields import fields_of
 from ghost.mind.questions import is_same_question
 from tests.mind.minds import START, SteppedClock, mind, open_sqlite, without_secrets
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, StoreError
 from ghost.mind import Changes, Filter, Query, Task, Thought, open_store
-from ghost.mind.sealed import KeySeal, NoSeal, seal_of
+from ghost.mind.encryption import KeySeal, NoSeal, seal_of
 from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.store_promises import DIM, SPACE, memory, names, unit
 

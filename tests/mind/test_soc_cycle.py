@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from ghost.errors import ProviderError
 from ghost.mind import Memory, StreamOfConsciousness
-from ghost.mind.answers import fields_of
+from ghost.mind.answer_fields import fields_of
 from ghost.mind.cadence import SLOWEST_SECONDS, Cadence
 from ghost.mind.decisions import decision
 from ghost.mind.episodes import episode
 from ghost.mind.questions import essence
-from ghost.mind.speech import MOST_CHARS, MOST_WORDS, spoken
+from ghost.mind.thought_parsing import MOST_CHARS, MOST_WORDS, spoken
 from ghost.records import SystemClock
 from tests.mind.minds import SpeakingModel, SteppedClock, keep, mind, open_sqlite, stimulus, without_secrets
 

@@ -20,7 +20,7 @@ import pytest
 
 from ghost.errors import StoreError
 from ghost.mind import Changes, Filter, MemoryStore, MemoryType, sqlite_connections
-from ghost.mind.sealed import KeySeal, NoSeal, Seal
+from ghost.mind.encryption import KeySeal, NoSeal, Seal
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import connect, make_private
 from ghost.mind.sqlite_store import SqliteStore
@@ -145,7 +145,7 @@ def test_processes_that_open_a_new_store_at_once_share_it(path: Path, key: str) 
 import sys
 from pathlib import Path
 from ghost.mind import Changes
-from ghost.mind.sealed import KeySeal, NoSeal
+from ghost.mind.encryption import KeySeal, NoSeal
 from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.store_promises import memory, unit
 path, key, child = sys.argv[1:]
@@ -275,7 +275,7 @@ def test_a_directory_that_may_not_be_written_to_is_a_store_error() -> None:
 
 def _as_nobody(program: str) -> str:
     """What the program prints; it drops root's rights once everything is imported."""
-    head = "import os, ghost.mind.sqlite_store, ghost.mind.sealed\nfrom pathlib import Path\n"
+    head = "import os, ghost.mind.sqlite_store, ghost.mind.encryption\nfrom pathlib import Path\n"
     head += "if os.geteuid() == 0:\n    os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     source = head + textwrap.dedent(program)
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)

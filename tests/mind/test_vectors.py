@@ -18,7 +18,7 @@ from ghost.mind import Changes, Filter
 from ghost.mind.model import MemoryType
 from ghost.mind.sqlite_store import SqliteStore
 from ghost.mind.vector_file import VectorFile
-from ghost.mind.vectors import (
+from ghost.mind.vector_search import (
     TYPE_CODES,
     Rows,
     RowsInMemory,

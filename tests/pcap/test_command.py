@@ -403,7 +403,7 @@ def position_in(path: Path, pid: int) -> int:
 
 @pytest.mark.parametrize(
     ("home", "replaced", "program"),
-    [("ghost.pcap.command", "_run", "ghost.pcap.command"), ("ghost.cli.app", "app", "ghost.cli")],
+    [("ghost.pcap.command", "_run", "ghost.pcap.command"), ("ghost.cli.typer_app", "app", "ghost.cli")],
 )
 def test_an_interrupt_amid_code_made_from_a_string_ends_with_status_130(
     tmp_path: Path, home: str, replaced: str, program: str

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.providers.base import EmbeddingsProvider, LLMProvider
-from ghost.providers.exchange import Access
 from ghost.providers.gemini import GeminiEmbeddings, GeminiModel
+from ghost.providers.model_server import Access
 from ghost.providers.ollama import OllamaEmbeddings, OllamaModel
 from ghost.providers.openai import OpenAIEmbeddings, OpenAIModel
+from ghost.providers.protocols import EmbeddingsProvider, LLMProvider
 from tests.providers.servers import KEY, Highest, WaitingClock
 
 DIM = 3

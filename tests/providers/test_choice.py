@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.providers import StubEmbeddings, StubLLM, embeddings, language_model, system_clock
-from ghost.providers.address import server_url
+from ghost.providers.server_address import server_url
 from ghost.records import SystemClock
 from tests.providers.dialects import ALL
 from tests.providers.servers import KEY, ModelServerScript, answer

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ghost.providers.stub import StubEmbeddings
 from ghost.providers.stub import embeddings as stub_embeddings
-from ghost.providers.stub.concepts import concepts, concepts_of, stem
-from ghost.providers.stub.terms import inner_terms, terms
+from ghost.providers.stub.concept_index import concepts, concepts_of, stem
+from ghost.providers.stub.tokenizer import inner_terms, terms
 
 SYMPTOM = "web-vm cannot reach db-vm on port 6379, db-nsg denies it"
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ghost.errors import ProviderError
 from ghost.providers import Item, write_prompt
 from ghost.providers.stub import StubLLM
-from ghost.providers.stub.facts import causes, facts_of
+from ghost.providers.stub.text_facts import causes, facts_of
 
 THOUGHT = re.compile(r"#(?:plan|question|insight) \S.*")
 NEEDED = re.compile(r".*\? Needed: ([a-z_]+(?:, [a-z_]+)*)\.")

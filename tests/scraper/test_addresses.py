@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ghost.errors import ConfigurationError
 from ghost.records import SystemClock
 from ghost.scraper import Allowlist, Reach, ScrapePlan, Scraper, UrlRefused, parse
-from ghost.scraper.addresses import Kind, judge
-from ghost.scraper.connection import AddressRefusedError, Fetcher
-from ghost.scraper.exchange import Patience
+from ghost.scraper.address_policy import Kind, judge
+from ghost.scraper.fetcher import AddressRefusedError, Fetcher
+from ghost.scraper.http_response import Patience
 from tests.scraper import site as sites
 from tests.scraper.site import Answer, Site, World, page
 

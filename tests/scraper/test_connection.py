@@ -13,10 +13,10 @@ import trustme
 from ghost.errors import ScrapeError
 from ghost.records import SystemClock
 from ghost.scraper import Allowlist, Reach, ScrapePlan, Scraper, parse
-from ghost.scraper.connection import Fetcher
-from ghost.scraper.exchange import OutOfTimeError, UnreachableError
-from ghost.scraper.outside import system_resolve, tcp_connect
-from ghost.scraper.pacing import Pace
+from ghost.scraper.fetcher import Fetcher
+from ghost.scraper.http_response import OutOfTimeError, UnreachableError
+from ghost.scraper.network_io import system_resolve, tcp_connect
+from ghost.scraper.rate_limit import Pace
 from tests.scraper import site as sites
 from tests.scraper.site import Answer, ManualClock, Site, World, page
 

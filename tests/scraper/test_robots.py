@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ghost.scraper import Allowlist, Reach, RobotsGate
-from ghost.scraper.connection import Fetcher
-from ghost.scraper.exchange import OutOfTimeError, StoppedError
-from ghost.scraper.pacing import Pace, retry_after_seconds
+from ghost.scraper.fetcher import Fetcher
+from ghost.scraper.http_response import OutOfTimeError, StoppedError
+from ghost.scraper.rate_limit import Pace, retry_after_seconds
 from ghost.scraper.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS
 from ghost.scraper.robots_text import MAX_BYTES, for_agent
 from tests.scraper import site as sites

@@ -19,8 +19,8 @@ from starlette.testclient import TestClient
 from ghost.config import Settings
 from ghost.mind import Changes, Memory, MemoryType, Query, Stimulus, Task, Thought
 from ghost.server.app import Application
-from ghost.server.binding import bound_socket
-from ghost.server.serving import Server, wired
+from ghost.server.listen_socket import bound_socket
+from ghost.server.server_process import Server, wired
 
 NOW = 1_732_264_000.0
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from ghost.agent.report_markdown import LAYERS
-from ghost.mind.answers import fields_of
+from ghost.agent.rca_markdown import LAYERS
+from ghost.mind.answer_fields import fields_of
 from ghost.server.app import Application
-from ghost.server.serving import Server, wired
+from ghost.server.server_process import Server, wired
 from tests.server import dashboard_pages
 from tests.server.conftest import NOW, Live, ask, served, settings_for, until
 from tests.server.dashboard_pages import Open, go, panel

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 
 from ghost.agent import Evidence, Session, SessionPaths
 from ghost.agent.hypotheses import Hypothesis, State
-from ghost.agent.report import build_report
+from ghost.agent.rca_report import build_report
 from ghost.mind import Thought
 from ghost.server.dashboard import FOLDER
 from tests.server import dashboard_pages

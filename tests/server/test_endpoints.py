@@ -12,8 +12,8 @@ from ghost.errors import ProviderError
 from ghost.mind import MemoryType, QueryStatus
 from ghost.providers import StubLLM
 from ghost.server.app import Application
-from ghost.server.limits import ANSWER_CHARACTERS, STIMULI_AT_ONCE, STIMULUS_CHARACTERS
-from ghost.server.working_memory import WorkingMemoryNow
+from ghost.server.request_limits import ANSWER_CHARACTERS, STIMULI_AT_ONCE, STIMULUS_CHARACTERS
+from ghost.server.working_memory_endpoint import WorkingMemoryNow
 from tests.server.conftest import NOW, ask, client_of, problem, remember, stimulus, task, thought
 
 # --- stimuli and cycles ---
@@ -331,7 +331,7 @@ def test_a_cycle_that_fails_is_counted_and_is_a_problem(make_app, monkeypatch: p
         def generate(self, *_: object, **__: object) -> str:
             raise ProviderError("the model is away", transient=True)
 
-    monkeypatch.setattr("ghost.server.waking.language_model", lambda settings: Away())
+    monkeypatch.setattr("ghost.server.engine_setup.language_model", lambda settings: Away())
     client = client_of(make_app())
     problem(client.post("/cycle"), 502)
     assert "ghost_cycle_failures_total 1.0" in client.get("/metrics").text

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ghost.server.feed import Feed, Follower, written
-from ghost.server.limits import EVENT_CLIENTS, EVENTS_KEPT
+from ghost.server.request_limits import EVENT_CLIENTS, EVENTS_KEPT
 
 
 def in_a_loop(work: Callable[[Feed], Awaitable[Any]]) -> Any:

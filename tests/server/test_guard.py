@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from ghost.errors import ProviderError, StoreError
 from ghost.server.app import Application
-from ghost.server.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_URL_BYTES
+from ghost.server.request_limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_URL_BYTES
 from tests.server.conftest import client_of, problem
 
 STIMULUS = {"source": "cli", "content": "a link flaps"}

@@ -16,8 +16,8 @@ import pytest
 
 from ghost.providers import StubLLM
 from ghost.server.app import Application
-from ghost.server.connection import BoundedConnection
-from ghost.server.limits import CONNECTIONS, EVENT_CLIENTS, MAX_BODY_BYTES, MAX_HEAD_BYTES, SEARCHES_AT_ONCE
+from ghost.server.http_connection import BoundedConnection
+from ghost.server.request_limits import CONNECTIONS, EVENT_CLIENTS, MAX_BODY_BYTES, MAX_HEAD_BYTES, SEARCHES_AT_ONCE
 from tests.server.conftest import Live, append, client_of, command_record, problem, served, stimulus, until
 
 GET_WM = b"GET /wm HTTP/1.1\r\nHost: localhost:%d\r\n\r\n"
@@ -108,7 +108,7 @@ def read_until(connection: socket.socket, wanted: bytes) -> bytes:
 
 @pytest.mark.slow
 def test_a_follower_that_reads_nothing_is_let_go(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ghost.server.events.SEND_SECONDS", 0.2)
+    monkeypatch.setattr("ghost.server.event_stream.SEND_SECONDS", 0.2)
     with served(app) as live, socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect(("127.0.0.1", live.port))
@@ -284,7 +284,7 @@ class Hanging(StubLLM):
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
     model = Hanging()
-    monkeypatch.setattr("ghost.server.waking.language_model", lambda settings: model)
+    monkeypatch.setattr("ghost.server.engine_setup.language_model", lambda settings: model)
     yield model
     model.let_go.set()
 
@@ -293,7 +293,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
 def test_a_model_that_hangs_holds_up_neither_the_end_nor_other_requests(
     hanging: Hanging, make_app, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ghost.server.serving.GRACEFUL_SECONDS", 0.3)
+    monkeypatch.setattr("ghost.server.server_process.GRACEFUL_SECONDS", 0.3)
     with served(make_app(soc_enabled=True)) as live, live.client() as client, ThreadPoolExecutor(2) as pool:
         cycles = [pool.submit(client.post, "/cycle") for _ in range(2)]
         assert hanging.asked.acquire(timeout=10)

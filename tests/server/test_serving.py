@@ -20,8 +20,8 @@ import pytest
 import ghost.server
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.binding import bound_socket, url_of
-from ghost.server.serving import wired
+from ghost.server.listen_socket import bound_socket, url_of
+from ghost.server.server_process import wired
 from tests.server.conftest import Live, ask, remember, settings_for, until
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "api.md"

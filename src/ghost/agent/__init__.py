@@ -3,18 +3,18 @@
 It starts no program and reads no capture: everything goes through the shell and the orchestrator it is given.
 """
 
-from ghost.agent.evidence import Evidence, tag_of
+from ghost.agent.audit_evidence import Evidence, tag_of
+from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
-from ghost.agent.remembered import finished
-from ghost.agent.report import write_report
+from ghost.agent.rca_report import write_report
 from ghost.agent.resume import reissue
 from ghost.agent.session import AZURE, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
 from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, without_secrets
-from ghost.agent.verify import Check, verify_commands, verify_session
+from ghost.agent.verification import Check, verify_commands, verify_session
 
 __all__ = [
     "AZURE",

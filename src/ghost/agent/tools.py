@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ghost.agent.evidence import CAPTURE, Evidence, tag_of
+from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
+from ghost.agent.az_preflight import preflight
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
-from ghost.agent.preflight import preflight
 from ghost.agent.session import Session
 from ghost.brain import ToolCall
 

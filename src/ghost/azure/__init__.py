@@ -4,8 +4,8 @@ Facts about the CLI, not rules: what is safe is decided in `ghost.shell`, what i
 Starts no program and reads nothing of the user's but the names of the defaults in the CLI's configuration.
 """
 
-from ghost.azure.catalogue import MAX_WORDS, Arity, Catalogue, Command, Option, catalogue, parse_options
-from ghost.azure.configuration import Configuration, read_configuration
+from ghost.azure.cli_configuration import Configuration, read_configuration
+from ghost.azure.command_catalogue import MAX_WORDS, Arity, Catalogue, Command, Option, catalogue, parse_options
 
 __all__ = [
     "MAX_WORDS",

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The program `ghost`. Never shows a traceback for what a person can mend."""
     import typer
 
-    from ghost.cli.app import app
+    from ghost.cli.typer_app import app
     from ghost.cli.words import plain
 
     _open_closed_streams()

@@ -5,9 +5,9 @@ asked for can be found and removed. It may not start a program, import the shell
 anything that nobody asked it to delete.
 """
 
-from ghost.cloud.left_behind import LeftBehind, left_behind
 from ghost.cloud.orchestrator import CloudOrchestrator, Shell
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Mode, Outcome, State
+from ghost.cloud.unreleased_captures import LeftBehind, left_behind
 
 __all__ = [
     "CaptureTask",

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from ghost.cloud import cleaning, commands, detecting, events
-from ghost.cloud.events import Event
-from ghost.cloud.names import BlobPlace
+from ghost.cloud import capture_commands, cleanup, target_detection, task_events
+from ghost.cloud.resource_names import BlobPlace
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State
+from ghost.cloud.task_events import Event
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
 
 DOWNLOAD_ATTEMPTS = 2
@@ -39,27 +39,27 @@ def follow_up(task: CaptureTask) -> Event | None:
     """What happens without being asked: a capture that failed, timed out or was cancelled is cleaned up."""
     ended_badly = task.state in {State.FAILED, State.TIMED_OUT, State.CANCELLED}
     if ended_badly and task.remaining and task.cleanup_status is CleanupStatus.PENDING:
-        return events.CleanupRequested()
+        return task_events.CleanupRequested()
     return None
 
 
 def news_of_partner(partner: CaptureTask | None) -> Event | None:
     """What the other end's task means to a capture that waits for it; None while it is still under way."""
     if partner is None:
-        return events.PartnerLost()
+        return task_events.PartnerLost()
     capture = partner.local_pcap_path
     if partner.active:
-        return events.PartnerReady(capture) if partner.state is State.COMPLETED and capture else None
+        return task_events.PartnerReady(capture) if partner.state is State.COMPLETED and capture else None
     compared = partner.outcome is Outcome.COMPLETED and partner.mode is Mode.COMPARISON
-    return events.ComparedByPartner(capture) if compared and capture else events.PartnerLost()
+    return task_events.ComparedByPartner(capture) if compared and capture else task_events.PartnerLost()
 
 
 # --- creating ----------------------------------------------------------------------------------------------------
 
 
-def _created(task: CaptureTask, event: events.CaptureCreated, at: datetime) -> Next:
+def _created(task: CaptureTask, event: task_events.CaptureCreated, at: datetime) -> Next:
     task = _located(task.having(azure_operation_id=event.name or task.capture_name), event.place)
-    task = task.having(cleanup_plan=commands.cloud_cleanup(task), cleanup_status=CleanupStatus.PENDING)
+    task = task.having(cleanup_plan=capture_commands.cloud_cleanup(task), cleanup_status=CleanupStatus.PENDING)
     approved = task.timestamps.approved or at
     return to(task, State.PROVISIONING).stamped(approved=approved, provisioned=at), None
 
@@ -76,7 +76,7 @@ def _located(task: CaptureTask, place: BlobPlace | None) -> CaptureTask:
     )
 
 
-def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: datetime) -> Next:
+def _creation_failed(task: CaptureTask, event: task_events.CreationFailed, at: datetime) -> Next:
     if event.cut_off:  # what is not there now may be there in a minute: looking would prove nothing
         return end(task, Outcome.FAILED, at, event.detail)
     if event.taken:  # a colleague's capture of the same machine in the same second has this name: it is not deleted
@@ -84,35 +84,35 @@ def _creation_failed(task: CaptureTask, event: events.CreationFailed, at: dateti
         return end(task.having(cleanup_plan=()), Outcome.FAILED, at, detail)
     # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
     task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
-    return task, commands.look_for_capture(task)
+    return task, capture_commands.look_for_capture(task)
 
 
-def _leftover(task: CaptureTask, event: events.LeftoverLookedFor, _at: datetime) -> Next:
+def _leftover(task: CaptureTask, event: task_events.LeftoverLookedFor, _at: datetime) -> Next:
     if event.exists is False:
         return task.having(cleanup_plan=(), cleanup_status=CleanupStatus.SKIPPED), None
     return task.having(cleanup_status=CleanupStatus.PENDING), None
 
 
-def _creation_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+def _creation_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
     return end(task.having(cleanup_plan=()), Outcome.CANCELLED, at, _denial("the capture", event))
 
 
-def _poll_before_creation_was_seen(task: CaptureTask, event: events.PollFailed, _at: datetime) -> Next:
+def _poll_before_creation_was_seen(task: CaptureTask, event: task_events.PollFailed, _at: datetime) -> Next:
     """The process ended while the capture was being created. Where Azure knows none, it is asked for once more."""
     if event.absent:
-        return task, commands.create(task)
+        return task, capture_commands.create(task)
     return task, None
 
 
-def _polled_before_creation_was_seen(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
-    task, _ = _created(task, events.CaptureCreated(), at)
+def _polled_before_creation_was_seen(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
+    task, _ = _created(task, task_events.CaptureCreated(), at)
     return _polled(task, event, at)
 
 
 # --- waiting -----------------------------------------------------------------------------------------------------
 
 
-def _polled(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
+def _polled(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
     task = _counted(task, at).having(
         poll_error=None,
         capture_status=event.status,
@@ -120,7 +120,7 @@ def _polled(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
         capture_errors=event.errors or task.capture_errors,
     )
     if event.status == "Stopped":
-        plan = (*task.cleanup_plan, *commands.local_cleanup([task.download_path]))
+        plan = (*task.cleanup_plan, *capture_commands.local_cleanup([task.download_path]))
         task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
         return task, _fetch(task)
     if event.status == "Error":
@@ -129,7 +129,7 @@ def _polled(task: CaptureTask, event: events.Polled, at: datetime) -> Next:
     return _timed_out_or_waiting(task, at)
 
 
-def _poll_failed(task: CaptureTask, event: events.PollFailed, at: datetime) -> Next:
+def _poll_failed(task: CaptureTask, event: task_events.PollFailed, at: datetime) -> Next:
     """Azure could not be asked: that says nothing about the capture."""
     return _timed_out_or_waiting(_counted(task, at).having(poll_error=event.detail), at)
 
@@ -153,19 +153,19 @@ def _timed_out_or_waiting(task: CaptureTask, at: datetime) -> Next:
 # --- downloading and analysing -----------------------------------------------------------------------------------
 
 
-def _fetch(task: CaptureTask) -> commands.ShellCommand:
-    return commands.download(task) if task.blob_located else commands.locate_blob(task)
+def _fetch(task: CaptureTask) -> capture_commands.ShellCommand:
+    return capture_commands.download(task) if task.blob_located else capture_commands.locate_blob(task)
 
 
-def _blob_located(task: CaptureTask, event: events.BlobLocated, _at: datetime) -> Next:
+def _blob_located(task: CaptureTask, event: task_events.BlobLocated, _at: datetime) -> Next:
     task = _located(task, event.place)
     if task.blob_located:
         local = tuple(step for step in task.cleanup_plan if not step.in_cloud)
-        task = task.having(cleanup_plan=(*commands.cloud_cleanup(task), *local))
-    return task, commands.download(task)
+        task = task.having(cleanup_plan=(*capture_commands.cloud_cleanup(task), *local))
+    return task, capture_commands.download(task)
 
 
-def _downloaded(task: CaptureTask, event: events.Downloaded, _at: datetime) -> Next:
+def _downloaded(task: CaptureTask, event: task_events.Downloaded, _at: datetime) -> Next:
     task = task.having(
         local_pcap_path=task.download_path,
         local_pcap_bytes=event.size_bytes,
@@ -174,13 +174,13 @@ def _downloaded(task: CaptureTask, event: events.Downloaded, _at: datetime) -> N
     if task.paired_task_id is not None:
         return to(task, State.COMPLETED).having(cleanup_status=CleanupStatus.PENDING), None
     task = to(task, State.ANALYZING)
-    return task, commands.analyse(task)
+    return task, capture_commands.analyse(task)
 
 
-def _download_failed(task: CaptureTask, event: events.DownloadFailed, at: datetime) -> Next:
+def _download_failed(task: CaptureTask, event: task_events.DownloadFailed, at: datetime) -> Next:
     task = task.having(download_errors=(*task.download_errors, event.detail))
     if len(task.download_errors) < DOWNLOAD_ATTEMPTS:  # Azure may show the blob a moment after the capture stopped
-        return task, commands.download(task, delay_seconds=commands.DOWNLOAD_RETRY_SECONDS)
+        return task, capture_commands.download(task, delay_seconds=capture_commands.DOWNLOAD_RETRY_SECONDS)
     attempts = "; ".join(f"attempt {n}: {error}" for n, error in enumerate(task.download_errors, 1))
     if task.capture_errors:
         attempts += f"; Azure reported {', '.join(task.capture_errors)}"
@@ -189,7 +189,7 @@ def _download_failed(task: CaptureTask, event: events.DownloadFailed, at: dateti
     return end(task, Outcome.FAILED, at, f"The capture could not be downloaded: {attempts}")
 
 
-def _download_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+def _download_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
     return end(_without_local_file(task), Outcome.CANCELLED, at, _denial("the download of the capture", event))
 
 
@@ -199,12 +199,12 @@ def _without_local_file(task: CaptureTask) -> CaptureTask:
     return task.having(cleanup_plan=in_cloud)
 
 
-def _analysed(task: CaptureTask, event: events.Analysed, at: datetime) -> Next:
+def _analysed(task: CaptureTask, event: task_events.Analysed, at: datetime) -> Next:
     return _completed(task, event.also_written, at)
 
 
 def _completed(task: CaptureTask, also_written: tuple[str, ...], at: datetime) -> Next:
-    files = commands.artifacts_of(task)
+    files = capture_commands.artifacts_of(task)
     task = task.having(
         semantic_json_path=files.semantic_json,
         report_path=files.report,
@@ -214,28 +214,28 @@ def _completed(task: CaptureTask, also_written: tuple[str, ...], at: datetime) -
     return end(task, Outcome.COMPLETED, at, None)
 
 
-def _analysis_failed(task: CaptureTask, event: events.AnalysisFailed, at: datetime) -> Next:
+def _analysis_failed(task: CaptureTask, event: task_events.AnalysisFailed, at: datetime) -> Next:
     return end(task, Outcome.FAILED, at, event.detail)
 
 
-def _analysis_denied(task: CaptureTask, event: events.Denied, at: datetime) -> Next:
+def _analysis_denied(task: CaptureTask, event: task_events.Denied, at: datetime) -> Next:
     return end(task, Outcome.CANCELLED, at, _denial("the analysis of the capture", event))
 
 
 # --- the two ends of a path --------------------------------------------------------------------------------------
 
 
-def _partner_ready(task: CaptureTask, event: events.PartnerReady, _at: datetime) -> Next:
+def _partner_ready(task: CaptureTask, event: task_events.PartnerReady, _at: datetime) -> Next:
     task = to(_undecided(task), State.ANALYZING).having(mode=Mode.COMPARISON, compare_with=event.capture)
-    return task, commands.analyse(task)
+    return task, capture_commands.analyse(task)
 
 
-def _partner_lost(task: CaptureTask, _: events.PartnerLost, _at: datetime) -> Next:
+def _partner_lost(task: CaptureTask, _: task_events.PartnerLost, _at: datetime) -> Next:
     task = to(_undecided(task), State.ANALYZING).having(mode=Mode.SINGLE_END_FALLBACK)
-    return task, commands.analyse(task)
+    return task, capture_commands.analyse(task)
 
 
-def _compared_by_partner(task: CaptureTask, event: events.ComparedByPartner, at: datetime) -> Next:
+def _compared_by_partner(task: CaptureTask, event: task_events.ComparedByPartner, at: datetime) -> Next:
     return _completed(_undecided(task).having(mode=Mode.COMPARISON, compare_with=event.capture), (), at)
 
 
@@ -248,29 +248,29 @@ def _undecided(task: CaptureTask) -> CaptureTask:
 # --- requests ----------------------------------------------------------------------------------------------------
 
 
-def _resumed(task: CaptureTask, _: events.Resumed, _at: datetime) -> Next:
+def _resumed(task: CaptureTask, _: task_events.Resumed, _at: datetime) -> Next:
     """The command whose answer this state waits for."""
     match task.state:
         case State.CREATED | State.DETECTING:
-            return detecting.begin(task)
+            return target_detection.begin(task)
         case State.APPROVED | State.PROVISIONING | State.WAITING:
-            return task, commands.poll(task)
+            return task, capture_commands.poll(task)
         case State.DOWNLOADING:
             return task, _fetch(task)
         case State.ANALYZING:
-            return task, commands.analyse(task)
+            return task, capture_commands.analyse(task)
         case _:
             return task, None
 
 
-def _cancelled(task: CaptureTask, event: events.CancelRequested, at: datetime) -> Next:
+def _cancelled(task: CaptureTask, event: task_events.CancelRequested, at: datetime) -> Next:
     if not task.active:
         return task, None
     task = task.having(cancel_reason=event.reason)
     return end(task, Outcome.CANCELLED, at, f"Cancelled on request: {event.reason or 'no reason given'}")
 
 
-def _abandoned(task: CaptureTask, _: events.SessionEnded, at: datetime) -> Next:
+def _abandoned(task: CaptureTask, _: task_events.SessionEnded, at: datetime) -> Next:
     if not task.active:
         raise IllegalTransition(f"task {task.task_id} ended {task.outcome}: it was not abandoned")
     detail = f"Session {task.session_id} ended while the task was {task.state}"
@@ -280,7 +280,7 @@ def _abandoned(task: CaptureTask, _: events.SessionEnded, at: datetime) -> Next:
 # --- the table ---------------------------------------------------------------------------------------------------
 
 
-def _denial(what: str, event: events.Denied) -> str:
+def _denial(what: str, event: task_events.Denied) -> str:
     return f"{what[:1].upper()}{what[1:]} was not approved" + (f": {event.reason}" if event.reason else "")
 
 
@@ -304,36 +304,36 @@ _RESTING = (
 )
 
 _HANDLERS: dict[tuple[State, type], _Handler] = {
-    (State.CREATED, events.Registered): detecting.registered,
-    (State.DETECTING, events.TargetFound): detecting.target_found,
-    (State.DETECTING, events.TargetUnusable): detecting.target_unusable,
-    (State.DETECTING, events.TargetMissing): detecting.target_missing,
-    (State.DETECTING, events.Checked): detecting.checked,
-    (State.DETECTING, events.Denied): _creation_denied,
-    (State.APPROVED, events.CaptureCreated): _created,
-    (State.APPROVED, events.CreationFailed): _creation_failed,
-    (State.APPROVED, events.Denied): _creation_denied,
-    (State.APPROVED, events.Polled): _polled_before_creation_was_seen,
-    (State.APPROVED, events.PollFailed): _poll_before_creation_was_seen,
-    (State.FAILED, events.LeftoverLookedFor): _leftover,
-    (State.PROVISIONING, events.Polled): _polled,
-    (State.PROVISIONING, events.PollFailed): _poll_failed,
-    (State.WAITING, events.Polled): _polled,
-    (State.WAITING, events.PollFailed): _poll_failed,
-    (State.DOWNLOADING, events.BlobLocated): _blob_located,
-    (State.DOWNLOADING, events.Downloaded): _downloaded,
-    (State.DOWNLOADING, events.DownloadFailed): _download_failed,
-    (State.DOWNLOADING, events.Denied): _download_denied,
-    (State.ANALYZING, events.Analysed): _analysed,
-    (State.ANALYZING, events.AnalysisFailed): _analysis_failed,
-    (State.ANALYZING, events.Denied): _analysis_denied,
-    (State.COMPLETED, events.PartnerReady): _partner_ready,
-    (State.COMPLETED, events.PartnerLost): _partner_lost,
-    (State.COMPLETED, events.ComparedByPartner): _compared_by_partner,
-    (State.CLEANING_UP, events.StepCleaned): cleaning.step_cleaned,
-    (State.CLEANING_UP, events.StepKept): cleaning.step_kept,
-    **{(state, events.Resumed): _resumed for state in (*_RUNNING, *_RESTING)},
-    **{(state, events.CancelRequested): _cancelled for state in (*_RUNNING, *_RESTING)},
-    **{(state, events.SessionEnded): _abandoned for state in (*_RUNNING, State.COMPLETED)},
-    **{(state, events.CleanupRequested): cleaning.begin for state in _RESTING},
+    (State.CREATED, task_events.Registered): target_detection.registered,
+    (State.DETECTING, task_events.TargetFound): target_detection.target_found,
+    (State.DETECTING, task_events.TargetUnusable): target_detection.target_unusable,
+    (State.DETECTING, task_events.TargetMissing): target_detection.target_missing,
+    (State.DETECTING, task_events.Checked): target_detection.checked,
+    (State.DETECTING, task_events.Denied): _creation_denied,
+    (State.APPROVED, task_events.CaptureCreated): _created,
+    (State.APPROVED, task_events.CreationFailed): _creation_failed,
+    (State.APPROVED, task_events.Denied): _creation_denied,
+    (State.APPROVED, task_events.Polled): _polled_before_creation_was_seen,
+    (State.APPROVED, task_events.PollFailed): _poll_before_creation_was_seen,
+    (State.FAILED, task_events.LeftoverLookedFor): _leftover,
+    (State.PROVISIONING, task_events.Polled): _polled,
+    (State.PROVISIONING, task_events.PollFailed): _poll_failed,
+    (State.WAITING, task_events.Polled): _polled,
+    (State.WAITING, task_events.PollFailed): _poll_failed,
+    (State.DOWNLOADING, task_events.BlobLocated): _blob_located,
+    (State.DOWNLOADING, task_events.Downloaded): _downloaded,
+    (State.DOWNLOADING, task_events.DownloadFailed): _download_failed,
+    (State.DOWNLOADING, task_events.Denied): _download_denied,
+    (State.ANALYZING, task_events.Analysed): _analysed,
+    (State.ANALYZING, task_events.AnalysisFailed): _analysis_failed,
+    (State.ANALYZING, task_events.Denied): _analysis_denied,
+    (State.COMPLETED, task_events.PartnerReady): _partner_ready,
+    (State.COMPLETED, task_events.PartnerLost): _partner_lost,
+    (State.COMPLETED, task_events.ComparedByPartner): _compared_by_partner,
+    (State.CLEANING_UP, task_events.StepCleaned): cleanup.step_cleaned,
+    (State.CLEANING_UP, task_events.StepKept): cleanup.step_kept,
+    **{(state, task_events.Resumed): _resumed for state in (*_RUNNING, *_RESTING)},
+    **{(state, task_events.CancelRequested): _cancelled for state in (*_RUNNING, *_RESTING)},
+    **{(state, task_events.SessionEnded): _abandoned for state in (*_RUNNING, State.COMPLETED)},
+    **{(state, task_events.CleanupRequested): cleanup.begin for state in _RESTING},
 }

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ghost.cloud import events, lifecycle, orphans, progress, responses
-from ghost.cloud.commands import Purpose, ShellCommand, artifacts_of
-from ghost.cloud.events import Event
-from ghost.cloud.names import check_container, check_prefix, is_local_path, new_task_id, shown
+from ghost.cloud import lifecycle, orphans, progress_lines, task_events, tool_responses
+from ghost.cloud.capture_commands import Purpose, ShellCommand, artifacts_of
 from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.replies import event_of
 from ghost.cloud.requests import AUTH_MODES, AuthMode, CaptureRequest, RequestRefused, capture_request, required_text
-from ghost.cloud.responses import CallTrace
+from ghost.cloud.resource_names import check_container, check_prefix, is_local_path, new_task_id, shown
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, Outcome, State, Timestamps
+from ghost.cloud.task_events import Event
+from ghost.cloud.tool_responses import CallTrace
 from ghost.errors import GhostError, RecordError, UsageError
 from ghost.records import Clock, Head, SystemClock, private_dir
 
@@ -97,12 +97,12 @@ class CloudOrchestrator:
         try:
             return self._dispatch(request)
         except RequestRefused as refused:
-            return responses.error_response(refused.code, str(refused), self._trace, shown_id)
+            return tool_responses.error_response(refused.code, str(refused), self._trace, shown_id)
         except GhostError as error:
-            return responses.error_response("internal_error", str(error), self._trace, shown_id)
+            return tool_responses.error_response("internal_error", str(error), self._trace, shown_id)
         except Exception as error:  # noqa: BLE001  the boundary: whatever broke, the investigation goes on
             message = f"{type(error).__name__}: {error}. The task stands as list_tasks shows it; check_task goes on"
-            return responses.error_response("internal_error", message, self._trace, shown_id)
+            return tool_responses.error_response("internal_error", message, self._trace, shown_id)
 
     def _dispatch(self, request: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(request, dict):
@@ -141,9 +141,9 @@ class CloudOrchestrator:
             ]
         tasks = [self._registry.save(task) for task in tasks]
         for task in tasks:
-            self._announce(progress.new_task(task))
+            self._announce(progress_lines.new_task(task))
         # Both ends of a path are made ready before either capture begins: their times should overlap.
-        ready = [self._until(Purpose.CREATE, task, events.Registered()) for task in tasks]
+        ready = [self._until(Purpose.CREATE, task, task_events.Registered()) for task in tasks]
         tasks = [self._carry_on(task, command) for task, command in ready]
         alive = next((task for task in tasks if task.active), tasks[0])
         return self._respond(alive)
@@ -190,7 +190,7 @@ class CloudOrchestrator:
         """
         end = self._clock.monotonic() + self._poll_burst_limit
         while True:
-            task = self._run(task, events.Resumed())
+            task = self._run(task, task_events.Resumed())
             if not task.active or task.state not in {State.APPROVED, State.PROVISIONING, State.WAITING}:
                 return task
             left = end - self._clock.monotonic()
@@ -212,24 +212,24 @@ class CloudOrchestrator:
         if news is None:
             return task
         task = self._run(task, news)
-        if isinstance(news, events.PartnerReady) and partner is not None and task.outcome is Outcome.COMPLETED:
-            self._run(partner, events.ComparedByPartner(task.local_pcap_path or task.download_path))
+        if isinstance(news, task_events.PartnerReady) and partner is not None and task.outcome is Outcome.COMPLETED:
+            self._run(partner, task_events.ComparedByPartner(task.local_pcap_path or task.download_path))
         return task
 
     def _cancel_task(self, task: CaptureTask, reason: object) -> dict[str, Any]:
         if task.active:
-            task = self._run(task, events.CancelRequested(reason if isinstance(reason, str) else None))
+            task = self._run(task, task_events.CancelRequested(reason if isinstance(reason, str) else None))
         return self._respond(task)
 
     def _cleanup_task(self, task: CaptureTask, include_artifacts: bool) -> dict[str, Any]:
         if task.active and task.session_id != self._session_id:
-            task = self._run(task, events.SessionEnded())
+            task = self._run(task, task_events.SessionEnded())
         if task.active:
             raise RequestRefused(
                 "task_active",
                 f"Task {task.task_id} is {task.state}: finish it with check_task or end it with cancel_task",
             )
-        return self._respond(self._run(task, events.CleanupRequested(include_artifacts)))
+        return self._respond(self._run(task, task_events.CleanupRequested(include_artifacts)))
 
     def _list_tasks(self) -> dict[str, Any]:
         now = self._clock.now()
@@ -241,7 +241,7 @@ class CloudOrchestrator:
         self._trace.audit_ids += self._scan_audit_ids
         own = self._registry.of_session(self._session_id)
         rows = [orphan.as_dict() for orphan in found]
-        return responses.list_response(own, rows, self._scan_warnings, now, self._trace)
+        return tool_responses.list_response(own, rows, self._scan_warnings, now, self._trace)
 
     # --- carrying commands ---------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class CloudOrchestrator:
             before = task
             task, command = lifecycle.advance(before, event, self._clock.now())
             task = self._registry.save(task)
-            for line in progress.moved(before, task):
+            for line in progress_lines.moved(before, task):
                 self._announce(line)
             if command is not None and command.purpose is purpose:
                 return task, command
@@ -279,7 +279,7 @@ class CloudOrchestrator:
             try:
                 private_dir(Path(task.capture_dir))
             except RecordError as error:
-                return task, events.DownloadFailed(str(error))
+                return task, task_events.DownloadFailed(str(error))
         reply = self._execute(command)
         if reply.audit_id is not None:
             task = task.having(shell_audit_ids=(*task.shell_audit_ids, reply.audit_id))
@@ -288,15 +288,15 @@ class CloudOrchestrator:
     def _with_local_facts(self, task: CaptureTask, event: Event) -> Event:
         """The events of a download and of an analysis say what came to lie on the disk."""
         path = Path(task.download_path)
-        if isinstance(event, events.Analysed):
+        if isinstance(event, task_events.Analysed):
             optional = artifacts_of(task).where_written
-            return events.Analysed(tuple(file for file in optional if Path(file).is_file()))
-        if isinstance(event, events.DownloadFailed):
-            return events.DownloadFailed(event.detail, left_a_file=path.is_file())
-        if isinstance(event, events.Downloaded):
+            return task_events.Analysed(tuple(file for file in optional if Path(file).is_file()))
+        if isinstance(event, task_events.DownloadFailed):
+            return task_events.DownloadFailed(event.detail, left_a_file=path.is_file())
+        if isinstance(event, task_events.Downloaded):
             try:
                 with path.open("rb") as file:
-                    return events.Downloaded(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+                    return task_events.Downloaded(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
             except OSError:
                 return event  # the engine says what is wrong with it
         return event
@@ -316,10 +316,10 @@ class CloudOrchestrator:
         return self._registry.get(task.paired_task_id) if task.paired_task_id else None
 
     def _respond(self, task: CaptureTask) -> dict[str, Any]:
-        return responses.task_response(task, self._partner(task), self._clock.now(), self._trace)
+        return tool_responses.task_response(task, self._partner(task), self._clock.now(), self._trace)
 
     def _warn(self, text: str) -> None:
-        self._announce(progress.warning(text))
+        self._announce(progress_lines.warning(text))
 
 
 def _to_stderr(text: str) -> None:

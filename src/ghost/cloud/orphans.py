@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ghost.cloud import commands
-from ghost.cloud.commands import ShellCommand
-from ghost.cloud.judgements import capture_names, why_not_listed
-from ghost.cloud.names import is_capture_name, is_location
+from ghost.cloud import capture_commands
+from ghost.cloud.capture_commands import ShellCommand
+from ghost.cloud.preflight_results import capture_names, why_not_listed
+from ghost.cloud.resource_names import is_capture_name, is_location
 from ghost.cloud.shell_reply import Reply
 from ghost.cloud.task import CaptureTask, CleanupStatus, State
 
@@ -113,7 +113,7 @@ class AzureScan:
 
 
 def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureScan:
-    reply = execute(commands.list_watchers())
+    reply = execute(capture_commands.list_watchers())
     watchers = reply.value
     if not isinstance(watchers, list):
         return AzureScan(warnings=(f"Azure was not searched for captures left behind: {reply.detail}",))
@@ -123,7 +123,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
         warnings.append("the list of network watchers was cut: some regions were not searched")
     regions = {str(watcher.get("location")) for watcher in watchers if isinstance(watcher, dict)}
     for location in sorted(filter(is_location, regions)):
-        reply = execute(commands.list_captures_of_prefix(location, prefix))
+        reply = execute(capture_commands.list_captures_of_prefix(location, prefix))
         names = capture_names(reply)
         if names is None:
             warnings.append(f"region {location} was not searched for captures left behind: {why_not_listed(reply)}")
@@ -140,7 +140,7 @@ def untracked(scan: AzureScan, tasks: Iterable[CaptureTask]) -> list[Orphan]:
             kind=UNTRACKED,
             resource=name,
             location=location,
-            command=commands.delete_capture(location, name) if is_capture_name(name) else None,
+            command=capture_commands.delete_capture(location, name) if is_capture_name(name) else None,
         )
         for location, name in scan.captures
         if name.lower() not in covered
@@ -168,5 +168,5 @@ def stale_files(directory: Path, prefix: str, now: datetime, max_age_days: float
 
 
 def _stale(path: Path, age_days: float) -> Orphan:
-    command = commands.remove_file(str(path)) if str(path).isprintable() else None
+    command = capture_commands.remove_file(str(path)) if str(path).isprintable() else None
     return Orphan(kind=STALE_FILE, path=str(path), age_days=round(age_days, 1), command=command)

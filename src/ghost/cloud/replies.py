@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ghost.cloud import events, preflight
-from ghost.cloud.commands import Purpose, ShellCommand
-from ghost.cloud.detecting import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
-from ghost.cloud.events import Event
-from ghost.cloud.judgements import capture_names, judge, usable_id
-from ghost.cloud.names import BlobPlace, blob_place, is_capture_name, is_location, one_line
+from ghost.cloud import preflight, task_events
+from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
+from ghost.cloud.preflight_results import capture_names, judge, usable_id
+from ghost.cloud.resource_names import BlobPlace, blob_place, is_capture_name, is_location, one_line
 from ghost.cloud.shell_reply import Reply, text
+from ghost.cloud.target_detection import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
 from ghost.cloud.task import CaptureTask
+from ghost.cloud.task_events import Event
 
 # What a capture can be asked of, or that is known well enough to say why not.
 _CAPTURED = (VIRTUAL_MACHINE, SCALE_SET_INSTANCE, SCALE_SET, AKS_CLUSTER)
@@ -37,49 +37,51 @@ def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
         case Purpose.POLL:
             return _polled(reply)
         case Purpose.LOCATE_BLOB:
-            return events.BlobLocated(_place(_capture(reply)))
+            return task_events.BlobLocated(_place(_capture(reply)))
         case Purpose.DOWNLOAD:
             return _denied(reply) or (
-                events.Downloaded() if reply.succeeded else events.DownloadFailed(reply.detail, left_a_file=False)
+                task_events.Downloaded()
+                if reply.succeeded
+                else task_events.DownloadFailed(reply.detail, left_a_file=False)
             )
         case Purpose.ANALYSE:
             return _denied(reply) or (
-                events.Analysed()
+                task_events.Analysed()
                 if reply.succeeded
-                else events.AnalysisFailed(f"The capture could not be analysed: {reply.detail}")
+                else task_events.AnalysisFailed(f"The capture could not be analysed: {reply.detail}")
             )
         case Purpose.CLEAN_UP:
             if reply.succeeded or reply.absent:
-                return events.StepCleaned(command.step)
-            return events.StepKept(command.step, reply.detail)
+                return task_events.StepCleaned(command.step)
+            return task_events.StepKept(command.step, reply.detail)
 
 
-def _denied(reply: Reply) -> events.Denied | None:
-    return events.Denied(reply.denial_reason) if reply.denied else None
+def _denied(reply: Reply) -> task_events.Denied | None:
+    return task_events.Denied(reply.denial_reason) if reply.denied else None
 
 
 def _detected(task: CaptureTask, reply: Reply) -> Event:
     if reply.denied:
-        return events.Denied(reply.denial_reason)
+        return task_events.Denied(reply.denial_reason)
     if not reply.succeeded:
-        return events.TargetUnusable(f"Target {task.target} was not found: {reply.detail}")
+        return task_events.TargetUnusable(f"Target {task.target} was not found: {reply.detail}")
     rows = [row for row in _rows(reply.value) if text(row.get("type"))]
     if not rows and not reply.cut and reply.value == []:
-        return events.TargetMissing(_not_found(task))
+        return task_events.TargetMissing(_not_found(task))
     if not rows:
-        return events.TargetUnusable(_not_found(task))
+        return task_events.TargetUnusable(_not_found(task))
     captured = [row for row in rows if row["type"].lower() in _CAPTURED]
     if len(captured) > 1:
         named = ", ".join(one_line(str(row.get("id") or row["type"]), 200) for row in captured[:5])
-        return events.TargetUnusable(
+        return task_events.TargetUnusable(
             f"{task.target} names several resources: {named}. Give the full resource id of the one you mean"
         )
     row = (captured or rows)[0]
     location = text(row.get("location"))
     if location is None or not is_location(location):
-        return events.TargetUnusable(f"Azure names no usable region for {task.target}")
+        return task_events.TargetUnusable(f"Azure names no usable region for {task.target}")
     given = usable_id(task.target)
-    return events.TargetFound(one_line(row["type"], 120), location, given or usable_id(row.get("id")))
+    return task_events.TargetFound(one_line(row["type"], 120), location, given or usable_id(row.get("id")))
 
 
 def _not_found(task: CaptureTask) -> str:
@@ -93,9 +95,9 @@ def _found_elsewhere(task: CaptureTask, reply: Reply) -> Event:
     """A target that is found in another group is not taken from there: the caller named a group."""
     rows = [row for row in _rows(reply.value) if str(row.get("type")).lower() in _CAPTURED]
     if not rows:
-        return events.TargetUnusable(task.error_detail or _not_found(task))
+        return task_events.TargetUnusable(task.error_detail or _not_found(task))
     places = ", ".join(one_line(str(row.get("resourceGroup") or row.get("id")), 120) for row in rows[:5])
-    return events.TargetUnusable(
+    return task_events.TargetUnusable(
         f"Resource not found: {task.target} in resource group {task.resource_group}. It is in {places}: "
         "name that group, or give the full resource id"
     )
@@ -103,22 +105,22 @@ def _found_elsewhere(task: CaptureTask, reply: Reply) -> Event:
 
 def _checked(task: CaptureTask, check: Check, reply: Reply) -> Event:
     if reply.denied and preflight.required(check):
-        return events.Denied(reply.denial_reason)
+        return task_events.Denied(reply.denial_reason)
     return judge(check, task, reply)
 
 
 def _created(reply: Reply) -> Event:
     if reply.denied:
-        return events.Denied(reply.denial_reason)
+        return task_events.Denied(reply.denial_reason)
     if not reply.succeeded:
         cut_off = reply.error in ("timeout", "interrupted")
         taken = not cut_off and _TAKEN.search(reply.stderr) is not None
-        return events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, taken)
+        return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, taken)
     # A person may have changed the name or the place of the capture, and Azure may put it elsewhere: later commands
     # must address what exists.
     capture = _capture(reply)
     name = text(capture.get("name"))
-    return events.CaptureCreated(name if name and is_capture_name(name) else None, _place(capture))
+    return task_events.CaptureCreated(name if name and is_capture_name(name) else None, _place(capture))
 
 
 def _capture(reply: Reply) -> dict[str, Any]:
@@ -136,19 +138,19 @@ def _place(capture: dict[str, Any]) -> BlobPlace | None:
 
 def _looked(task: CaptureTask, reply: Reply) -> Event:
     names = capture_names(reply)
-    return events.LeftoverLookedFor(None if names is None else task.capture_name.lower() in map(str.lower, names))
+    return task_events.LeftoverLookedFor(None if names is None else task.capture_name.lower() in map(str.lower, names))
 
 
 def _polled(reply: Reply) -> Event:
     if not reply.succeeded:
-        return events.PollFailed(reply.detail, absent=reply.absent)
+        return task_events.PollFailed(reply.detail, absent=reply.absent)
     found = _capture(reply)
     status = text(found.get("packetCaptureStatus"))
     if status is None:
-        return events.PollFailed("the answer holds no packetCaptureStatus")
+        return task_events.PollFailed("the answer holds no packetCaptureStatus")
     errors = found.get("packetCaptureError")
     reason = text(found.get("stopReason"))
-    return events.Polled(
+    return task_events.Polled(
         one_line(status, 40),
         one_line(reason, 80) if reason else None,
         tuple(one_line(str(error), 80) for error in errors) if isinstance(errors, list) else (),

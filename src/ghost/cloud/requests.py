@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ghost.cloud.names import check_resource_group, check_storage_account, check_target, resource_group_of, shown
+from ghost.cloud.resource_names import (
+    check_resource_group,
+    check_storage_account,
+    check_target,
+    resource_group_of,
+    shown,
+)
 from ghost.errors import UsageError
 
 DEFAULT_DURATION_SECONDS = 60

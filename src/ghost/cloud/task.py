@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, field_serializer
 
-from ghost.cloud.names import (
+from ghost.cloud.preflight import Check
+from ghost.cloud.resource_names import (
     ScaleSetInstance,
     is_blob_name,
     is_capture_name,
@@ -26,7 +27,6 @@ from ghost.cloud.names import (
     short_name,
     subscription_of,
 )
-from ghost.cloud.preflight import Check
 from ghost.records import isoformat
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ghost.cloud.commands import ShellCommand
+from ghost.cloud.capture_commands import ShellCommand
 from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State
 from ghost.errors import GhostError
 

@@ -4,9 +4,9 @@ What investigates cannot tell it from the real thing: it only sees programs of t
 imported by what investigates.
 """
 
-from ghost.lab.arm.standing import UNSET_BESIDE_A_LAB, RunningEmulator
-from ghost.lab.emulators import in_foreground, lab_behind_az, put_up, standing, take_down
-from ghost.lab.running import RunningLab, reopen, start
+from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
+from ghost.lab.background_labs import in_foreground, lab_behind_az, put_up, standing, take_down
+from ghost.lab.launchers import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
     Approvals,
@@ -18,6 +18,7 @@ from ghost.lab.scenario import (
     scenario_names,
 )
 from ghost.lab.world import World
+from ghost.lab.world_validation import world_from_dict
 
 __all__ = [
     "UNSET_BESIDE_A_LAB",
@@ -39,4 +40,5 @@ __all__ = [
     "standing",
     "start",
     "take_down",
+    "world_from_dict",
 ]

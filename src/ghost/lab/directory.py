@@ -17,8 +17,9 @@ from typing import Any
 
 from ghost.errors import LabError, RecordError
 from ghost.lab.scenario import Briefing, Scenario
-from ghost.lab.tree import from_dict, to_dict
+from ghost.lab.serialization import from_dict, to_dict
 from ghost.lab.world import World
+from ghost.lab.world_validation import world_from_dict
 from ghost.records import private_dir, read_json, write_json
 
 VARIABLE = "GHOST_LAB_DIR"
@@ -71,7 +72,7 @@ class LabDirectory:
             raise LabError(f"there is no lab in {path} ({error}): start one first") from error
         return cls(
             path,
-            World.from_dict(content["world"]),
+            world_from_dict(content["world"]),
             from_dict(LabClock, content["clock"], "clock"),
             from_dict(Briefing, content["briefing"], "briefing"),
         )

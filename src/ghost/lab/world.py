@@ -1,20 +1,20 @@
 """The simulated world: one Azure subscription, the traffic in it, its faults, and the engineer's own machine.
 
-A `World` is a tree of frozen dataclasses that round-trips through a dict (`World.from_dict(world.to_dict()) == world`),
+A `World` is a tree of frozen dataclasses that round-trips through a dict (`world_from_dict(world.to_dict()) == world`),
 so that a scenario is a file and a variation of it a pure function. Resources name each other by name, within the one
-subscription; a resource lives in its group's location. Nothing here decides anything: `effective.py` does.
+subscription; a resource lives in its group's location. `effective_configuration.py` makes the decisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from ghost.errors import LabError
 from ghost.lab.local_machine import LocalMachine
-from ghost.lab.services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress, Service
-from ghost.lab.tree import from_dict, to_dict
+from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress, Service
+from ghost.lab.serialization import to_dict
 from ghost.net import SecurityRule
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
@@ -216,15 +216,6 @@ class World:
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = to_dict(self)
         return content
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> World:
-        """Raises `LabError` where a field is unknown, missing or of the wrong kind, or names what is not there."""
-        from ghost.lab.soundness import check
-
-        world = from_dict(cls, value, "world")
-        check(world)
-        return world
 
     def resources(self) -> tuple[Resource, ...]:
         """What is listed as a resource of its own."""

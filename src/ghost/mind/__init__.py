@@ -2,9 +2,10 @@
 
 from ghost.mind.attention import Attention, Component, Score, Weights
 from ghost.mind.engine import Abandoned, CycleResult, Engine
-from ghost.mind.events import Event, Kind
+from ghost.mind.event_bus import Event, Kind
 from ghost.mind.inbox import InboxFull
 from ghost.mind.interrupts import Interrupts, MissingFields
+from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
 from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
 from ghost.mind.model import (
     Memory,
@@ -17,10 +18,9 @@ from ghost.mind.model import (
     TaskStatus,
     Thought,
 )
-from ghost.mind.opening import open_store
-from ghost.mind.remembering import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
 from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
+from ghost.mind.store_selection import open_store
 from ghost.mind.stream import StreamOfConsciousness
 from ghost.mind.working_memory import WorkingMemory
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ghost.mind.model import Stimulus
-from ghost.mind.speech import Redact
+from ghost.mind.thought_parsing import Redact
 
 CONTENT_CHARS = 4000
 METADATA_CHARS = 4000

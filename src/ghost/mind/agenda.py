@@ -12,7 +12,7 @@ from ghost.errors import GhostError
 from ghost.mind.attention import Attention
 from ghost.mind.model import Task, TaskStatus
 from ghost.mind.sources import MOST_TASKS, TaskSource
-from ghost.mind.speech import Redact
+from ghost.mind.thought_parsing import Redact
 from ghost.providers import EmbeddingsProvider
 
 _log = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from typing import Any
 
 from ghost.mind.episodes import Episode, episode, network_of
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.merging import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.model import Memory, MemoryType
-from ghost.mind.speech import Redact
+from ghost.mind.retention import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.store import Changes, Filter
 from ghost.mind.summaries import SUMMARY, summarised, united
+from ghost.mind.thought_parsing import Redact
 from ghost.providers import LLMProvider
 from ghost.records import Clock
 

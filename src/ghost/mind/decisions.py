@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ghost.mind.model import MemoryType, Tags, Unit
-from ghost.mind.speech import READ_CHARS
+from ghost.mind.thought_parsing import READ_CHARS
 
 MOST_TAGS = 8
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")

@@ -21,19 +21,19 @@ from ghost.mind.agenda import Agenda
 from ghost.mind.agenda import Draft as AgendaDraft
 from ghost.mind.attention import Attention, Weights
 from ghost.mind.consolidation import Consolidation, Report
-from ghost.mind.counts import Counts
-from ghost.mind.drafting import MALFORMED, Draft, Drafting
-from ghost.mind.events import Event, Events, Kind, Listener
+from ghost.mind.counters import Counts
+from ghost.mind.cycle_draft import MALFORMED, Draft, Drafting
+from ghost.mind.event_bus import Event, Events, Kind, Listener
 from ghost.mind.inbox import Inbox, consumed
 from ghost.mind.interrupts import Interrupts, asked
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model import Memory, Query, SelfModel, Stimulus, Task, Thought
+from ghost.mind.model_calls import Thinking
+from ghost.mind.page_memories import PageReader, as_memory, as_stimuli
 from ghost.mind.prompts import default_self
-from ghost.mind.reading import PageReader, as_memory, as_stimuli
 from ghost.mind.sources import DueConsolidation, TaskSource, UnansweredInterrupts
-from ghost.mind.speech import Redact
 from ghost.mind.store import Changes, MemoryStore
-from ghost.mind.thinking import Thinking
+from ghost.mind.thought_parsing import Redact
 from ghost.mind.working_memory import WorkingMemory
 from ghost.providers import EmbeddingsProvider, LLMProvider
 from ghost.records import Clock

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ghost.errors import UsageError
-from ghost.mind.answers import fields_of
-from ghost.mind.events import Event, Kind
+from ghost.mind.answer_fields import fields_of
+from ghost.mind.event_bus import Event, Kind
 from ghost.mind.inbox import kept
 from ghost.mind.model import Query, QueryStatus, Stimulus
 from ghost.mind.questions import is_same_question
-from ghost.mind.speech import Redact
 from ghost.mind.store import Changes, MemoryStore
+from ghost.mind.thought_parsing import Redact
 from ghost.records import Clock
 
 LONGEST_QUESTION = 2000

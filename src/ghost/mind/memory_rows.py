@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ghost.errors import StoreError
-from ghost.mind.keepable import are_times, embedding_of, json_of, vector_of
+from ghost.mind.encryption import Seal
 from ghost.mind.keywords import conditions
 from ghost.mind.model import Memory, MemoryType
-from ghost.mind.sealed import Seal
+from ghost.mind.record_validation import are_times, embedding_of, json_of, vector_of
 from ghost.mind.store import Filter
-from ghost.mind.vectors import TYPE_CODES, Floats
+from ghost.mind.vector_search import TYPE_CODES, Floats
 
 _FIELDS = "memory.id, memory.type, memory.created_at, memory.last_access, memory.importance, memory.space, "
 _FIELDS += "memory.content, memory.tags, memory.metadata"

@@ -1,6 +1,6 @@
 """The mind of a team in PostgreSQL with pgvector: the promises of `MemoryStore` on a server.
 
-Words are found by PostgreSQL's full-text search (`postgres_words`); vectors are compared exactly. Everything lies in
+Words are found by PostgreSQL's full-text search (`postgres_search`); vectors are compared exactly. Everything lies in
 the schema `ghost` of the database that the address names. A row that is forgotten is deleted and vacuumed; what
 backups and the server's write-ahead log still hold of it is the server's to end.
 """
@@ -18,15 +18,15 @@ import numpy as np
 import psycopg
 
 from ghost.errors import StoreError
-from ghost.mind import postgres_words
+from ghost.mind import postgres_search
 from ghost.mind.ids import id_at
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.keepable import body_of, embedding_of, json_of, vector_of
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.postgres_connections import Connections, Row
-from ghost.mind.postgres_words import conditions, words_of
+from ghost.mind.postgres_search import conditions, words_of
+from ghost.mind.record_validation import body_of, embedding_of, json_of, vector_of
 from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
-from ghost.mind.vectors import Floats
+from ghost.mind.vector_search import Floats
 
 Connection = psycopg.Connection[Row]
 _Kept = TypeVar("_Kept", Thought, Task, Query)
@@ -212,7 +212,7 @@ class PostgresStore:
 
     def keyword_ids(self, query: str, limit: int, where: Filter = EVERYTHING) -> list[str]:
         with self._connections.reading() as connection:
-            return postgres_words.search(connection, query, limit, where)
+            return postgres_search.search(connection, query, limit, where)
 
     # --- the rest of the mind ---
 

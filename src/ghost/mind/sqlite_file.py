@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ghost.errors import RecordError, StoreError
-from ghost.mind.sealed import Seal
+from ghost.mind.encryption import Seal
 from ghost.records import private_dir
 
 APPLICATION = 0x47484F53  # "GHOS", in the file's header

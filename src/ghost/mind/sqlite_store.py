@@ -17,20 +17,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ghost.mind import vectors
+from ghost.mind import vector_search
+from ghost.mind.encrypted_word_index import WordsInMemory
+from ghost.mind.encryption import NoSeal, Seal
 from ghost.mind.ids import IdRegister
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.keepable import body_of, json_of, vector_of
 from ghost.mind.memory_rows import MemoryRows
 from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
-from ghost.mind.sealed import NoSeal, Seal
-from ghost.mind.sealed_words import WordsInMemory
+from ghost.mind.record_validation import body_of, json_of, vector_of
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private
 from ghost.mind.store import EVERYTHING, OPEN_QUERY, Changes, Filter
 from ghost.mind.vector_file import VectorFile
-from ghost.mind.vectors import Floats, Rows, RowsInMemory, rows_of, unit_rows
-from ghost.mind.words import Words, WordsInFile
+from ghost.mind.vector_search import Floats, Rows, RowsInMemory, rows_of, unit_rows
+from ghost.mind.word_index import Words, WordsInFile
 
 _BUSY_SECONDS = 15.0
 _IMPORT_BATCH = 500
@@ -163,7 +163,7 @@ class SqliteStore:
             matrix = self._bring_up_to_date(connection)
             found = (
                 self._rows.vector_at(connection, place, where)
-                for place in vectors.nearest(matrix.table(), asked, where)
+                for place in vector_search.nearest(matrix.table(), asked, where)
             )
             return _with_similarity(asked, list(islice((one for one in found if one is not None), limit)))
 

@@ -18,7 +18,7 @@ from ghost.config import Settings
 from ghost.errors import GhostError, ProviderError
 from ghost.mind.cadence import Cadence
 from ghost.mind.engine import Abandoned, Engine
-from ghost.mind.events import Event, Kind
+from ghost.mind.event_bus import Event, Kind
 from ghost.records import Clock
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from ghost.mind.decisions import cleaned_tags, json_object
 from ghost.mind.episodes import Episode, shared_cause, wording
 from ghost.mind.model import Memory, MemoryType, Tags, Unit
 from ghost.mind.prompts import system_prompt
-from ghost.mind.speech import Redact
+from ghost.mind.thought_parsing import Redact
 from ghost.providers import Item, LLMProvider, write_prompt
 
 SUMMARY = "summary"

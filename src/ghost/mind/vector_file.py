@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ghost.mind.vectors import Table, grown_to, row_type
+from ghost.mind.vector_search import Table, grown_to, row_type
 
 _HEADER = 4096
 _MARK = 40

@@ -4,8 +4,8 @@ This room starts nothing, reads nothing and knows no other room. `evaluate_gates
 groups, `select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
 """
 
-from ghost.net.addresses import HOST_ADDRESS, Network, ServiceTags, parse_ports
-from ghost.net.parse import group_from_arm, groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.address_matching import HOST_ADDRESS, Network, ServiceTags, parse_ports
+from ghost.net.azure_json import group_from_arm, groups_from_effective_nsg, routes_from_effective_table
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from ghost.net.addresses import parse_network
+from ghost.net.address_matching import parse_network
 
 SOURCE_RANK = {"user": 0, "virtualnetworkgateway": 1, "default": 2}
 PREFERRED_TO_BGP = frozenset({"vnetlocal", "vnetpeering", "virtualnetworkserviceendpoint"})

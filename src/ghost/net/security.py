@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ghost.net.addresses import ServiceTags, covers_address, covers_port
+from ghost.net.address_matching import ServiceTags, covers_address, covers_port
 
 Direction = Literal["Inbound", "Outbound"]
 Access = Literal["Allow", "Deny"]

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.providers.address import server_url
-from ghost.providers.base import EmbeddingsProvider, LLMProvider
+from ghost.providers.protocols import EmbeddingsProvider, LLMProvider
+from ghost.providers.server_address import server_url
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.records import Clock, SystemClock
 
@@ -55,7 +55,7 @@ def system_clock(settings: Settings) -> Clock:
 
 
 def _language_client(settings: Settings, clock: Clock) -> LLMProvider:
-    from ghost.providers.exchange import Access
+    from ghost.providers.model_server import Access
 
     use = _Use("LLM", settings.provider_llm, settings.llm_url, settings.llm_model, settings.llm_key, settings)
     access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())
@@ -73,7 +73,7 @@ def _language_client(settings: Settings, clock: Clock) -> LLMProvider:
 
 
 def _embedding_client(settings: Settings, clock: Clock) -> EmbeddingsProvider:
-    from ghost.providers.exchange import Access
+    from ghost.providers.model_server import Access
 
     use = _Use("EMBED", settings.provider_embed, settings.embed_url, settings.embed_model, settings.embed_key, settings)
     access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())

@@ -15,10 +15,10 @@ from google import genai
 from google.genai import errors, types
 
 from ghost.errors import ProviderError
-from ghost.providers.answers import ready
-from ghost.providers.exchange import Access, refused, transport_failure
-from ghost.providers.retrying import retried
-from ghost.providers.vectors import batches, unit_vectors
+from ghost.providers.embedding_vectors import batches, unit_vectors
+from ghost.providers.model_output import ready
+from ghost.providers.model_server import Access, refused, transport_failure
+from ghost.providers.retries import retried
 
 DEFAULT_MODEL = "gemini-2.0-flash"
 DEFAULT_EMBEDDING_MODEL = "gemini-embedding-001"

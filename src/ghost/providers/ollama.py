@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ghost.errors import ProviderError
-from ghost.providers.answers import ready
-from ghost.providers.exchange import Access, ModelServer
-from ghost.providers.vectors import batches, unit_vectors
+from ghost.providers.embedding_vectors import batches, unit_vectors
+from ghost.providers.model_output import ready
+from ghost.providers.model_server import Access, ModelServer
 
 BATCH = 64
 

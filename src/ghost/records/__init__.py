@@ -3,7 +3,7 @@
 It knows nothing of what a record means. Files are made 0600, directories 0700.
 """
 
-from ghost.records.atomic import private_dir, read_json, write_json, write_text
+from ghost.records.atomic_files import private_dir, read_json, write_json, write_text
 from ghost.records.chain import (
     ChainedLog,
     Head,
@@ -15,8 +15,8 @@ from ghost.records.chain import (
     verify,
 )
 from ghost.records.clock import Clock, SystemClock, elapsed, isoformat
-from ghost.records.ids import new_session_id, valid_session_id
 from ghost.records.lock import is_held, is_locked, workspace_lock
+from ghost.records.session_ids import new_session_id, valid_session_id
 
 __all__ = [
     "ChainedLog",

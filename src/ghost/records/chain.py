@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import ChainError, RecordError
-from ghost.records.atomic import open_regular, private_dir
+from ghost.records.atomic_files import open_regular, private_dir
 
 GENESIS = "0" * 64
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ghost.errors import WorkspaceError
-from ghost.records.atomic import private_dir
+from ghost.records.atomic_files import private_dir
 
 LOCK = "ghost_session.lock"
 

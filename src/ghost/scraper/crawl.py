@@ -12,13 +12,21 @@ from ghost.config import Settings
 from ghost.errors import ScrapeError
 from ghost.records import Clock
 from ghost.scraper.allowlist import Allowlist, Reach
-from ghost.scraper.connection import Fetcher
 from ghost.scraper.decoding import text_of
-from ghost.scraper.exchange import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, media_type, redirect_target
-from ghost.scraper.known_pages import KnownPage, KnownPages, validators
-from ghost.scraper.pacing import Pace, retry_after_seconds
+from ghost.scraper.fetcher import Fetcher
+from ghost.scraper.http_response import (
+    REDIRECTS,
+    OutOfTimeError,
+    Response,
+    Stop,
+    StoppedError,
+    media_type,
+    redirect_target,
+)
+from ghost.scraper.page_cache import KnownPage, KnownPages, validators
 from ghost.scraper.pages import Page, clean, cut_at_word, header_wishes, read_html, read_text
 from ghost.scraper.plan import Document, Ended, Refusal, ScrapePlan, ScrapeResult
+from ghost.scraper.rate_limit import Pace, retry_after_seconds
 from ghost.scraper.robots import RobotsGate
 from ghost.scraper.urls import Url, UrlRefused, join, parse
 

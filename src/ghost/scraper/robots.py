@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ghost.errors import ScrapeError
 from ghost.scraper.allowlist import Allowlist, Reach
-from ghost.scraper.connection import Fetcher
-from ghost.scraper.exchange import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, redirect_target
-from ghost.scraper.pacing import Pace, retry_after_seconds
+from ghost.scraper.fetcher import Fetcher
+from ghost.scraper.http_response import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, redirect_target
+from ghost.scraper.rate_limit import Pace, retry_after_seconds
 from ghost.scraper.robots_text import MAX_BYTES, for_agent
 from ghost.scraper.urls import Url, UrlRefused, parse
 

@@ -12,13 +12,13 @@ from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.records import Clock, SystemClock
 from ghost.scraper.allowlist import Allowlist
-from ghost.scraper.connection import Fetcher
 from ghost.scraper.crawl import Crawl, Progress
-from ghost.scraper.exchange import Stop
-from ghost.scraper.known_pages import KnownPages
-from ghost.scraper.outside import Connect, Resolve, system_resolve, tcp_connect
-from ghost.scraper.pacing import Pace
+from ghost.scraper.fetcher import Fetcher
+from ghost.scraper.http_response import Stop
+from ghost.scraper.network_io import Connect, Resolve, system_resolve, tcp_connect
+from ghost.scraper.page_cache import KnownPages
 from ghost.scraper.plan import ScrapePlan, ScrapeResult
+from ghost.scraper.rate_limit import Pace
 from ghost.scraper.robots import RobotsGate
 
 __all__ = ["AGENT", "Progress", "Scraper"]

@@ -12,7 +12,7 @@ from typing import Final
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.waking import opened_engine
+from ghost.server.engine_setup import opened_engine
 
 NEEDED: Final = (
     "fastapi",
@@ -37,7 +37,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
         raise ConfigurationError(
             f"ghost serve needs {', '.join(missing)}: install the extra with pip install 'ghost-investigator[mind]'"
         )
-    from ghost.server.serving import serve as run
+    from ghost.server.server_process import serve as run
 
     return run(settings, root, say)
 

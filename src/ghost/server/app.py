@@ -24,42 +24,42 @@ from ghost.config import Settings
 from ghost.mind import Event, StreamOfConsciousness
 from ghost.providers import EmbeddingsProvider
 from ghost.server import (
-    configuration,
-    cycle,
-    events,
-    health,
-    interrupts,
-    investigations,
-    long_term_memory,
-    measuring,
-    scraping,
-    stimuli,
-    tasks,
-    working_memory,
+    configuration_endpoint,
+    cycle_endpoint,
+    event_stream,
+    health_endpoints,
+    interrupt_endpoints,
+    investigation_endpoints,
+    memory_endpoints,
+    metrics_endpoint,
+    scrape_endpoint,
+    stimuli_endpoint,
+    task_endpoints,
+    working_memory_endpoint,
 )
 from ghost.server.access import Access
-from ghost.server.audit_following import following
+from ghost.server.audit_polling import following
 from ghost.server.audit_watch import AuditWatch
 from ghost.server.dashboard import FOLDER, dashboard_router
+from ghost.server.dependencies import Services
 from ghost.server.guard import Guard
-from ghost.server.measured import MeasuredEngine
 from ghost.server.openapi import document
 from ghost.server.problems import exception_handlers
-from ghost.server.services import Services
+from ghost.server.timed_engine import MeasuredEngine
 
 ROUTERS: Final[tuple[APIRouter, ...]] = (
-    working_memory.router,  # asked for most often: routes are tried in this order
-    stimuli.router,
-    cycle.router,
-    long_term_memory.router,
-    tasks.router,
-    interrupts.router,
-    configuration.router,
-    scraping.router,
-    events.router,
-    health.router,
-    measuring.router,
-    investigations.router,
+    working_memory_endpoint.router,  # asked for most often: routes are tried in this order
+    stimuli_endpoint.router,
+    cycle_endpoint.router,
+    memory_endpoints.router,
+    task_endpoints.router,
+    interrupt_endpoints.router,
+    configuration_endpoint.router,
+    scrape_endpoint.router,
+    event_stream.router,
+    health_endpoints.router,
+    metrics_endpoint.router,
+    investigation_endpoints.router,
 )
 _DESCRIPTION: Final = (
     "What Ghost does between investigations: what is on its mind, what it remembers, what it would look at next, what "
@@ -119,7 +119,7 @@ def create_app(
     for kind, handler in exception_handlers(lambda path: _methods(routers, path)).items():
         api.add_exception_handler(kind, handler)
     api.openapi = cache(partial(document, api, needs_token=bool(token)))  # type: ignore[method-assign]
-    services.metrics.describe(engine.observe, lambda: measuring.levels(services))
+    services.metrics.describe(engine.observe, lambda: metrics_endpoint.levels(services))
     engine.observe_cycle = services.metrics.cycle_seconds.observe
     return Application(api, services, Access.of(settings.api_host, token))
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ghost.server.limits import EVENT_CLIENTS, EVENTS_KEPT
+from ghost.server.request_limits import EVENT_CLIENTS, EVENTS_KEPT
 
 GAP: Final = "gap"
 """The kind of what a client gets when events were lost: it should read again what it shows."""

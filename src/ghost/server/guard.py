@@ -1,7 +1,7 @@
 """What every request passes before an endpoint sees it, and every response on its way out. Plain ASGI.
 
-In order: who asks (`access`), how much of it there is (`limits`), of what type its body is. Each request gets an id
-that its response, its problem and its lines in the log carry. An exception that nobody foresaw ends here, as a problem.
+In order: who asks (`access`), how much of it there is (`request_limits`), of what type its body is. Each request gets
+an id that its response, its problem and its log lines carry. An unexpected exception is turned into a problem here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ghost.server.access import SAFE_METHODS, Access, Headers
-from ghost.server.limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES
 from ghost.server.logs import logger, request_id
-from ghost.server.metrics import Metrics
 from ghost.server.problems import Refused, internal_problem, problem_response
+from ghost.server.prometheus_metrics import Metrics
+from ghost.server.request_limits import MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL_BYTES
 
 _log = logger("ghost.server")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ghost.brain.offline.reading import Outcome, Read, Reading, reading_of
+from ghost.brain.offline.azure_reads import Outcome, Read, Reading, reading_of
 from ghost.brain.offline.steps import Call, Question, Step, Steps
 
 LAYERS = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ghost.brain.offline.capture_verdict import examine_wire
 from ghost.brain.offline.case import Case, ask
 from ghost.brain.offline.conclusion import (
     conclude,
@@ -15,18 +16,17 @@ from ghost.brain.offline.conclusion import (
     conclude_unresolved,
     conclude_without_port,
 )
-from ghost.brain.offline.ends import inspect_ends, settle_presence
-from ghost.brain.offline.gates import check_gates, settle_gates
-from ghost.brain.offline.hypotheses import register_all
-from ghost.brain.offline.local import probe
-from ghost.brain.offline.names import check_name, look_up, with_address
-from ghost.brain.offline.resolve import find_ends, nobody
+from ghost.brain.offline.endpoint_resolution import find_ends, nobody
+from ghost.brain.offline.endpoints import inspect_ends, settle_presence
+from ghost.brain.offline.hypothesis_catalogue import register_all
+from ghost.brain.offline.local_probe import probe
+from ghost.brain.offline.name_resolution import check_name, look_up, with_address
 from ghost.brain.offline.routing import check_peering, check_routes
-from ghost.brain.offline.service import check_service
+from ghost.brain.offline.security_rules import check_gates, settle_gates
+from ghost.brain.offline.service_endpoints import check_service
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom, parse_symptom, with_service
 from ghost.brain.offline.tenant import read_tenant
-from ghost.brain.offline.verdict import examine_wire
 
 
 def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:

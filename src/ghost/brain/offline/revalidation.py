@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.brain.conversation import ToolCall
-from ghost.brain.offline.reading import Outcome, plain, reading_of
+from ghost.brain.offline.azure_reads import Outcome, plain, reading_of
 from ghost.brain.offline.steps import Call, key_of
 
 MOST = 3

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any
 
+from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, plain, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
-from ghost.brain.offline.ends import End
-from ghost.brain.offline.hypotheses import MISROUTED
-from ghost.brain.offline.reading import Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.endpoints import End
+from ghost.brain.offline.hypothesis_catalogue import MISROUTED
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant import Tenant, prefixes_around
 from ghost.net import Route, ServiceTags, routes_from_effective_table, select_route

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
+from ghost.brain.offline.azure_reads import Read, Reading, az, is_name, query, resource_id
 from ghost.brain.offline.case import Case, read
-from ghost.brain.offline.matching import meaningful
-from ghost.brain.offline.reading import Read, Reading, az, is_name, query, resource_id
+from ghost.brain.offline.resource_matching import meaningful
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom
 

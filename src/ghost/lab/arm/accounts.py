@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ghost.lab.arm.api_messages import Response, bad_request, group_not_found
 from ghost.lab.arm.bodies import TYPES, generic, resource_group, subscription, tenant
-from ghost.lab.arm.exchange import Response, bad_request, group_not_found
-from ghost.lab.arm.routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
+from ghost.lab.arm.request_routing import IN_GROUP, IN_SUBSCRIPTION, Call, route
 from ghost.lab.world import World
 
 API_VERSIONS = ("2025-05-01", "2024-11-01", "2024-05-01", "2024-03-01", "2023-11-01", "2023-01-01", "2022-01-01")

@@ -10,7 +10,8 @@ import re
 from email.utils import format_datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from ghost.lab.arm.blobs import (
+from ghost.lab.arm.api_messages import Request, Response
+from ghost.lab.arm.blob_store import (
     StoredBlob,
     account_named,
     blobs,
@@ -19,7 +20,6 @@ from ghost.lab.arm.blobs import (
     containers,
     content_md5,
 )
-from ghost.lab.arm.exchange import Request, Response
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import StorageAccount
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from ghost.lab.services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
+from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
 from ghost.lab.world import (
     Machine,
     NetworkInterface,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from ghost.lab.arm.recording import Limits, moment_full, recorded
+from ghost.lab.arm.capture_filters import Limits, moment_full, recorded
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import World
 

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from ghost.lab.arm import bodies, capture_life, recording
+from ghost.lab.arm import bodies, capture_filters, capture_life
+from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
 from ghost.lab.arm.capture_life import DEFAULT_CONTAINER, LARGEST_BYTES, LONGEST_SECONDS, START_DELAY, Capture
 from ghost.lab.arm.diagnostics import NETWORK, WATCHER, find_watcher, invalid_reference
-from ghost.lab.arm.exchange import ArmError, Response, bad_request, resource_not_found
 from ghost.lab.arm.operations import RESULTS, accepted, created
-from ghost.lab.arm.routing import Call, route
+from ghost.lab.arm.request_routing import Call, route
 from ghost.lab.world import Machine, StorageAccount, World
 from ghost.records import isoformat
 
@@ -183,7 +183,7 @@ def _filters(asked: dict[str, Any]) -> list[list[str]]:
             raise bad_request(f"The packet capture filter {item} is not valid: an object is expected")
         wanted = tuple(str(item.get(name) or "") for name in _FILTER_FIELDS)
         try:
-            recording.check((wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]))
+            capture_filters.check((wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]))
         except ValueError as error:
             raise bad_request(f"The packet capture filter {item} is not valid: {error}") from error
         filters.append(list(wanted))

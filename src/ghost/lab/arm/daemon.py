@@ -1,4 +1,4 @@
-"""Keeps an emulator up: `python -m ghost.lab.arm.daemon DIRECTORY`, started by `ghost.lab.emulators`.
+"""Keeps an emulator up: `python -m ghost.lab.arm.daemon DIRECTORY`, started by `ghost.lab.background_labs`.
 
 It holds the lock of the lab's directory while it runs, so that nobody takes another process for it, and writes what it
 is into `running.json` once it answers. SIGTERM and SIGINT end it.
@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ghost.errors import GhostError, LabError
-from ghost.lab.arm.emulator import Emulator, emulator
-from ghost.lab.arm.standing import LOCK, STATE, RunningEmulator
+from ghost.lab.arm.emulator_state import LOCK, STATE, RunningEmulator
+from ghost.lab.arm.local_emulator import Emulator, emulator
 from ghost.lab.directory import LabDirectory
 from ghost.records import SystemClock, isoformat, write_json
 

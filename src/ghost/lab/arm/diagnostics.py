@@ -8,13 +8,13 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ghost.lab import effective
+from ghost.lab import effective_configuration
 from ghost.lab.arm import bodies, effective_bodies
 from ghost.lab.arm.accounts import existing_group
-from ghost.lab.arm.exchange import ArmError, Response, bad_request, resource_not_found
+from ghost.lab.arm.api_messages import ArmError, Response, bad_request, resource_not_found
 from ghost.lab.arm.operations import RESULTS, accepted
-from ghost.lab.arm.resources import find_resource
-from ghost.lab.arm.routing import IN_GROUP, Call, route
+from ghost.lab.arm.request_routing import IN_GROUP, Call, route
+from ghost.lab.arm.resource_reads import find_resource
 from ghost.lab.world import Machine, NetworkInterface, Watcher, World
 from ghost.net import Flow, evaluate_gates, select_route
 
@@ -52,7 +52,9 @@ def ip_flow(call: Call) -> Response:
 def _next_hop(call: Call) -> dict[str, Any]:
     asked = call.request.json()
     nic = call.world.interface(target_machine(call.world, asked.get("targetResourceId")).interface)
-    chosen = select_route(effective.effective_routes(call.world, nic), _address(asked, "destinationIPAddress"))
+    chosen = select_route(
+        effective_configuration.effective_routes(call.world, nic), _address(asked, "destinationIPAddress")
+    )
     if chosen is None:
         return {"nextHopType": "None", "routeTableId": "System Route"}
     table = call.world.subnet_of(nic).route_table
@@ -71,8 +73,10 @@ def _ip_flow(call: Call) -> dict[str, Any]:
     far = _address(asked, "remoteIPAddress"), _port(asked, "remotePort")
     protocol, inbound = _text(asked, "protocol"), _text(asked, "direction").casefold() == "inbound"
     flow = Flow(protocol, *far, *near) if inbound else Flow(protocol, *near, *far)
-    tags = effective.service_tags(call.world, nic)
-    verdict = evaluate_gates(effective.gates(call.world, nic), flow, "Inbound" if inbound else "Outbound", tags)
+    tags = effective_configuration.service_tags(call.world, nic)
+    verdict = evaluate_gates(
+        effective_configuration.gates(call.world, nic), flow, "Inbound" if inbound else "Outbound", tags
+    )
     rule = verdict.rule
     kind = "defaultSecurityRules" if rule is None or rule.is_default else "securityRules"
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network, collapse_addresses, ip_network
 from typing import Any
 
-from ghost.lab import effective
+from ghost.lab import effective_configuration
 from ghost.lab.arm import bodies
 from ghost.lab.world import NetworkInterface, SecurityGroup, World
 from ghost.net import HOST_ADDRESS, Route, SecurityRule, default_rules, parse_ports
@@ -40,7 +40,7 @@ def effective_groups(world: World, nic: NetworkInterface) -> dict[str, Any]:
 
 
 def effective_routes(world: World, nic: NetworkInterface) -> dict[str, Any]:
-    return {"value": [_effective_route(route) for route in effective.effective_routes(world, nic)]}
+    return {"value": [_effective_route(route) for route in effective_configuration.effective_routes(world, nic)]}
 
 
 def _effective_group(
@@ -73,7 +73,7 @@ def _effective_rule(world: World, nic: NetworkInterface, rule: SecurityRule) -> 
 
 def expand(world: World, nic: NetworkInterface, prefixes: tuple[str, ...]) -> list[str]:
     """What the service tags among `prefixes` stand for at this interface."""
-    virtual_network = effective.service_tags(world, nic).virtual_network
+    virtual_network = effective_configuration.service_tags(world, nic).virtual_network
     expanded: list[str] = []
     for prefix in prefixes:
         match prefix.casefold():

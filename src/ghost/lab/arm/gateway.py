@@ -9,12 +9,12 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass
 
-from ghost.lab.arm import blob_service, service
+from ghost.lab.arm import blob_service, resource_manager
+from ghost.lab.arm.api_messages import ArmError, Request, Response
 from ghost.lab.arm.blob_service import BlobError
-from ghost.lab.arm.blobs import account_keys, account_named
-from ghost.lab.arm.exchange import ArmError, Request, Response
+from ghost.lab.arm.blob_store import account_keys, account_named
+from ghost.lab.arm.host_names import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.identity import Identity, endpoints
-from ghost.lab.arm.names import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.shared_key import signature
 from ghost.lab.directory import LabDirectory
 
@@ -41,7 +41,7 @@ class Gateway:
                 raise ArmError(401, "InvalidAuthenticationToken", "The access token is invalid, or of another lab.")
         except ArmError as refusal:
             return refusal.response()
-        return service.answer(self.lab, request)
+        return resource_manager.answer(self.lab, request)
 
     def _check_storage(self, name: str, request: Request) -> None:
         authorization = request.headers.get("authorization", "")

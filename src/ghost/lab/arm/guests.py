@@ -9,10 +9,10 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from ghost.lab.arm.exchange import ArmError, Response, bad_request
+from ghost.lab.arm.api_messages import ArmError, Response, bad_request
 from ghost.lab.arm.operations import RESULTS, accepted
-from ghost.lab.arm.resources import find_resource
-from ghost.lab.arm.routing import IN_GROUP, Call, route
+from ghost.lab.arm.request_routing import IN_GROUP, Call, route
+from ghost.lab.arm.resource_reads import find_resource
 from ghost.lab.world import Machine, World
 
 SCRIPTS = {"Linux": "RunShellScript", "Windows": "RunPowerShellScript"}

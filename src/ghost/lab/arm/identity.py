@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response
 from ghost.lab.arm.bodies import guid
-from ghost.lab.arm.exchange import ArmError, Request, Response, json_response
-from ghost.lab.arm.names import LOGIN, MANAGEMENT, STORAGE_SUFFIX
+from ghost.lab.arm.host_names import LOGIN, MANAGEMENT, STORAGE_SUFFIX
 from ghost.lab.world import World
 
 LIFETIME_SECONDS = 86400

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from ghost.lab.arm.exchange import ArmError, Response, json_response
-from ghost.lab.arm.routing import IN_SUBSCRIPTION, Call, route
+from ghost.lab.arm.api_messages import ArmError, Response, json_response
+from ghost.lab.arm.request_routing import IN_SUBSCRIPTION, Call, route
 
 RETRY_AFTER_MS = 20
 """Azure says ten seconds and more; a lab need not make a person wait."""

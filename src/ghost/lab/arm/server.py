@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
 
-from ghost.lab.arm.exchange import ArmError, Request, Response
+from ghost.lab.arm.api_messages import ArmError, Request, Response
 from ghost.lab.arm.gateway import Gateway
-from ghost.lab.arm.names import MANAGEMENT
+from ghost.lab.arm.host_names import MANAGEMENT
 from ghost.lab.arm.request_log import RequestLog
 
 LARGEST_BODY_BYTES = 1 << 20

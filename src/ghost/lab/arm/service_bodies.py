@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ghost.lab.arm.bodies import TYPES, Body, etag, guid, id_of, part, part_id, reference, resource
 from ghost.lab.arm.network_bodies import BALANCER_POOL, network_resource
-from ghost.lab.services import AddressRecord, LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
+from ghost.lab.network_services import AddressRecord, LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress
 from ghost.lab.world import World
 
 FRONTEND = "frontend"

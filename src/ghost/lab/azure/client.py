@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from ghost.lab.arm import service
-from ghost.lab.arm.exchange import Request, Response
-from ghost.lab.azure.errors import AzError
+from ghost.lab.arm import resource_manager
+from ghost.lab.arm.api_messages import Request, Response
+from ghost.lab.azure.cli_errors import AzError
 from ghost.lab.directory import LabDirectory
 
 API_VERSION = "2024-05-01"
@@ -59,7 +59,7 @@ class ArmClient:
         return response.json()
 
     def _answered(self, request: Request) -> Response:
-        response = service.answer(self.lab, request)
+        response = resource_manager.answer(self.lab, request)
         if response.status >= 400:
             error = response.json()["error"]
             code, message = error["code"], error["message"]

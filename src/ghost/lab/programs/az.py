@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ghost.errors import LabError
-from ghost.lab.azure import accounts, machines, reads, storage, watchers
-from ghost.lab.azure.commands import COMMANDS, answer, find, read_options
-from ghost.lab.azure.errors import AzError
+from ghost.lab.azure import account_commands, machine_commands, storage_commands, table_reads, watcher_commands
+from ghost.lab.azure.cli_errors import AzError
+from ghost.lab.azure.command_table import COMMANDS, answer, find, read_options
 from ghost.lab.azure.output import in_order, render
 from ghost.lab.directory import LabDirectory
 
-MODULES = (accounts, machines, reads, storage, watchers)
+MODULES = (account_commands, machine_commands, table_reads, storage_commands, watcher_commands)
 """Importing them fills the table of commands."""
 
 

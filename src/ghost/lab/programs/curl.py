@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
+from ghost.lab.programs.http_transfer import Limits, Plan, Transfer, perform
 from ghost.lab.programs.laptop import InterruptError, Laptop, complain, options_of, run
-from ghost.lab.programs.transfer import Limits, Plan, Transfer, perform
 from ghost.lab.programs.write_out import expand
 
 VERSION = """curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/7.88.1 OpenSSL/3.0.19 zlib/1.2.13 nghttp2/1.52.0
@@ -40,10 +40,10 @@ class Request:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("curl", curl, argv)
+    return run("curl", execute, argv)
 
 
-def curl(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     if argv and argv[0] in ("-h", "--help"):
         print(USAGE)
         return 0

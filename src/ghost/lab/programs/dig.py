@@ -77,10 +77,10 @@ class Answer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("dig", dig, argv)
+    return run("dig", execute, argv)
 
 
-def dig(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     if "-h" in argv:
         print(USAGE)
         return 0

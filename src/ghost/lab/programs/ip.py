@@ -57,10 +57,10 @@ class Link:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("ip", ip, argv)
+    return run("ip", execute, argv)
 
 
-def ip(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     try:
         style, words = _style(argv)
         if style is None:

@@ -54,10 +54,10 @@ class Tally:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("ping", ping, argv)
+    return run("ping", execute, argv)
 
 
-def ping(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     try:
         request = parse(argv, laptop)
     except getopt.GetoptError as error:

@@ -98,10 +98,10 @@ class Filter:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("ss", ss, argv)
+    return run("ss", execute, argv)
 
 
-def ss(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     try:
         options, words = _options(argv)
         if "h" in options or "V" in options:

@@ -82,10 +82,10 @@ class Request:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run("traceroute", traceroute, argv)
+    return run("traceroute", execute, argv)
 
 
-def traceroute(laptop: Laptop, argv: Sequence[str]) -> int:
+def execute(laptop: Laptop, argv: Sequence[str]) -> int:
     if not argv or "--help" in argv:
         print(USAGE)
         return 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from ghost.lab.programs.http_transfer import Transfer
 from ghost.lab.programs.laptop import complain
-from ghost.lab.programs.transfer import Transfer
 
 ESCAPES = {"\\n": "\n", "\\r": "\r", "\\t": "\t"}
 PART = re.compile(r"%%|%\{([^}]*)\}|\\[nrt]")

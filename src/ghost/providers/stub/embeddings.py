@@ -18,8 +18,8 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.providers.stub.concepts import concepts, concepts_of, stem
-from ghost.providers.stub.terms import content_terms, inner_terms, terms
+from ghost.providers.stub.concept_index import concepts, concepts_of, stem
+from ghost.providers.stub.tokenizer import content_terms, inner_terms, terms
 
 Vector = NDArray[np.float32]
 

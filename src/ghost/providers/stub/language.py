@@ -7,9 +7,9 @@ from typing import Any
 
 from ghost.errors import ProviderError
 from ghost.providers.prompt import read_prompt
-from ghost.providers.stub.consolidating import summary_of
-from ghost.providers.stub.storing import decision_on
-from ghost.providers.stub.thinking import thought_on
+from ghost.providers.stub.store_decision import decision_on
+from ghost.providers.stub.summary_generator import summary_of
+from ghost.providers.stub.thought_generator import thought_on
 
 
 class StubLLM:

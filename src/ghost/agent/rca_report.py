@@ -1,0 +1,230 @@
+"""The root-cause report: written from the audit files and the session, never from the conversation.
+
+Seven phases: read the shell's audit, read the task registry, find the artefacts, read their executive summaries
+(through the shell, so the engineer decides), build, write, note the path in the session. Every statement carries
+audit ids; one whose evidence is missing, denied or failed is printed as unsupported. Raw output is not repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ghost.agent.audit_evidence import NEVER_RAN, Evidence, cited_ids, tag_of
+from ghost.agent.rca_markdown import LAYERS, as_markdown
+from ghost.agent.session import Session, SessionPaths
+from ghost.agent.tools import Shell
+from ghost.errors import RecordError
+from ghost.records import isoformat, read_valid_records, write_json, write_text
+
+
+@dataclass(frozen=True)
+class Statement:
+    text: str
+    audit_ids: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def supported(self) -> bool:
+        return bool(self.audit_ids) and not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "audit_ids": list(self.audit_ids),
+            "supported": self.supported,
+            "problems": list(self.problems),
+        }
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One capture task as the report cites it; `summary` is None where reading it was refused or failed."""
+
+    task: dict[str, Any]
+    summary: str | None
+    summary_audit_id: str | None
+    wanted: bool
+
+
+def write_report(
+    session: Session, paths: SessionPaths, shell: Shell, now: datetime, symptom: str
+) -> tuple[dict[str, Any], str]:
+    """Writes `ghost_rca_{sid}.md` and `.json` and sets the session's `rca_report_path`.
+
+    Returns the JSON's content and the Markdown. Where the files cannot be written the path stays None: the caller
+    has the text to print.
+    """
+    tasks = latest_tasks(paths.tasks)
+    captures = [_capture(task, shell) for task in tasks.values()]
+    evidence = Evidence(paths.shell_audit)  # read after the summaries: their records are evidence too
+    report = build_report(session, evidence, captures, now, symptom)
+    markdown = as_markdown(report, paths)
+    try:
+        write_json(paths.report_json, report)
+        write_text(paths.report, markdown)
+        session.rca_report_path = str(paths.report)
+        session.rca_sha256 = {p.name: file_sha256(p) for p in (paths.report, paths.report_json)}
+    except RecordError:
+        session.rca_report_path = None
+    return report, markdown
+
+
+def file_sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def latest_tasks(registry: Path) -> dict[str, dict[str, Any]]:
+    """The last record of each task."""
+    records, _ = read_valid_records(registry)
+    return {str(record["task_id"]): record for record in records if record.get("task_id")}
+
+
+def build_report(
+    session: Session, evidence: Evidence, captures: list[Capture], now: datetime, symptom: str
+) -> dict[str, Any]:
+    completion = session.completion or {
+        "confidence": "low",
+        "root_cause_summary": "No conclusion was reached.",
+    }
+    confirmed = [h for h in session.hypothesis_log if h.state == "CONFIRMED"]
+    summary_text = str(completion.get("root_cause_summary", ""))
+    summary_ids = cited_ids(summary_text, session.session_id) or [i for h in confirmed for i in h.audit_ids]
+    statements = completion.get("statements") or []
+    if not summary_ids:
+        summary_ids = [i for s in statements for i in s.get("audit_ids", [])]
+    return {
+        "session_id": session.session_id,
+        "generated": isoformat(now),
+        "symptom": symptom,
+        "brain": session.model,
+        "network": session.network,
+        "confidence": completion.get("confidence", "low"),
+        "summary": _statement(summary_text, summary_ids, evidence).as_dict(),
+        "statements": [_statement(s["text"], s.get("audit_ids", []), evidence).as_dict() for s in statements],
+        "coverage": _coverage(completion.get("coverage") or [], evidence),
+        "hypotheses": [h.model_dump(mode="json") for h in session.hypothesis_log],
+        "conflicts": [c.model_dump(mode="json") for c in session.evidence_conflicts],
+        "recommended_actions": list(completion.get("recommended_actions") or []),
+        "evidence": [_evidence_row(record) for record in evidence.values()],
+        "captures": [_capture_row(capture) for capture in captures],
+        "advisories": _advisories(session, evidence, captures),
+    }
+
+
+def _statement(words: str, audit_ids: list[str], evidence: Evidence) -> Statement:
+    unique = tuple(dict.fromkeys(audit_ids))
+    return Statement(words, unique, tuple(evidence.problems(unique)))
+
+
+def _coverage(given: list[dict[str, Any]], evidence: Evidence) -> list[dict[str, Any]]:
+    """Every layer once. One that is cleared or at fault without a usable record counts as not verified."""
+    by_layer = {str(row.get("layer")): row for row in given}
+    rows = []
+    for layer in [*LAYERS, *(name for name in by_layer if name not in LAYERS)]:
+        row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not looked at"})
+        status, audit_ids, note = row["status"], list(row.get("audit_ids", [])), str(row.get("note", ""))
+        if status != "not_verified" and (not audit_ids or evidence.problems(audit_ids)):
+            note = f"claimed {status} without usable evidence. {note}".strip()
+            status = "not_verified"
+        rows.append({"layer": layer, "status": status, "audit_ids": audit_ids, "note": note})
+    return rows
+
+
+def _evidence_row(record: dict[str, Any]) -> dict[str, Any]:
+    tag = tag_of(record)
+    return {
+        "audit_id": record["audit_id"],
+        "context": tag.context,
+        "tier": tag.tier,
+        "command": record.get("modified_command") or record.get("command"),
+        "classification": record.get("classification"),
+        "action": record.get("action"),
+        "exit_code": record.get("exit_code"),
+        "outcome": _outcome(record),
+    }
+
+
+def _outcome(record: dict[str, Any]) -> str:
+    status = record.get("status")
+    if status == "denied":
+        reason = record.get("denial_reason")
+        return f"denied: {reason}" if reason else "denied"
+    if status == "error":
+        return str(record.get("error") or "error").replace("_", " ")
+    if record.get("exit_code") in NEVER_RAN:
+        return "program not found"
+    return "ran" if record.get("exit_code") == 0 else f"ran, exit {record.get('exit_code')}"
+
+
+def _capture(task: dict[str, Any], shell: Shell) -> Capture:
+    report_path = task.get("report_path")
+    if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
+        return Capture(task, None, None, wanted=False)
+    wanted = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
+    response = shell.execute(
+        {
+            "command": shlex.join(["cat", wanted]),
+            "reasoning": f"Reading the executive summary of capture {task['task_id']} for the report.",
+        }
+    )
+    read = response.get("status") == "completed" and response.get("exit_code") == 0
+    return Capture(task, str(response["output"]) if read else None, response.get("audit_id"), wanted=True)
+
+
+def _capture_row(capture: Capture) -> dict[str, Any]:
+    keys = ("task_id", "target", "state", "outcome", "cleanup_status", "report_path", "local_pcap_path")
+    return {
+        **{key: capture.task.get(key) for key in keys},
+        "audit_ids": list(capture.task.get("shell_audit_ids") or []),
+        "executive_summary": capture.summary,
+        "executive_summary_audit_id": capture.summary_audit_id,
+        "executive_summary_available": capture.summary is not None or not capture.wanted,
+    }
+
+
+def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -> list[str]:
+    """Notes a reader should weigh; heuristics, not conclusions."""
+    notes = []
+    failed_probe = any(
+        tag_of(r).tier == 3
+        and r.get("status") == "completed"
+        and r.get("exit_code") not in (0, None)
+        and str(r.get("command", "")).startswith(("ping", "traceroute"))
+        for r in evidence.values()
+    )
+    allow_rule = any(
+        tag_of(r).context == "[CLOUD]"
+        and r.get("exit_code") == 0
+        and "az network" in str(r.get("command"))
+        and "nsg" in str(r.get("command"))
+        and '"access": "Allow"' in str(r.get("output"))
+        for r in evidence.values()
+    )
+    if failed_probe and allow_rule:
+        notes.append(
+            "A local probe failed while an NSG rule allows traffic. The probe shows the path from the engineer's "
+            "machine, not the Azure data path; only a capture shows whether that path is blocked."
+        )
+    notes += [
+        f"The forensic report of {c.task['task_id']} was not read (cat denied or failed); it is at "
+        f"{c.task.get('report_path')} for offline review."
+        for c in captures
+        if c.wanted and c.summary is None
+    ]
+    for capture in captures:
+        left = [str(step["command"]) for step in capture.task.get("cleanup_plan") or [] if not step.get("executed")]
+        if left and capture.task.get("cleanup_status") in {"partial", "pending"}:
+            notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(left)}")
+    if session.integrity_warning:
+        notes.append(f"Integrity: {session.integrity_warning}")
+    if session.resumed_from:
+        notes.append(f"This session continues {session.resumed_from}.")
+    if evidence.broken_lines:
+        notes.append(f"Lines of the audit that could not be read: {', '.join(map(str, evidence.broken_lines))}.")
+    notes += [f"Task {task_id}: some resources need manual deletion." for task_id in session.manual_cleanup_pending]
+    return notes

@@ -1,0 +1,110 @@
+"""Whether the records of a session still say what they said: hash chains, saved heads, and every citation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.agent.audit_evidence import Evidence
+from ghost.agent.rca_report import file_sha256
+from ghost.agent.session import Session, SessionPaths
+from ghost.errors import RecordError
+from ghost.records import Head, read_json, verify
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked; `problems` is empty where it holds."""
+
+    name: str
+    detail: str
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: bool) -> list[Check]:
+    checks = [
+        Check(
+            "session file",
+            "checksum",
+            () if checksum_holds else ("its checksum does not match: it was changed from outside",),
+        )
+    ]
+    for name, title, path in (
+        ("shell", "shell audit", paths.shell_audit),
+        ("tasks", "task registry", paths.tasks),
+        ("turns", "turns", paths.turns),
+    ):
+        result = verify(path, session.head(name))
+        detail = ", ".join([f"{result.head.count} records", *result.notes])
+        later = result.notes if session.rca_report_path is not None and result.head.count else []
+        checks.append(Check(title, detail, (*result.errors, *later)))
+    repeated = Evidence(paths.shell_audit).repeated
+    if repeated:
+        checks.append(
+            Check("audit ids", "each once", tuple(f"{i} stands in the audit more than once" for i in repeated))
+        )
+    if session.integrity_warning:
+        checks.append(Check("history", "of the session", (session.integrity_warning,)))
+    if session.rca_report_path is not None:
+        checks += [_report_files(session, paths), _citations(paths)]
+    return checks
+
+
+def verify_commands(paths: SessionPaths) -> list[Check]:
+    """Commands on record without a session file: single ones, or a session whose file is lost.
+
+    The head beside the audit file says how far the chain had come.
+    """
+    beside = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
+    try:
+        head = Head.from_dict(read_json(beside))
+    except (FileNotFoundError, RecordError):
+        head = None
+    result = verify(paths.shell_audit, head)
+    errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
+    checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), errors)]
+    if paths.intent.exists():
+        cut_off = "a command was begun and its end is not on record: it was cut off, or it still runs"
+        checks.append(Check("intent", paths.intent.name, (cut_off,)))
+    if paths.turns.exists():
+        checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
+    return checks
+
+
+def _report_files(session: Session, paths: SessionPaths) -> Check:
+    """Whether the report on disk is the one that was written."""
+    problems = []
+    for path in (paths.report, paths.report_json):
+        try:
+            if file_sha256(path) != session.rca_sha256.get(path.name):
+                problems.append(f"{path.name} is not what was written: it was changed")
+        except OSError as error:
+            problems.append(f"{path.name} cannot be read: {error.strerror}")
+    return Check("report files", "SHA-256 of Markdown and JSON", tuple(problems))
+
+
+def _citations(paths: SessionPaths) -> Check:
+    try:
+        report = read_json(paths.report_json)
+        groups = _cited_groups(report)
+    except (FileNotFoundError, RecordError, AttributeError, KeyError, TypeError) as error:
+        return Check("citations", paths.report_json.name, (f"cannot be read: {error}",))
+    evidence = Evidence(paths.shell_audit)
+    problems = [f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids)]
+    cited = {audit_id for _, ids in groups for audit_id in ids}
+    return Check("citations", f"{len(groups)} cited statements, {len(cited)} records", tuple(problems))
+
+
+def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """What the report rests on. What it prints as unsupported or not verified rests on nothing."""
+    groups = [("summary", report["summary"]["audit_ids"])] if report["summary"]["supported"] else []
+    groups += [(f"finding {n}", s["audit_ids"]) for n, s in enumerate(report["statements"], 1) if s["supported"]]
+    groups += [
+        (f"coverage of {c['layer']}", c["audit_ids"]) for c in report["coverage"] if c["status"] != "not_verified"
+    ]
+    groups += [(f"hypothesis {h['id']}", h["audit_ids"]) for h in report["hypotheses"] if h["audit_ids"]]
+    return groups

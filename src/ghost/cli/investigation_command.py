@@ -1,0 +1,397 @@
+"""`ghost investigate`: sets the rooms up around one session, runs the investigation, writes the report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ghost.agent import (
+    AZURE,
+    ORPHAN_KINDS,
+    Evidence,
+    Investigation,
+    Session,
+    Tools,
+    TurnLog,
+    Workspace,
+    choose_and_clean,
+    find_orphans,
+    load_session,
+    read_conversation,
+    save_session,
+    verify_session,
+    without_secrets,
+    write_report,
+)
+from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
+from ghost.cli.approvals import Gate, ScenarioGate, gate_of_a_person
+from ghost.cli.narration import NarratedShell, Narration, terminal
+from ghost.cli.session_memory import MemoryOfASession
+from ghost.cli.wiring import (
+    load_settings,
+    open_workspace,
+    programs_of,
+    to_stderr,
+    to_stdout,
+    why_not_run,
+    workspace_of,
+)
+from ghost.cloud import CloudOrchestrator
+from ghost.config import Settings
+from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
+from ghost.lab import RunningLab, Scenario, lab_behind_az, load_scenario
+from ghost.lab import reopen as reopen_lab
+from ghost.lab import start as start_lab
+from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
+from ghost.shell import HitlDecision, SafeExecShell
+
+KEY_NEEDED = (
+    "the gemini brain needs a key: set GEMINI_API_KEY in the environment (a key is made in Google AI Studio), or use "
+    "--brain offline, which needs none"
+)
+
+AZ_NEEDED = (
+    "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
+    "it, add --lab blocked-port"
+)
+SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
+PRIVATE_MODE = (
+    "Private mode: addresses, subnets and ids are placeholders, which {map} explains. The offline brain, which sends "
+    "nothing anywhere, compares addresses: without them it finds less."
+)
+NOT_FOUND = 127
+SIMULATED = "(SIMULATED)"
+"""Behind the name of a lab that belongs to the session itself."""
+
+
+@dataclass(frozen=True)
+class Request:
+    symptom: str | None
+    lab: str | None
+    resume: str | None
+    brain: str
+    max_turns: int | None
+    private: bool
+    as_json: bool
+
+
+def investigate(request: Request, workspace_option: Path | None) -> int:
+    """Runs one investigation; the exit status. Errors rise as `GhostError`, an interruption as KeyboardInterrupt."""
+    settings = load_settings()
+    if request.resume and (request.symptom or request.lab):
+        raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
+    blank = request.symptom is not None and not request.symptom.strip()
+    nobody_to_ask = request.symptom is None and not (request.lab or request.resume or terminal())
+    if blank or nobody_to_ask:
+        raise UsageError(SYMPTOM_NEEDED)
+    brain = choose_brain(request.brain, settings)
+    if request.resume:
+        workspace, _ = workspace_of(request.resume, workspace_option, settings)
+    else:
+        workspace = open_workspace(workspace_option, settings)
+    scenario = load_scenario(request.lab) if request.lab else None
+    with workspace_lock(workspace.root):
+        private_dir(workspace.audit_dir)
+        return _Run(request, settings, workspace, brain, scenario).carry_out()
+
+
+def choose_brain(name: str, settings: Settings) -> Brain:
+    """`auto` is the offline brain where no key is set. Raises where the brain asked for cannot be had."""
+    if name not in {"auto", "offline", "gemini"}:
+        raise UsageError(f"there is no brain {name!r}: choose auto, offline or gemini")
+    if name == "gemini" and settings.gemini_api_key is None:
+        raise ConfigurationError(KEY_NEEDED)
+    if name == "gemini":
+        raise ConfigurationError("the gemini brain is not part of this version yet: use --brain offline")
+    return OfflineBrain()
+
+
+class _Run:
+    """One investigation from its set-up to its report. The workspace is locked around it."""
+
+    def __init__(
+        self, request: Request, settings: Settings, workspace: Workspace, brain: Brain, scenario: Scenario | None
+    ) -> None:
+        self.request = request
+        self.settings = settings
+        self.workspace = workspace
+        self.brain = brain
+        self.clock: Clock = SystemClock()
+        self.interactive = terminal()
+        self.narration = Narration(
+            to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
+        )
+        self.lab_behind_az = lab_behind_az() if scenario is None else None
+        self.session = self._take_up() if request.resume else self._new_session(scenario)
+        self.paths = self.session.paths(workspace.root)
+        self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
+        self.lab = self._lab(scenario)
+        self.briefing = self.lab.briefing if self.lab else None
+
+    def carry_out(self) -> int:
+        began = self.clock.monotonic()
+        self._banner()
+        if self.session.rca_report_path is not None:
+            self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
+            return 0
+        safe_shell = self._shell()
+        shell = NarratedShell(safe_shell, self.narration)
+        self._check_access(shell)
+        orchestrator = CloudOrchestrator(
+            shell,
+            self.session.session_id,
+            str(self.workspace.audit_dir),
+            clock=self.lab.clock if self.lab else self.clock,
+            local_capture_dir=str(self.workspace.capture_dir),
+            announce=self.narration.announce,
+        )
+        memory = None if self.is_private else self._memory()
+        turns = TurnLog(self.paths.turns)
+        conversation, unanswered = self._conversation()
+        investigation = Investigation(
+            brain=self.brain,
+            tools=Tools(shell, orchestrator, self.session, self._evidence, self._now),
+            session=self.session,
+            session_file=self.workspace.session_file,
+            turns=turns,
+            shell=shell,
+            orchestrator=orchestrator,
+            console=self.narration,
+            clock=self.clock,
+            conversation=conversation,
+            unanswered=unanswered,
+            max_turns=self.request.max_turns or self.settings.max_turns,
+            max_denials=self.settings.max_denials_per_hypothesis,
+        )
+        try:
+            self._report_orphans(orchestrator, shell)
+            if not conversation:
+                symptom = self._symptom()
+                investigation.begin(symptom, memory.told(symptom, self.session.network) if memory else None)
+            elif self.session.completion is None:
+                investigation.resume()
+            investigation.run()
+            report, markdown = write_report(
+                self.session, self.paths, shell, self.clock.now(), _symptom_of(investigation.conversation)
+            )
+            investigation.save()
+            if memory:
+                memory.keep(report)
+        except (KeyboardInterrupt, BrainError):
+            investigation.save()
+            self._say_how_to_resume()
+            raise
+        return self._show_end(report, markdown, self.clock.monotonic() - began)
+
+    # -- setting up
+
+    def _new_session(self, scenario: Scenario | None) -> Session:
+        session_id = new_session_id(self.clock.now(), self.workspace.taken)
+        self.workspace.set_current_aside()
+        session = Session(
+            session_id=session_id,
+            created_at=self._now(),
+            model=self.brain.name,
+            audit_dir=str(self.workspace.audit_dir),
+            network=f"lab {scenario.name} {SIMULATED}" if scenario else self._network_of_az(),
+        )
+        save_session(self.workspace.session_file, session)
+        return session
+
+    def _take_up(self) -> Session:
+        assert self.request.resume is not None
+        path = self.workspace.find(self.request.resume)
+        session, intact = load_session(path)
+        if not session.network.endswith(SIMULATED) and session.network != self._network_of_az():
+            raise SessionError(
+                f"{session.session_id} investigated {session.network}, and az here asks {self._network_of_az()}: "
+                "resume it in a shell whose az asks the same"
+            )
+        checks = verify_session(session, session.paths(self.workspace.root), checksum_holds=intact)
+        problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
+        if problems:
+            self._accept_changed_records(session, problems)
+        if path != self.workspace.session_file:
+            self.workspace.set_current_aside()
+            path.replace(self.workspace.session_file)
+        session.is_resume = True
+        session.model = self.brain.name
+        save_session(self.workspace.session_file, session)
+        return session
+
+    def _accept_changed_records(self, session: Session, problems: list[str]) -> None:
+        """Records that were changed from outside are not gone on with unseen."""
+        choice = self.narration.choose(
+            f"Warning: the records of {session.session_id} were changed: {'; '.join(problems)}",
+            {"c": "Continue anyway", "a": "Abort"},
+        )
+        if choice != "c":
+            raise SessionError(
+                f"the records of {session.session_id} were changed from outside ({'; '.join(problems)}): look at them "
+                "(ghost audit verify), then resume on a terminal to continue anyway, or start anew"
+            )
+        session.integrity_warning = f"when it was resumed, {'; '.join(problems)}"
+
+    def _lab(self, scenario: Scenario | None) -> RunningLab | None:
+        """The lab of this session: a new one, or the one an interrupted session worked in."""
+        directory = self.workspace.root / "lab" / self.session.session_id
+        if scenario is not None:
+            return start_lab(scenario, directory, speed=self.settings.lab_speed)
+        return reopen_lab(directory) if self.session.network.endswith(SIMULATED) else None
+
+    def _network_of_az(self) -> str:
+        return f"lab {self.lab_behind_az.briefing.name} (SIMULATED, asked by az)" if self.lab_behind_az else AZURE
+
+    def _shell(self) -> SafeExecShell:
+        return SafeExecShell(
+            self.session.session_id,
+            hitl_callback=self._decide,
+            audit_dir=str(self.workspace.audit_dir),
+            timeout_seconds=self.settings.command_timeout_seconds,
+            anonymization_enabled=self.is_private,
+            roots=self._roots(),
+            **programs_of(self.lab or self.lab_behind_az, own_az=self.lab is None),
+        )
+
+    def _roots(self) -> list[Path]:
+        return [Path.cwd(), self.workspace.root, self.workspace.capture_dir]
+
+    def _decide(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        with self.narration.quiet():
+            decision = self._gate()(command, reasoning, risk, tier)
+        return self.narration.decided(decision)
+
+    def _gate(self) -> Gate:
+        if self.briefing is not None and not self.interactive:
+            own = [self.workspace.capture_dir, self.workspace.audit_dir]
+            return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
+        return gate_of_a_person(self.narration.rich)
+
+    def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
+        if not self.paths.turns.exists():
+            return [], []
+        messages, unanswered, turns = read_conversation(self.paths.turns, self._evidence())
+        self.session.turn_count = turns
+        return messages, unanswered
+
+    def _symptom(self) -> str:
+        if self.request.symptom is not None:
+            return without_secrets(self.request.symptom.strip())
+        if self.briefing is not None:
+            return self.briefing.symptom
+        self.narration.line("What network problem should I investigate?")
+        typed = _asked().strip()
+        if not typed:
+            raise UsageError(SYMPTOM_NEEDED)
+        return without_secrets(typed)
+
+    def _memory(self) -> MemoryOfASession:
+        return MemoryOfASession(self.settings, self.workspace.root, self.narration, self._option())
+
+    def _evidence(self) -> Evidence:
+        return Evidence(self.paths.shell_audit)
+
+    def _now(self) -> str:
+        return isoformat(self.clock.now())
+
+    # -- what a person sees
+
+    def _banner(self) -> None:
+        speed = f"{self.settings.lab_speed:g} times as fast"
+        where = (
+            f"lab: {self.briefing.name} (SIMULATED, time passes {speed})"
+            if self.briefing
+            else self._network_of_az()
+            if self.lab_behind_az
+            else "Azure, through your az login"
+        )
+        self.narration.banner(
+            f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
+        )
+        if self.is_private:
+            self.narration.line(PRIVATE_MODE.format(map=_shown(self.paths.anonymization_map)))
+
+    def _check_access(self, shell: NarratedShell) -> None:
+        """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
+        command = "az account show --query '{name:name,id:id,user:user.name}' -o json"
+        response = shell.execute({"command": command, "reasoning": "Which subscription is read, and as whom."})
+        if response["exit_code"] == NOT_FOUND:
+            raise ConfigurationError(AZ_NEEDED)
+        if response["status"] == "error":
+            why = why_not_run(command, str(response["error"]), self._roots())
+            raise ConfigurationError(f"az was not run to its end: {why}")
+        if response["exit_code"] != 0:
+            why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
+            raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")
+
+    def _report_orphans(self, orchestrator: CloudOrchestrator, shell: NarratedShell) -> None:
+        self.narration.line("Checking for orphaned resources from previous sessions...")
+        orphans = find_orphans(orchestrator)
+        if not orphans:
+            self.narration.line("  [OK] No orphaned resources found.")
+            return
+        for kind, words in ORPHAN_KINDS.items():
+            of_kind = [o for o in orphans if o.kind == kind]
+            if of_kind:
+                self.narration.line(f"  [{len(of_kind)}] {words}: {', '.join(o.name for o in of_kind[:5])}")
+        for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
+            self.narration.line(f"  [WARN] {warning}", style="yellow")
+
+    def _say_how_to_resume(self) -> None:
+        with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
+            to_stderr().print(
+                f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
+                markup=False,
+            )
+
+    def _option(self) -> str:
+        if self.workspace.root == Path.cwd():
+            return ""
+        try:
+            return f" --workspace {shlex.quote(str(self.workspace.root.relative_to(Path.cwd())))}"
+        except ValueError:
+            return f" --workspace {shlex.quote(str(self.workspace.root))}"
+
+    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float) -> int:
+        written = self.session.rca_report_path
+        if self.request.as_json:
+            print(json.dumps(report, ensure_ascii=False, indent=2))
+        self.narration.line("")
+        self._conclusion(report)
+        if written is None:
+            print(markdown)
+            raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
+        self.narration.banner(
+            f"RCA REPORT WRITTEN: {_shown(self.paths.report)}",
+            f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
+        )
+        self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{self._option()}")
+        return 0
+
+    def _conclusion(self, report: dict[str, Any]) -> None:
+        found = any(h["state"] == "CONFIRMED" for h in report["hypotheses"])
+        label = "Root cause" if found and report["summary"]["supported"] else "Conclusion"
+        doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
+        self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
+        for action in report["recommended_actions"]:
+            self.narration.line(f"  - {action}")
+
+
+def _asked() -> str:
+    """What a person types. The mark before it goes where the question went: standard output may be a file."""
+    sys.stderr.write("> ")
+    sys.stderr.flush()
+    return input()
+
+
+def _symptom_of(conversation: list[Message]) -> str:
+    return next((message.text for message in conversation if isinstance(message, UserMessage)), "")
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

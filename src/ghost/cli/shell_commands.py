@@ -1,0 +1,183 @@
+"""`ghost shell run` and `ghost shell explain`."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from ghost.cli.approvals import Gate, gate_of_a_person
+from ghost.cli.wiring import load_settings, open_workspace, programs_of, to_stderr, why_not_run
+from ghost.cli.words import plain, plain_lines
+from ghost.lab import lab_behind_az
+from ghost.records import SystemClock, new_session_id
+from ghost.shell import HitlDecision, SafeExecShell
+
+_FAILED = 1
+
+
+def run(
+    command: str,
+    reason: str,
+    workspace_option: Path | None,
+    *,
+    as_json: bool,
+    timeout_seconds: float | None = None,
+    private: bool = False,
+) -> int:
+    """Exit status: the command's own where it ran, 1 where it did not."""
+    settings = load_settings()
+    workspace = open_workspace(workspace_option, settings)
+    roots = [Path.cwd(), workspace.root, workspace.capture_dir]
+    moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
+    session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
+    waiting = Waiting(sys.stderr)
+    asked = Asked(gate_of_a_person(to_stderr()), waiting.quiet, command)
+    shell = SafeExecShell(
+        session_id,
+        hitl_callback=asked,
+        audit_dir=str(workspace.audit_dir),
+        timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
+        anonymization_enabled=private or settings.private,
+        roots=roots,
+        **programs_of(lab_behind_az()),
+    )
+    try:
+        with waiting:
+            response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
+    except KeyboardInterrupt:
+        sys.stderr.write(f"[Shell] interrupted: {plain(asked.command)}  (audit: {session_id}_001)\n")
+        raise
+    if as_json:
+        print(json.dumps(response, ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.write(_ending(plain_lines(str(response["output"]))))
+        sys.stderr.write(_ending(plain_lines(str(response["stderr"]))))
+        sys.stdout.flush()
+        is_on_record = response["error"] != "empty_command"
+        sys.stderr.write(
+            f"[Shell] {response['classification']} — {response['action'] or response['error']}"
+            f"{'  (audit: ' + response['audit_id'] + ')' if is_on_record else ''}\n"
+        )
+        if not response.get("audit_written", True):
+            sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {workspace.audit_dir} could not be written\n")
+        if response["status"] == "error":
+            why = why_not_run(asked.command, str(response["error"]), roots)
+            sys.stderr.write(f"ghost: not run to its end: {why}\n")
+    exit_code = response["exit_code"]
+    if response["status"] != "completed" or exit_code is None:
+        return _FAILED
+    return exit_code if 0 <= exit_code <= 255 else _FAILED
+
+
+class Asked:
+    """A gate, and the last command that came out of it: what a person made of the one that was given."""
+
+    def __init__(self, gate: Gate, quiet: Callable[[], AbstractContextManager[None]], command: str) -> None:
+        self.command = command
+        self._gate = gate
+        self._quiet = quiet
+
+    def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+        with self._quiet():
+            decision = self._gate(command, reasoning, risk, tier)
+        if decision.action == "modify" and decision.modified_command:
+            self.command = decision.modified_command
+        return decision
+
+
+class Waiting:
+    """Says on a terminal that a command still runs, from `after_seconds` on; nothing where nobody looks."""
+
+    def __init__(self, out: TextIO, after_seconds: float = 2.0) -> None:
+        self._out = out
+        self._after_seconds = after_seconds
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._since: float | None = None
+        self._shown = False
+
+    def __enter__(self) -> None:
+        if self._out.isatty():
+            self._since = time.monotonic()
+            threading.Thread(target=self._tell, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        with self._lock:
+            self._since = None
+            self._wipe()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """While a person is asked nothing runs; the time counts from their answer."""
+        with self._lock:
+            was_telling, self._since = self._since is not None, None
+            self._wipe()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._since = time.monotonic() if was_telling else None
+
+    def _tell(self) -> None:
+        while not self._ended.wait(0.5):
+            with self._lock:
+                seconds = time.monotonic() - self._since if self._since is not None else 0.0
+                if self._since is not None and seconds >= self._after_seconds:
+                    self._out.write(f"\r[Shell] running, {seconds:.0f} s (Ctrl-C ends it)")
+                    self._out.flush()
+                    self._shown = True
+
+    def _wipe(self) -> None:
+        if self._shown:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+            self._shown = False
+
+
+def explain(command: str, *, as_json: bool) -> None:
+    settings = load_settings()
+    verdict = SafeExecShell.explain(command, [Path.cwd(), settings.workspace, settings.capture_dir])
+    if as_json:
+        print(json.dumps(verdict, ensure_ascii=False, indent=2))
+        return
+    tier, parsed = verdict["tier"], verdict["parse"]
+    options = [
+        option["option"] if option["value"] is None else f"{option['option']} {_word(option['value'])}"
+        for option in parsed["options"]
+    ]
+    _line("command", command)
+    _line("program", parsed["program"])
+    _line("options", "  ".join(options))
+    _line("operands", "  ".join(map(_word, parsed["operands"])))
+    _line("operators", "  ".join(parsed["operators"]))
+    _line("then", "  ".join(parsed["other_commands"]))
+    _line("classification", verdict["classification"])
+    _line("tier", "passes all" if tier is None else str(tier))
+    _line("rule", verdict["rule"])
+    _line("why", verdict["explanation"])
+    _line("would run", shlex.join(verdict["arguments"] or ()))
+    _line("with", "  ".join(f"{name}={value}" for name, value in verdict["variables"].items()))
+    _line("resolves first", "  ".join(verdict["hosts"]))
+    _line("how to be SAFE", verdict["fix"] or "")
+
+
+def _line(name: str, text: str) -> None:
+    if text:
+        print(f"{name + ':':<16}{plain(text)}")
+
+
+def _word(text: str) -> str:
+    return shlex.quote(text) if text else "''"
+
+
+def _ending(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"

@@ -1,0 +1,391 @@
+"""The commands of `ghost`, each with one example."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ghost import __version__
+
+EXAMPLES = """Examples:
+
+ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
+
+ghost investigate --resume SESSION     (goes on after an interruption)
+
+ghost sessions
+
+ghost pcap capture.pcap --report-dir reports
+
+ghost shell run "ss -tln"
+
+ghost shell explain "dig example.com"
+
+ghost audit show SESSION
+
+ghost audit verify SESSION
+
+ghost audit export SESSION --output case-4711.zip
+
+ghost lab list
+
+ghost lab show blocked-port
+
+eval "$(ghost lab up blocked-port)"     (your own az on a simulated Azure)
+
+ghost lab down blocked-port
+
+ghost serve                            (the mind: dashboard at http://localhost:8000/ui)
+
+ghost search "redis port 6379 denied"
+
+ghost interrupts
+
+ghost answer q:1732264000000 "port: 6379"
+
+ghost tasks
+
+ghost ingest "the firewall change at 14:00 is done"
+
+ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg
+
+ghost export memories.jsonl
+"""
+
+app = typer.Typer(
+    name="ghost",
+    epilog=EXAMPLES,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+shell_app = typer.Typer(help="One command through the safe shell.")
+audit_app = typer.Typer(help="The records of a session: show them, verify them, hand them on.")
+lab_app = typer.Typer(help="Simulated networks to practise on.")
+app.add_typer(shell_app, name="shell")
+app.add_typer(audit_app, name="audit")
+app.add_typer(lab_app, name="lab")
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option("--workspace", "-w", help="Where session, audit and captures live (default: this directory)."),
+]
+PrivateOption = Annotated[
+    bool,
+    typer.Option(
+        "--private",
+        help="Private mode: placeholders for private addresses, subnets and ids of resources (also: GHOST_PRIVATE=1).",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output, for machines.")]
+
+SessionArgument = Annotated[str, typer.Argument(help="A session id (see: ghost sessions).")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ghost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ghost(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback reads it
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Investigates network failures: a symptom in, a root-cause report out whose every statement cites a record."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(
+    epilog='Example: ghost investigate "VMs in prod-subnet cannot reach redis on port 6379" --lab blocked-port'
+)
+def investigate(
+    symptom: Annotated[str | None, typer.Argument(help="What fails, in your words. Asked for when left out.")] = None,
+    lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Go on with a session.")] = None,
+    brain: Annotated[str, typer.Option("--brain", help="auto, offline or gemini.")] = "auto",
+    workspace: WorkspaceOption = None,
+    max_turns: Annotated[int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to go on.")] = None,
+    private: PrivateOption = False,
+    json_: JsonOption = False,
+) -> None:
+    """Investigate a network failure, in Azure or in the lab."""
+    from ghost.cli.investigation_command import Request, investigate
+
+    request = Request(
+        symptom=symptom, lab=lab, resume=resume, brain=brain, max_turns=max_turns, private=private, as_json=json_
+    )
+    raise typer.Exit(investigate(request, workspace))
+
+
+@app.command(epilog="Example: ghost sessions --workspace demo")
+def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """List the investigations of a workspace, and the single commands of `ghost shell run`."""
+    from ghost.cli.audit_commands import list_sessions
+
+    list_sessions(workspace, as_json=json_)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    epilog="Example: ghost pcap capture.pcap --open",
+)
+def pcap(context: typer.Context) -> None:
+    """Read a packet capture, a folder of them, or two to compare: what is wrong, whose it is, and reports."""
+    from ghost.cli.browser import open_page
+    from ghost.pcap import main as forensics
+
+    raise typer.Exit(forensics(list(context.args) or ["--help"], program="ghost pcap", open_page=open_page))
+
+
+@shell_app.command("run", epilog='Example: ghost shell run "ss -tln"')
+def shell_run(
+    command: Annotated[str, typer.Argument(help="One command, quoted.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the audit.")] = "Typed by the engineer.",
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", min=0.1, max=1800, help="Seconds it may take (default: GHOST_COMMAND_TIMEOUT or 120)."
+        ),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    private: PrivateOption = False,
+    json_: JsonOption = False,
+) -> None:
+    """Run one command: SAFE ones at once, RISKY ones after your approval, FORBIDDEN ones never."""
+    from ghost.cli.shell_commands import run
+
+    raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private))
+
+
+@shell_app.command("explain", epilog='Example: ghost shell explain "dig example.com"')
+def shell_explain(
+    command: Annotated[str, typer.Argument(help="One command, quoted. It is not run.")],
+    json_: JsonOption = False,
+) -> None:
+    """Say how a command would be classified, and which rule decides. Runs nothing."""
+    from ghost.cli.shell_commands import explain
+
+    explain(command, as_json=json_)
+
+
+@audit_app.command("show", epilog="Example: ghost audit show ghost_20260101_120000")
+def audit_show(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """List what a session ran, with the outcome of each command."""
+    from ghost.cli.audit_commands import show
+
+    show(session, workspace, as_json=json_)
+
+
+@audit_app.command("verify", epilog="Example: ghost audit verify ghost_20260101_120000")
+def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
+    """Recompute the hash chains and check every citation. Exit status 1 where something does not hold."""
+    from ghost.cli.audit_commands import check
+
+    raise typer.Exit(check(session, workspace, as_json=json_))
+
+
+@audit_app.command("export", epilog="Example: ghost audit export ghost_20260101_120000 --output case-4711.zip")
+def audit_export(
+    session: SessionArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file to write (default: ghost_export_SESSION.zip).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Write all that a session recorded into one zip, with a manifest of SHA-256 and the result of verify."""
+    from ghost.cli.audit_commands import export
+
+    raise typer.Exit(export(session, output, workspace, as_json=json_))
+
+
+@lab_app.command("list", epilog="Example: ghost lab list")
+def lab_list(json_: JsonOption = False) -> None:
+    """List the scenarios."""
+    from ghost.cli.lab_commands import list_scenarios
+
+    list_scenarios(as_json=json_)
+
+
+@lab_app.command("show", epilog="Example: ghost lab show blocked-port")
+def lab_show(
+    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")], json_: JsonOption = False
+) -> None:
+    """Describe a scenario's network, without its fault."""
+    from ghost.cli.lab_commands import show_scenario
+
+    show_scenario(scenario, as_json=json_)
+
+
+@lab_app.command("up", epilog='Example: eval "$(ghost lab up blocked-port)"; then: az vm list -d -o table')
+def lab_up(
+    scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.")],
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay, until Ctrl-C ends it.")] = False,
+    speed: Annotated[
+        float | None, typer.Option("--speed", min=0.01, max=1000.0, help="Seconds that pass in it for each real one.")
+    ] = None,
+    json_: JsonOption = False,
+) -> None:
+    """Simulate an Azure for your own az: prints what a shell needs to talk to it, and to nothing else."""
+    from ghost.cli.lab_commands import up
+    from ghost.cli.wiring import load_settings
+
+    up(scenario, speed or load_settings().lab_speed, foreground=foreground, as_json=json_)
+
+
+@lab_app.command("down", epilog="Example: ghost lab down blocked-port")
+def lab_down(
+    scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).")], json_: JsonOption = False
+) -> None:
+    """End a simulated Azure that `ghost lab up` started, and remove what it held."""
+    from ghost.cli.lab_commands import down
+
+    down(scenario, as_json=json_)
+
+
+# --- the mind ---
+
+
+@app.command(epilog="Example: ghost serve --workspace prod")
+def serve(
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to listen on (default: GHOST_API_HOST or 127.0.0.1).")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port (default: GHOST_API_PORT or 8000).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Keep the mind awake, with its API and its dashboard, until Ctrl-C."""
+    from ghost.cli.mind_commands import serve
+
+    raise typer.Exit(serve(workspace, host=host, port=port))
+
+
+@app.command(epilog="Example: ghost run --cycles 3")
+def run(
+    cycles: Annotated[int | None, typer.Option("--cycles", min=1, help="Think so often, then end.")] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Keep the mind awake without a server, and print what it thinks, until Ctrl-C."""
+    from ghost.cli.mind_commands import run
+
+    raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
+
+
+@app.command(epilog='Example: ghost ingest "the firewall change at 14:00 is done"')
+def ingest(
+    text: Annotated[str, typer.Argument(help="What the mind should take note of.")],
+    source: Annotated[str, typer.Option("--source", help="Who says so.")] = "cli",
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Tell the mind something; its next cycle thinks of it."""
+    from ghost.cli.mind_commands import ingest
+
+    ingest(text, workspace, source=source, as_json=json_)
+
+
+@app.command(epilog='Example: ghost search "redis 6379 denied" --tag nsg_inbound')
+def search(
+    query: Annotated[str, typer.Argument(help="Words, names, addresses, or a symptom.")],
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many, best first.")] = 5,
+    type_: Annotated[
+        list[str] | None, typer.Option("--type", help="Only episodic, semantic or procedural ones; may be repeated.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: with all.")] = None,
+    since: Annotated[datetime | None, typer.Option("--since", help="Created at or after this (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option("--until", help="Created before this (UTC).")] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Search what Ghost remembers: by words and by nearness of meaning."""
+    from ghost.cli.mind_commands import search
+
+    search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
+
+
+@app.command(epilog="Example: ghost interrupts --json")
+def interrupts(
+    all_: Annotated[bool, typer.Option("--all", help="Answered and expired ones, too.")] = False,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """List the questions that the mind asks, and how to answer them."""
+    from ghost.cli.mind_commands import interrupts
+
+    interrupts(workspace, all_=all_, as_json=json_)
+
+
+@app.command(epilog='Example: ghost answer q:1732264000000 "port: 6379"')
+def answer(
+    question: Annotated[str, typer.Argument(help="The id of an open question (see: ghost interrupts).")],
+    text: Annotated[
+        str, typer.Argument(help="The answer; `field: value` for each field it requires, on lines or after `;`.")
+    ],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Answer a question of the mind; its next cycle goes on with it."""
+    from ghost.cli.mind_commands import answer
+
+    answer(question, text, workspace)
+
+
+@app.command(epilog="Example: ghost export memories.jsonl")
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write all memories to a file that `ghost import` reads."""
+    from ghost.cli.mind_commands import export
+
+    export(file, workspace)
+
+
+@app.command("import", epilog="Example: ghost import memories.jsonl --workspace prod")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Read memories from a file; one of the same id is replaced. All of them or none."""
+    from ghost.cli.mind_commands import import_
+
+    import_(file, workspace)
+
+
+@app.command(epilog='Example: ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg')
+def scrape(
+    question: Annotated[str, typer.Argument(help="Why the pages are read. It does not leave this machine.")],
+    seed: Annotated[list[str], typer.Option("--seed", help="Where to begin; may be repeated.")],
+    pages: Annotated[
+        int | None, typer.Option("--pages", min=1, max=1000, help="At most so many (default: SCRAPER_MAX_PAGES).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Read pages that ALLOWLIST_DOMAINS and their robots.txt permit, and remember their text."""
+    from ghost.cli.mind_commands import scrape
+
+    raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
+
+
+@app.command(epilog="Example: ghost tasks --count 3")
+def tasks(
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="How many, best first.")] = 10,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """List what waits to be looked at, the most pressing first."""
+    from ghost.cli.mind_commands import tasks
+
+    tasks(workspace, count=count, as_json=json_)

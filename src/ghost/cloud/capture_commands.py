@@ -1,0 +1,316 @@
+"""The commands of a capture's life, as argument lists joined by `shlex.join`, each with the reason a person reads.
+
+Packet captures are created in the target's resource group; every later command addresses them by region and name:
+https://learn.microsoft.com/cli/azure/network/watcher/packet-capture
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ghost.cloud.preflight import Check, CheckCommand
+from ghost.cloud.resource_names import is_resource_id, one_line
+from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
+
+CREATE_TIMEOUT_SECONDS = 300.0
+TRANSFER_TIMEOUT_SECONDS = 1800.0
+DOWNLOAD_RETRY_SECONDS = 5.0
+_CONTEXT_LIMIT = 500
+_REASON_LIMIT = 1000
+
+_RESOURCE_FIELDS = "{id:id,name:name,type:type,location:location}"
+
+
+class Purpose(StrEnum):
+    DETECT = "detect"
+    LOOK_ELSEWHERE = "look_elsewhere"
+    PREFLIGHT = "preflight"
+    CREATE = "create"
+    LOOK_FOR_CAPTURE = "look_for_capture"
+    POLL = "poll"
+    LOCATE_BLOB = "locate_blob"
+    DOWNLOAD = "download"
+    ANALYSE = "analyse"
+    CLEAN_UP = "clean_up"
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """What the orchestrator carries to the shell, and why."""
+
+    purpose: Purpose
+    command: str
+    reasoning: str
+    timeout_seconds: float | None = None
+    delay_seconds: float = 0.0
+    step: int = 0
+    """Which step of the cleanup plan this is, where it is one."""
+    check: Check | None = None
+    """Which preflight check this makes, where it makes one."""
+
+    def request(self) -> dict[str, object]:
+        request: dict[str, object] = {"command": self.command, "reasoning": one_line(self.reasoning, _REASON_LIMIT)}
+        if self.timeout_seconds is not None:
+            request["timeout_seconds"] = self.timeout_seconds
+        return request
+
+
+def detect(task: CaptureTask) -> ShellCommand:
+    if _by_id(task.target):
+        words = ["az", "resource", "show", "--ids", task.target, "--query", _RESOURCE_FIELDS, "-o", "json"]
+    else:
+        query = f"[].{_RESOURCE_FIELDS}"
+        words = ["az", "resource", "list", "-g", task.resource_group, "-n", task.target, "--query", query, "-o", "json"]
+    return ShellCommand(
+        Purpose.DETECT,
+        shlex.join(words),
+        f"Detecting what kind of resource {task.target} is and in which region. Investigation: {context(task)}",
+    )
+
+
+def look_elsewhere(task: CaptureTask) -> ShellCommand:
+    query = "[].{id:id,name:name,type:type,location:location,resourceGroup:resourceGroup}"
+    words = ["az", "resource", "list", "-n", task.target, "--query", query, "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_ELSEWHERE,
+        shlex.join(words),
+        f"{task.target} is not in {task.resource_group}: looking for it in the other resource groups. "
+        f"Investigation: {context(task)}",
+    )
+
+
+def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
+    """The command of one preflight check, or what is not known that it needs."""
+    words = row.filled(
+        {
+            "target_id": task.target_id,
+            "resource_group": task.resource_group,
+            "location": task.location,
+            "scale_set": task.instance.scale_set if task.instance else None,
+            "instance": task.instance.instance if task.instance else None,
+            "network_interface": task.network_interface,
+            "storage_account": task.storage_account,
+            "storage_container": task.storage_container,
+            "storage_auth_mode": task.storage_auth_mode,
+            "subscription": task.subscription,
+        }
+    )
+    if isinstance(words, str):
+        return words
+    reasoning = f"{row.why} {task.target}, {task.storage_account}. Investigation: {context(task)}"
+    return ShellCommand(Purpose.PREFLIGHT, shlex.join(words), reasoning, check=row.check)
+
+
+def create(task: CaptureTask) -> ShellCommand:
+    """az takes an account's name for one in the target's resource group, so its id is given where it is known.
+
+    Of a scale set one instance is captured: az takes the set as the target and the instance as what it includes.
+    """
+    account, container, blob = task.storage_account, task.storage_container, task.storage_blob_name
+    endpoint = task.storage_endpoint or f"https://{account}.blob.core.windows.net/"
+    words = [*_PACKET_CAPTURE, "create", "-g", task.resource_group, "-n", task.capture_name]
+    if task.instance is not None:
+        words += ["--target", task.instance.scale_set_id, "--target-type", "AzureVMSS"]
+        words += ["--include", task.instance.instance]
+    else:
+        words += ["--vm", task.target]
+    words += ["--storage-account", task.storage_account_id or account]
+    words += ["--storage-path", f"{endpoint}{container}/{blob}", "--time-limit", str(task.duration_limit_seconds)]
+    if task.size_limit_bytes is not None:
+        words += ["--capture-limit", str(task.size_limit_bytes)]
+    return ShellCommand(
+        Purpose.CREATE,
+        shlex.join([*words, *in_subscription(task), "-o", "json"]),
+        f"Creating packet capture for investigation: {context(task)}. "
+        f"Duration: {task.duration_limit_seconds} seconds. Capture name: {task.capture_name}.",
+        timeout_seconds=CREATE_TIMEOUT_SECONDS,
+    )
+
+
+def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
+    """Only those that Ghost names so: a region may hold thousands of others, and the shell shows no long list whole."""
+    query = f"[?starts_with(name,'{prefix}_')].{{name:name,provisioningState:provisioningState}}"
+    words = [*_PACKET_CAPTURE, "list", "-l", location, "--query", query, "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join(words),
+        f"Startup orphan detection: scanning for {prefix}_* packet captures that an earlier session may have left.",
+    )
+
+
+def look_for_capture(task: CaptureTask) -> ShellCommand:
+    query = "[].{name:name,provisioningState:provisioningState}"
+    words = [*_PACKET_CAPTURE, "list", "-l", task.location or "", *in_subscription(task)]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join([*words, "--query", query, "-o", "json"]),
+        f"Checking whether the failed creation left the capture {task.capture_name} behind. "
+        f"Investigation: {context(task)}",
+    )
+
+
+def list_watchers() -> ShellCommand:
+    words = ["az", "network", "watcher", "list", "--query", "[].{name:name,location:location}", "-o", "json"]
+    return ShellCommand(
+        Purpose.LOOK_FOR_CAPTURE,
+        shlex.join(words),
+        "Startup orphan detection: finding the regions in which packet captures can be.",
+    )
+
+
+def poll(task: CaptureTask) -> ShellCommand:
+    words = [*_PACKET_CAPTURE, "show-status", "-l", task.location or "", "-n", task.capture_name]
+    return ShellCommand(
+        Purpose.POLL,
+        shlex.join([*words, *in_subscription(task), "-o", "json"]),
+        f"Checking whether the capture {task.capture_name} has stopped. Investigation: {context(task)}",
+    )
+
+
+def locate_blob(task: CaptureTask) -> ShellCommand:
+    words = [*_PACKET_CAPTURE, "show", "-l", task.location or "", "-n", task.capture_name, *in_subscription(task)]
+    return ShellCommand(
+        Purpose.LOCATE_BLOB,
+        shlex.join([*words, "--query", "{name:name,storageLocation:storageLocation}", "-o", "json"]),
+        f"Reading where the blob of the capture {task.capture_name} is. Investigation: {context(task)}",
+    )
+
+
+def download(task: CaptureTask, delay_seconds: float = 0.0) -> ShellCommand:
+    words = ["az", "storage", "blob", "download", "--account-name", task.storage_account]
+    words += ["--container-name", task.storage_container, "--name", task.storage_blob_name]
+    words += [
+        "--file",
+        task.download_path,
+        "--auth-mode",
+        task.storage_auth_mode,
+        "--no-progress",
+        "-o",
+        "none",
+    ]
+    return ShellCommand(
+        Purpose.DOWNLOAD,
+        shlex.join(words),
+        f"Downloading capture for analysis. Investigation: {context(task)}",
+        timeout_seconds=TRANSFER_TIMEOUT_SECONDS,
+        delay_seconds=delay_seconds,
+    )
+
+
+def analyse(task: CaptureTask) -> ShellCommand:
+    words = ["pcap-forensics", task.local_pcap_path or ""]
+    reasoning = f"Analysing the capture of {task.target}. Investigation: {context(task)}"
+    if task.mode is Mode.COMPARISON:
+        words = ["pcap-forensics", *_ends(task)]
+        words.insert(2, "--compare")
+        reasoning = f"Comparing captures from both ends of the path. Investigation: {context(task)}"
+    words += ["--semantic-dir", task.capture_dir, "--report-dir", task.capture_dir]
+    return ShellCommand(Purpose.ANALYSE, shlex.join(words), reasoning, timeout_seconds=TRANSFER_TIMEOUT_SECONDS)
+
+
+def clean_up(task: CaptureTask, step: int) -> ShellCommand:
+    left = len(task.remaining)
+    why = _CLEANUP_REASONS[task.outcome] if task.outcome else _CLEANUP_REASONS[Outcome.CANCELLED]
+    return ShellCommand(
+        Purpose.CLEAN_UP,
+        task.cleanup_plan[step].command,
+        f"Cleanup for {task.outcome or 'unfinished'} task {task.task_id}. Investigation: {context(task)}. {why} "
+        f"This removes {task.cleanup_plan[step].name} ({left} {'resource' if left == 1 else 'resources'} left).",
+        timeout_seconds=CREATE_TIMEOUT_SECONDS,
+        step=step,
+    )
+
+
+def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
+    """Capture first, then its blob. Registered before the capture is created."""
+    blob = ["az", "storage", "blob", "delete", "--account-name", task.storage_account]
+    blob += ["--container-name", task.storage_container, "--name", task.storage_blob_name]
+    blob += ["--auth-mode", task.storage_auth_mode]
+    return (
+        CleanupStep(
+            command=delete_capture(task.location or "", task.capture_name, task.subscription),
+            resource=f"packet capture {task.capture_name}",
+        ),
+        CleanupStep(
+            command=shlex.join(blob),
+            resource=f"blob {task.storage_account}/{task.storage_container}/{task.storage_blob_name}",
+        ),
+    )
+
+
+def delete_capture(location: str, name: str, subscription: str | None = None) -> str:
+    words = [*_PACKET_CAPTURE, "delete", "-l", location, "-n", name]
+    return shlex.join([*words, "--subscription", subscription] if subscription else words)
+
+
+def remove_file(path: str) -> str:
+    return shlex.join(["rm", path])
+
+
+def local_cleanup(paths: Sequence[str]) -> tuple[CleanupStep, ...]:
+    return tuple(CleanupStep(command=remove_file(path), resource=f"local file {path}") for path in paths)
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """What the engine writes for one analysis, by its naming rule."""
+
+    semantic_json: str
+    report: str
+    executive_summary: str
+    where_written: tuple[str, ...] = ()
+    """Files that the engine may leave out."""
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        return (self.semantic_json, self.report, self.executive_summary)
+
+
+def artifacts_of(task: CaptureTask) -> Artifacts:
+    directory = Path(task.capture_dir)
+    own = Path(task.local_pcap_path or "").stem
+    semantic = str(directory / f"{own}_semantic.json")
+    if task.mode is Mode.COMPARISON:
+        first, second = (Path(path).stem for path in _ends(task))
+        report = str(directory / f"{first}_vs_{second}_comparison.md")
+        summary = str(directory / f"{first}_vs_{second}_executive_summary.md")
+        html = str(directory / f"{first}_vs_{second}_comparison.html")
+        return Artifacts(semantic, report, summary, (html,))
+    report = str(directory / f"{own}_forensic_report.md")
+    summary = str(directory / f"{own}_executive_summary.md")
+    html = str(directory / f"{own}_report.html")
+    return Artifacts(semantic, report, summary, (html,))
+
+
+def context(task: CaptureTask) -> str:
+    """The investigation context as it stands in a reason: one line, no control characters, no final full stop."""
+    return one_line(task.investigation_context, _CONTEXT_LIMIT).rstrip(".") or "no context given"
+
+
+_PACKET_CAPTURE = ("az", "network", "watcher", "packet-capture")
+
+_CLEANUP_REASONS = {
+    Outcome.COMPLETED: "Analysis complete — removing transient resources.",
+    Outcome.FAILED: "The capture failed — removing what it left behind.",
+    Outcome.TIMED_OUT: "The capture timed out and may still run — deleting it stops it.",
+    Outcome.CANCELLED: "The capture was cancelled — removing what it left behind.",
+}
+
+
+def in_subscription(task: CaptureTask) -> list[str]:
+    """Where the target was named by its full id, the capture is in that subscription, whichever az works in."""
+    return ["--subscription", task.subscription] if task.subscription else []
+
+
+def _by_id(target: str) -> bool:
+    return is_resource_id(target) or target.startswith("[")
+
+
+def _ends(task: CaptureTask) -> list[str]:
+    """The two captures of a pair, the source's first."""
+    ends = [task.local_pcap_path or "", task.compare_with or ""]
+    return ends if task.pair_role != "destination" else ends[::-1]

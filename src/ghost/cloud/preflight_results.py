@@ -1,0 +1,313 @@
+"""What the answer to a preflight read means: passed, failed with its remedy, or not to be told from it.
+
+Only an answer that says so fails a check. What Azure did not answer, or the shell cut, is not known.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ghost.cloud.capture_commands import in_subscription
+from ghost.cloud.preflight import Check
+from ghost.cloud.resource_names import (
+    is_location,
+    is_placeholder,
+    is_resource_id,
+    is_storage_endpoint,
+    one_line,
+    serves_account,
+)
+from ghost.cloud.shell_reply import Reply, parse_json, text
+from ghost.cloud.storage_route import STORAGE_PORT, Way, by_gates, by_routes
+from ghost.cloud.task import CaptureTask
+from ghost.cloud.task_events import Checked, Learned
+from ghost.net import groups_from_effective_nsg, routes_from_effective_table
+
+_AGENT = re.compile(r"NetworkWatcherAgent(Linux|Windows)$|^AzureNetworkWatcherExtension$", re.IGNORECASE)
+_NO_WATCHER = re.compile(
+    r"network watcher is not enabled|NetworkWatcherNotEnabled|NetworkWatcherNotFound|NetworkWatcherDoesNotExist",
+    re.IGNORECASE,
+)
+_POWER = "powerstate/"
+
+
+def judge(check: Check, task: CaptureTask, reply: Reply) -> Checked:
+    try:
+        return _JUDGES[check](task, reply)
+    except (ValueError, TypeError, AttributeError) as error:  # JSON of another shape than Azure's
+        return Checked(check, None, f"the answer could not be read: {one_line(str(error), 120)}")
+
+
+def capture_names(reply: Reply) -> list[str] | None:
+    """The names in a list of packet captures; None where they could not be listed in full."""
+    listed = reply.value
+    if not isinstance(listed, list) or reply.cut or not all(isinstance(row, dict) for row in listed):
+        return None
+    return [row["name"] for row in listed if isinstance(row.get("name"), str)]
+
+
+def why_not_listed(reply: Reply) -> str:
+    return "the list was cut" if reply.succeeded else reply.detail
+
+
+def lists_no_watcher(reply: Reply) -> bool:
+    return not reply.succeeded and _NO_WATCHER.search(reply.stderr) is not None
+
+
+# --- the machine -------------------------------------------------------------------------------------------------
+
+
+def _machine(task: CaptureTask, reply: Reply) -> Checked:
+    view = _object(reply)
+    if view is None:
+        return Checked(Check.MACHINE, None, reply.detail)
+    learned = Learned(network_interface=_primary_interface(view.get("interfaces")))
+    power = next((c.lower().removeprefix(_POWER) for c in _texts(view, "power") if c.lower().startswith(_POWER)), None)
+    if power is not None and power != "running":
+        return Checked(
+            Check.MACHINE,
+            False,
+            f"{task.target} is {one_line(power, 40)}, and only a running machine can be captured on. Start it: "
+            f"{_start(task)}",
+            learned,
+        )
+    unsure = "its power state is not known" if power is None else None
+    agent = _agent(task, view)
+    if agent.passed is False:
+        return Checked(Check.MACHINE, False, agent.detail, learned)
+    if unsure or agent.passed is None:
+        return Checked(Check.MACHINE, None, "; ".join(filter(None, (unsure, agent.detail))), learned)
+    return Checked(Check.MACHINE, True, "running, with the Network Watcher agent", learned)
+
+
+def _agent(task: CaptureTask, view: Mapping[str, Any]) -> Checked:
+    """Extensions are reported by the VM's own agent: where that is silent, none being listed means nothing."""
+    listed = [*_rows(view, "extensions"), *_rows(view, "resources")]
+    agents = [row for row in listed if _is_agent(row)]
+    if any(
+        status.lower().startswith("provisioningstate/failed") for row in agents for status in _texts(row, "statuses")
+    ):
+        return Checked(
+            Check.MACHINE,
+            False,
+            f"the Network Watcher agent on {task.target} failed to install. Install it again: {_install(task, view)}",
+        )
+    if agents:
+        return Checked(Check.MACHINE, True)
+    ready = any(status.lower() == "ready" for status in _texts(view, "agent"))
+    if listed or view.get("extensions") is not None or ready:
+        return Checked(
+            Check.MACHINE,
+            False,
+            f"the Network Watcher agent extension is not installed on {task.target}. Install it: "
+            f"{_install(task, view)}",
+        )
+    return Checked(Check.MACHINE, None, "which extensions are installed is not known: the VM's agent does not report")
+
+
+def _is_agent(row: Mapping[str, Any]) -> bool:
+    kinds = (str(row.get(field) or "").rpartition(".")[2] for field in ("type", "name"))
+    return any(_AGENT.search(kind) for kind in kinds)
+
+
+def _install(task: CaptureTask, view: Mapping[str, Any]) -> str:
+    kind = "NetworkWatcherAgentWindows" if str(view.get("os")).lower() == "windows" else "NetworkWatcherAgentLinux"
+    agent = ["--name", kind, "--publisher", "Microsoft.Azure.NetworkWatcher", *in_subscription(task)]
+    group = ["extension", "set", "-g", task.resource_group]
+    if task.instance is not None:
+        command = shlex.join(["az", "vmss", *group, "--vmss-name", task.instance.scale_set, *agent])
+        return f"{command}, then upgrade the instance"
+    return shlex.join(["az", "vm", *group, "--vm-name", task.target_name, *agent])
+
+
+def _start(task: CaptureTask) -> str:
+    words = ["start", "-g", task.resource_group, "-n"]
+    if task.instance is not None:
+        words = ["vmss", *words, task.instance.scale_set, "--instance-ids", task.instance.instance]
+    else:
+        words = ["vm", *words, task.target_name]
+    return shlex.join(["az", *words, *in_subscription(task)])
+
+
+def _primary_interface(rows: object) -> str | None:
+    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    found.sort(key=lambda row: row.get("primary") is not True)
+    return next((name for row in found if (name := usable_id(row.get("id")))), None)
+
+
+# --- the watcher and the account ---------------------------------------------------------------------------------
+
+
+def _captures(task: CaptureTask, reply: Reply) -> Checked:
+    if lists_no_watcher(reply):
+        enable = ["az", "network", "watcher", "configure", "-g", "NetworkWatcherRG", "-l", task.location or ""]
+        enable += ["--enabled", "true"]
+        return Checked(
+            Check.CAPTURES,
+            False,
+            f"NetworkWatcherNotEnabled: no network watcher is enabled in region {task.location}. Enable it: "
+            + shlex.join([*enable, *in_subscription(task)]),
+        )
+    names = capture_names(reply)
+    if names is None:
+        return Checked(Check.CAPTURES, None, why_not_listed(reply))
+    if task.capture_name.lower() in map(str.lower, names):
+        return Checked(
+            Check.CAPTURES,
+            False,
+            f"a packet capture named {task.capture_name} exists in {task.location} already. Ask again: the next one "
+            "gets another name",
+        )
+    return Checked(Check.CAPTURES, True, f"a network watcher is in {task.location}, the name is free")
+
+
+def _account(task: CaptureTask, reply: Reply) -> Checked:
+    account = _object(reply)
+    if account is None:
+        return Checked(Check.ACCOUNT, None, reply.detail)
+    private = bool(account.get("privateEndpoints"))
+    learned = Learned(
+        storage_account_id=usable_id(account.get("id")),
+        storage_location=_region(account),
+        storage_endpoint=_endpoint(task, account),
+        storage_is_private=private,
+    )
+    public = str(account.get("publicNetworkAccess") or "Enabled").lower()
+    closed = str(account.get("defaultAction") or "Allow").lower() == "deny"
+    if public in ("disabled", "securedbyperimeter") or closed:
+        if private:
+            return Checked(Check.ACCOUNT, None, "it is reached through a private endpoint", learned)
+        if public == "enabled" and account.get("subnets"):
+            return Checked(
+                Check.ACCOUNT, None, "its firewall admits certain subnets: the VM's must be among them", learned
+            )
+        return Checked(
+            Check.ACCOUNT,
+            False,
+            f"the firewall of storage account {task.storage_account} admits no subnet and it has no private endpoint, "
+            "so the VM cannot store the capture there. Admit the VM's subnet (az storage account network-rule add), "
+            "or name another account",
+            learned,
+        )
+    return Checked(Check.ACCOUNT, True, "its firewall admits all networks", learned)
+
+
+def _region(account: Mapping[str, Any]) -> str | None:
+    location = text(account.get("location"))
+    return location if location and is_location(location) else None
+
+
+def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
+    """Where the account serves its blobs; None where that names another account: no capture goes there."""
+    endpoint = text(account.get("endpoint"))
+    usable = endpoint and is_storage_endpoint(endpoint) and serves_account(endpoint, task.storage_account)
+    return endpoint if usable else None
+
+
+def _storage(task: CaptureTask, reply: Reply) -> Checked:
+    place = f"{task.storage_account}/{task.storage_container}"
+    if not reply.succeeded:
+        return Checked(Check.STORAGE, False, f"Storage {place} is not accessible: {reply.detail}{_remedy(task, reply)}")
+    found = _object(reply)
+    if found is not None and found.get("exists") is True:
+        return Checked(Check.STORAGE, True, f"{place} is there")
+    if found is None or found.get("exists") is not False:
+        return Checked(Check.STORAGE, False, f"Storage {place} is not known to be accessible: az said nothing of it")
+    return Checked(
+        Check.STORAGE,
+        False,
+        f"The container {task.storage_container} does not exist in storage account {task.storage_account}: create it, "
+        "or name another account",
+    )
+
+
+def _remedy(task: CaptureTask, reply: Reply) -> str:
+    if re.search(r"permission|Authoriz|Forbidden", reply.stderr, re.IGNORECASE):
+        if task.storage_auth_mode == "login":
+            return ". Take the role Storage Blob Data Contributor there, or ask with storage_auth_mode 'key'"
+        return ". Ask with storage_auth_mode 'login': the account may not allow keys"
+    return ""
+
+
+# --- the way from the VM to the account --------------------------------------------------------------------------
+
+
+def _routes(task: CaptureTask, reply: Reply) -> Checked:
+    rows = _list(reply)
+    if rows is None:
+        return Checked(Check.ROUTES, None, why_not_listed(reply))
+    way = by_routes(routes_from_effective_table([_row(row) for row in rows]))
+    remedy = "Let storage go out: a user route for the service tag Storage to Internet, or a service endpoint"
+    return _by_way(Check.ROUTES, task, way, remedy)
+
+
+def _gates(task: CaptureTask, reply: Reply) -> Checked:
+    rows = _list(reply)
+    if rows is None:
+        return Checked(Check.GATES, None, why_not_listed(reply))
+    groups = [
+        {**row, "effectiveSecurityRules": [_row(rule) for rule in row.get("effectiveSecurityRules") or []]}
+        for row in rows
+    ]
+    way = by_gates(groups_from_effective_nsg(groups), task.storage_location)
+    remedy = f"Allow TCP {STORAGE_PORT} out to the service tag Storage there, with a smaller priority number"
+    return _by_way(Check.GATES, task, way, remedy)
+
+
+def _by_way(check: Check, task: CaptureTask, way: Way, remedy: str) -> Checked:
+    because = one_line(way.because, 300)
+    if task.storage_is_private and way.open is not True:
+        return Checked(check, None, f"the account is reached through a private endpoint; to others, {because}")
+    if way.open is False:
+        return Checked(
+            check,
+            False,
+            f"{task.target} cannot reach storage account {task.storage_account} on TCP {STORAGE_PORT}: {because}. "
+            f"{remedy}",
+        )
+    return Checked(check, way.open, because)
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def usable_id(value: object) -> str | None:
+    """A resource id, or what stands for one where the shell hides it; None where it could not stand in a command."""
+    return value if isinstance(value, str) and (is_resource_id(value) or is_placeholder(value)) else None
+
+
+def _object(reply: Reply) -> dict[str, Any] | None:
+    return reply.value if isinstance(reply.value, dict) else None
+
+
+def _list(reply: Reply) -> list[Any] | None:
+    return reply.value if isinstance(reply.value, list) and not reply.cut else None
+
+
+def _row(row: Any) -> Any:
+    """A row is an object or one line of JSON text; a field whose condition in the query did not hold is false."""
+    found = parse_json(row) if isinstance(row, str) else row
+    return {name: value for name, value in found.items() if value is not False} if isinstance(found, dict) else found
+
+
+def _rows(owner: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
+    rows = owner.get(field)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _texts(owner: Mapping[str, Any], field: str) -> list[str]:
+    values = owner.get(field)
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+_JUDGES: dict[Check, Callable[[CaptureTask, Reply], Checked]] = {
+    Check.MACHINE: _machine,
+    Check.CAPTURES: _captures,
+    Check.ACCOUNT: _account,
+    Check.STORAGE: _storage,
+    Check.ROUTES: _routes,
+    Check.GATES: _gates,
+}

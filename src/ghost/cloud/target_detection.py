@@ -1,0 +1,86 @@
+"""Before anything exists: what the target is, and whether a capture of it can work. Only reads; see `preflight`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+from ghost.cloud import capture_commands, preflight, task_events
+from ghost.cloud.preflight import Check
+from ghost.cloud.task import CaptureTask, CheckResult, Outcome, State
+from ghost.cloud.transitions import Next, end, to
+
+VIRTUAL_MACHINE = "microsoft.compute/virtualmachines"
+SCALE_SET_INSTANCE = "microsoft.compute/virtualmachinescalesets/virtualmachines"
+SCALE_SET = "microsoft.compute/virtualmachinescalesets"
+AKS_CLUSTER = "microsoft.containerservice/managedclusters"
+_TARGET_TYPES = {VIRTUAL_MACHINE: "vm", SCALE_SET_INSTANCE: "vmss"}
+
+
+def registered(task: CaptureTask, _: task_events.Registered, _at: datetime) -> Next:
+    return begin(task)
+
+
+def begin(task: CaptureTask) -> Next:
+    """From the start, also after a crash: these commands only read, and what they read may have changed."""
+    task = task if task.state is State.DETECTING else to(task, State.DETECTING)
+    return task.having(preflight=(), error_detail=None), capture_commands.detect(task)
+
+
+def target_found(task: CaptureTask, event: task_events.TargetFound, at: datetime) -> Next:
+    kind = event.resource_type.lower()
+    task = task.having(location=event.location, target_id=event.resource_id, network_interface=None)
+    if kind in _TARGET_TYPES and not (kind == SCALE_SET_INSTANCE and task.instance is None):
+        return _next_check(task.having(target_type=_TARGET_TYPES[kind], preflight=()), None, at)
+    if kind == AKS_CLUSTER:
+        task = task.having(target_type="aks")
+    return end(task, Outcome.FAILED, at, _not_captured(task, event.resource_type))
+
+
+def _not_captured(task: CaptureTask, resource_type: str) -> str:
+    kind = resource_type.lower()
+    if kind == AKS_CLUSTER:
+        return (
+            f"AKS capture pipeline not yet available: {task.target} is an AKS cluster. "
+            "Capture on the VM at the other end of the path, or on a node's VM"
+        )
+    if kind == SCALE_SET:
+        return (
+            f"{task.target} is a scale set, not one machine. Name one instance by its full id: the set's id and "
+            f"/virtualMachines/ID; az vmss list-instances -g {task.resource_group} -n {task.target_name} lists them"
+        )
+    if kind == SCALE_SET_INSTANCE:
+        return f"{task.target} is a scale set instance: only its full id tells which one"
+    return f"{task.target} is a {resource_type}: packets are captured on virtual machines"
+
+
+def target_missing(task: CaptureTask, event: task_events.TargetMissing, _at: datetime) -> Next:
+    return task.having(error_detail=event.detail), capture_commands.look_elsewhere(task)
+
+
+def target_unusable(task: CaptureTask, event: task_events.TargetUnusable, at: datetime) -> Next:
+    return end(task, Outcome.FAILED, at, event.detail)
+
+
+def checked(task: CaptureTask, event: task_events.Checked, at: datetime) -> Next:
+    learned = {name: fact for name, fact in asdict(event.learned).items() if fact is not None}
+    result = CheckResult(check=event.check, passed=event.passed, detail=event.detail)
+    task = task.having(preflight=(*task.preflight, result), **learned)
+    if event.passed is False or (event.passed is None and preflight.required(event.check)):
+        return end(task, Outcome.FAILED, at, event.detail)
+    return _next_check(task, event.check, at)
+
+
+def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
+    """The first of the remaining checks whose command can be written; after the last one the capture is created."""
+    for row in preflight.after(made, task.target_type):
+        command = capture_commands.check(task, row)
+        if isinstance(command, capture_commands.ShellCommand):
+            return task, command
+        detail = f"the {command} is not known"
+        task = task.having(preflight=(*task.preflight, CheckResult(check=row.check, passed=None, detail=detail)))
+        if row.required:
+            return end(task, Outcome.FAILED, at, f"{row.check} could not be checked: {detail}")
+    # The plan is in the registry before the first resource exists: whatever happens next can be undone.
+    task = to(task, State.APPROVED).having(cleanup_plan=capture_commands.cloud_cleanup(task))
+    return task, capture_commands.create(task)

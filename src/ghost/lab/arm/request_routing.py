@@ -1,0 +1,76 @@
+"""The table of what Azure Resource Manager answers to: methods and paths, each with the function that answers.
+
+Paths are written as Azure documents them, `{name}` for a part that varies. Case is ignored, as Azure does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ghost.lab.arm.api_messages import Request, Response
+from ghost.lab.directory import LabDirectory
+from ghost.lab.world import World
+
+Handler = Callable[["Call"], "Response | dict[str, Any]"]
+
+IN_SUBSCRIPTION = "/subscriptions/{subscription}"
+IN_GROUP = f"{IN_SUBSCRIPTION}/resourceGroups/{{group}}"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request with what the path says of it."""
+
+    lab: LabDirectory
+    request: Request
+    values: Mapping[str, str]
+
+    @property
+    def world(self) -> World:
+        return self.lab.world
+
+    def __getitem__(self, name: str) -> str:
+        return self.values[name]
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    parts: tuple[str, ...]
+    handler: Handler
+
+    def match(self, method: str, segments: tuple[str, ...]) -> dict[str, str] | None:
+        """The values of the parts that vary; None where the request is not this one."""
+        if method != self.method or len(segments) != len(self.parts):
+            return None
+        values = {}
+        for part, segment in zip(self.parts, segments, strict=True):
+            if part.startswith("{"):
+                values[part[1:-1]] = segment
+            elif part.casefold() != segment.casefold():
+                return None
+        return values
+
+
+ROUTES: list[Route] = []
+"""Those with the fewest parts that vary first: the first that fits answers."""
+
+
+def route(method: str, *paths: str) -> Callable[[Handler], Handler]:
+    """Registers the function below it. It gives a response, or the JSON of one with status 200."""
+
+    def register(handler: Handler) -> Handler:
+        ROUTES.extend(Route(method, tuple(path.strip("/").split("/")), handler) for path in paths)
+        ROUTES.sort(key=lambda known: sum(part.startswith("{") for part in known.parts))
+        return handler
+
+    return register
+
+
+def find(method: str, segments: tuple[str, ...]) -> tuple[Handler, dict[str, str]] | None:
+    for known in ROUTES:
+        if (values := known.match(method, segments)) is not None:
+            return known.handler, values
+    return None

@@ -1,0 +1,83 @@
+"""`answer`: what Azure Resource Manager says to a request, by the world of a lab and by what happened in it so far.
+
+Who asks was checked before, by `gateway`; whether that is allowed is checked here, by the world's `forbidden_actions`.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from ghost.lab.arm import accounts, captures, diagnostics, guests, resource_reads
+from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response, subscription_not_found
+from ghost.lab.arm.bodies import guid
+from ghost.lab.arm.request_routing import Call, find
+from ghost.lab.directory import LabDirectory
+from ghost.lab.world import World
+
+SERVICES = (accounts, captures, diagnostics, guests, resource_reads)
+"""Importing them fills the table of routes."""
+
+_VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELETE": "delete"}
+
+
+def answer(lab: LabDirectory, request: Request) -> Response:
+    """Never raises `ArmError`: a refusal is a response too."""
+    try:
+        return _answer(lab, request)
+    except ArmError as error:
+        return error.response()
+
+
+def _answer(lab: LabDirectory, request: Request) -> Response:
+    segments = request.segments
+    if "api-version" not in request.query:
+        message = "The api-version query parameter (?api-version=) is required for all requests."
+        raise ArmError(400, "MissingApiVersionParameter", message)
+    if segments[0].casefold() == "subscriptions" and len(segments) > 1:
+        _check_subscription(lab.world, segments[1])
+        _check_authorized(lab.world, request.method, segments)
+    found = find(request.method, segments)
+    if found is None and request.method not in ("GET", "HEAD"):
+        message = f"The request {request.method} {request.path} is not simulated here: a lab holds what it can answer."
+        raise ArmError(405, "MethodNotAllowed", message)
+    if found is None:
+        raise ArmError(404, "InvalidResourceType", f"The resource type of {request.path} could not be found.")
+    handler, values = found
+    result = handler(Call(lab, request, values))
+    return result if isinstance(result, Response) else json_response(result)
+
+
+def _check_subscription(world: World, subscription: str) -> None:
+    if subscription.casefold() != world.subscription.id.casefold():
+        raise subscription_not_found(subscription)
+
+
+def _check_authorized(world: World, method: str, segments: tuple[str, ...]) -> None:
+    action = action_of(method, segments)
+    for pattern in world.forbidden_actions:
+        if fnmatchcase(action.casefold(), pattern.casefold()):
+            scope = "/" + "/".join(segments if method != "POST" else segments[:-1])
+            user = world.subscription.user
+            raise ArmError(
+                403,
+                "AuthorizationFailed",
+                f"The client '{user}' with object id '{guid(user)}' does not have authorization to perform action "
+                f"'{action}' over scope '{scope}' or the scope is invalid. If access was recently granted, please "
+                "refresh your credentials.",
+            )
+
+
+def action_of(method: str, segments: tuple[str, ...]) -> str:
+    """The action of role-based access control that a request needs: Microsoft.Network/networkWatchers/read.
+
+    https://learn.microsoft.com/azure/role-based-access-control/role-definitions#actions
+    """
+    folded = [segment.casefold() for segment in segments]
+    if "providers" in folded:
+        parts = list(segments[folded.index("providers") + 1 :])
+        kind = "/".join([parts[0], *parts[1::2]])
+    else:
+        kind = "Microsoft.Resources/subscriptions" + ("/resourceGroups" if "resourcegroups" in folded else "")
+    if method == "POST":
+        return f"{kind}/action"
+    return f"{kind}/{_VERBS.get(method, 'write')}"

@@ -1,0 +1,158 @@
+"""The table of commands and the reading of their options.
+
+A command is registered with its words, its options and the function that answers. An option is written as its names,
+the long one first, and a mark: `--name -n !` is required, `--show-details -d ?` takes no value, `--ids *` several.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ghost.lab.azure.cli_errors import AzError, usage
+from ghost.lab.directory import LabDirectory
+
+Answer = Callable[[LabDirectory, argparse.Namespace], Any]
+
+FORMATS = ("json", "jsonc", "yaml", "yamlc", "table", "tsv", "none")
+GLOBAL_OPTIONS = (
+    "--query",
+    "--output -o",
+    "--subscription",
+    "--only-show-errors ?",
+    "--verbose ?",
+    "--debug ?",
+)
+NAME, GROUP, IN_GROUP = "--name -n !", "--resource-group -g !", "--resource-group -g"
+
+
+@dataclass(frozen=True)
+class Command:
+    words: str
+    options: tuple[str, ...]
+    answer: Answer
+    id_names: tuple[str, ...] = ()
+    """The options that `--ids` stands for, one for each level of the id; none where it takes no `--ids`."""
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def command(words: str, *options: str, ids: tuple[str, ...] = ()) -> Callable[[Answer], Answer]:
+    """Registers the function below it. `ids` names the options that an id's names go to."""
+
+    def register(answer: Answer) -> Answer:
+        COMMANDS[words] = Command(words, options, answer, ids)
+        return answer
+
+    return register
+
+
+def find(arguments: Sequence[str]) -> tuple[Command, list[str]]:
+    """The command that the leading words name, and what follows them."""
+    words: list[str] = []
+    for word in arguments:
+        if word.startswith("-"):
+            break
+        words.append(word)
+        if (found := COMMANDS.get(" ".join(words))) is not None:
+            return found, list(arguments[len(words) :])
+        if not any(known.startswith(" ".join(words) + " ") for known in COMMANDS):
+            raise usage(f"'{word}' is misspelled or not recognized by the system.")
+    raise usage("the following arguments are required: _subcommand")
+
+
+def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace:
+    """Raises `AzError` with the CLI's own words where the arguments do not fit the command."""
+    parser = _Parser(prog=f"az {found.words}", add_help=False)
+    options = [*found.options, *(["--ids *"] if found.id_names else []), *GLOBAL_OPTIONS]
+    for option in options:
+        names, mark = _split(option)
+        if mark == "?":
+            parser.add_argument(*names, action="store_true")
+        elif mark == "*":
+            parser.add_argument(*names, nargs="+")
+        elif names[0] == "--query":
+            parser.add_argument(*names, type=jmespath_type)
+        else:
+            parser.add_argument(*names, required=mark == "!" and not found.id_names)
+    read = parser.parse_args(list(arguments))
+    _check_identified(found, read)
+    if read.output is None:
+        read.output = "json"
+    if read.output not in FORMATS:
+        allowed = ", ".join(FORMATS)
+        raise usage(
+            f"az {found.words}: '{read.output}' is not a valid value for '--output'. Allowed values: {allowed}."
+        )
+    return read
+
+
+def _check_identified(found: Command, read: argparse.Namespace) -> None:
+    """What `--ids` can stand for is not required by the parser: the CLI asks for one or the other afterwards."""
+    if not found.id_names or read.ids:
+        return
+    required = [names for names, mark in map(_split, found.options) if mark == "!"]
+    missing = [names[0] for names in required if getattr(read, names[0][2:].replace("-", "_")) is None]
+    if missing:
+        raise AzError(f"({' '.join(missing)} | --ids) are required")
+
+
+def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> Any:
+    """The command's result; for several `--ids` a list of results."""
+    _check_subscription(lab, options.subscription)
+    ids: list[str] | None = options.ids if found.id_names else None
+    if not ids:
+        return found.answer(lab, options)
+    results = [found.answer(lab, _by_id(options, found.id_names, resource_id)) for resource_id in ids]
+    return results[0] if len(results) == 1 else results
+
+
+def split_id(resource_id: str) -> tuple[str, str, list[str]]:
+    """Resource group, type and names of an id. Raises `AzError` where it is none."""
+    parts = resource_id.strip("/").split("/")
+    well_formed = len(parts) >= 8 and len(parts) % 2 == 0
+    if not (
+        well_formed and [parts[i].casefold() for i in (0, 2, 4)] == ["subscriptions", "resourcegroups", "providers"]
+    ):
+        raise AzError(f"invalid resource ID: {resource_id}")
+    return parts[3], "/".join([parts[5], *parts[6::2]]), parts[7::2]
+
+
+def jmespath_type(text: str) -> Any:
+    """Named as in the CLI: the name is part of the message where `text` is no JMESPath."""
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return jmespath.compile(text)
+    except JMESPathError as error:
+        raise ValueError(str(error)) from error
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise usage(message)
+
+
+def _split(option: str) -> tuple[list[str], str]:
+    words = option.split()
+    return (words[:-1], words[-1]) if words[-1] in "!?*" else (words, "")
+
+
+def _by_id(options: argparse.Namespace, names: tuple[str, ...], resource_id: str) -> argparse.Namespace:
+    group, _, values = split_id(resource_id)
+    if len(values) != len(names):
+        raise AzError(
+            f"Argument --name cannot be derived from ID {resource_id}. Please provide a complete resource ID "
+            "containing all information of 'Resource Id' arguments."
+        )
+    return argparse.Namespace(**{**vars(options), "resource_group": group, **dict(zip(names, values, strict=True))})
+
+
+def _check_subscription(lab: LabDirectory, wanted: str | None) -> None:
+    subscription = lab.world.subscription
+    if wanted is not None and wanted.casefold() not in (subscription.id.casefold(), subscription.name.casefold()):
+        raise AzError(f"Subscription '{wanted}' not found. Check the spelling and casing and try again.")

@@ -1,0 +1,141 @@
+"""The commands that read machines in ways of their own, and the one that runs a script in one."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from ghost.lab.azure.client import ArmClient
+from ghost.lab.azure.command_table import GROUP, IN_GROUP, NAME, command, split_id
+from ghost.lab.azure.output_shape import flattened
+from ghost.lab.directory import LabDirectory
+
+VM = "Microsoft.Compute/virtualMachines"
+VMSS = "Microsoft.Compute/virtualMachineScaleSets"
+NIC = "Microsoft.Network/networkInterfaces"
+OF_VM = ("name",)
+
+
+@command("vm list", IN_GROUP, "--show-details -d ?", "--vmss")
+def vm_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    found = client.list(client.path(options.resource_group, VM))
+    if options.show_details:
+        return [_details(client, *_place(body["id"])) for body in found]
+    return flattened(found)
+
+
+@command("vm show", GROUP, NAME, "--show-details -d ?", "--include-user-data -u ?", ids=OF_VM)
+def vm_show(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    if options.show_details:
+        return _details(client, options.resource_group, options.name)
+    return flattened(client.get(client.path(options.resource_group, VM, options.name)))
+
+
+@command("vm get-instance-view", GROUP, NAME, "--include-user-data -u ?", ids=OF_VM)
+def vm_get_instance_view(lab: LabDirectory, options: Namespace) -> Any:
+    return _with_view(ArmClient(lab), options.resource_group, options.name)
+
+
+@command("vm list-ip-addresses", IN_GROUP, "--name -n", ids=OF_VM)
+def vm_list_ip_addresses(lab: LabDirectory, options: Namespace) -> Any:
+    """From the interfaces, as the CLI finds them: a name or a group that is not there lists nothing."""
+    client = ArmClient(lab)
+    publics = {body["id"]: body for body in client.list(client.path(None, "Microsoft.Network/publicIPAddresses"))}
+    shown = []
+    for nic in client.list(client.path(None, NIC)):
+        if "virtualMachine" not in nic["properties"]:
+            continue
+        group, name = _place(nic["properties"]["virtualMachine"]["id"])
+        if _other(options.resource_group, group) or _other(options.name, name):
+            continue
+        configurations = [item["properties"] for item in nic["properties"]["ipConfigurations"]]
+        ids = [item["publicIPAddress"]["id"] for item in configurations if "publicIPAddress" in item]
+        network = {
+            "privateIpAddresses": [item["privateIPAddress"] for item in configurations],
+            "publicIpAddresses": [_public_address(publics[own_id]) for own_id in ids],
+        }
+        shown.append({"virtualMachine": {"name": name, "network": network, "resourceGroup": group}})
+    return shown
+
+
+@command("vm extension list", GROUP, "--vm-name !", ids=("vm_name",))
+def vm_extension_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return flattened(client.list(client.path(options.resource_group, f"{VM}/extensions", options.vm_name)))
+
+
+@command("vmss list-instances", GROUP, NAME, "--expand")
+def vmss_list_instances(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return flattened(client.list(client.path(options.resource_group, f"{VMSS}/virtualMachines", options.name)))
+
+
+@command("vmss get-instance-view", GROUP, NAME, "--instance-id", ids=("name",))
+def vmss_get_instance_view(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    names = (options.name,) if options.instance_id is None else (options.name, options.instance_id)
+    kind = VMSS if options.instance_id is None else f"{VMSS}/virtualMachines"
+    return flattened(client.get(f"{client.path(options.resource_group, kind, *names)}/instanceView"))
+
+
+@command(
+    "vm run-command invoke", GROUP, NAME, "--command-id !", "--scripts *", "--parameters *", "--no-wait ?", ids=OF_VM
+)
+def vm_run_command(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    asked = {"commandId": options.command_id, "script": options.scripts or [], "parameters": []}
+    return client.post(f"{client.path(options.resource_group, VM, options.name)}/runCommand", asked)
+
+
+def _with_view(client: ArmClient, group: str, name: str) -> dict[str, Any]:
+    body = client.get(client.path(group, VM, name), **{"$expand": "instanceView"})
+    shown: dict[str, Any] = flattened(body)
+    return shown
+
+
+def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
+    """What `--show-details` adds: the state of its power and the addresses of its interfaces."""
+    shown = _with_view(client, group, name)
+    statuses = shown.pop("instanceView")["statuses"]
+    macs, privates, publics, names = [], [], [], []
+    for reference in shown["networkProfile"]["networkInterfaces"]:
+        nic = client.get(reference["id"])["properties"]
+        macs.append(nic["macAddress"])
+        for configuration in (item["properties"] for item in nic["ipConfigurations"]):
+            privates.append(configuration["privateIPAddress"])
+            if "publicIPAddress" in configuration:
+                found = client.get(configuration["publicIPAddress"]["id"])["properties"]
+                publics.append(found["ipAddress"])
+                names += [found["dnsSettings"]["fqdn"]] if "dnsSettings" in found else []
+    power = [status["displayStatus"] for status in statuses if status["code"].startswith("PowerState/")]
+    return {
+        **shown,
+        "fqdns": ",".join(names),
+        "macAddresses": ",".join(macs),
+        "powerState": ",".join(power),
+        "privateIps": ",".join(privates),
+        "publicIps": ",".join(publics),
+    }
+
+
+def _public_address(body: dict[str, Any]) -> dict[str, Any]:
+    properties = body["properties"]
+    return {
+        "id": body["id"],
+        "name": body["name"],
+        "ipAddress": properties.get("ipAddress"),
+        "ipAllocationMethod": properties.get("publicIPAllocationMethod"),
+        "resourceGroup": _place(body["id"])[0],
+        "zone": body["zones"][0] if body.get("zones") else None,
+    }
+
+
+def _place(resource_id: str) -> tuple[str, str]:
+    group, _, names = split_id(resource_id)
+    return group, names[-1]
+
+
+def _other(wanted: str | None, name: str) -> bool:
+    return wanted is not None and wanted.casefold() != name.casefold()

@@ -1,0 +1,206 @@
+"""Labs that stand in the background for a person's own `az`: put up, found again, taken down.
+
+Each lies in a private directory under the user's state directory, named after its scenario.
+https://specifications.freedesktop.org/basedir-spec/latest/
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ghost.errors import LabError
+from ghost.lab.arm.emulator_state import LOCK, SETTINGS, STATE, RunningEmulator, is_up
+from ghost.lab.arm.profile import talks_to_a_lab
+from ghost.lab.directory import LabClock, LabDirectory
+from ghost.lab.launchers import RunningLab, as_it_runs, write_programs
+from ghost.lab.scenario import Scenario
+from ghost.lab.serialization import from_dict
+from ghost.records import private_dir, read_json
+
+PROGRAM = "ghost.lab.arm.daemon"
+START_SECONDS = 20.0
+END_SECONDS = 10.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def labs_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Made where it is not there. Raises `LabError` where it belongs to somebody else."""
+    directory = private_dir(_where_labs_are(environment))
+    if directory.stat().st_uid != os.getuid() or directory.stat().st_mode & 0o077:
+        raise LabError(f"{directory} is open to others: make it yours alone (chmod 700), it will hold a lab's secret")
+    return directory
+
+
+def _where_labs_are(environment: Mapping[str, str]) -> Path:
+    """The specification has a relative path ignored: it would be another place in every directory."""
+    given = environment.get("XDG_STATE_HOME", "")
+    home = Path(environment.get("HOME") or Path.home())
+    state = Path(given) if Path(given).is_absolute() else home / ".local" / "state"
+    return state.absolute() / "ghost" / "labs"
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Labs are put up and taken down one after the other: two at once would each clear away what the other wrote."""
+    descriptor = os.open(labs_directory(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def standing() -> dict[str, RunningEmulator]:
+    """The labs that are up, by their scenario. Looking makes no directory."""
+    if not _where_labs_are(os.environ).is_dir():
+        return {}
+    found = {path.parent.name: _read(path.parent) for path in sorted(labs_directory().glob(f"*/{STATE}"))}
+    return {name: state for name, state in found.items() if state is not None}
+
+
+def put_up(scenario: Scenario, speed: float) -> RunningEmulator:
+    """A lab in a process of its own; the one that is up already, where there is one.
+
+    Raises `LabError` where one of another world is up under this name: it would be taken for the one asked for.
+    """
+    with _alone():
+        directory = _directory(scenario.name)
+        already = _read(directory)
+        if already is None:
+            return _start(directory, scenario, speed)
+        if LabDirectory.open(directory).world != scenario.world:
+            raise LabError(
+                f"another lab is up under the name {scenario.name}: end it with ghost lab down {scenario.name}, "
+                "or give the scenario's file another name"
+            )
+        return already
+
+
+def _start(directory: Path, scenario: Scenario, speed: float) -> RunningEmulator:
+    _make(directory, scenario, speed)
+    errors = directory / "errors.txt"
+    words = [sys.executable, "-I", "-m", PROGRAM, str(directory)]
+    errors.touch(mode=0o600)
+    with errors.open("w+", encoding="utf-8") as said:
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, on the lab's own program
+            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd="/", env=_own()
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            if (state := _read(directory)) is not None:
+                return state
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        said.seek(0)
+        why = said.read().strip()[-300:] or f"it did not answer within {START_SECONDS:.0f} s"
+    raise LabError(f"the lab {scenario.name} did not come up: {why}")
+
+
+@contextmanager
+def in_foreground(scenario: Scenario, speed: float) -> Iterator[RunningEmulator]:
+    """A lab in this process. Raises `LabError` where one of this scenario is up already."""
+    from ghost.lab.arm.daemon import running
+
+    with ExitStack() as stack:
+        with _alone():
+            directory = _directory(scenario.name)
+            if is_up(directory):
+                raise LabError(f"the lab {scenario.name} is up already: end it with ghost lab down {scenario.name}")
+            _make(directory, scenario, speed)
+            stack.callback(_clear, directory)
+            state = stack.enter_context(running(directory))
+        yield state
+
+
+def take_down(name: str) -> RunningEmulator:
+    """Ends the lab and removes what it held. Raises `LabError` where none of that name is up.
+
+    The CLI's settings stay: a shell that still has the lab's environment must not find an empty directory there, in
+    which az would make settings for the real Azure.
+    """
+    with _alone():
+        return _take_down(name)
+
+
+def _take_down(name: str) -> RunningEmulator:
+    directory = _directory(name)
+    state = _read(directory)
+    if state is None:
+        if (directory / STATE).exists() and not is_up(directory):
+            _clear(directory)  # its process was killed: what it held is not to stay
+        up = ", ".join(standing())
+        raise LabError(f"no lab {name!r} is up; " + (f"up: {up}" if up else "none is up"))
+    os.kill(state.pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_SECONDS
+    while is_up(directory):
+        if time.monotonic() > deadline:
+            raise LabError(f"the lab {name} (process {state.pid}) did not end: end it with kill -9 {state.pid}")
+        time.sleep(0.02)
+    _clear(directory)
+    return state
+
+
+def lab_behind_az(environment: Mapping[str, str] = os.environ) -> RunningLab | None:
+    """The lab that an Azure CLI of this environment talks to; None where it talks to a real cloud.
+
+    Whoever investigates through that az is to take every other program from the lab too: addresses of a simulated
+    network belong to somebody else on the real one. Raises `LabError` where the lab is not up.
+    """
+    settings = environment.get("AZURE_CONFIG_DIR")
+    if not settings or not talks_to_a_lab(Path(settings)):
+        return None
+    directory = Path(settings).absolute().parent.parent
+    if not is_up(directory):
+        raise LabError(
+            f"az talks here to the simulated Azure in {directory}, which is not up: "
+            f'eval "$(ghost lab up {directory.name})", or leave this shell'
+        )
+    return as_it_runs(LabDirectory.open(directory))
+
+
+def _clear(directory: Path) -> None:
+    for path in directory.iterdir():
+        if path.name == SETTINGS:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _directory(name: str) -> Path:
+    if _NAME.fullmatch(name) is None:
+        raise LabError(f"{name!r} cannot be the name of a directory: rename the scenario's file")
+    return labs_directory() / name
+
+
+def _make(directory: Path, scenario: Scenario, speed: float) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    write_programs(LabDirectory.create(directory, scenario, LabClock(time.time(), speed)))
+    (directory / LOCK).touch(mode=0o600)
+
+
+def _read(directory: Path) -> RunningEmulator | None:
+    """None where no process keeps it up, whatever an earlier one left."""
+    if not is_up(directory):
+        return None
+    try:
+        return from_dict(RunningEmulator, read_json(directory / STATE), STATE)
+    except FileNotFoundError:
+        return None
+
+
+def _own() -> dict[str, str]:
+    """What a server of the lab needs of the environment: nothing that points elsewhere."""
+    return {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR") if name in os.environ}

@@ -1,0 +1,195 @@
+"""Captures of the simulated world: what the network interface of a machine sees in a window of time.
+
+`synthesize` follows from the world, the window and the seed alone. Every conversation begins at a moment of its own and
+is simulated with randomness of its own, so that captures of both ends show the same packets, and one that begins in the
+middle of a conversation shows its rest. Capture files as Azure's agent writes them: taken in the guest, inside of all
+security groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from ipaddress import ip_network
+from random import Random
+
+from ghost.lab.conversation_simulation import LIFETIME_SECONDS, Meeting, TcpConversation, UdpExchange
+from ghost.lab.dialogues import Sizes, dialogue, http, tls
+from ghost.lab.frames import dns_answer, dns_query, mac_bytes, pcap
+from ghost.lab.hosts import AZURE_GATEWAY_MAC, Host, Path, ask_for_gateway
+from ghost.lab.reachability import listens, passage, reaches_internet
+from ghost.lab.simulation import Simulation
+from ghost.lab.tcp_endpoint import LINUX, WINDOWS
+from ghost.lab.world import Traffic, World
+from ghost.net import HOST_ADDRESS
+
+PACKET_BUDGET = 8000
+"""About so many packets at most; where traffic would give more, only every second, third, ... connection is made."""
+GATEWAY_PERIOD_SECONDS = 10.0
+RESOLVER_PERIOD_SECONDS = 6.0
+HOST_PERIOD_SECONDS = 8.0
+STORAGE_PERIOD_SECONDS = 12.0
+HOST_DELAY_SECONDS = 0.00025
+STORAGE_DELAY_SECONDS = 0.0012
+STORAGE_HOPS = 9
+
+
+@dataclass
+class Window:
+    """The frames of one capture, from `start` on, in microseconds since the epoch."""
+
+    start: int
+    end: int
+    frames: list[tuple[int, bytes]] = field(default_factory=list)
+
+    def add(self, moment: int, frame: bytes) -> None:
+        if self.start <= moment < self.end:
+            self.frames.append((moment, frame))
+
+    def beginnings(self, period: float, lifetime: float, randomness: str) -> Iterator[tuple[int, int, Random]]:
+        """Every occurrence that touches the window of what happens once a `period`: number, moment, randomness."""
+        first = math.floor((self.start / 1e6 - lifetime) / period)
+        for number in range(first, math.ceil(self.end / 1e6 / period) + 1):
+            random = Random(f"{randomness}/{number}")  # noqa: S311 -- simulation, not secrecy
+            moment = round((number + random.random()) * period * 1e6)
+            if self.start - lifetime * 1e6 < moment < self.end:
+                yield number, moment, random
+
+
+def synthesize(world: World, vm_name: str, start: datetime, seconds: float, seed: int) -> bytes:
+    """A classic pcap of `seconds` from `start` (aware) at the interface of `vm_name`, ordered by time."""
+    begin = round(start.timestamp() * 1e6)
+    window = Window(begin, begin + round(seconds * 1e6))
+    name = world.machine(vm_name).name
+    randomness = f"{world.seed}/{seed}"
+    for index, traffic in enumerate(world.traffic):
+        if name in (world.machine(traffic.client).name, world.machine(traffic.server).name):
+            _add_traffic(world, traffic, name, window, f"{randomness}/traffic/{index}")
+    _add_background(world, name, window, f"{randomness}/background/{name}")
+    return pcap(sorted(window.frames, key=lambda frame: frame[0]))
+
+
+def _add_traffic(world: World, traffic: Traffic, captured: str, window: Window, randomness: str) -> None:
+    client, server = world.machine(traffic.client), world.machine(traffic.server)
+    fate = passage(world, client.name, server.name, traffic.protocol, traffic.port)
+    if not fate.leaves or traffic.connections_per_minute <= 0:
+        return
+    delay = world.rtt_ms / 2000
+    lost_forward, lost_backward = world.loss(client.name, server.name), world.loss(server.name, client.name)
+    answers_pass = fate.gate != "return_route"
+    stride = _stride(traffic, (window.end - window.start) / 1e6, len(world.traffic))
+    first_port = Random(randomness).randrange(28_000)  # noqa: S311
+    for number, moment, random in window.beginnings(60 / traffic.connections_per_minute, LIFETIME_SECONDS, randomness):
+        if number % stride:
+            continue
+        simulation = Simulation()
+        here = _host(world, client.name, random, captured, window, moment)
+        there = _host(world, server.name, random, captured, window, moment)
+        meeting = Meeting(
+            simulation,
+            random,
+            here,
+            there,
+            client_port=32_768 + (first_port + number) % 28_000,
+            server_port=traffic.port,
+            forward=Path(simulation, random, here, there, delay, delay / 20, lost_forward, open=fate.arrives),
+            backward=Path(simulation, random, there, here, delay, delay / 20, lost_backward, open=answers_pass),
+            listening=listens(server, traffic.protocol, traffic.port),
+        )
+        if traffic.protocol == "Tcp":
+            sizes = Sizes(traffic.request_bytes, traffic.response_bytes)
+            TcpConversation(meeting, dialogue(traffic.port, sizes, server.name, random)).run()
+        else:
+            question = random.randbytes(min(traffic.request_bytes, 1400))
+            answer = random.randbytes(min(traffic.response_bytes, 1400))
+            UdpExchange(meeting, question, answer, 0.002).run()
+
+
+def _stride(traffic: Traffic, seconds: float, flows: int) -> int:
+    octets = traffic.request_bytes + traffic.response_bytes
+    packets_each = 14 + 1.6 * octets / LINUX.mss
+    expected = packets_each * traffic.connections_per_minute * seconds / 60
+    return max(1, math.ceil(expected * flows / PACKET_BUDGET))
+
+
+def _host(world: World, machine: str, random: Random, captured: str, window: Window, moment: int) -> Host:
+    interface = world.interface_of(machine)
+    stack = WINDOWS if world.machine(machine).os == "Windows" else LINUX
+    host = Host(interface.address, mac_bytes(interface.mac), stack, identification=random.getrandbits(16))
+    if machine == captured:
+        host.sees = lambda at, frame: window.add(moment + round(at * 1e6), frame)
+    return host
+
+
+def _add_background(world: World, machine: str, window: Window, randomness: str) -> None:
+    """What every machine in Azure does: ARP, names from the platform's resolver, its agent's calls, some HTTPS."""
+    network = ip_network(world.subnet_of(world.interface_of(machine)).prefix)
+    gateway = str(network[1])
+    for _, moment, random in window.beginnings(GATEWAY_PERIOD_SECONDS, 1.0, f"{randomness}/arp"):
+        host = _host(world, machine, random, machine, window, moment)
+        ask_for_gateway(Simulation(), host, gateway, random.uniform(40e-6, 160e-6))
+
+    names = _names(world)
+    for number, moment, random in window.beginnings(RESOLVER_PERIOD_SECONDS, 10.0, f"{randomness}/dns"):
+        name, address = names[number % len(names)]
+        meeting = _outside(world, machine, random, window, moment, number, HOST_ADDRESS, 53, HOST_DELAY_SECONDS, 0)
+        identifier = random.getrandbits(16)
+        question, answer = dns_query(identifier, name, "A"), dns_answer(identifier, name, "A", [address])
+        UdpExchange(meeting, question, answer, random.uniform(0.0006, 0.004)).run()
+
+    for number, moment, random in window.beginnings(HOST_PERIOD_SECONDS, LIFETIME_SECONDS, f"{randomness}/agent"):
+        meeting = _outside(world, machine, random, window, moment, number, HOST_ADDRESS, 80, HOST_DELAY_SECONDS, 0)
+        TcpConversation(meeting, http(Sizes(220, 1800), HOST_ADDRESS, random)).run()
+
+    name, address = names[0]
+    if reaches_internet(world, machine, address, "Tcp", 443):
+        for number, moment, random in window.beginnings(
+            STORAGE_PERIOD_SECONDS, LIFETIME_SECONDS, f"{randomness}/https"
+        ):
+            delay = STORAGE_DELAY_SECONDS
+            meeting = _outside(world, machine, random, window, moment, number, address, 443, delay, STORAGE_HOPS)
+            TcpConversation(meeting, tls(Sizes(900, 6000), name, random)).run()
+
+
+def _outside(
+    world: World,
+    machine: str,
+    random: Random,
+    window: Window,
+    moment: int,
+    number: int,
+    address: str,
+    port: int,
+    delay: float,
+    hops: int,
+) -> Meeting:
+    """A machine's conversation with a healthy service of the platform."""
+    simulation = Simulation()
+    here = _host(world, machine, random, machine, window, moment)
+    there = Host(address, AZURE_GATEWAY_MAC, LINUX, identification=random.getrandbits(16))
+    return Meeting(
+        simulation,
+        random,
+        here,
+        there,
+        client_port=32_768 + (7919 * port + number) % 28_000,
+        server_port=port,
+        forward=Path(simulation, random, here, there, delay, delay / 20, hops=hops),
+        backward=Path(simulation, random, there, here, delay, delay / 20, hops=hops),
+        listening=True,
+    )
+
+
+def _names(world: World) -> list[tuple[str, str]]:
+    """Names that machines ask for; those the local machine does not know get an address made from the name."""
+    known = {entry.name: entry.address for entry in world.local.names}
+    names = [f"{account.name}.blob.core.windows.net" for account in world.storage_accounts]
+    return [(name, known.get(name) or _public_address(name)) for name in (*names, "management.azure.com")]
+
+
+def _public_address(name: str) -> str:
+    third, fourth = sha256(name.encode()).digest()[:2]
+    return f"20.60.{third}.{max(fourth, 1) % 255}"

@@ -1,0 +1,89 @@
+"""What becomes of a conversation between two machines of the world, and which gate ends it.
+
+`effective_configuration.py` answers for the configuration; this adds the machines themselves (running, listening). Loss
+on the wire is no gate: a lossy path is still a path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ghost.lab.effective_configuration import Reach, effective_routes, gates, reach, service_tags
+from ghost.lab.world import Machine, World
+from ghost.net import Flow, evaluate_gates, select_route
+
+Gate = Literal["source_power", "nsg_outbound", "route", "nsg_inbound", "destination_power", "listener", "return_route"]
+
+Outcome = Literal["accepted", "refused", "dropped"]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """The fate of a first packet and of its answer.
+
+    `accepted` is answered, `refused` answered with a reset (or, for datagrams, not at all), `dropped` never answered.
+    """
+
+    outcome: Outcome
+    gate: Gate | None
+    """What ends it; None where it is accepted."""
+    reason: str
+
+    @property
+    def leaves(self) -> bool:
+        """A capture at the source sees the packet: it runs in the guest, inside of every security group."""
+        return self.gate != "source_power"
+
+    @property
+    def arrives(self) -> bool:
+        """A capture at the destination sees the packet."""
+        return self.gate in (None, "listener", "return_route")
+
+
+def passage(world: World, source: str, destination: str, protocol: str, port: int | None) -> Passage:
+    """What becomes of a conversation that machine `source` begins with `port` of machine `destination`."""
+    here, there = world.machine(source), world.machine(destination)
+    config = reach(world, source, destination, protocol, port)
+    if here.power != "running":
+        return Passage("dropped", "source_power", f"{here.name} is {here.power}")
+    if not config.outbound.allowed:
+        return Passage("dropped", "nsg_outbound", config.outbound.reason)
+    if not config.leaves:
+        return Passage("dropped", "route", f"no route carries it: {config.source_route or 'none matches'}")
+    if not config.inbound.allowed:
+        return Passage("dropped", "nsg_inbound", config.inbound.reason)
+    return _at_destination(there, protocol, port, config)
+
+
+def _at_destination(there: Machine, protocol: str, port: int | None, config: Reach) -> Passage:
+    if there.power != "running":
+        return Passage("dropped", "destination_power", f"{there.name} is {there.power}")
+    if not config.answers_return:
+        return Passage(
+            "dropped", "return_route", f"no route carries the answer: {config.return_route or 'none matches'}"
+        )
+    if not listens(there, protocol, port):
+        return Passage("refused", "listener", f"nothing listens on {protocol} port {port} of {there.name}")
+    return Passage("accepted", None, f"{protocol} port {port} of {there.name} answers")
+
+
+def listens(machine: Machine, protocol: str, port: int | None) -> bool:
+    """Whether a packet from another machine finds a socket; ICMP echo is answered by every machine."""
+    if protocol.casefold() == "icmp":
+        return True
+    return any(
+        listener.port == port
+        and listener.protocol.casefold() == protocol.casefold()
+        and not listener.address.startswith("127.")
+        for listener in machine.listeners
+    )
+
+
+def reaches_internet(world: World, source: str, address: str, protocol: str, port: int) -> bool:
+    """Whether a packet of machine `source` gets out to a public address."""
+    interface = world.interface_of(source)
+    flow = Flow(protocol, interface.address, None, address, port)
+    route = select_route(effective_routes(world, interface), address)
+    allowed = evaluate_gates(gates(world, interface), flow, "Outbound", service_tags(world, interface)).allowed
+    return allowed and route is not None and route.next_hop_type == "Internet"

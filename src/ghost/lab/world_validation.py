@@ -1,0 +1,133 @@
+"""Whether a world is sound: each name it uses is there, each address lies where it says, rules do not share a place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import ip_network
+from typing import Any
+
+from ghost.errors import LabError
+from ghost.lab.serialization import from_dict, to_dict
+from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
+from ghost.net import Network, parse_ports
+
+
+def world_from_dict(value: Mapping[str, Any]) -> World:
+    """The checked world. Raises `LabError` for an unknown or missing field, a wrong type or an unknown name."""
+    world = from_dict(World, value, "world")
+    check_world(world)
+    return world
+
+
+def check_world(world: World) -> None:
+    """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
+    _check_texts(to_dict(world), "world")
+    for resource in (*world.resources(), *world.machines, *world.interfaces):
+        world.group(resource.resource_group)
+    for kind in (
+        world.scale_sets,
+        world.groups,
+        world.machines,
+        world.interfaces,
+        world.networks,
+        world.security_groups,
+    ):
+        _check_unique([item.name for item in kind])
+    for network in world.networks:
+        _check_network(world, network)
+    for group in world.security_groups:
+        _check_rules(group)
+    for interface in world.interfaces:
+        if interface.security_group is not None:
+            world.security_group(interface.security_group)
+        if not _inside(interface.address, world.subnet_of(interface).prefix):
+            raise LabError(f"interface {interface.name} {interface.address} lies outside its subnet {interface.subnet}")
+    for machine in world.machines:
+        world.interface(machine.interface)
+    for name in (name for item in world.scale_sets for name in item.machines):
+        world.machine(name)
+    _check_services(world)
+    for traffic in world.traffic:
+        world.machine(traffic.client), world.machine(traffic.server)
+    for fault in world.faults:
+        world.machine(fault.source), world.machine(fault.destination)
+        if not 0.0 <= fault.loss <= 1.0:
+            raise LabError(f"loss from {fault.source} to {fault.destination} is {fault.loss}: give 0 to 1")
+    _network(world.local.address.partition("/")[0])
+
+
+def _check_texts(value: Any, place: str) -> None:
+    """A line feed in a name would be a setting of its own in the files that are written for az."""
+    if isinstance(value, str) and not value.isprintable():
+        raise LabError(f"{place} {value!r} holds characters that nobody can see: take them out")
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_texts(name, place)
+            _check_texts(item, f"{place}.{name}")
+    if isinstance(value, list):
+        for item in value:
+            _check_texts(item, place)
+
+
+def _check_services(world: World) -> None:
+    for name in (name for item in world.load_balancers for name in item.members):
+        world.interface(name)
+    for balancer in world.load_balancers:
+        subnet = named(world.network(balancer.network).subnets, balancer.subnet, f"subnet of {balancer.network}")
+        if not _inside(balancer.address, subnet.prefix):
+            raise LabError(f"load balancer {balancer.name} {balancer.address} lies outside its subnet {subnet.name}")
+    for address in world.public_addresses:
+        _network(address.address)
+        if address.interface is not None:
+            world.interface(address.interface)
+    for endpoint in world.private_endpoints:
+        world.interface(endpoint.interface)
+        world.storage_account(endpoint.storage_account)
+    for name in (name for zone in world.private_zones for name in zone.networks):
+        world.network(name)
+
+
+def _check_network(world: World, network: VirtualNetwork) -> None:
+    _check_unique([subnet.name for subnet in network.subnets])
+    for subnet in network.subnets:
+        if subnet.security_group is not None:
+            world.security_group(subnet.security_group)
+        if subnet.route_table is not None:
+            for route in world.route_table(subnet.route_table).routes:
+                _network(route.prefix)
+        if not any(_inside(subnet.prefix, prefix) for prefix in network.prefixes):
+            raise LabError(f"subnet {subnet.name} {subnet.prefix} lies outside its network {network.name}")
+    for peering in network.peerings:
+        world.network(peering.remote)
+
+
+def _check_rules(group: SecurityGroup) -> None:
+    """Two rules of one direction may not share a priority, in Azure neither."""
+    _check_unique([f"{rule.direction} priority {rule.priority} in {group.name}" for rule in group.rules])
+    for rule in group.rules:
+        if not 100 <= rule.priority <= 4096:
+            raise LabError(f"rule {rule.name} of {group.name} has priority {rule.priority}: give 100 to 4096")
+        for text in (*rule.source_ports, *rule.destination_ports):
+            try:
+                parse_ports(text)
+            except ValueError as error:
+                raise LabError(f"rule {rule.name} of {group.name}: {error}") from error
+
+
+def _check_unique(names: list[str]) -> None:
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            raise LabError(f"the world has {name!r} twice: resources name each other by name alone")
+
+
+def _inside(inner: str, outer: str) -> bool:
+    within, around = _network(inner), _network(outer)
+    return within.version == around.version and within.subnet_of(around)  # type: ignore[arg-type]
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise LabError(f"{text!r} is no address and no prefix: {error}") from error

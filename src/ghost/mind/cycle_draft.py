@@ -1,0 +1,189 @@
+"""What one cycle would change: the thought, whether it is kept, what it asks. Nothing here is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ghost.errors import ProviderError
+from ghost.mind.agenda import Named
+from ghost.mind.attention import Attention
+from ghost.mind.counters import Counts
+from ghost.mind.decisions import StoreDecision
+from ghost.mind.long_term_memory import LongTermMemory
+from ghost.mind.model import Memory, SelfModel, Stimulus, Thought
+from ghost.mind.model_calls import Context, Thinking
+from ghost.mind.thought_parsing import Redact, Spoken
+from ghost.mind.working_memory import WorkingMemory
+from ghost.records import Clock
+
+THOUGHTS_IN_CONTEXT = 12
+MEMORIES_IN_CONTEXT = 6
+ABOUT_CHARS = 2000
+"""Of what memories are searched for."""
+MALFORMED = "the store decision was malformed each time"
+QUIET_MEMORIES = 8
+"""Memories that thoughts may leave while nothing new comes in; then they are only thought."""
+SAME_MEMORY = 0.95
+"""Cosine similarity from which on a thought of a quiet time is nothing new."""
+REFUSED_TRIES = 3
+"""Cycles in a row that a stimulus may pass without a usable thought; then it is dropped, and said to be."""
+_BY_TAG = {"question": (0.6, 0.8), "plan": (0.5, 0.5), "insight": (0.5, 0.3)}
+"""Importance and uncertainty of a thought; importance is the store decision's where there is one."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    named: Named
+    stimuli: Sequence[Stimulus]
+    """What the cycle consumes."""
+    dropped: bool = False
+    """Whether the stimuli go without a thought."""
+    thought: Thought | None = None
+    repeats: bool = False
+    stored: Memory | None = None
+    reason: str = ""
+    """Why the thought is kept in long-term memory, or why not."""
+    said: Spoken | None = None
+    rationale: str = ""
+    """Why it asks, where it is a question."""
+
+
+class Drafting:
+    def __init__(
+        self,
+        thinking: Thinking,
+        ltm: LongTermMemory,
+        wm: WorkingMemory,
+        attention: Attention,
+        counts: Counts,
+        clock: Clock,
+        redact: Redact,
+    ) -> None:
+        self._thinking = thinking
+        self._ltm = ltm
+        self._store = ltm.store
+        self._wm = wm
+        self._attention = attention
+        self._counts = counts
+        self._clock = clock
+        self._redact = redact
+        self._quiet_memories = 0
+        self._refused: Counter[str] = Counter()
+        """By stimulus, since the last cycle that was written."""
+
+    def draft(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Draft:
+        """Asks the model for a thought and for what becomes of it. Raises `ProviderError`, `StoreError`."""
+        now = self._clock.now().timestamp()
+        context = self._context(self_model, stimuli, named)
+        said = self._thinking.thought(context)
+        if said is None:
+            return self._without_thought(stimuli, named)
+        if not stimuli and self._wm.holds(said.content):
+            return Draft(named, stimuli, repeats=True)
+        decided, malformed = self._thinking.decision(said, context)
+        if malformed:
+            self._counts.add("decisions_malformed", malformed)
+        thought = self._thought(said, decided, now)
+        stored, reason = self._memory(thought, decided, stimuli, now)
+        return Draft(
+            named, stimuli, thought=thought, stored=stored, reason=reason, said=said, rationale=_rationale(context)
+        )
+
+    def written(self, draft: Draft) -> None:
+        """The draft was written: counts what may still be kept while nothing new comes in."""
+        self._refused.clear()
+        if draft.stimuli:
+            self._quiet_memories = 0
+        elif draft.stored is not None:
+            self._quiet_memories += 1
+
+    # --- steps ---
+
+    def _context(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Context:
+        thoughts = self._wm.view(THOUGHTS_IN_CONTEXT)[::-1]
+        task = self._attention.peek() or named.most_important
+        about = [stimulus.content for stimulus in stimuli] or [thought.content for thought in thoughts[:2]]
+        if task is not None and not stimuli:
+            about.append(task.title)
+        hits = self._ltm.search(" ".join(about)[:ABOUT_CHARS], MEMORIES_IN_CONTEXT, counts_as_access=bool(stimuli))
+        newest_first = sorted(stimuli, key=lambda stimulus: stimulus.ts, reverse=True)
+        return Context(self_model, newest_first, thoughts, hits, task)
+
+    def _without_thought(self, stimuli: Sequence[Stimulus], named: Named) -> Draft:
+        """The model said no word. Stimuli stay for another try, but not for ever: some a model never answers."""
+        self._counts.add("thoughts_refused")
+        self._refused.update({stimulus.id for stimulus in stimuli})
+        tried = [stimulus for stimulus in stimuli if self._refused[stimulus.id] >= REFUSED_TRIES]
+        if not tried:
+            raise ProviderError("the language model answered without a word", transient=True)
+        return Draft(named, tried, dropped=True)
+
+    def _thought(self, said: Spoken, decided: StoreDecision | None, now: float) -> Thought:
+        importance, uncertainty = _BY_TAG[said.tag]
+        return Thought(
+            id=self._store.new_ids("thought", now)[0],
+            content=said.content,
+            tags=(said.tag,),
+            importance=decided.importance if decided and decided.should_store else importance,
+            uncertainty=uncertainty,
+            ts=now,
+        )
+
+    def _memory(
+        self, thought: Thought, decided: StoreDecision | None, stimuli: Sequence[Stimulus], now: float
+    ) -> tuple[Memory | None, str]:
+        """The memory that the thought becomes, with its embedding, and why; None and why not."""
+        if decided is None:
+            return None, MALFORMED
+        reason = self._redact(decided.reason)
+        if not decided.should_store:
+            return None, reason
+        if not stimuli and self._quiet_memories >= QUIET_MEMORIES:
+            return None, "enough was kept since something new came in"
+        memory = self._ltm.prepare(
+            Memory(
+                id=self._store.new_ids("mem", now)[0],
+                type=decided.type,
+                content=thought.content,
+                tags=decided.tags,
+                importance=decided.importance,
+                created_at=now,
+                last_access=now,
+                metadata=_provenance(thought, stimuli),
+            )
+        )
+        if not stimuli:
+            nearest = self._store.vector_ids(memory.embedding, 1)
+            if nearest and nearest[0][1] >= SAME_MEMORY:
+                return None, f"{nearest[0][0]} holds this already"
+        return memory, reason
+
+
+def _rationale(context: Context) -> str:
+    about = context.stimuli[0].content if context.stimuli else context.task.title if context.task else ""
+    return f"Thought of while looking at: {about[:300]}" if about else "Thought of with nothing new at hand"
+
+
+def _provenance(thought: Thought, stimuli: Sequence[Stimulus]) -> dict[str, object]:
+    """Where a memory comes from: the thought, the stimuli behind it, and the audit records that those cite."""
+    audit_ids = [
+        audit_id
+        for stimulus in stimuli
+        for audit_id in _listed(stimulus.metadata.get("audit_ids")) + _listed(stimulus.metadata.get("audit_id"))
+    ]
+    known: dict[str, object] = {"thought_id": thought.id}
+    if stimuli:
+        known["stimuli"] = [stimulus.id for stimulus in stimuli]
+    if audit_ids:
+        known["audit_ids"] = list(dict.fromkeys(audit_ids))
+    sessions = {session for each in stimuli if isinstance(session := each.metadata.get("session_id"), str)}
+    if len(sessions) == 1:
+        known["session_id"] = sessions.pop()
+    return known
+
+
+def _listed(value: object) -> list[str]:
+    found = value if isinstance(value, list) else [value]
+    return [each for each in found if isinstance(each, str)]

@@ -1,0 +1,72 @@
+"""What the language model is asked in a cycle, and what its answers are taken for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ghost.mind.decisions import SCHEMA, StoreDecision, decision
+from ghost.mind.long_term_memory import Hit
+from ghost.mind.model import SelfModel, Stimulus, Task, Thought
+from ghost.mind.prompts import system_prompt
+from ghost.mind.thought_parsing import Redact, Spoken, spoken
+from ghost.providers import Item, LLMProvider, write_prompt
+
+THOUGHT_TOKENS = 200
+DECISION_TOKENS = 400
+DECISION_TRIES = 2
+STIMULUS_CHARS = 1500
+"""Of one stimulus in the prompt; it is kept with more."""
+MEMORY_CHARS = 600
+
+
+@dataclass(frozen=True)
+class Context:
+    """What one thought is about: newest and nearest first."""
+
+    self_model: SelfModel
+    stimuli: Sequence[Stimulus]
+    thoughts: Sequence[Thought]
+    hits: Sequence[Hit]
+    task: Task | None
+
+    @property
+    def memories(self) -> list[Item]:
+        return [Item(hit.memory.id, hit.memory.content[:MEMORY_CHARS]) for hit in self.hits]
+
+    def prompt(self) -> str:
+        me = [f"I am {self.self_model.name}.", *self.self_model.principles, *self.self_model.long_term_goals]
+        return write_prompt(
+            {
+                "Self": [Item(f"self:{n}", line) for n, line in enumerate(me, 1)],
+                "Stimuli": [Item(each.id, each.content[:STIMULUS_CHARS]) for each in self.stimuli],
+                "Recent thoughts": [Item(each.id, each.content) for each in self.thoughts],
+                "Memories": self.memories,
+                "Task": [Item(self.task.id, _in_words(self.task))] if self.task else [],
+            }
+        )
+
+
+class Thinking:
+    def __init__(self, llm: LLMProvider, redact: Redact) -> None:
+        self._llm = llm
+        self._redact = redact
+
+    def thought(self, context: Context) -> Spoken | None:
+        """None where the model said nothing that has a word. Raises `ProviderError`."""
+        return spoken(self._llm.generate(system_prompt("soc"), context.prompt(), THOUGHT_TOKENS), self._redact)
+
+    def decision(self, thought: Spoken, context: Context) -> tuple[StoreDecision | None, int]:
+        """Whether to keep the thought, and how many answers were malformed; None where all were. Raises
+        `ProviderError`."""
+        prompt = write_prompt({"Thought": [Item("thought", thought.content)], "Memories": context.memories})
+        for malformed in range(DECISION_TRIES):
+            answer = self._llm.generate(system_prompt("store_decider"), prompt, DECISION_TOKENS, json_schema=SCHEMA)
+            if (decided := decision(answer)) is not None:
+                return decided, malformed
+        return None, DECISION_TRIES
+
+
+def _in_words(task: Task) -> str:
+    head = f"{task.title}: {task.goal}" if task.goal else task.title
+    return f"{head} {task.context}".strip()[:STIMULUS_CHARS]

@@ -1,0 +1,28 @@
+"""Which store a workspace has: SQLite in a file, or PostgreSQL where `GHOST_DATABASE_URL` is set."""
+
+from __future__ import annotations
+
+from ghost.config import Settings
+from ghost.errors import ConfigurationError
+from ghost.mind.encryption import seal_of
+from ghost.mind.store import MemoryStore
+
+
+def open_store(settings: Settings, embeddings_name: str, dim: int) -> MemoryStore:
+    """A store that compares vectors of `dim` numbers of the space `embeddings_name`.
+
+    Raises `StoreError` where it cannot be opened, `ConfigurationError` where a setting is wrong.
+    """
+    seal = seal_of(settings)
+    if settings.database_url is None:
+        from ghost.mind.sqlite_store import SqliteStore  # numpy and sqlite3 are wanted by who opens a store only
+
+        return SqliteStore(settings.database, embeddings_name, dim, seal)
+    if seal.is_secret:
+        raise ConfigurationError(
+            "a memory key encrypts a SQLite file only: unset GHOST_MEMORY_KEY and GHOST_MEMORY_KEY_FILE with "
+            "GHOST_DATABASE_URL, and let the server's disk be encrypted"
+        )
+    from ghost.mind.postgres_store import PostgresStore
+
+    return PostgresStore(settings.database_url.get_secret_value(), embeddings_name, dim)

@@ -1,0 +1,104 @@
+"""Whether a thought is worth keeping: what names a thing, a cause or a way to find it, and is not kept already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ghost.providers.prompt import Item
+from ghost.providers.stub.text_facts import Facts, facts_of
+from ghost.providers.stub.tokenizer import content_terms, inner_terms
+
+MAX_TAGS = 8
+SAME = 0.75
+"""Shared terms of all terms, from which on a memory holds the thought already."""
+
+_TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
+_GUESS = re.compile(r"^#plan .*(?: to see whether |: \w+:\d\w* shares )")
+"""A plan that this model makes of a symptom, or of what it remembers: nobody has taken the step yet."""
+_DRAWN = re.compile(r"^#insight \w+:\d\w* and \w+:\d\w* share ")
+_CHANGE = re.compile(
+    r"\b(?:chang(?:e|es|ed)|chg\d+|deploy(?:ed|ment)?|roll(?:ed|out)|upgrad(?:e|ed)|updat(?:e|ed)|patched|reboot(?:ed)?"
+    r"|restart(?:ed)?|migrat(?:ed|ion)|moved|replaced|renewed|maintenance|failover|failed over|switched)\b",
+    re.IGNORECASE,
+)
+"""What engineers ask for first: what was done just before."""
+_GENERAL = re.compile(r"\b(?:always|usually|never|whenever|every time|in general|means that|lesson)\b", re.IGNORECASE)
+_STEP = re.compile(r"\b(?:check|then|first|compare|capture|look at|run|verify|test)\b", re.IGNORECASE)
+_GRAVE = re.compile(r"\b(?:outage|production|prod|down|all|every|expired?|data loss|security)\b", re.IGNORECASE)
+
+
+def decision_on(sections: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
+    text = " ".join(item.text for item in sections.get("Thought", []))
+    facts = facts_of(text)
+    kind = _kind(text, facts)
+    should_store, reason = _verdict(text, facts, kind, sections.get("Memories", []))
+    return {
+        "should_store": should_store,
+        "type": kind,
+        "importance": _importance(text, facts) if should_store else 0.1,
+        "tags": tags_of(facts),
+        "reason": reason,
+    }
+
+
+def tags_of(facts: Facts) -> list[str]:
+    """Causes, services, then resources: what a memory is found by."""
+    named = [cause.tag for cause in facts.causes] + list(facts.services) + list(facts.resources)
+    return [tag for tag in dict.fromkeys(named) if _TAG.fullmatch(tag)][:MAX_TAGS]
+
+
+def _verdict(text: str, facts: Facts, kind: str, memories: Sequence[Item]) -> tuple[bool, str]:
+    if (known := _held_by(text, memories)) is not None:
+        return False, f"{known.id or 'A memory'} holds this already."
+    if text.startswith("#question"):
+        return False, "A question is no knowledge; its answer may be."
+    if _GUESS.search(text):
+        return False, "It is a guess; what the check shows may be kept."
+    if _DRAWN.search(text):
+        return False, "It is drawn from memories that are kept."
+    if _CHANGE.search(text) and not text.startswith("#plan"):
+        return True, "It tells of a change."
+    if not facts.named:
+        return False, "It names no resource, port or cause to be found by."
+    if text.startswith("#plan") and kind != "procedural":
+        return False, "It plans without a step to repeat."
+    if facts.causes or facts.said_cause:
+        return True, "It names a cause."
+    return True, "It says how to look." if kind == "procedural" else "It names what was seen."
+
+
+def _kind(text: str, facts: Facts) -> str:
+    if text.startswith("#plan") and _STEP.search(text):
+        return "procedural"
+    if _CHANGE.search(text):
+        return "episodic"
+    if _GENERAL.search(text) or not (facts.resources or facts.failing):
+        return "semantic"
+    return "episodic"
+
+
+def _importance(text: str, facts: Facts) -> float:
+    grounds = (
+        (0.25, facts.causes or facts.said_cause),
+        (0.1, facts.resources),
+        (0.1, facts.ports),
+        (0.1, facts.failing),
+        (0.1, _CHANGE.search(text)),
+        (0.15, _GRAVE.search(text)),
+    )
+    return round(0.3 + sum(weight for weight, found in grounds if found), 2)
+
+
+def _held_by(text: str, memories: Sequence[Item]) -> Item | None:
+    mine = _compared(text)
+    for memory in memories:
+        theirs = _compared(memory.text)
+        if mine and len(mine & theirs) / len(mine | theirs) >= SAME:
+            return memory
+    return None
+
+
+def _compared(text: str) -> set[str]:
+    return {part for term in content_terms(text) for part in (term, *inner_terms(term))} - {"plan", "insight"}

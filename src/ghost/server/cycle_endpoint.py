@@ -1,0 +1,45 @@
+"""`POST /cycle`: the mind thinks once, now."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from ghost.server.dependencies import services
+from ghost.server.openapi import errors
+from ghost.server.worker_threads import detached
+
+router = APIRouter(tags=["stimuli"])
+
+
+class ThoughtMade(BaseModel):
+    id: str
+    content: str
+    tags: tuple[str, ...]
+    importance: float
+    uncertainty: float
+    ts: float
+
+
+class CycleDone(BaseModel):
+    thought: ThoughtMade | None = Field(description="Null where nothing new was thought.")
+    stored: str | None = Field(description="The id of the memory that the thought became.")
+    next_task: str | None = Field(description="The id of the task to look at next.")
+    interrupts: list[str] = Field(description="Ids of questions that this cycle began to ask.")
+    stimuli: int = Field(description="How many were thought of.")
+    seconds: float
+
+
+@router.post("/cycle", summary="Think once, now", responses=errors(502, 503))
+async def cycle(request: Request) -> CycleDone:
+    """For a mind whose stream is switched off, or for who does not want to wait. Cycles take turns."""
+    to = services(request)
+    done = await detached(to.cycles, "Cycles run", lambda: to.engine.cycle(abandoned=to.stopping.is_set))
+    return CycleDone(
+        thought=ThoughtMade(**done.thought.__dict__) if done.thought else None,
+        stored=done.stored.id if done.stored else None,
+        next_task=done.next_task.id if done.next_task else None,
+        interrupts=[query.id for query in done.interrupts],
+        stimuli=done.stimuli,
+        seconds=done.seconds,
+    )

@@ -1,0 +1,42 @@
+"""The mind of a workspace, awake: its store, its models, its sources of tasks and its reader of pages, wired.
+
+For `ghost serve`, and for commands that think without a server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ghost.agent import OpenInvestigations, PendingCleanups, Workspace, without_secrets
+from ghost.config import Settings
+from ghost.mind import open_store
+from ghost.providers import embeddings, language_model, system_clock
+from ghost.scraper import Scraper
+from ghost.server.timed_engine import MeasuredEngine
+
+
+@contextlib.contextmanager
+def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
+    """Closed at the end, the store after the engine.
+
+    Raises `StoreError` where memory cannot be opened, `ConfigurationError` where a setting is wrong.
+    """
+    workspace = Workspace(root)
+    settings = settings.model_copy(update={"workspace": root})
+    clock = system_clock(settings)
+    vectors = embeddings(settings)
+    with contextlib.closing(open_store(settings, vectors.name, vectors.dim)) as store:
+        engine = MeasuredEngine(
+            store,
+            language_model(settings),
+            vectors,
+            clock,
+            without_secrets,
+            settings,
+            sources=(OpenInvestigations(workspace), PendingCleanups(workspace)),
+            scraper=Scraper(settings, clock),
+        )
+        with contextlib.closing(engine):
+            yield engine

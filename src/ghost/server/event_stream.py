@@ -1,0 +1,93 @@
+"""`GET /events`: what the mind does, as it does it (server-sent events)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ghost.server.dependencies import services
+from ghost.server.feed import Feed, Follower
+from ghost.server.openapi import errors
+from ghost.server.problems import Refused
+from ghost.server.request_limits import HEARTBEAT_SECONDS, ID_CHARACTERS, SEND_SECONDS
+
+router = APIRouter(tags=["events"])
+
+_BEGIN: Final = b"retry: 3000\n: follow the mind\n\n"
+_HEARTBEAT: Final = b": heartbeat\n\n"
+
+
+class EventStream(Response):
+    """Ends when the client goes, when it leaves events unread for `SEND_SECONDS`, or when the server stops."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, feed: Feed, follower: Follower, status_code: int = 200) -> None:
+        super().__init__(status_code=status_code)
+        del self.headers["content-length"]
+        self._feed = feed
+        self._follower = follower
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_gone(receive))
+        sending = asyncio.ensure_future(self._send_all(send))
+        try:
+            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._feed.leave(self._follower)
+            for task in (gone, sending):
+                task.cancel()
+            await asyncio.gather(gone, sending, return_exceptions=True)
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        content: bytes | None = _BEGIN
+        while content is not None:
+            body = {"type": "http.response.body", "body": content or _HEARTBEAT, "more_body": True}
+            await asyncio.wait_for(send(body), SEND_SECONDS)
+            content = await self._follower.next(HEARTBEAT_SECONDS)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+@router.get(
+    "/events",
+    summary="Follow the mind",
+    response_class=EventStream,
+    responses={
+        200: {
+            "description": "Events `stimulus`, `thought`, `stored`, `interrupt`, `answer`, `scrape`, `task`, `record` "
+            "and `error`, each with JSON data that holds `ts`; `gap` where some were lost. A comment comes while "
+            "nothing happens.",
+            "content": {
+                "text/event-stream": {
+                    "schema": {"type": "string"},
+                    "example": 'id: 19a-7\nevent: thought\ndata: {"ts": 1732264000.0, "content": "#plan ..."}\n\n',
+                }
+            },
+        },
+        **errors(503),
+    },
+)
+async def events(
+    request: Request,
+    last_event_id: Annotated[
+        str | None, Header(max_length=ID_CHARACTERS, description="The id of the last event that was seen.")
+    ] = None,
+) -> Response:
+    """A stream that does not end by itself. After a break, name the last id seen and what was missed follows."""
+    feed = services(request).feed
+    follower = feed.follow(last_event_id)
+    if follower is None:
+        raise Refused(
+            503, "As many clients follow the mind as may, or the server stops. Close one.", headers={"Retry-After": "5"}
+        )
+    return EventStream(feed, follower)

@@ -1,0 +1,230 @@
+"""`GET /investigations`, one of them, and its report. Read only.
+
+Texts in it may come from outside, and a path is made of an id that was checked, never of what a file says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from ghost.agent import Evidence, Session, SessionPaths, tag_of
+from ghost.errors import RecordError
+from ghost.records import read_json, read_lines, read_valid_records
+from ghost.server.dependencies import Services, services
+from ghost.server.openapi import errors
+from ghost.server.problems import Refused
+from ghost.server.sessions import InvestigationRow, OfFile
+
+router = APIRouter(tags=["investigations"])
+
+SessionId = Annotated[
+    str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", examples=["ghost_20250115_143200"])
+]
+
+
+class Investigations(BaseModel):
+    investigations: list[InvestigationRow] = Field(description="The newest first.")
+    count: int = Field(description="How many there are, shown or not.")
+
+
+class HypothesisNow(OfFile):
+    id: str
+    description: str
+    refuted_by: str = Field(description="The observation that would refute it.")
+    state: str = Field(examples=["CONFIRMED"])
+    active: bool = Field(description="Whether it is being tested.")
+    denial_count: int
+    audit_ids: list[str] = Field(description="The evidence its resolution rests on.")
+    created_at: str
+    resolved_at: str | None
+
+
+class EvidenceRow(OfFile):
+    """A record of the shell's audit: what ran, and how it ranks. Output is processed and cut."""
+
+    audit_id: str
+    timestamp: str
+    command: str
+    reasoning: str
+    context: Literal["[LOCAL]", "[CLOUD]"]
+    tier: int = Field(description="1 capture, 2 Azure API, 3 active probe, 4 host state: the lower the more faithful.")
+    classification: str
+    status: str = Field(examples=["completed"])
+    action: str | None
+    error: str | None
+    denial_reason: str | None
+    exit_code: int | None
+    duration_seconds: float | None
+    output_summary: str
+
+
+class CaptureRow(OfFile):
+    task_id: str
+    state: str
+    target: str | None
+    outcome: str | None
+    cleanup_status: str | None
+
+
+class Investigation(BaseModel):
+    investigation: InvestigationRow
+    hypotheses: list[HypothesisNow]
+    evidence: list[EvidenceRow] = Field(description="In the order of time.")
+    evidence_count: int = Field(description="Records on file, shown or not.")
+    unreadable_lines: list[int] = Field(description="Lines of the audit that cannot be read.")
+    captures: list[CaptureRow]
+
+
+class ReportFormat(StrEnum):
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+@router.get("/investigations", summary="Investigations of the workspace", responses=errors())
+def list_investigations(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> Investigations:
+    rows = services(request).sessions.rows()
+    return Investigations(investigations=rows[offset : offset + limit], count=len(rows))
+
+
+@router.get("/investigations/{session_id}", summary="One investigation", responses=errors(404))
+def get_investigation(
+    request: Request,
+    session_id: SessionId,
+    limit: Annotated[int, Query(ge=1, le=2000, description="Records of evidence.")] = 500,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> Investigation:
+    """Hypotheses with their states, what ran in the order of time, and captures."""
+    to = services(request)
+    session, paths = _found(to, session_id)
+    row = to.sessions.row(session_id)
+    if row is None:
+        raise _unknown(session_id)
+    evidence = Evidence(paths.shell_audit)
+    shown = list(evidence.values())[offset : offset + limit]
+    return Investigation(
+        investigation=row,
+        hypotheses=list(_hypotheses(session)) if session else [],
+        evidence=[_evidence_row(record) for record in shown],
+        evidence_count=len(evidence),
+        unreadable_lines=evidence.broken_lines[:100],
+        captures=_captures(paths),
+    )
+
+
+@router.get(
+    "/investigations/{session_id}/report",
+    summary="Its report",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The root-cause report, as it was written.",
+            "content": {
+                "application/json": {"schema": {"type": "object"}},
+                "text/markdown": {"schema": {"type": "string"}},
+            },
+        },
+        **errors(404),
+    },
+)
+def get_report(
+    request: Request,
+    session_id: SessionId,
+    format: Annotated[ReportFormat, Query(description="Two forms of one report.")] = ReportFormat.JSON,
+) -> Response:
+    _, paths = _found(services(request), session_id)
+    try:
+        if format is ReportFormat.JSON:
+            return Response(_as_json(paths.report_json), media_type="application/json")
+        if paths.report.is_file():
+            return Response(b"\n".join(read_lines(paths.report)) + b"\n", media_type="text/markdown; charset=utf-8")
+    except FileNotFoundError:
+        pass
+    raise Refused(404, f"The investigation {session_id} has no report yet. One is written when it concludes.")
+
+
+def _as_json(report: FilePath) -> bytes:
+    """Raises `RecordError` for what Python reads and JSON is not: `NaN`, `Infinity`, nesting without an end."""
+    try:
+        return json.dumps(read_json(report), allow_nan=False).encode("ascii")
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"cannot show {report} ({error}): restore it from a copy") from error
+
+
+def _found(to: Services, session_id: str) -> tuple[Session | None, SessionPaths]:
+    found = to.sessions.find(session_id)
+    if found is None:
+        raise _unknown(session_id)
+    return found
+
+
+def _unknown(session_id: str) -> Refused:
+    return Refused(404, f"There is no investigation {session_id!r} in this workspace. GET /investigations lists them.")
+
+
+def _hypotheses(session: Session) -> Iterable[HypothesisNow]:
+    for hypothesis in session.hypothesis_log:
+        yield HypothesisNow(
+            active=hypothesis.id in session.active_hypothesis_ids,
+            **hypothesis.model_dump(mode="json", include=set(HypothesisNow.model_fields)),
+        )
+
+
+def _evidence_row(record: Mapping[str, Any]) -> EvidenceRow:
+    """A record as its writer left it, or as somebody changed it: what has another type is left out."""
+    tag = tag_of(record)
+    return EvidenceRow(
+        audit_id=str(record["audit_id"]),
+        timestamp=_text(record, "timestamp") or "",
+        command=_text(record, "modified_command") or _text(record, "command") or "",
+        reasoning=_text(record, "reasoning") or "",
+        context=tag.context,
+        tier=tag.tier,
+        classification=_text(record, "classification") or "",
+        status=_text(record, "status") or "",
+        action=_text(record, "action"),
+        error=_text(record, "error"),
+        denial_reason=_text(record, "denial_reason"),
+        exit_code=_number(record.get("exit_code"), int),
+        duration_seconds=_number(record.get("duration_seconds"), int | float),
+        output_summary=(_text(record, "output_summary") or "")[:1000],
+    )
+
+
+def _text(record: Mapping[str, Any], name: str) -> str | None:
+    value = record.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any, kind: Any) -> Any:
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def _captures(paths: SessionPaths) -> list[CaptureRow]:
+    """The last record of each capture task."""
+    try:
+        records, _ = read_valid_records(paths.tasks)
+    except RecordError:
+        return []
+    latest = {task_id: record for record in records if (task_id := _text(record, "task_id"))}
+    return [
+        CaptureRow(
+            task_id=task_id,
+            state=_text(record, "state") or "",
+            target=_text(record, "target"),
+            outcome=_text(record, "outcome"),
+            cleanup_status=_text(record, "cleanup_status"),
+        )
+        for task_id, record in latest.items()
+    ]
