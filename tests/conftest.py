@@ -8,9 +8,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.exhaustive import EXHAUSTIVE
 
 HERE = Path(__file__).parent
 SHARED_CAPTURES = HERE.parent.parent / "shared" / "data" / "pcaps"
+
+
+# `make test` tries the same examples each time; what a random run finds is pinned with `@example`.
+settings.register_profile("same", derandomize=True, database=None, deadline=None)
+settings.register_profile("random", deadline=None, print_blob=True)
+settings.load_profile("random" if EXHAUSTIVE else "same")
 
 
 @pytest.fixture(scope="session")

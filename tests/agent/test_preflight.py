@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ghost.agent.az_preflight import preflight
 from ghost.azure import Configuration, catalogue
+from tests.exhaustive import examples
 
 CORPORA = Path(__file__).parent.parent / "corpora"
 NOTHING = Configuration()
@@ -115,7 +116,7 @@ def test_commands_of_installed_extensions_are_left_to_the_cli() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=60))
 def test_any_text_is_checked_without_an_error(text: str) -> None:
     for command in (text, f"az {text}", f"az network nic show {text}"):
@@ -123,7 +124,7 @@ def test_any_text_is_checked_without_an_error(text: str) -> None:
         assert suggestion is None or suggestion.strip()
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(catalogue().lines)), st.data())
 def test_a_command_with_all_it_needs_is_no_mistake(path: str, data: st.DataObject) -> None:
     command = catalogue().command(path)

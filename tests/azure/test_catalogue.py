@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ghost.azure import catalogue, parse_options
 from ghost.azure.command_catalogue import EXTENSIONS, TABLE
 from ghost.errors import ConfigurationError
+from tests.exhaustive import examples
 
 
 def test_every_line_of_the_table_can_be_read() -> None:
@@ -87,7 +88,7 @@ def test_the_nearest_command_is_the_one_that_was_meant(asked: str, near: str | N
     assert catalogue().nearest(asked.split()) == near
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.text(max_size=12), max_size=6))
 def test_whatever_is_asked_the_nearest_is_a_command_or_a_group(words: list[str]) -> None:
     near = catalogue().nearest(words)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ghost.brain import OfflineBrain
 from ghost.brain.offline.case import LAYERS
 from tests.brain.small_tenant import Facts, Net, Played, SmallTenant, Vm, net_id, play, rule, talk
+from tests.exhaustive import examples
 
 SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
 
@@ -494,7 +495,7 @@ def test_with_everything_denied_it_concludes_and_repeats_nothing() -> None:
 
 @pytest.mark.slow
 @given(st.sets(st.sampled_from(["vm list", "vm show", "nic show", "vnet list", "vnet show", "subnet show", "ping"])))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_whatever_is_denied_no_cause_is_made_up(denied: set[str]) -> None:
     played = investigate(Facts(denied=tuple(denied)), "web-vm-01 cannot reach cache-vm-01 on port 6379")
     assert played.completion["confirmed_hypotheses"] == []
@@ -699,7 +700,7 @@ WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
     st.sampled_from(["store-nsg", "front-nsg"]),
     st.tuples(st.integers(1, 250), st.integers(1, 250)),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_any_names_addresses_and_ports_lead_to_the_same_cause(
     names: list[str], port: int, denying_group: str, nets: tuple[int, int]
 ) -> None:

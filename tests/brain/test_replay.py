@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ghost.brain import Message, OfflineBrain, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.errors import BrainError
 from tests.brain.small_tenant import Facts, Played, SmallTenant, play, rule
+from tests.exhaustive import examples
 
 SYMPTOM = "VMs in front cannot reach the Redis cache on port 6379"
 NOTE = ResumeNote("interrupted")
@@ -78,7 +79,7 @@ def commands_in(conversation: Sequence[Message]) -> int:
 
 
 @given(st.integers(1, 20))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 def test_wherever_it_was_cut_it_reaches_the_same_conclusion(place: int) -> None:
     conversation = WHOLE["denied"].conversation[:place]
     again = resumed(conversation, denied_world(), commands_in(conversation))
@@ -167,7 +168,7 @@ def test_an_interruption_before_anything_was_read_changes_nothing() -> None:
 
 
 @given(st.lists(st.integers(0, 14), max_size=3, unique=True))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 def test_any_number_of_interruptions_is_survived(places: list[int]) -> None:
     tenant: Any = SmallTenant(denied_world())
     told: list[Message] = [UserMessage(SYMPTOM)]

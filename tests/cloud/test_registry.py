@@ -15,6 +15,7 @@ from ghost.cloud.registry import TaskRegistry
 from ghost.cloud.registry_lines import Reading, UnreadTask, read_tasks
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, Outcome, State
 from ghost.records import ChainedLog, verify
+from tests.exhaustive import examples
 
 # As other tools and earlier versions write it: no field beyond the published ones.
 PUBLISHED = {
@@ -170,7 +171,7 @@ mutations = st.tuples(st.sampled_from(sorted(PUBLISHED)), json_values).map(
 corrupt_lines = st.one_of(st.binary(max_size=80), json_values.map(lambda v: json.dumps(v).encode()), mutations)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(corrupt_lines, max_size=8), st.integers(0, 8))
 def test_no_corrupt_line_hides_a_good_one_or_stops_the_next_write(lines: list[bytes], position: int) -> None:
     with tempfile.TemporaryDirectory() as name:

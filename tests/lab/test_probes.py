@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from ghost.lab import Scenario, load_scenario
 from ghost.lab.launchers import RunningLab, start
 from ghost.lab.local_machine import DnsName, RemoteHost, Socket
+from tests.exhaustive import examples
 
 NAME, ADDRESS, PRIVATE = "portal.contoso.example", "20.1.2.3", "10.20.2.5"
 SPEED = 2000.0
@@ -364,7 +365,7 @@ WORDS = ["-c1", "-w1", "-m2", "-q1", "-n", "-x", "+time=1", "+tries=1", "@10.0.0
 WORDS += ["route", "get", "-tan", "state", "http://[::1]/", "https://x:y/", "=", "-", "--", "--max-time", "1", "-p"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     program=st.sampled_from(["ping -c1 -W1", "traceroute", "dig", "ss", "ip", "curl"]),
     words=st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=5),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ghost import lab
 from ghost.errors import LabError
 from ghost.lab.effective_configuration import carries, reach
+from tests.exhaustive import examples
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
 NAMES = lab.scenario_names()
@@ -183,7 +184,7 @@ ALL_VARIATIONS: list[tuple[str, Callable[[lab.Scenario], lab.Scenario]]] = [
 ]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(st.sampled_from(ALL_VARIATIONS), st.integers(0, 10_000))
 def test_every_variation_has_the_fault_it_states(
     variation: tuple[str, Callable[[lab.Scenario], lab.Scenario]], seed: int
@@ -211,7 +212,7 @@ def _texts(value: object) -> list[str]:
     return [str(value)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(st.sampled_from(NAMES), st.integers(0, 10_000))
 def test_no_name_address_or_faulty_port_survives_a_renaming(name: str, seed: int) -> None:
     before = lab.load_scenario(name)

@@ -23,6 +23,7 @@ from ghost.lab.packet_generator import synthesize
 from ghost.lab.simulation import Simulation
 from ghost.lab.tcp_endpoint import LINUX, WINDOWS, Endpoint, Segment, Stack
 from ghost.lab.world import Listener, Machine, Traffic, WireFault
+from tests.exhaustive import examples
 
 START = datetime(2025, 1, 15, 14, 32, tzinfo=UTC)
 SECONDS = 30.0
@@ -292,7 +293,7 @@ class Line:
             self.simulation.after(0.001, lambda: to.receive(segment))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.integers(1, 60_000),
     st.sets(st.integers(1, 80), max_size=20),
@@ -312,7 +313,7 @@ def test_whatever_is_lost_everything_arrives_exactly_once(
 
 
 @given(st.sampled_from([*PROTOCOLS, 443, 9000]), st.integers(0, 50_000), st.integers(0, 50_000), st.integers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_a_dialogue_is_about_as_long_as_asked(port: int, request: int, response: int, seed: int) -> None:
     turns: list[Turn] = dialogue(port, Sizes(request, response), "server-01", Random(seed))
     assert turns[0].side == "client"

@@ -22,6 +22,7 @@ from ghost.lab.effective_configuration import effective_routes, gates, reach, se
 from ghost.lab.world import Peering, UserRoute
 from ghost.lab.world_validation import world_from_dict
 from ghost.net import select_route
+from tests.exhaustive import examples
 
 WIRE = lab.load_scenario("wire-loss").world
 PORT = lab.load_scenario("blocked-port").world
@@ -63,7 +64,7 @@ def damaged(draw: st.DrawFn, value: Any) -> Any:
     return {**value, key: draw(damaged(value[key]))}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(damaged(PORT.to_dict()))
 def test_a_damaged_world_is_read_or_refused_with_a_lab_error(value: Any) -> None:
     with contextlib.suppress(LabError):

@@ -14,6 +14,7 @@ from ghost.mind import (
     MemoryStore,
     MemoryType,
 )
+from tests.exhaustive import examples
 from tests.mind.made_memories import (
     DIM,
     EPISODIC,
@@ -64,7 +65,7 @@ class SearchPromises(Opened):
         assert [store.keyword_ids(query, 5) for query in ("", "   ", "the of and", "?!", '"', "-", "*")] == [[]] * 7
         assert store.keyword_ids("the", 0) == []
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         query=st.text(max_size=60) | st.sampled_from(['a" OR "b', "NEAR(a b)", "content:x", "a*", "(", "a AND", "^a"])
     )

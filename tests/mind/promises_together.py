@@ -18,6 +18,7 @@ from ghost.mind import (
     MemoryStore,
     MemoryType,
 )
+from tests.exhaustive import examples
 from tests.mind.made_memories import (
     EPISODIC,
     SPACE,
@@ -93,7 +94,7 @@ class TogetherPromises(Opened):
 
     # --- against a plain model ---
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=st.lists(st.deferred(lambda: STEPS), min_size=1, max_size=14))
     def test_it_behaves_as_a_dictionary_does(self, open_one: Open, steps: list[tuple[str, Any]]):
         store = open_one()

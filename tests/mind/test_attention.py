@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from ghost.config import Settings
 from ghost.mind import Attention, Task, TaskStatus, Weights
 from ghost.mind.curves import RECENCY, URGENCY
+from tests.exhaustive import examples
 from tests.mind.minds import START, SteppedClock
 
 HOUR = 3600.0
@@ -148,7 +149,7 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 TestAnyHistory = pytest.mark.slow(AnyHistory.TestCase)
-TestAnyHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyHistory.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ghost.net import (
     routes_from_effective_table,
     select_route,
 )
+from tests.exhaustive import examples
 
 EFFECTIVE: dict[str, Any] = {
     "value": [
@@ -209,7 +210,7 @@ def damaged(draw: st.DrawFn, value: Any) -> Any:
     return {**value, key: draw(damaged(value[key]))}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(damaged(EFFECTIVE), damaged(ARM_GROUP), damaged(ROUTES))
 def test_damaged_json_is_read_or_refused_with_a_value_error(groups: Any, group: Any, routes: Any) -> None:
     with contextlib.suppress(ValueError):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.net import Route, select_route
+from tests.exhaustive import examples
 
 RANK = {"User": 0, "VirtualNetworkGateway": 1, "Default": 2}
 
@@ -24,7 +25,7 @@ def routes(draw: st.DrawFn) -> tuple[int, int, Route]:
     return base, bits, Route(f"{IPv4Address(base)}/{bits}", hop, None, source, state)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(routes(), max_size=8), st.sampled_from([0x0A010204, 0x0A010304, 0x0A020000, 0xAC100001, 0x08080808]))
 def test_the_longest_prefix_wins_then_user_then_bgp_then_default(
     table: list[tuple[int, int, Route]], address: int

@@ -18,6 +18,7 @@ from ghost.net import (
     evaluate_gates,
     evaluate_group,
 )
+from tests.exhaustive import examples
 
 # --- the oracle: prefixes and addresses are integers, rules are tried one after the other ---
 
@@ -187,7 +188,7 @@ TAGS = ServiceTags(tuple(Span(version, *VNET[version]).text() for version in (4,
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(plain_rules(), plain_flows(), st.booleans())
 def test_a_group_decides_as_the_plainest_reading_of_its_rules(
     rules: list[PlainRule], flow: PlainFlow, inbound: bool
@@ -203,7 +204,7 @@ def test_a_group_decides_as_the_plainest_reading_of_its_rules(
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120))
 @given(plain_rules(), plain_rules(), plain_flows(), st.booleans())
 def test_a_flow_passes_two_gates_only_where_each_allows_it(
     at_subnet: list[PlainRule], at_nic: list[PlainRule], flow: PlainFlow, inbound: bool

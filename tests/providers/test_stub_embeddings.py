@@ -16,6 +16,7 @@ from ghost.providers.stub import StubEmbeddings
 from ghost.providers.stub import embeddings as stub_embeddings
 from ghost.providers.stub.concept_index import concepts, concepts_of, stem
 from ghost.providers.stub.tokenizer import inner_terms, terms
+from tests.exhaustive import examples
 
 SYMPTOM = "web-vm cannot reach db-vm on port 6379, db-nsg denies it"
 
@@ -37,7 +38,7 @@ def likeness(embeddings: StubEmbeddings, one: str, other: str) -> float:
     return sum(a * b for a, b in zip(first, second, strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(text=st.text(), dim=st.sampled_from([8, 128, 384]))
 def test_any_text_gives_dim_finite_numbers_of_length_one_and_the_same_again(text, dim):
     (vector,) = StubEmbeddings(dim).embed([text])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ghost.errors import ChainError, RecordError
 from ghost.records import ChainedLog, Head, read_records, read_valid_records, verify
+from tests.exhaustive import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
@@ -37,7 +38,7 @@ def test_what_was_appended_is_read_back_in_order(tmp_path):
 
 
 @given(records=RECORDS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_an_untouched_chain_verifies_against_its_head(tmp_path_factory, records):
     log = written(tmp_path_factory.mktemp("chain"), records)
     result = verify(log.path, log.head)
@@ -113,7 +114,7 @@ def test_after_a_half_written_line_the_next_record_is_whole(tmp_path):
 
 
 @given(junk=st.binary(max_size=200))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_reading_survives_any_bytes(tmp_path_factory, junk):
     path = tmp_path_factory.mktemp("junk") / "log.jsonl"
     path.write_bytes(junk)

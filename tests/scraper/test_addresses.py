@@ -16,6 +16,7 @@ from ghost.scraper import Allowlist, Reach, ScrapePlan, Scraper, UrlRefused, par
 from ghost.scraper.address_policy import Kind, judge
 from ghost.scraper.fetcher import AddressRefusedError, Fetcher
 from ghost.scraper.http_response import Patience
+from tests.exhaustive import examples
 from tests.scraper import site as sites
 from tests.scraper.site import Answer, Site, World, page
 
@@ -172,14 +173,14 @@ def test_an_address_is_of_one_kind(address, kind):
     assert not judgement.within(Reach.NOWHERE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.ip_addresses(v=4))
 def test_what_python_holds_for_private_is_never_public(address: IPv4Address):
     if not address.is_global or address.is_multicast:
         assert judge(address).kind is not Kind.PUBLIC
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.ip_addresses(v=6))
 def test_outside_the_assigned_unicast_range_nothing_is_public(address: IPv6Address):
     translated = int(address) >> 32 in {0xFFFF, 0x0064FF9B << 64, 0x0064FF9B0001 << 48}
@@ -188,7 +189,7 @@ def test_outside_the_assigned_unicast_range_nothing_is_public(address: IPv6Addre
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.ip_addresses(v=4), st.integers(0, 2**64 - 1))
 def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
     v4 = int(inner)
@@ -206,7 +207,7 @@ def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.ip_addresses(), max_size=6), st.sampled_from(Reach))
 def test_no_refused_address_reaches_a_connection(addresses, reach):
     tried = []

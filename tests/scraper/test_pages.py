@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ghost.scraper.decoding import BodyDecoder, DamagedBodyError, TooLargeError, text_of
 from ghost.scraper.pages import MAX_LINKS, Wishes, clean, cut_at_word, header_wishes, read_html, wishes
+from tests.exhaustive import examples
 
 ARTICLE = "<article><h1>Timeouts</h1>" + "<p>The gateway closes idle connections after four minutes, silently.</p>" * 8
 
@@ -89,7 +90,7 @@ def test_entities_of_a_page_are_not_unfolded():
     assert "root:" not in read_html(outside, "GhostBot").text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.text(max_size=300))
 def test_any_text_becomes_clean_lines(text):
     cleaned = clean(text)
@@ -105,7 +106,7 @@ FRAGMENTS = [*TAGS, "<", ">", "&lt;", "text, ", "\x00", "ü", "<meta name=robots
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join))
 def test_any_markup_is_read(markup):
     page = read_html(markup, "GhostBot")
@@ -182,7 +183,7 @@ def test_a_limit_is_kept_however_the_bytes_arrive():
         BodyDecoder("br", 10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.binary(max_size=200), st.sampled_from(["utf-8", "latin-1", "shift_jis", "utf-16", "zip", "idna", "", None]))
 def test_any_bytes_have_characters(body, charset):
     assert isinstance(text_of(body, charset, html=True), str)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ghost.errors import ConfigurationError, ScrapeError
 from ghost.scraper import Ended, Progress, ScrapePlan, Scraper, plan_from, seeds_in
+from tests.exhaustive import examples
 from tests.scraper import site as sites
 from tests.scraper.site import PUBLIC, Answer, ManualClock, Site, World, page
 
@@ -435,7 +436,7 @@ ANSWERS = st.lists(st.sampled_from(PIECES) | st.binary(max_size=9), max_size=9).
 def test_no_answer_whatever_breaks_a_run(world, site):
     """Pieces of HTTP in any order, as robots.txt and as pages."""
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(st.lists(ANSWERS, min_size=3, max_size=3))
     def run(answers):
         def answer(handler: sites.Handler) -> None:

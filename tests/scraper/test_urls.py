@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ghost.scraper import UrlRefused, normalise, parse
 from ghost.scraper.urls import MAX_LENGTH, join
+from tests.exhaustive import examples
 
 SAME = [
     ("http://example.com", "http://example.com/"),
@@ -128,7 +129,7 @@ URLS = st.builds("{}://{}{}/{}".format, st.sampled_from(["http", "HTTPS"]), HOST
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(URLS)
 def test_normalising_twice_changes_nothing(text):
     try:
@@ -142,7 +143,7 @@ def test_normalising_twice_changes_nothing(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(URLS)
 def test_normalising_never_turns_a_name_into_an_address(text):
     try:
@@ -161,7 +162,7 @@ def test_normalising_never_turns_a_name_into_an_address(text):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(URLS)
 def test_the_standard_library_reads_the_same_host_and_port(text):
     try:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ghost.server import audit_watch
 from ghost.server.audit_watch import AuditWatch, Seen, of_capture, of_command, program_of
 from ghost.shell import redact
+from tests.exhaustive import examples
 from tests.server.conftest import append, command_record
 
 SID = "ghost_20250115_143200"
@@ -231,7 +232,7 @@ def test_a_secret_in_a_field_does_not_pass(watched: Watched) -> None:
         st.sampled_from(sorted(command_record(SID, 1))), st.none() | st.text() | st.integers() | st.lists(st.text())
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_any_record_is_a_sentence_or_nothing(given_fields: dict[str, object]) -> None:
     record = {**command_record(SID, 1), **given_fields}
     for described in (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ghost.server import logs
 from ghost.server.logs import logger, logging_to, redacted_line, request_id
+from tests.exhaustive import examples
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 _log = logger("ghost.test")
@@ -91,7 +92,7 @@ def test_a_secret_that_only_its_name_gives_away_is_taken() -> None:
         max_size=5,
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_whatever_is_logged_is_one_line_of_json(fields: dict[str, object]) -> None:
     line = redacted_line(fields)
     assert "\n" not in line

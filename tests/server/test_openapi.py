@@ -13,6 +13,7 @@ from schemathesis.core.transport import Response
 from schemathesis.specs.openapi import checks
 
 from ghost.server.app import Application
+from tests.exhaustive import examples
 from tests.server.conftest import client_of, problem, remember, served, write_session
 
 TOO_MUCH = (413, 414, 431)
@@ -113,7 +114,7 @@ def test_every_endpoint_answers_as_the_document_says_whatever_it_is_asked(
             strategy = schema[path][method].as_strategy(generation_mode=mode)
 
             @settings(
-                max_examples=8,
+                max_examples=examples(8),
                 deadline=None,
                 database=None,
                 phases=[Phase.generate],
