@@ -22,18 +22,17 @@ from ghost.lab.arm.certificate_authority import LabAuthority
 from ghost.lab.arm.host_names import CERTIFIED
 from ghost.lab.arm.uploads import ElsewhereStorage
 from ghost.lab.directory import LabDirectory
+from tests.lab.real_az import CI_CACHE, newest
 
-CHECKOUT = Path(__file__).parents[2]
 START_SECONDS = 60
 LOG_SECONDS = 20
 _ASKED = re.compile(r"RequestMethod=(\S+) RequestURL=(\S+) RequestHeaders:(\{.*?\}) ClientIP=")
 
 
 def find() -> Path | None:
-    """`GHOST_AZURITE`, or the one that continuous integration installs into the checkout."""
+    """`GHOST_AZURITE`, or the newest that continuous integration installed."""
     named = os.environ.get("GHOST_AZURITE")
-    program = Path(named) if named else CHECKOUT / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
-    return program.absolute() if os.access(program, os.X_OK) else None
+    return newest([Path(named)] if named else CI_CACHE.glob("azurite-*/node_modules/.bin/azurite-blob"))
 
 
 def why_not() -> str:

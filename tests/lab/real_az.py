@@ -9,22 +9,27 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.starter import Starter
 
-CHECKOUT = Path(__file__).parents[2]
+CI_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ghost-ci"
+"""Where `.ci/run` installs what the lab is held to."""
 SECONDS = 120
 
 
 def find() -> Path | None:
-    """`GHOST_REAL_AZ`, or the one that continuous integration installs into the checkout."""
+    """`GHOST_REAL_AZ`, or the newest that continuous integration installed."""
     named = os.environ.get("GHOST_REAL_AZ")
-    candidates = [Path(named)] if named else [CHECKOUT / ".az-venv" / "bin" / "az"]
-    return next((path.absolute() for path in candidates if os.access(path, os.X_OK)), None)
+    return newest([Path(named)] if named else CI_CACHE.glob("az-*/bin/az"))
+
+
+def newest(programs: Iterable[Path]) -> Path | None:
+    """The last by name of those that may be run."""
+    return max((path.absolute() for path in programs if os.access(path, os.X_OK)), default=None)
 
 
 def why_not() -> str:

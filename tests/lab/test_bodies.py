@@ -19,12 +19,12 @@ from ghost.lab.arm.resource_reads import KINDS
 from ghost.lab.arm.service_bodies import private_endpoint
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world_validation import world_from_dict
+from tests.lab.real_az import CI_CACHE, newest
 from tests.lab.test_conformance import PLACES, SUBSCRIPTION, _scenario, _still_lab
 
 assert resource_manager.SERVICES
-SDK = Path(
-    os.environ.get("GHOST_AZURE_SDK") or Path(__file__).parents[2] / ".az-sdk-venv" / "bin" / "python"
-).absolute()
+_NAMED = os.environ.get("GHOST_AZURE_SDK")
+SDK = newest([Path(_NAMED)] if _NAMED else CI_CACHE.glob("azure-sdk-*/bin/python"))
 NETWORK, COMPUTE, STORAGE = "azure.mgmt.network.models", "azure.mgmt.compute.models", "azure.mgmt.storage.models"
 GROUP = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers"
 WATCHER = (
@@ -145,7 +145,7 @@ def _misfits(bodies: list[tuple[str, str, Any]]) -> dict[str, str]:
 
 
 needs_sdk = pytest.mark.skipif(
-    not os.access(SDK, os.X_OK), reason="takes a Python with Azure's SDK (GHOST_AZURE_SDK), which .ci/run installs"
+    SDK is None, reason="takes a Python with Azure's SDK (GHOST_AZURE_SDK), which .ci/run installs"
 )
 
 
