@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
 from ghost.pcap.file.capture_reader import CaptureReader
 from ghost.pcap.kernels.decoder import Decoder
-from ghost.pcap.layout import E_ACK_RTT, FLAGS, FRAGMENT, FRAME, PACKET, PROTOCOL
 from ghost.pcap.tcp.stream_tracker import Streams
 
 # tshark's field to the bit of FLAGS.
@@ -21,7 +21,7 @@ FIELDS = {
     "retransmission": 0, "fast_retransmission": 1, "spurious_retransmission": 2, "out_of_order": 4, "lost_segment": 5,
     "ack_lost_segment": 6, "duplicate_ack": 7, "zero_window": 8, "zero_window_probe": 9, "window_full": 10,
     "window_update": 11, "keep_alive": 12, "keep_alive_ack": 13, "zero_window_probe_ack": 14, "reused_ports": 15,
-    "ack_rtt": E_ACK_RTT,
+    "ack_rtt": L.E_ACK_RTT,
 }  # fmt: skip
 
 _COLUMNS = (
@@ -39,9 +39,9 @@ def flags_by_engine(path: Path) -> dict[int, set[str]]:
         rows = interpreted_vector(batch.rows)
         decoder.decode(interpreted_vector(batch.buffer), rows, batch.count)
         streams.follow(rows, batch.count)
-        for row in batch.rows[: batch.count * PACKET].reshape(-1, PACKET).tolist():
-            if row[PROTOCOL] == 6 and row[FRAGMENT] != 2:
-                flagged[row[FRAME]] = {name for name, bit in FIELDS.items() if row[FLAGS] >> bit & 1}
+        for row in batch.rows[: batch.count * L.PACKET].reshape(-1, L.PACKET).tolist():
+            if row[L.PROTOCOL] == 6 and row[L.FRAGMENT] != 2:
+                flagged[row[L.FRAME]] = {name for name, bit in FIELDS.items() if row[L.FLAGS] >> bit & 1}
     return flagged
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.kernels import compilation, flow_hash, flow_shards, object_file
-from ghost.pcap.layout import PACKET
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 
 from .wire import transfer
@@ -65,7 +65,7 @@ def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(compilation, "cache_directory", lambda: directory)
     vector, kernels = compilation.load.__wrapped__()
     counts = np.zeros(3, np.int64)
-    kernels(flow_shards.deal)(vector(np.arange(5 * PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
+    kernels(flow_shards.deal)(vector(np.arange(5 * L.PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
     return counts.tolist()  # type: ignore[no-any-return]
 
 
@@ -141,10 +141,10 @@ def test_kernels_compile_where_a_file_cannot_be_finished(tmp_path: Path) -> None
     """As on a full disk: every file ends after 3,000 bytes."""
     pytest.importorskip("numba")
     program = (
-        "import pathlib, resource, pytest; from tests.pcap.test_compiled import dealt_by, compiled;"
+        "import pathlib, resource, pytest; from tests.pcap.test_compiled import dealt_by, compilation;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
         f"print(sum(dealt_by(pathlib.Path({str(tmp_path)!r}), pytest.MonkeyPatch())));"
-        "compiled.mark_ready(); print(compiled.ready())"
+        "compilation.mark_ready(); print(compilation.ready())"
     )
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert ran.stdout.split() == ["5", "False"]

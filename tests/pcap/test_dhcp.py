@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
-from ghost.pcap.layout import MARK_DHCP, MARK_DHCP6
 from ghost.pcap.model import DhcpSection
 from ghost.pcap.protocols.dhcp_tracker import DhcpTracker, read_dhcp, read_dhcp6
 
@@ -130,7 +130,7 @@ def test_a_capture_that_stops_at_once_blames_nobody(tmp_path: Path) -> None:
 def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: bytes, keep: int) -> None:
     tracker = DhcpTracker()
     for payload in (octets, message(OFFER, server="10.0.0.1")[:keep] + octets, message6(REPLY, status=2)[:keep]):
-        for mark, read in ((MARK_DHCP, read_dhcp), (MARK_DHCP6, read_dhcp6)):
+        for mark, read in ((L.MARK_DHCP, read_dhcp), (L.MARK_DHCP6, read_dhcp6)):
             found = read(payload)
             assert found is None or (found.type and len(found.client) <= 20)
             tracker.packet(mark, payload, 1, 1, 1)

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from ghost.pcap import layout as L
 from ghost.pcap.kernels.address_table import intern_address
 from ghost.pcap.kernels.flow_hash import mixed_ends
-from ghost.pcap.layout import ADDRESS
 
 SLOTS = 1 << 10
 
@@ -34,7 +34,7 @@ def test_flows_that_differ_in_high_bits_alone_are_spread_by_any_seed(seed: int) 
 def test_addresses_that_differ_in_a_few_bits_of_each_word_are_spread(shift: int) -> None:
     count, size = 6**4, 1 << 13
     counters = [0, *(secrets.randbits(62) | 1 for _ in range(4))]
-    table, slots = [0] * (count * ADDRESS), [0] * size
+    table, slots = [0] * (count * L.ADDRESS), [0] * size
     for number, words in enumerate(itertools.product(range(6), repeat=4)):
         assert intern_address(6, *(word << shift for word in words), table, slots, counters) == number
     runs = "".join("x" if held else " " for held in slots).split()

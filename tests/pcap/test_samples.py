@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghost.pcap import layout as L
 from ghost.pcap import sample_statistics
-from ghost.pcap.layout import COUNTERS, N_LAST_SAMPLE, N_SAMPLES, SAMPLES
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 from ghost.pcap.tcp.scoreboard import sample
 
@@ -116,12 +116,12 @@ def test_memory_does_not_grow_with_long_times_either(monkeypatch: pytest.MonkeyP
 
 @given(st.lists(st.tuples(st.integers(0, 9), _TIMES), max_size=40))
 def test_a_log_of_samples_says_what_its_columns_say(taken: list[tuple[int, int]]) -> None:
-    log, counts = np.zeros(2 * len(taken) + 1, np.int64), np.zeros(COUNTERS, np.int64)
+    log, counts = np.zeros(2 * len(taken) + 1, np.int64), np.zeros(L.COUNTERS, np.int64)
     for key, value in taken:
-        sample(key % SAMPLES, key // SAMPLES, value, log, counts)
-        assert counts[N_LAST_SAMPLE] == value
+        sample(key % L.SAMPLES, key // L.SAMPLES, value, log, counts)
+        assert counts[L.N_LAST_SAMPLE] == value
     logged, added = Samples(), Samples()
-    logged.take(log[: counts[N_SAMPLES]])
+    logged.take(log[: counts[L.N_SAMPLES]])
     columns = np.array(taken, np.int64).reshape(-1, 2)
     added.add(columns[:, 0], columns[:, 1])
     assert [logged.of(key) for key in range(10)] == [added.of(key) for key in range(10)]

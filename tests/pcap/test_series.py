@@ -9,22 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.array_types import Array, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels.time_bins import ID_BITS
 from ghost.pcap.kernels.time_series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
-from ghost.pcap.layout import (
-    DESTINATION,
-    E_LOST_SEGMENT,
-    E_RETRANSMISSION,
-    FLAGS,
-    NETWORK,
-    PACKET,
-    ROUND_TRIP,
-    SOURCE,
-    TIME,
-    WIRE,
-)
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
 START = 1_700_000_000 * 1_000_000_000
@@ -36,12 +25,12 @@ def follow(collector: SeriesCollector, packets: list[tuple[int, int, int, int, i
 
 def rows(packets: list[tuple[int, int, int, int, int, int]]) -> Array:
     """Decoded packets: time, source, destination, bytes, flags, round trip."""
-    table = np.zeros((len(packets), PACKET), np.int64)
+    table = np.zeros((len(packets), L.PACKET), np.int64)
     for column, values in zip(
-        (TIME, SOURCE, DESTINATION, WIRE, FLAGS, ROUND_TRIP), zip(*packets, strict=True), strict=True
+        (L.TIME, L.SOURCE, L.DESTINATION, L.WIRE, L.FLAGS, L.ROUND_TRIP), zip(*packets, strict=True), strict=True
     ):
         table[:, column] = values
-    table[:, NETWORK] = 4
+    table[:, L.NETWORK] = 4
     return table
 
 
@@ -51,7 +40,7 @@ packets = st.lists(
         st.integers(0, 5),
         st.integers(0, 5),
         st.integers(40, 9000),
-        st.sampled_from([0, 1 << E_RETRANSMISSION, 1 << E_LOST_SEGMENT, 3 | 1 << E_LOST_SEGMENT]),
+        st.sampled_from([0, 1 << L.E_RETRANSMISSION, 1 << L.E_LOST_SEGMENT, 3 | 1 << L.E_LOST_SEGMENT]),
         st.sampled_from([0, 0, 50_000, 20_000_000, 3_000_000_000]),
     ),
     min_size=1,

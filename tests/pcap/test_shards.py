@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ghost.errors import ConfigurationError
+from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
 from ghost.pcap.kernels import dask_cluster
 from ghost.pcap.kernels.dask_cluster import narrowed, widened
-from ghost.pcap.layout import PACKET
 from ghost.pcap.model import Analysis
 from ghost.pcap.protocols.parser_dispatch import Marked, Parsers
 from ghost.pcap.report.semantic import dump, semantic
@@ -82,9 +82,11 @@ def test_shards_say_the_same_of_real_captures(shared_captures: Path) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=PACKET), st.integers(0, 5))
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=L.PACKET), st.integers(0, 5))
 def test_columns_arrive_at_a_worker_as_they_left(values: list[int], count: int) -> None:
-    rows = np.array([(values * PACKET * 2)[n : n + PACKET] for n in range(count)], np.int64).reshape(count, PACKET)
+    rows = np.array([(values * L.PACKET * 2)[n : n + L.PACKET] for n in range(count)], np.int64).reshape(
+        count, L.PACKET
+    )
     assert np.array_equal(widened(narrowed(rows), count), rows)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ghost.pcap import layout as L
 from ghost.pcap.compare.packet_identity import Packets, is_tcp
 from ghost.pcap.compare.packet_matching import Rows
 from ghost.pcap.findings.phrasing import at
-from ghost.pcap.layout import SYN
 
 _EACH = 5
 """Different changes of one kind that are told apart."""
@@ -58,7 +58,7 @@ def _all(near: Packets, near_rows: Rows, far: Packets, far_rows: Rows) -> Iterat
     ):
         before, after = (table[address].astype(np.int64) << 16 | table[port] for table in (one, other))
         yield from changed(what, before, after, everywhere)
-    opening = is_tcp(one) & (one["control"] & SYN > 0)
+    opening = is_tcp(one) & (one["control"] & L.SYN > 0)
     for what, name in (("MSS", "mss"), ("window scale", "scale"), ("SACK permitted", "sack")):
         yield from changed(what, one[name].astype(np.int64), other[name].astype(np.int64), opening)
     stamped = [(table["stamp"] > 0).astype(np.int64) for table in (one, other)]

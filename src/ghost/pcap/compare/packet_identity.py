@@ -11,46 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, Vector
 from ghost.pcap.file.capture_reader import Batch, CaptureReader
 from ghost.pcap.kernels import compilation
 from ghost.pcap.kernels.decoder import Decoder
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    CONTROL,
-    DESTINATION,
-    DESTINATION_PORT,
-    END,
-    FRAGMENT,
-    FRAME,
-    IP_ID,
-    LENGTH,
-    MSS,
-    NETWORK,
-    PACKET,
-    PAYLOAD,
-    PROTOCOL,
-    SACK_PERMITTED,
-    SCALE,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-    TIME,
-    TIMESTAMP,
-    TRANSPORT,
-    TTL,
-)
 
 Ids = NDArray[np.uint64]
 Table = NDArray[Any]
 
 _FIELDS: tuple[tuple[str, int, type], ...] = (
-    ("time", TIME, np.int64), ("frame", FRAME, np.int64), ("source", SOURCE, np.int32),
-    ("destination", DESTINATION, np.int32), ("source_port", SOURCE_PORT, np.uint16),
-    ("destination_port", DESTINATION_PORT, np.uint16), ("protocol", PROTOCOL, np.uint8), ("ip_id", IP_ID, np.uint16),
-    ("seq", SEQUENCE, np.uint32), ("ack", ACKNOWLEDGED, np.uint32), ("length", LENGTH, np.int32),
-    ("control", CONTROL, np.uint8), ("ttl", TTL, np.uint8), ("mss", MSS, np.uint16), ("scale", SCALE, np.uint8),
-    ("sack", SACK_PERMITTED, np.uint8), ("stamp", TIMESTAMP, np.int64),
+    ("time", L.TIME, np.int64), ("frame", L.FRAME, np.int64), ("source", L.SOURCE, np.int32),
+    ("destination", L.DESTINATION, np.int32), ("source_port", L.SOURCE_PORT, np.uint16),
+    ("destination_port", L.DESTINATION_PORT, np.uint16), ("protocol", L.PROTOCOL, np.uint8),
+    ("ip_id", L.IP_ID, np.uint16), ("seq", L.SEQUENCE, np.uint32), ("ack", L.ACKNOWLEDGED, np.uint32),
+    ("length", L.LENGTH, np.int32), ("control", L.CONTROL, np.uint8), ("ttl", L.TTL, np.uint8),
+    ("mss", L.MSS, np.uint16), ("scale", L.SCALE, np.uint8), ("sack", L.SACK_PERMITTED, np.uint8),
+    ("stamp", L.TIMESTAMP, np.int64),
 )  # fmt: skip
 _DERIVED = [("tos", np.int16), ("digest", np.uint64)]
 _DTYPE = np.dtype([(name, kind) for name, _, kind in _FIELDS] + _DERIVED)
@@ -89,8 +66,8 @@ def _table(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Table:
 def _pieces(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Iterator[Table]:
     for batch in reader.batches():
         decoder.decode(vector(batch.buffer), vector(batch.rows), batch.count)
-        columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
-        columns = columns[(columns[:, NETWORK] >= 4) & (columns[:, FRAGMENT] != 2)]
+        columns = batch.rows[: batch.count * L.PACKET].reshape(-1, L.PACKET)
+        columns = columns[(columns[:, L.NETWORK] >= 4) & (columns[:, L.FRAGMENT] != 2)]
         piece = np.zeros(len(columns), _DTYPE)
         for name, column, _ in _FIELDS:
             piece[name] = columns[:, column]
@@ -103,8 +80,8 @@ def _traffic_class(batch: Batch, columns: Array) -> NDArray[np.int16]:
     """DSCP and ECN; -1 where the IP header has options or extensions and its place is not known."""
     found = np.full(len(columns), -1, np.int16)
     for version, header in ((4, 20), (6, 40)):
-        mine = np.flatnonzero((columns[:, NETWORK] == version) & (columns[:, TRANSPORT] >= header))
-        start = columns[mine, TRANSPORT] - header
+        mine = np.flatnonzero((columns[:, L.NETWORK] == version) & (columns[:, L.TRANSPORT] >= header))
+        start = columns[mine, L.TRANSPORT] - header
         first, second = batch.buffer[start].astype(np.int16), batch.buffer[start + 1].astype(np.int16)
         plain = first == 0x45 if version == 4 else first >> 4 == 6
         value = second if version == 4 else (first & 15) << 4 | second >> 4
@@ -116,8 +93,10 @@ def _digest(batch: Batch, columns: Array) -> Ids:
     """Of the first eight bytes behind a UDP header, or of an ICMP message with its type and checksum: what tells
     packets apart that have no sequence number."""
     digest = np.zeros(len(columns), np.uint64)
-    for protocols, begins in (((_UDP,), PAYLOAD), (_ICMP, TRANSPORT)):
-        mine = np.flatnonzero(np.isin(columns[:, PROTOCOL], protocols) & (columns[:, END] - columns[:, begins] >= 8))
+    for protocols, begins in (((_UDP,), L.PAYLOAD), (_ICMP, L.TRANSPORT)):
+        mine = np.flatnonzero(
+            np.isin(columns[:, L.PROTOCOL], protocols) & (columns[:, L.END] - columns[:, begins] >= 8)
+        )
         start = columns[mine, begins]
         for n in range(8):
             digest[mine] = digest[mine] << np.uint64(8) | batch.buffer[start + n].astype(np.uint64)

@@ -12,13 +12,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array
 from ghost.pcap.compare.clock_offset import Clock, compare_clocks
 from ghost.pcap.compare.header_rewrites import Rewrite, rewrites
 from ghost.pcap.compare.packet_identity import Ids, Packets, mixed, two_captures
 from ghost.pcap.compare.packet_matching import Matched, Rows, match, way
 from ghost.pcap.compare.resegmentation import in_other_pieces
-from ghost.pcap.layout import RST
 from ghost.pcap.model import Analysis, Occurrences, Statistics
 from ghost.pcap.sample_statistics import statistics
 
@@ -191,7 +191,7 @@ class _Judge:
         surplus = surplus[~joined]
         copied = np.isin(far.identity[surplus], far.identity[far.rows])
         strange, _ = self._within(surplus[~copied], far, near, clock, -usual)
-        reset = far.packets.table["control"][strange] & RST > 0
+        reset = far.packets.table["control"][strange] & L.RST > 0
         if not len(near.rows) and not len(lost):
             return None, len(unjudged)
         late = _overtaken(near, far)

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.errors import CaptureError
-from ghost.pcap.array_types import Array, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, Kernel, PacketArray, Vector
 from ghost.pcap.file.byte_source import Gunzip, Hashed, Plain, ReadAhead, Source, hashed
 from ghost.pcap.file.pcapng_blocks import dropped, interface
 from ghost.pcap.kernels.capture_records import (
@@ -32,7 +33,6 @@ from ghost.pcap.kernels.capture_records import (
     walk_pcap,
     walk_pcapng,
 )
-from ghost.pcap.layout import CAPTURED, FRAME, LINK, OFFSET, PACKET, TIME, WIRE
 
 BUFFER_BYTES = 4 << 20
 BATCH_PACKETS = 16384
@@ -83,12 +83,12 @@ class Batch:
     """Rows of packets whose bytes lie in `buffer`. Both are used again for the next batch."""
 
     buffer: NDArray[np.uint8]
-    rows: Array
+    rows: PacketArray
     count: int
 
     def packets(self) -> Array:
         """A row a packet."""
-        return self.rows[: self.count * PACKET].reshape(-1, PACKET)
+        return self.rows[: self.count * L.PACKET].reshape(-1, L.PACKET)
 
 
 class CaptureReader:
@@ -105,7 +105,7 @@ class CaptureReader:
     ) -> None:
         self._path, self._vector, self._kernels = path, vector, kernels
         self._buffer = np.zeros(max(buffer_bytes, 64), np.uint8)
-        self._rows = np.zeros(batch_packets * PACKET, np.int64)
+        self._rows = np.zeros(batch_packets * L.PACKET, np.int64)
         self._between_entries = min(_ENTRY_FRAMES, batch_packets)
         self._out = np.zeros(2, np.int64)
         self._start = self._stop = 0
@@ -333,13 +333,13 @@ class CaptureReader:
         link, units, shift, snap = self.facts.interfaces[self._section_start + interface]
         if kind == 3:
             captured = min(wire, snap or wire)
-        self._rows[:PACKET] = 0
+        self._rows[: L.PACKET] = 0
         seconds, rest = divmod(ticks, units)
         seconds = min(max(min(seconds, LATEST_SECOND) + shift, 0), LATEST_SECOND)
         nanoseconds = min(rest // (units // 10**9) if units > 9 * 10**9 else rest * 10**9 // units, 999_999_999)
         for column, value in (
-            (OFFSET, offset + head), (CAPTURED, min(captured, len(body) - head)), (WIRE, wire),
-            (TIME, seconds * 1_000_000_000 + nanoseconds), (LINK, _decoded_link(link)), (FRAME, self._frame),
+            (L.OFFSET, offset + head), (L.CAPTURED, min(captured, len(body) - head)), (L.WIRE, wire),
+            (L.TIME, seconds * 1_000_000_000 + nanoseconds), (L.LINK, _decoded_link(link)), (L.FRAME, self._frame),
         ):  # fmt: skip
             self._rows[column] = value
         return True
@@ -358,7 +358,7 @@ class CaptureReader:
                 if not entries or self._frame - entries[-1][0] >= self._between_entries:
                     entries.append((self._frame, offset, self._section_start, self._big))
             yield Batch(self._buffer, self._rows, count)
-            self._rows[: count * PACKET] = 0
+            self._rows[: count * L.PACKET] = 0
             self._frame += count
         self._start = min(int(self._out[0]), self._stop)
 

@@ -15,7 +15,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.phrasing import at, count, duration, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def waiting_in_queue(seen: Observed) -> Mask:
@@ -37,7 +37,7 @@ def half_taken(seen: Observed) -> Mask:
     return np.asarray((syn_ack > 0) & (packets <= syn_ack + rst) & in_vain, np.bool_)
 
 
-def queue_full(seen: Observed, rows: Ints, *, waiting: Mask, taken: Mask) -> Finding:
+def queue_full(seen: Observed, rows: StreamRows, *, waiting: Mask, taken: Mask) -> Finding:
     """`rows` are connections of clients of one service that did not come in, or late; `waiting` are requests in such
     queues, and `taken` all connections that came in at once."""
     c = seen.columns

@@ -12,7 +12,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import Observed, groups_of
 from ghost.pcap.findings.phrasing import count, first_frames, percent
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, Mask, StreamRows
 from ghost.pcap.findings.syn_floods import floods, seconds_of
 
 
@@ -42,7 +42,7 @@ def threats_in(seen: Observed) -> Threats:
     return Threats(tuple(found), mine | seen.traced, frozenset(tried))
 
 
-def _scans(seen: Observed, failed: Ints) -> Iterator[tuple[Finding, Ints]]:
+def _scans(seen: Observed, failed: StreamRows) -> Iterator[tuple[Finding, StreamRows]]:
     """One source at many ports of a host, or at one port of many hosts, and hardly any of them open."""
     c = seen.columns
     least = min(threshold("port_scan.min_ports"), threshold("port_scan.min_hosts"))
@@ -71,7 +71,7 @@ def _scans(seen: Observed, failed: Ints) -> Iterator[tuple[Finding, Ints]]:
         yield _scan(seen, source, rows, what, target, len(services), len(hosts), answered), rows
 
 
-def _comes_back(seen: Observed, rows: Ints) -> bool:
+def _comes_back(seen: Observed, rows: StreamRows) -> bool:
     """The source goes round: it asks again for what failed, long after, and for all of it in turn.
 
     Clients and monitors do so for as long as an outage lasts. A scanner has its answer; where it had none, it asks
@@ -96,7 +96,7 @@ def _comes_back(seen: Observed, rows: Ints) -> bool:
 
 
 def _scan(
-    seen: Observed, source: int, rows: Ints, what: str, target: int, services: int, hosts: int, answered: int
+    seen: Observed, source: int, rows: StreamRows, what: str, target: int, services: int, hosts: int, answered: int
 ) -> Finding:
     c = seen.columns
     scanner = c.host(source)

@@ -14,16 +14,17 @@ from typing import TypeVar
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, Path, groups_of
 from ghost.pcap.findings.phrasing import at, count
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, PerStream, StreamRows
 
 Part = TypeVar("Part")
 
 
-def one_cause(served: Ints, clients: Ints, *, near_client: bool) -> Iterator[Ints]:
+def one_cause(served: PerStream, clients: PerStream, *, near_client: bool) -> Iterator[StreamRows]:
     """Places of failures in `served` and `clients`, largest group first.
 
     Each belongs to its service. With `near_client` it belongs to its client instead where that fails with more
@@ -49,14 +50,14 @@ def one_cause(served: Ints, clients: Ints, *, near_client: bool) -> Iterator[Int
         yield some
 
 
-def _times(values: Ints) -> dict[int, int]:
+def _times(values: Array) -> dict[int, int]:
     known, times = np.unique(values, return_counts=True)
     return dict(zip(known.tolist(), times.tolist(), strict=True))
 
 
 def found_together(
-    seen: Observed, rows: Ints, make: Callable[[Ints], Finding], *, near_client: bool = False,
-    served: Ints | None = None,
+    seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Finding], *, near_client: bool = False,
+    served: PerStream | None = None,
 ) -> Iterator[Finding]:  # fmt: skip
     """A finding, by `make`, for each cause of failed streams. `served`: what has one cause besides, of every stream;
     the service unless told otherwise."""
@@ -65,7 +66,7 @@ def found_together(
         yield of_streams(seen, rows[some], make)
 
 
-def of_streams(seen: Observed, rows: Ints, make: Callable[[Ints], Finding]) -> Finding:
+def of_streams(seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Finding]) -> Finding:
     """What `make` finds of streams that have one cause; it can be narrowed to those of some hosts."""
     c = seen.columns
     pairs = c.hosts[rows, CLIENT] << 48 | seen.service[rows]
@@ -133,7 +134,7 @@ def beside(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
     return tuple(Who(client, who.dst, who.port) for client in dict.fromkeys(clients) if client != who.src)
 
 
-def of_pair(seen: Observed, rows: Ints, holds: Mask) -> Mask:
+def of_pair(seen: Observed, rows: StreamRows, holds: Mask) -> Mask:
     """Of each of `rows`, whether all of them with its client and service are what `holds` says of each."""
     pairs = seen.columns.hosts[rows, CLIENT] << 48 | seen.service[rows]
     return ~among(pairs, pairs[~holds])
@@ -180,7 +181,7 @@ class Parties:
         return {name: number for name, number in several.items() if number > 1}
 
 
-def parties(seen: Observed, rows: Ints) -> Parties:
+def parties(seen: Observed, rows: StreamRows) -> Parties:
     c = seen.columns
     pairs = list(groups_of(rows, c.hosts[:, CLIENT], seen.service))
     (client, service), most = pairs[0]
@@ -189,7 +190,7 @@ def parties(seen: Observed, rows: Ints) -> Parties:
     return Parties(c.host(client), server, port, len(most), len(clients), len(services))
 
 
-def of_many(seen: Observed, rows: Ints, worst: Floats | Ints | None = None) -> Ints:
+def of_many(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:
     """`rows` in the order in which they are shown: the worst first, and one of every client before a second."""
     if worst is not None:
         rows = rows[np.argsort(-worst, kind="stable")]

@@ -16,7 +16,7 @@ from ghost.pcap.findings.one_way_messages import brief, said_goodbye, wants_no_a
 from ghost.pcap.findings.phrasing import count, duration, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
 from ghost.pcap.findings.silent_peers import unheard
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 from ghost.pcap.model import Direction, HttpExchange
 
 
@@ -81,14 +81,14 @@ def _first_reset_by_server(seen: Observed, row: int) -> bool:
     return bool(rst[SERVER])
 
 
-def _waited_in_vain(seen: Observed, rows: Ints) -> Mask:
+def _waited_in_vain(seen: Observed, rows: StreamRows) -> Mask:
     """Which of `rows` a client reset that had waited for an answer, as it had on all that it reset to this service."""
     waits = seen.columns.request_ms[rows]
     waiting, patience = ~np.isnan(waits), threshold("mid_session_reset.client_patience_ms")
     return of_pair(seen, rows, ~waiting | (waits >= patience)) & ~of_pair(seen, rows, ~waiting)
 
 
-def _third_party(seen: Observed, rows: Ints) -> Finding:
+def _third_party(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
     examples = seen.worst(of_many(seen, rows))
     ttls = "; ".join(
@@ -125,7 +125,7 @@ def repeated_in_vain(seen: Observed) -> Mask:
     return result
 
 
-def _restarted(seen: Observed, rows: Ints) -> Finding:
+def _restarted(seen: Observed, rows: StreamRows) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     silence = duration(float(c.request_ms[rows].max()))
@@ -155,14 +155,14 @@ def _span(side: Direction) -> str:
     return str(side.ttl_min) if side.ttl_min == side.ttl_max else f"{side.ttl_min} to {side.ttl_max}"
 
 
-def _reset_by_server(seen: Observed, rows: Ints) -> Finding:
+def _reset_by_server(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
     title = f"{who.where} resets connections of {who.whom} in the middle of an exchange"
     severity = "HIGH" if len(rows) > 1 else "MEDIUM"
     return _mid_session(seen, rows, who, title, severity, "server_application", sender=SERVER)
 
 
-def _reset_by_client(seen: Observed, rows: Ints, *, gave_up: bool) -> Finding:
+def _reset_by_client(seen: Observed, rows: StreamRows, *, gave_up: bool) -> Finding:
     """What clients abort for reasons of their own, once each, is no more than that where there are many of them."""
     who = parties(seen, rows)
     one_each = who.times == 1 and not gave_up
@@ -173,7 +173,7 @@ def _reset_by_client(seen: Observed, rows: Ints, *, gave_up: bool) -> Finding:
 
 
 def _mid_session(
-    seen: Observed, rows: Ints, parties: Parties, title: str, severity: str, blame: str, *, sender: int
+    seen: Observed, rows: StreamRows, parties: Parties, title: str, severity: str, blame: str, *, sender: int
 ) -> Finding:
     waits = seen.columns.request_ms[rows]
     pending = ""
@@ -268,7 +268,7 @@ def _probe_was_reset(seen: Observed) -> Mask:
     return result
 
 
-def _idle(seen: Observed, rows: Ints) -> Finding:
+def _idle(seen: Observed, rows: StreamRows) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     silences = c.sides("longest_silence_ms")[rows].max(axis=1)
@@ -321,7 +321,7 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     yield from found_together(seen, rows[doubtful], lambda some: _never_answered(seen, some, "low"))
 
 
-def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: Ints) -> Finding:
+def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: StreamRows) -> Finding:
     some = [exchange for exchange in exchanges if exchange.stream_id in rows]
     came = min((e.came_bytes or 0, e.promised_bytes or 0) for e in some)
     how = f"the Content-Length was reached, for example after {came[0]:,} of {came[1]:,} bytes"
@@ -332,7 +332,7 @@ def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: Ints) ->
     return _early(seen, rows, detail, first_frames(frames[row] for row in of_many(seen, rows).tolist()), "high")
 
 
-def _never_answered(seen: Observed, rows: Ints, confidence: str) -> Finding:
+def _never_answered(seen: Observed, rows: StreamRows, confidence: str) -> Finding:
     waits = seen.columns.request_ms[rows]
     detail = (
         f"{count(len(rows), 'request')} acknowledged, never answered, and the connection closed by the server"
@@ -344,7 +344,7 @@ def _never_answered(seen: Observed, rows: Ints, confidence: str) -> Finding:
     return _early(seen, rows, detail, frames, confidence)
 
 
-def _early(seen: Observed, rows: Ints, detail: str, frames: tuple[int, ...], confidence: str) -> Finding:
+def _early(seen: Observed, rows: StreamRows, detail: str, frames: tuple[int, ...], confidence: str) -> Finding:
     who = parties(seen, rows)
     its = "its answer is" if who.clients == 1 else "their answers are"
     return Finding(

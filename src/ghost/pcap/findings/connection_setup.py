@@ -22,7 +22,7 @@ from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames,
 from ghost.pcap.findings.reset_origin import from_this_segment
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
 from ghost.pcap.findings.snat_exhaustion import Exhausted, exhausted, exhaustion_findings
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
@@ -73,7 +73,7 @@ def _heard_elsewhere(seen: Observed, row: int) -> bool:
     return (seen.columns.host(client), seen.columns.host(server)) in seen.half_heard
 
 
-def _silent_everywhere(seen: Observed, rows: Ints) -> Iterator[tuple[int, Ints]]:
+def _silent_everywhere(seen: Observed, rows: StreamRows) -> Iterator[tuple[int, StreamRows]]:
     """Ports on which many hosts are silent to few clients, with the attempts. Hosts of which somebody says more are
     left out."""
     c = seen.columns
@@ -92,7 +92,7 @@ def _spoken_of(seen: Observed) -> set[str]:
     return {error.unreachable_dst for error in errors if error.unreachable_dst} | {one.ip for one in seen.asked_for}
 
 
-def _many_silent_hosts(seen: Observed, port: int, rows: Ints) -> Finding:
+def _many_silent_hosts(seen: Observed, port: int, rows: StreamRows) -> Finding:
     """One port of many hosts: filtered, if any of them answers anything else; a part of the network is dead if not."""
     c = seen.columns
     hosts = distinct(c.hosts[rows, SERVER])
@@ -106,7 +106,7 @@ def _many_silent_hosts(seen: Observed, port: int, rows: Ints) -> Finding:
     return _finding(seen, alive[0], port, rows, "syn_unanswered_policy", "policy", why, confidence)
 
 
-def _silent_host(seen: Observed, host: int, rows: Ints) -> Iterator[Finding]:
+def _silent_host(seen: Observed, host: int, rows: StreamRows) -> Iterator[Finding]:
     """Ports that are silent while others answer are filtered; a host that never answers is one finding."""
     c = seen.columns
     ports = {port: streams for (port,), streams in groups_of(rows, c.ports[:, SERVER])}
@@ -131,7 +131,7 @@ def _silent_host(seen: Observed, host: int, rows: Ints) -> Iterator[Finding]:
         yield _finding(seen, host, busiest, every, "syn_unanswered", "network", why, "medium", len(silent))
 
 
-def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Finding:
+def _partly_answered(seen: Observed, host: int, port: int, rows: StreamRows) -> Finding:
     """The same port answers some connections: other sources, or the same one at other times."""
     c = seen.columns
     served = np.flatnonzero(seen.served & (c.hosts[:, SERVER] == host) & (c.ports[:, SERVER] == port))
@@ -153,7 +153,15 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: Ints) -> Findin
 
 
 def _finding(
-    seen: Observed, host: int, port: int, rows: Ints, advice: str, blame: str, why: str, confidence: str, ports: int = 1
+    seen: Observed,
+    host: int,
+    port: int,
+    rows: StreamRows,
+    advice: str,
+    blame: str,
+    why: str,
+    confidence: str,
+    ports: int = 1,
 ) -> Finding:
     c = seen.columns
     clients = _clients(seen, rows)
@@ -220,7 +228,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
     waiting = waiting_in_queue(seen)
     good = seen.served & (c.syn_retransmissions == 0) & ~dropped
     without_ports: list[Exhausted] = []
-    kept_out: dict[int, list[Ints]] = {}
+    kept_out: dict[int, list[StreamRows]] = {}
     for (client, service), rows in islice(groups_of(failed, c.hosts[:, CLIENT], seen.service), MOST_GROUPS):
         queued = np.flatnonzero(waiting & (seen.service == service))
         full = len(queued) >= threshold("slow_application.min_answers")
@@ -251,7 +259,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
         yield of_streams(seen, np.concatenate(parts), partial(queue_full, seen, waiting=waiting, taken=good))
 
 
-def _clients(seen: Observed, rows: Ints) -> Sequence[tuple[str, int]]:
+def _clients(seen: Observed, rows: StreamRows) -> Sequence[tuple[str, int]]:
     numbers = Counter(seen.columns.hosts[rows, CLIENT].tolist())
     return [(seen.columns.host(number), tries) for number, tries in numbers.most_common()]
 
@@ -285,7 +293,7 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
         yield _refused_port(seen, streams)
 
 
-def _closed_together(seen: Observed, rows: Ints, *, host_first: bool) -> Iterator[Ints]:
+def _closed_together(seen: Observed, rows: StreamRows, *, host_first: bool) -> Iterator[StreamRows]:
     """Refusals of many ports of a host; or of one port of many hosts, met by few clients."""
     c = seen.columns
     hosts, ports = c.hosts[:, SERVER], c.ports[:, SERVER]
@@ -296,7 +304,7 @@ def _closed_together(seen: Observed, rows: Ints, *, host_first: bool) -> Iterato
             yield streams
 
 
-def _by_strangers(seen: Observed, rows: Ints) -> Ints:
+def _by_strangers(seen: Observed, rows: StreamRows) -> StreamRows:
     """Those whose reset carries a TTL that no other packet of the host has."""
     c = seen.columns
     ttl, hosts = c.sides("ttl_min"), c.hosts
@@ -343,7 +351,7 @@ def _first_ttl(ttl: int) -> int:
     return 64 if ttl <= 64 else 128 if ttl <= 128 else 255
 
 
-def _refused_port(seen: Observed, rows: Ints) -> Finding:
+def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     """Of one service, of many ports of a host, or of one port of many hosts."""
     c = seen.columns
     services = {service: len(streams) for (service,), streams in groups_of(rows, seen.service)}
@@ -383,7 +391,7 @@ def _refused_port(seen: Observed, rows: Ints) -> Finding:
     )
 
 
-def _was_away_for_a_moment(seen: Observed, rows: Ints) -> bool:
+def _was_away_for_a_moment(seen: Observed, rows: StreamRows) -> bool:
     """One service refused once or twice, and served many before and many after: it was restarted, as by a deployment.
     Who refuses at the end of the capture may not come back."""
     c = seen.columns
@@ -394,7 +402,9 @@ def _was_away_for_a_moment(seen: Observed, rows: Ints) -> bool:
     return min(int(before.sum()), int(after.sum())) >= threshold("refused.restart_served")
 
 
-def _refused_by_stranger(seen: Observed, service: int, rows: Ints, others: str, confidence: str = "high") -> Finding:
+def _refused_by_stranger(
+    seen: Observed, service: int, rows: StreamRows, others: str, confidence: str = "high"
+) -> Finding:
     host, port = seen.name_of(service)
     source = _clients(seen, rows)[0][0]
     ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()

@@ -25,7 +25,7 @@ from ghost.pcap.findings.one_way_messages import brief, wants_no_answer
 from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent, rate
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
 from ghost.pcap.findings.server_greetings import greeting_findings
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, PerStream, StreamRows
 
 
 def stall_findings(seen: Observed) -> Iterator[Finding]:
@@ -59,7 +59,7 @@ def _zero_window(seen: Observed) -> Iterator[Finding]:
             yield of_streams(seen, some, partial(_not_read, seen, side=side, probes=probes[:, side]))
 
 
-def _not_read(seen: Observed, rows: Ints, *, side: int, probes: Ints) -> Finding:
+def _not_read(seen: Observed, rows: StreamRows, *, side: int, probes: StreamRows) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     closed = c.sides("zero_window")[rows, side]
@@ -122,7 +122,7 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
             yield finding
 
 
-def _news(seen: Observed, rows: Ints, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
+def _news(seen: Observed, rows: StreamRows, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
     """Which late answers of services that are asked for news are such: on connections that carry these questions, or
     after as long a time."""
     http = seen.analysis.http
@@ -134,7 +134,7 @@ def _news(seen: Observed, rows: Ints, times: Floats, held: dict[int, tuple[float
     return result
 
 
-def _late(seen: Observed) -> tuple[Ints, Floats]:
+def _late(seen: Observed) -> tuple[StreamRows, Floats]:
     """Stream and time of every late answer to a request that was acknowledged early."""
     rows, times = seen.columns.samples("response_ms")
     late = times >= threshold("slow_application.slow_ms")
@@ -163,7 +163,7 @@ def _speaks_unasked(seen: Observed) -> Mask:
     return result
 
 
-def _late_by_stream(seen: Observed) -> Ints:
+def _late_by_stream(seen: Observed) -> PerStream:
     rows, times = seen.columns.samples("response_ms")
     late = rows[times >= threshold("slow_application.slow_ms")]
     return np.bincount(late, minlength=len(seen.columns)).astype(np.int64)
@@ -200,7 +200,9 @@ def unanswered(seen: Observed) -> Mask:
     return result
 
 
-def _slow(seen: Observed, service: int, rows: Ints, times: Floats, waiting: Ints, *, held: bool) -> Finding | None:
+def _slow(
+    seen: Observed, service: int, rows: StreamRows, times: Floats, waiting: StreamRows, *, held: bool
+) -> Finding | None:
     """`held`: the answers may come late on purpose."""
     c = seen.columns
     mine = seen.service == service

@@ -13,7 +13,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.phrasing import at, count, few, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def half_open_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def _never_acknowledged(seen: Observed) -> Mask:
     return result
 
 
-def _half_open(seen: Observed, service: int, rows: Ints, *, certain: bool) -> Finding:
+def _half_open(seen: Observed, service: int, rows: StreamRows, *, certain: bool) -> Finding:
     c = seen.columns
     server, port = seen.name_of(service)
     numbers, tries = np.unique(c.hosts[rows, CLIENT], return_counts=True)

@@ -17,7 +17,7 @@ from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.one_way_messages import wants_no_answer
 from ghost.pcap.findings.phrasing import count, duration, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def crossing_findings(seen: Observed) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def _paused(seen: Observed) -> Mask:
     return np.asarray(silent >= threshold("early_close.kept_ms"), np.bool_)
 
 
-def _crossing(seen: Observed, rows: Ints) -> Finding:
+def _crossing(seen: Observed, rows: StreamRows) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     idle = float(np.median(c.sides("longest_silence_ms")[rows, CLIENT]))

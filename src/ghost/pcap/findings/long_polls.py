@@ -10,7 +10,7 @@ import numpy as np
 from ghost.pcap.array_queries import among
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.stream_columns import SERVER, Floats, Ints
+from ghost.pcap.findings.stream_columns import SERVER, Floats, StreamRows
 from ghost.pcap.model import HttpExchange, HttpSection
 
 HELD = " Many waits end at the same time, as those of questions do that are held until there is news."
@@ -34,7 +34,7 @@ def may_be_long_poll(times: Floats) -> bool:
     return at_the_end >= max(threshold("slow_application.min_polls"), len(times) / 2)
 
 
-def answers_nothing(seen: Observed, rows: Ints, times: Floats) -> bool:
+def answers_nothing(seen: Observed, rows: StreamRows, times: Floats) -> bool:
     """Every wait is the same, and what comes behind it is too short to be more than that there is nothing."""
     if len(times) < threshold("slow_application.min_polls") or times.max() - times.min() > _SAME * times.max():
         return False

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.phrasing import FRAMES, percent
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Columns, Floats, Ints, Mask, columns_of
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Columns, Floats, Mask, PerStream, StreamRows, columns_of
 from ghost.pcap.model import Analysis, Direction, IcmpError, Stream, UnansweredArp
 
 MOST_BULK = 100
@@ -175,9 +176,9 @@ class Observed:
     # ---------------------------------------------------------------------------------------------------- services
 
     @cached_property
-    def service(self) -> Ints:
+    def service(self) -> PerStream:
         """A number for server address and port."""
-        result: Ints = self.columns.hosts[:, SERVER] << 16 | self.columns.ports[:, SERVER]
+        result: Array = self.columns.hosts[:, SERVER] << 16 | self.columns.ports[:, SERVER]
         return result
 
     def name_of(self, service: int) -> tuple[str, int]:
@@ -204,7 +205,7 @@ class Observed:
     # ------------------------------------------------------------------------------------------------------- paths
 
     @cached_property
-    def path_keys(self) -> tuple[Ints, Ints]:
+    def path_keys(self) -> tuple[StreamRows, Array]:
         """Every directed pair of hosts, and for each side of each stream which pair it sent on."""
         hosts = self.columns.hosts
         count = max(len(self.columns.addresses), 1)
@@ -213,14 +214,14 @@ class Observed:
         return known, inverse.reshape(-1, 2)
 
     @cached_property
-    def _sums(self) -> dict[str, Ints]:
+    def _sums(self) -> dict[str, Array]:
         """The numbers of `Traffic` for every directed pair; streams of which one side alone was captured count for
         packets only."""
         c = self.columns
         known, which = self.path_keys
         both = np.repeat(~self.one_sided, 2).reshape(-1, 2)
 
-        def add(values: Ints, mask: Mask | None = None) -> Ints:
+        def add(values: Array, mask: Mask | None = None) -> Array:
             weights = values if mask is None else values * mask
             return np.bincount(which.ravel(), weights.ravel(), len(known)).astype(np.int64)
 
@@ -237,7 +238,7 @@ class Observed:
         }
 
     @property
-    def sent_on(self) -> Ints:
+    def sent_on(self) -> Array:
         """Packets on each of `path_keys`."""
         return self._sums["packets"]
 
@@ -265,7 +266,7 @@ class Observed:
         return max(int((self._trouble >= self._least_trouble).sum()) - MOST_PATHS, 0)
 
     @cached_property
-    def _trouble(self) -> Ints:
+    def _trouble(self) -> Array:
         sums = self._sums
         return sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
 
@@ -281,7 +282,7 @@ class Observed:
         at = int(np.searchsorted(known, key))
         return at if min(ends) >= 0 and at < len(known) and known[at] == key else -1
 
-    def of_path(self, path: Path) -> tuple[Ints, Ints]:
+    def of_path(self, path: Path) -> tuple[StreamRows, Array]:
         """Streams of a directed pair, and which side of each is the sender."""
         at = self._place_of(*path)
         if at < 0:
@@ -296,7 +297,7 @@ class Observed:
         return {address: number for number, address in enumerate(self.columns.addresses)}
 
     @cached_property
-    def _sorted_sides(self) -> tuple[Ints, Ints]:
+    def _sorted_sides(self) -> tuple[StreamRows, Array]:
         """The sides of all streams in the order of their pairs, and where each pair begins in it."""
         known, which = self.path_keys
         order = np.argsort(which.ravel(), kind="stable").astype(np.int64)
@@ -304,7 +305,7 @@ class Observed:
         return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
-    def half_heard(self) -> dict[Path, Ints]:
+    def half_heard(self) -> dict[Path, StreamRows]:
         """Streams of which only the packets of one host to another were captured, and that are no mere SYNs."""
         c = self.columns
         rows = np.flatnonzero(self.one_sided & ~self.only_syn)
@@ -381,18 +382,18 @@ class Observed:
 
     # ---------------------------------------------------------------------------------------------------- evidence
 
-    def frames(self, rows: Ints, name: str, side: int) -> list[tuple[int, ...]]:
+    def frames(self, rows: StreamRows, name: str, side: int) -> list[tuple[int, ...]]:
         """Of one kind of event of a side of a few streams."""
         return [self.columns.frames(int(row), name, side) for row in rows[:FRAMES]]
 
-    def worst(self, rows: Ints, weight: Ints | None = None, most: int = FRAMES) -> list[Stream]:
+    def worst(self, rows: StreamRows, weight: PerStream | None = None, most: int = FRAMES) -> list[Stream]:
         """A few streams of `rows`, those of most weight first."""
         if weight is not None:
             rows = rows[np.argsort(-weight, kind="stable")]
         return self.columns.make(rows[:most])
 
 
-def groups_of(rows: Ints, *keys: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+def groups_of(rows: StreamRows, *keys: Array) -> Iterator[tuple[tuple[int, ...], StreamRows]]:
     """Rows by the values that `keys` have in them, largest group first."""
     if not len(rows):
         return

@@ -15,6 +15,7 @@ from math import factorial
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct, without
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import Parties, found_together, of_many, of_pair, of_streams, parties
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.host_activity import LastHeard
@@ -22,12 +23,12 @@ from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.phrasing import at, count, duration, first_frames
 from ghost.pcap.findings.reset_origin import network_of
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 _MS = 1_000_000
 
 
-def fallen_silent(seen: Observed, rows: Ints, sides: Ints) -> Iterator[Finding]:
+def fallen_silent(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[Finding]:
     """Of connections whose side `sides` repeats in vain what it sends."""
     left = np.ones(len(rows), np.bool_)
     for some in islice(_outages(seen, rows, sides), MOST_GROUPS):
@@ -45,7 +46,7 @@ def fallen_silent(seen: Observed, rows: Ints, sides: Ints) -> Iterator[Finding]:
 # ------------------------------------------------------------------------------------------------ at the same moment
 
 
-def _outages(seen: Observed, rows: Ints, sides: Ints) -> Iterator[Ints]:
+def _outages(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[StreamRows]:
     """Places in `rows` of connections with many hosts that may all have fallen silent at one moment.
 
     An end fell silent after it was heard last, and before the first thing that it did not answer. When that was is
@@ -77,7 +78,7 @@ def _together_ns() -> int:
     return int(threshold("rto_loss.together_ms") * _MS)
 
 
-def _heard_later(seen: Observed, rows: Ints, sides: Ints, moment: int) -> Mask:
+def _heard_later(seen: Observed, rows: StreamRows, sides: Array, moment: int) -> Mask:
     """Whether the silent host of each connection is still heard by the other on another one."""
     c = seen.columns
     hosts = max(len(c.addresses), 1)
@@ -87,7 +88,7 @@ def _heard_later(seen: Observed, rows: Ints, sides: Ints, moment: int) -> Mask:
     return among(mine, pairs[later & (c.sides("packets")[:, ::-1] > 0)])
 
 
-def _is_no_chance(seen: Observed, rows: Ints, sides: Ints, some: Ints, moment: int) -> bool:
+def _is_no_chance(seen: Observed, rows: StreamRows, sides: Array, some: StreamRows, moment: int) -> bool:
     """More hosts fell silent than went on; or several so close to each other that they hardly did so each by itself."""
     c = seen.columns
     silent = distinct(c.hosts[rows[some], 1 - sides[some]])
@@ -113,7 +114,7 @@ def _by_chance(number: int, elsewhere: int, often: float) -> float:
     return (number + elsewhere) * often ** (number - 1) / factorial(number - 1) if number < 100 else 0.0
 
 
-def _outage(seen: Observed, rows: Ints) -> Finding:
+def _outage(seen: Observed, rows: StreamRows) -> Finding:
     c = seen.columns
     repeats = c.sides("rto_retransmissions")[rows]
     side = int(np.argmax(repeats.sum(axis=0)))
@@ -154,7 +155,7 @@ def _outage(seen: Observed, rows: Ints) -> Finding:
 # -------------------------------------------------------------------------------------------------------- one by one
 
 
-def _not_heard(seen: Observed, rows: Ints, *, side: int, ever: bool) -> Finding:
+def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Finding:
     """`who.src` repeats in vain what it sends to `who.dst`; `ever`: something of it was acknowledged before."""
     c = seen.columns
     who = parties(seen, rows)
@@ -204,7 +205,7 @@ def _silent_ones(who: Parties, side: int) -> str:
     return who.server if who.services == 1 else f"{who.services:,} services, such as {at(who.server, who.port)},"
 
 
-def _severity(seen: Observed, rows: Ints, side: int, *, ever: bool) -> str:
+def _severity(seen: Observed, rows: StreamRows, side: int, *, ever: bool) -> str:
     """A client that goes away without a word (asleep, out of range) is no fault of a service that worked for it, and
     none at all where many others are heard after it."""
     if not ever:
@@ -222,7 +223,7 @@ def _severity(seen: Observed, rows: Ints, side: int, *, ever: bool) -> str:
     return "LOW"
 
 
-def _going_on(seen: Observed, rows: Ints, heard_ns: int, side: int) -> int:
+def _going_on(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> int:
     """Other connections between the same hosts on which the silent ones are heard well after that."""
     c = seen.columns
     hosts = max(len(c.addresses), 1)
@@ -233,7 +234,7 @@ def _going_on(seen: Observed, rows: Ints, heard_ns: int, side: int) -> int:
     return int((same & later).sum())
 
 
-def _gone_alone(seen: Observed, rows: Ints, heard_ns: int) -> bool:
+def _gone_alone(seen: Observed, rows: StreamRows, heard_ns: int) -> bool:
     """Nothing is heard any more of the one host that several connections go to; its neighbours are."""
     c = seen.columns
     server = distinct(c.hosts[rows, SERVER])

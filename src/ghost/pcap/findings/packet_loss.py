@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import hosts_of, of_many, of_parts, ways_together
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
 from ghost.pcap.findings.observations import Observed, Traffic
 from ghost.pcap.findings.phrasing import FRAMES, first_frames, percent, rate
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import Ints
+from ghost.pcap.findings.stream_columns import StreamRows
 
 
 def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]:
@@ -110,7 +111,7 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
     )
 
 
-def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[Ints, Ints]:
+def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows, Array]:
     """A few streams that lost most, of several hosts, and which side of each is the sender."""
     found = [seen.of_path((way.source, way.destination)) for way in ways]
     rows, sides = (np.concatenate(part) for part in zip(*found, strict=True))

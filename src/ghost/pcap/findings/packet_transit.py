@@ -19,7 +19,7 @@ from ghost.pcap.findings.phrasing import FRAMES, count, few, first_frames, perce
 from ghost.pcap.findings.rate_policing import with_others
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
 from ghost.pcap.findings.silent_peers import unheard
-from ghost.pcap.findings.stream_columns import CLIENT, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, Mask, StreamRows
 from ghost.pcap.findings.throughput_limits import held_to_a_rate
 from ghost.pcap.model import Direction, IcmpError
 
@@ -121,7 +121,7 @@ def _to_a_restarted_host(seen: Observed, path: Path) -> int:
     return int(seen.columns.lost()[rows, sides][mine].sum())
 
 
-def _lost_on(seen: Observed, path: Path, rows: Ints) -> int:
+def _lost_on(seen: Observed, path: Path, rows: StreamRows) -> int:
     """Losses of these connections of a path."""
     every, sides = seen.of_path(path)
     return int(seen.columns.lost()[every, sides][among(every, rows)].sum())
@@ -213,7 +213,7 @@ def _most(seen: Observed, way: Traffic) -> list[Direction]:
 def _asymmetric(seen: Observed) -> Iterator[Finding]:
     """`who.src` is the side whose packets were captured. Several pairs of hosts share the one cause."""
     packets = seen.columns.sides("packets").sum(axis=1)
-    halves: dict[Path, Ints] = {}
+    halves: dict[Path, StreamRows] = {}
     for path, rows in seen.half_heard.items():
         unheard = seen.traffic(path[1], path[0]) is None
         if unheard and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
@@ -222,7 +222,7 @@ def _asymmetric(seen: Observed) -> Iterator[Finding]:
         yield _half_heard(seen, halves, {path: int(packets[rows].sum()) for path, rows in halves.items()})
 
 
-def _half_heard(seen: Observed, halves: dict[Path, Ints], packets: dict[Path, int]) -> Finding:
+def _half_heard(seen: Observed, halves: dict[Path, StreamRows], packets: dict[Path, int]) -> Finding:
     busiest = max(halves, key=lambda path: packets[path])
     source, destination = busiest
     every = np.concatenate(list(halves.values()))

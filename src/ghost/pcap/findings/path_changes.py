@@ -20,7 +20,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import MOST_GROUPS, MOST_PATHS, Observed, Path, groups_of
 from ghost.pcap.findings.phrasing import count, duration, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, StreamRows
 
 _MOST_EXCEPTIONS = 0.1
 
@@ -29,8 +29,8 @@ _MOST_EXCEPTIONS = 0.1
 class _Change:
     """The handshakes of two hosts, before and after."""
 
-    before: Ints
-    after: Ints
+    before: StreamRows
+    after: StreamRows
     """Streams."""
     client: str
     server: str

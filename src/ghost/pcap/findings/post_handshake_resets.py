@@ -16,7 +16,7 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.phrasing import count, first_frames, percent
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def turned_away_findings(seen: Observed) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def _dropped_at_once(seen: Observed) -> Mask:
     return np.asarray((c.handshake == "completed") & silent & by_server & at_once, np.bool_)
 
 
-def _turned_away(seen: Observed, rows: Ints) -> Finding:
+def _turned_away(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
     shut_out, attempts = _of_those_shut_out(seen, rows)
     several = len(rows) >= threshold("mid_session_reset.min_dropped")
@@ -67,7 +67,7 @@ def _turned_away(seen: Observed, rows: Ints) -> Finding:
     )
 
 
-def _of_those_shut_out(seen: Observed, rows: Ints) -> tuple[int, int]:
+def _of_those_shut_out(seen: Observed, rows: StreamRows) -> tuple[int, int]:
     """How many of `rows` are of clients that get at least every second connection reset so, and how many connections
     all these clients opened to the service."""
     c = seen.columns

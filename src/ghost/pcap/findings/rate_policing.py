@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.finding import Finding
 from ghost.pcap.findings.observations import Observed, Traffic
 from ghost.pcap.findings.phrasing import count, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.stream_columns import Ints
+from ghost.pcap.findings.stream_columns import StreamRows
 from ghost.pcap.findings.throughput_limits import others_keep_the_rate
 
 
@@ -51,7 +52,7 @@ def _loses_with(seen: Observed, other: Traffic, transfer: Traffic) -> bool:
     return bool(during.all())
 
 
-def _losing(seen: Observed, traffic: Traffic) -> tuple[Ints, Ints]:
+def _losing(seen: Observed, traffic: Traffic) -> tuple[StreamRows, Array]:
     """Streams of a direction that lost segments, and how many."""
     rows, sides = seen.of_path((traffic.source, traffic.destination))
     lost = seen.columns.lost()[rows, sides]

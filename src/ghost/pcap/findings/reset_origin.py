@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from ghost.pcap.array_queries import among, distinct
 from ghost.pcap.findings.observations import FIRST_TTLS, MOST_GROUPS, Observed
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, StreamRows
 
 
-def from_this_segment(seen: Observed, rows: Ints) -> Iterator[tuple[Ints, list[int]]]:
+def from_this_segment(seen: Observed, rows: StreamRows) -> Iterator[tuple[StreamRows, list[int]]]:
     """Refused attempts at one host each, answered from here, and the TTLs of the host's neighbours."""
     c = seen.columns
     ttl = c.sides("ttl_min")

@@ -12,7 +12,7 @@ from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_messages import of_protocol
 from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, Ints
+from ghost.pcap.findings.stream_columns import CLIENT, StreamRows
 
 
 def greeting_findings(seen: Observed) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def greeting_findings(seen: Observed) -> Iterator[Finding]:
         yield _without_greeting(seen, service, mine, late[mine].sum(), float(waits[mine].max()))
 
 
-def _without_greeting(seen: Observed, service: int, rows: Ints, late: int, longest_ms: float) -> Finding:
+def _without_greeting(seen: Observed, service: int, rows: StreamRows, late: int, longest_ms: float) -> Finding:
     c = seen.columns
     host, port = seen.name_of(service)
     client = c.host(int(c.hosts[rows[0], CLIENT]))

@@ -9,12 +9,13 @@ from functools import partial
 import numpy as np
 
 from ghost.pcap.array_queries import median
+from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import of_parts
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import Observed, groups_of
 from ghost.pcap.findings.phrasing import at, count, duration, first_frames
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, Floats, Ints
+from ghost.pcap.findings.stream_columns import CLIENT, Floats, PerStream, StreamRows
 
 HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
 """How long a NAT may keep a port after its connection closed: at once, and the usual timers."""
@@ -24,8 +25,8 @@ HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
 class _Load:
     """How many ports connections of one client to one service held when others were begun."""
 
-    at_success: Ints
-    at_failure: Ints
+    at_success: Array
+    at_failure: Array
     begun: Floats
     """When those were begun that succeeded, seconds."""
     failed: Floats
@@ -47,7 +48,7 @@ class Exhausted:
 
     client: str
     service: int
-    failed: Ints
+    failed: StreamRows
     ports: int
     """As many as it ever held."""
     served: int
@@ -55,7 +56,7 @@ class Exhausted:
     """Seconds for which a port counts as held after its connection closed."""
 
 
-def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Exhausted | None:
+def exhausted(seen: Observed, source: int, served: PerStream, failed: StreamRows) -> Exhausted | None:
     """New connections of a source fail exactly while it holds as many ports as it ever gets.
 
     `served` and `failed` are its streams to one service. Loss and an overloaded server fail connections at any number.
@@ -82,16 +83,16 @@ def exhausted(seen: Observed, source: int, served: Ints, failed: Ints) -> Exhaus
     return None
 
 
-def _closed(seen: Observed, rows: Ints) -> Floats:
+def _closed(seen: Observed, rows: StreamRows) -> Floats:
     """When connections ended, seconds; never those that nobody closed."""
     c = seen.columns
     ended = c.sides("fin")[rows] + c.sides("rst")[rows] > 0
     return np.where(ended.any(axis=1), c.last_ns[rows] / 1e9, np.inf)
 
 
-def _held(moments: Floats, opened: Floats, freed: Floats) -> Ints:
+def _held(moments: Floats, opened: Floats, freed: Floats) -> Array:
     """How many ports were held at each moment."""
-    result: Ints = np.searchsorted(opened, moments, "right") - np.searchsorted(freed, moments, "right")
+    result: Array = np.searchsorted(opened, moments, "right") - np.searchsorted(freed, moments, "right")
     return result
 
 
@@ -132,7 +133,7 @@ def _held_at_the_limit(load: _Load) -> bool:
     )
 
 
-def _queues(seen: Observed, taken: Ints, load: _Load) -> bool:
+def _queues(seen: Observed, taken: StreamRows, load: _Load) -> bool:
     """A server that takes so many and no more, of which most wait in its queue: it answers late what it takes then, and
     not what it takes while few are there."""
     rows, times = seen.columns.samples("response_ms")

@@ -10,65 +10,72 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap import layout
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array
 from ghost.pcap.model import Occurrences, Stream
 from ghost.pcap.protocols.tls_session_tickets import is_opening
 from ghost.pcap.tcp.stream_view import StreamView
 
-Ints = NDArray[np.int64]
+StreamRows: TypeAlias = NDArray[np.int64]
+"""int64[n]: numbers of streams, which are rows of `Columns`."""
+PerStream: TypeAlias = NDArray[np.int64]
+"""int64[streams]: a number for each stream."""
+PerSide: TypeAlias = NDArray[np.int64]
+"""int64[streams, 2]: a number for each side, CLIENT and SERVER."""
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CLIENT, SERVER = 0, 1
 
 SIDE_FIELDS = {
-    "packets": layout.D_PACKETS,
-    "payload_bytes": layout.D_PAYLOAD,
-    "data_segments": layout.D_SEGMENTS,
-    "rst_ttl": layout.D_RST_TTL,
-    "ttl_min": layout.D_TTL_MIN,
-    "ttl_max": layout.D_TTL_MAX,
-    "mss": layout.D_MSS,
-    "largest_segment": layout.D_LARGEST,
-    "largest_acked_segment": layout.D_LARGEST_ACKED,
-    "smallest_lost_segment": layout.D_SMALLEST_LOST,
-    "smallest_window": layout.D_SMALLEST_WINDOW,
-    "largest_in_flight": layout.D_IN_FLIGHT,
-    "rst_after_fin": layout.D_RST_AFTER_FIN,
-    "longest_silence_ms": layout.D_SILENCE,
-    "last_ns": layout.D_LAST_TIME,
+    "packets": L.D_PACKETS,
+    "payload_bytes": L.D_PAYLOAD,
+    "data_segments": L.D_SEGMENTS,
+    "rst_ttl": L.D_RST_TTL,
+    "ttl_min": L.D_TTL_MIN,
+    "ttl_max": L.D_TTL_MAX,
+    "mss": L.D_MSS,
+    "largest_segment": L.D_LARGEST,
+    "largest_acked_segment": L.D_LARGEST_ACKED,
+    "smallest_lost_segment": L.D_SMALLEST_LOST,
+    "smallest_window": L.D_SMALLEST_WINDOW,
+    "largest_in_flight": L.D_IN_FLIGHT,
+    "rst_after_fin": L.D_RST_AFTER_FIN,
+    "longest_silence_ms": L.D_SILENCE,
+    "last_ns": L.D_LAST_TIME,
 }
 SIDE_EVENTS = {
-    "retransmissions": layout.E_RETRANSMISSION,
-    "fast_retransmissions": layout.E_FAST,
-    "rto_retransmissions": layout.E_RTO,
-    "duplicate_acks": layout.E_DUPLICATE_ACK,
-    "acked_unseen": layout.E_ACKED_UNSEEN,
-    "lost_segments": layout.E_LOST_SEGMENT,
-    "zero_window": layout.E_ZERO_WINDOW,
-    "zero_window_probes": layout.E_ZERO_WINDOW_PROBE,
-    "window_full": layout.E_WINDOW_FULL,
-    "keep_alives": layout.E_KEEP_ALIVE,
-    "keep_alive_acks": layout.E_KEEP_ALIVE_ACK,
-    "lost_upstream": layout.E_LOST_UPSTREAM,
-    "lost_downstream": layout.E_LOST_DOWNSTREAM,
-    "needless": layout.E_NEEDLESS,
-    "capture_gaps": layout.E_CAPTURE_GAP,
-    "reordered": layout.E_REORDERED,
-    "syn": layout.E_SYN,
-    "syn_ack": layout.E_SYN_ACK,
-    "fin": layout.E_FIN,
-    "rst": layout.E_RST,
-    "data_after_rst": layout.E_DATA_AFTER_RST,
-    "copies": layout.E_COPY,
-    "copied_retransmissions": layout.E_COPY_RETRANSMISSION,
-    "copied_rto": layout.E_COPY_RTO,
-    "copied_acks": layout.E_COPY_ACK,
-    "doubtful_repeats": layout.E_DOUBTFUL,
+    "retransmissions": L.E_RETRANSMISSION,
+    "fast_retransmissions": L.E_FAST,
+    "rto_retransmissions": L.E_RTO,
+    "duplicate_acks": L.E_DUPLICATE_ACK,
+    "acked_unseen": L.E_ACKED_UNSEEN,
+    "lost_segments": L.E_LOST_SEGMENT,
+    "zero_window": L.E_ZERO_WINDOW,
+    "zero_window_probes": L.E_ZERO_WINDOW_PROBE,
+    "window_full": L.E_WINDOW_FULL,
+    "keep_alives": L.E_KEEP_ALIVE,
+    "keep_alive_acks": L.E_KEEP_ALIVE_ACK,
+    "lost_upstream": L.E_LOST_UPSTREAM,
+    "lost_downstream": L.E_LOST_DOWNSTREAM,
+    "needless": L.E_NEEDLESS,
+    "capture_gaps": L.E_CAPTURE_GAP,
+    "reordered": L.E_REORDERED,
+    "syn": L.E_SYN,
+    "syn_ack": L.E_SYN_ACK,
+    "fin": L.E_FIN,
+    "rst": L.E_RST,
+    "data_after_rst": L.E_DATA_AFTER_RST,
+    "copies": L.E_COPY,
+    "copied_retransmissions": L.E_COPY_RETRANSMISSION,
+    "copied_rto": L.E_COPY_RTO,
+    "copied_acks": L.E_COPY_ACK,
+    "doubtful_repeats": L.E_DOUBTFUL,
 }
 _COPIES_AMONG = {
     "data_segments": "copies", "retransmissions": "copied_retransmissions", "rto_retransmissions": "copied_rto",
@@ -83,34 +90,34 @@ class Columns:
 
     streams: Sequence[Stream]
     addresses: Sequence[str]
-    hosts: Ints
+    hosts: PerSide
     """Indexes into `addresses`: client, server."""
-    ports: Ints
-    first_ns: Ints
-    last_ns: Ints
-    answered_syn_ns: Ints
+    ports: PerSide
+    first_ns: PerStream
+    last_ns: PerStream
+    answered_syn_ns: PerStream
     """When the SYN was sent that was answered, or the last one; when it begins where there is none."""
     handshake: NDArray[np.str_]
-    syn_retransmissions: Ints
-    syn_ack_retransmissions: Ints
+    syn_retransmissions: PerStream
+    syn_ack_retransmissions: PerStream
     syn_to_syn_ack_ms: Floats
     syn_ack_to_ack_ms: Floats
     request_ms: Floats
     """How long the client's last request had waited without any answer; NaN where it was answered."""
-    request_bytes: Ints
+    request_bytes: PerStream
     """The size of that request; 0 where it was answered."""
-    unprompted: Ints
-    notices: Ints
+    unprompted: PerStream
+    notices: PerStream
     """Short messages of the server after a pause, while no request waited."""
     only_tickets: Mask
     """TLS 1.3: the client asked something, and behind the handshake the server sent nothing but session tickets."""
-    closed_first: Ints
+    closed_first: PerStream
     """Which side sent the first FIN; -1 where neither did."""
     greeting_ms: Floats
-    unacked_bytes: Ints
-    sides: Callable[[str], Ints]
+    unacked_bytes: PerStream
+    sides: Callable[[str], PerSide]
     """A column pair by the name of a field of `Direction`: client, server. Copies are left out of counts."""
-    samples: Callable[[str], tuple[Ints, Floats]]
+    samples: Callable[[str], tuple[StreamRows, Floats]]
     """`response_ms` or `request_acked_ms`: the stream and the value of every sample."""
 
     def __len__(self) -> int:
@@ -119,7 +126,7 @@ class Columns:
     def host(self, number: int) -> str:
         return self.addresses[number]
 
-    def lost(self) -> Ints:
+    def lost(self) -> PerSide:
         return self.sides("lost_upstream") + self.sides("lost_downstream")
 
     def frames(self, row: int, name: str, side: int) -> tuple[int, ...]:
@@ -130,7 +137,7 @@ class Columns:
         occurrences: Occurrences = getattr((stream.client, stream.server)[side], name)
         return occurrences.frames
 
-    def make(self, rows: Sequence[int] | Ints) -> list[Stream]:
+    def make(self, rows: Sequence[int] | StreamRows) -> list[Stream]:
         return [self.streams[int(row)] for row in rows]
 
 
@@ -144,66 +151,64 @@ def columns_of(streams: Sequence[Stream]) -> Columns:
 
 def _of_view(view: StreamView) -> Columns:
     state, both = view.rows
-    client = state[:, layout.S_CLIENT]
+    client = state[:, L.S_CLIENT]
     order = np.stack([client, 1 - client], axis=1)
-    ends = np.take_along_axis(state[:, [layout.S_LOW, layout.S_HIGH]], order, axis=1)
+    ends = np.take_along_axis(state[:, [L.S_LOW, L.S_HIGH]], order, axis=1)
     numbers, hosts = np.unique(ends >> 16, return_inverse=True)
 
     table = _turned(both, client > 0)
 
-    def field(column: int) -> Ints:
-        found: Ints = table[_NEEDED[column]]
+    def field(column: int) -> PerStream:
+        found: PerStream = table[_NEEDED[column]]
         return found
 
-    def sides(name: str) -> Ints:
+    def sides(name: str) -> PerSide:
         if name in SIDE_EVENTS:
-            return field(layout.D_EVENTS + SIDE_EVENTS[name])
+            return field(L.D_EVENTS + SIDE_EVENTS[name])
         found = field(SIDE_FIELDS[name])
         return found // 1_000_000 if name.endswith("_ms") else found
 
-    def samples(name: str) -> tuple[Ints, Floats]:
-        kind = {"response_ms": layout.SAMPLE_RESPONSE, "request_acked_ms": layout.SAMPLE_REQUEST_ACKED}[name]
+    def samples(name: str) -> tuple[StreamRows, Floats]:
+        kind = {"response_ms": L.SAMPLE_RESPONSE, "request_acked_ms": L.SAMPLE_REQUEST_ACKED}[name]
         rows, values = view.samples(kind)
         return rows, values / 1e6
 
-    following, acked = field(layout.D_NEXT), field(layout.D_ACK)[:, ::-1]
+    following, acked = field(L.D_NEXT), field(L.D_ACK)[:, ::-1]
     unacked = np.where((following >= 0) & (acked >= 0), (following - acked) & 0xFFFFFFFF, 0)
     unacked[unacked >= 0x80000000] = 0
-    waiting = state[:, layout.S_REQUEST_OPEN] > 0
-    fins, resets = sides("fin") > 0, state[:, layout.S_FIRST_RST] > 0
+    waiting = state[:, L.S_REQUEST_OPEN] > 0
+    fins, resets = sides("fin") > 0, state[:, L.S_FIRST_RST] > 0
     closed = fins.any(axis=1) | resets
-    until = np.where(closed, state[:, layout.S_LAST_TIME], view.capture_end_ns)
-    wait = np.maximum(until - state[:, layout.S_REQUEST_TIME], 0) / 1e6
+    until = np.where(closed, state[:, L.S_LAST_TIME], view.capture_end_ns)
+    wait = np.maximum(until - state[:, L.S_REQUEST_TIME], 0) / 1e6
     return Columns(
         streams=view,
         addresses=[view.address(number) for number in numbers.tolist()],
         hosts=hosts.reshape(-1, 2).astype(np.int64),
         ports=ends & 0xFFFF,
-        first_ns=state[:, layout.S_FIRST_TIME],
-        last_ns=state[:, layout.S_LAST_TIME],
-        answered_syn_ns=np.maximum(state[:, layout.S_CLIENT_SYN_TIME], state[:, layout.S_FIRST_TIME]),
+        first_ns=state[:, L.S_FIRST_TIME],
+        last_ns=state[:, L.S_LAST_TIME],
+        answered_syn_ns=np.maximum(state[:, L.S_CLIENT_SYN_TIME], state[:, L.S_FIRST_TIME]),
         handshake=view.handshakes(),
-        syn_retransmissions=state[:, layout.S_SYN_REPEATS],
-        syn_ack_retransmissions=state[:, layout.S_SYN_ACK_REPEATS],
-        syn_to_syn_ack_ms=_times(state[:, layout.S_TO_SERVER]),
-        syn_ack_to_ack_ms=_times(state[:, layout.S_TO_CLIENT]),
+        syn_retransmissions=state[:, L.S_SYN_REPEATS],
+        syn_ack_retransmissions=state[:, L.S_SYN_ACK_REPEATS],
+        syn_to_syn_ack_ms=_times(state[:, L.S_TO_SERVER]),
+        syn_ack_to_ack_ms=_times(state[:, L.S_TO_CLIENT]),
         request_ms=np.where(waiting, wait, np.nan),
-        request_bytes=np.where(
-            waiting, (state[:, layout.S_REQUEST_END] - state[:, layout.S_REQUEST_START]) & 0xFFFFFFFF, 0
-        ),
-        unprompted=state[:, layout.S_UNPROMPTED],
-        notices=state[:, layout.S_NOTICES],
-        only_tickets=waiting & (state[:, layout.S_ASKED] > 0) & is_opening(state[:, layout.S_TLS]),
+        request_bytes=np.where(waiting, (state[:, L.S_REQUEST_END] - state[:, L.S_REQUEST_START]) & 0xFFFFFFFF, 0),
+        unprompted=state[:, L.S_UNPROMPTED],
+        notices=state[:, L.S_NOTICES],
+        only_tickets=waiting & (state[:, L.S_ASKED] > 0) & is_opening(state[:, L.S_TLS]),
         closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
-        greeting_ms=_times(state[:, layout.S_GREETING]),
+        greeting_ms=_times(state[:, L.S_GREETING]),
         unacked_bytes=unacked,
         sides=cache(_without_copies(sides)),
         samples=cache(samples),
     )
 
 
-def _without_copies(sides: Callable[[str], Ints]) -> Callable[[str], Ints]:
-    def counted(name: str) -> Ints:
+def _without_copies(sides: Callable[[str], PerSide]) -> Callable[[str], PerSide]:
+    def counted(name: str) -> PerSide:
         copies = _COPIES_AMONG.get(name)
         return sides(name) if copies is None else sides(name) - sides(copies)
 
@@ -213,22 +218,19 @@ def _without_copies(sides: Callable[[str], Ints]) -> Callable[[str], Ints]:
 _NEEDED = {
     column: place
     for place, column in enumerate(
-        sorted(
-            {*SIDE_FIELDS.values(), *(layout.D_EVENTS + event for event in SIDE_EVENTS.values())}
-            | {layout.D_NEXT, layout.D_ACK}
-        )
+        sorted({*SIDE_FIELDS.values(), *(L.D_EVENTS + event for event in SIDE_EVENTS.values())} | {L.D_NEXT, L.D_ACK})
     )
 }
 _CHUNK = 2048
 
 
-def _turned(both: Ints, swapped: Mask) -> Ints:
+def _turned(both: Array, swapped: Mask) -> Array:
     """The columns that rules ask for, one after another, with the client's side first.
 
     In pieces that stay in the processor's cache: a row of state is wide, and rules want one field of all rows.
     """
     needed = list(_NEEDED)
-    table: Ints = np.empty((len(needed), len(both), 2), np.int64)
+    table: Array = np.empty((len(needed), len(both), 2), np.int64)
     for start in range(0, len(both), _CHUNK):
         part = both[start : start + _CHUNK].take(needed, axis=2)
         turn = swapped[start : start + _CHUNK]
@@ -237,13 +239,13 @@ def _turned(both: Ints, swapped: Mask) -> Ints:
     return table
 
 
-def _earlier(frames: Ints) -> Ints:
+def _earlier(frames: Array) -> Array:
     """The side whose frame comes first, of those that have one."""
     known = np.where(frames > 0, frames, np.iinfo(np.int64).max)
     return np.where((frames > 0).any(axis=1), known.argmin(axis=1), -1)
 
 
-def _times(nanoseconds: Ints) -> Floats:
+def _times(nanoseconds: Array) -> Floats:
     return np.where(nanoseconds >= 0, nanoseconds / 1e6, np.nan)
 
 
@@ -255,16 +257,16 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
     texts = sorted({side.endpoint.address for pair in pairs for side in pair})
     number = {text: n for n, text in enumerate(texts)}
 
-    def numbers(values: list[int]) -> Ints:
+    def numbers(values: list[int]) -> Array:
         return np.array(values, np.int64)
 
     def times(values: list[float | None]) -> Floats:
         return np.array([np.nan if value is None else value for value in values], np.float64)
 
-    def sides(name: str) -> Ints:
+    def sides(name: str) -> PerSide:
         return numbers([_plain(getattr(side, name)) for pair in pairs for side in pair]).reshape(-1, 2)
 
-    def samples(name: str) -> tuple[Ints, Floats]:
+    def samples(name: str) -> tuple[StreamRows, Floats]:
         # Single samples are not known; the middle and the longest stand for them.
         found = [
             (row, value)

@@ -17,10 +17,10 @@ from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.observations import Observed, groups_of
 from ghost.pcap.findings.phrasing import at, count, first_frames, percent
 from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
-from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Ints, Mask
+from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
-def floods(seen: Observed) -> Iterator[tuple[Finding, Ints]]:
+def floods(seen: Observed) -> Iterator[tuple[Finding, StreamRows]]:
     """Each with the streams that belong to it."""
     for (service,), rows in groups_of(np.flatnonzero(seen.only_syn | _half_open(seen)), seen.service):
         if len(rows) < threshold("syn_flood.min_unanswered_syn"):
@@ -41,19 +41,19 @@ def _half_open(seen: Observed) -> Mask:
     return result
 
 
-def seconds_of(seen: Observed, rows: Ints) -> float:
+def seconds_of(seen: Observed, rows: StreamRows) -> float:
     """From the beginning of the first of some streams to the end of the last."""
     c = seen.columns
     return max(float(c.last_ns[rows].max() - c.first_ns[rows].min()) / 1e9, 0.001)
 
 
-def _pace(seen: Observed, rows: Ints) -> float:
+def _pace(seen: Observed, rows: StreamRows) -> float:
     """New connections a second."""
     began = seen.columns.first_ns[rows]
     return len(rows) / max(float(began.max() - began.min()) / 1e9, 0.001) if len(rows) else 0.0
 
 
-def _is_flood(seen: Observed, service: int, rows: Ints) -> bool:
+def _is_flood(seen: Observed, service: int, rows: StreamRows) -> bool:
     c = seen.columns
     attempted = int(((c.sides("syn")[:, CLIENT] > 0) & (seen.service == service)).sum())
     completed = int((seen.served & (seen.service == service)).sum())
@@ -73,13 +73,13 @@ def _is_flood(seen: Observed, service: int, rows: Ints) -> bool:
     return enough and _pace(seen, judged) >= threshold("syn_flood.min_per_second")
 
 
-def _is_crafted(seen: Observed, rows: Ints) -> Mask:
+def _is_crafted(seen: Observed, rows: StreamRows) -> Mask:
     """SYNs without a maximum segment size: every stack in use announces one (RFC 9293, 3.7.1)."""
     result: Mask = seen.columns.sides("mss")[rows, CLIENT] <= 0
     return result
 
 
-def _from_programs(seen: Observed, rows: Ints) -> Mask:
+def _from_programs(seen: Observed, rows: StreamRows) -> Mask:
     """Attempts without an answer of sources that come back at the pace of a program, or at any pace from ordinary
     sockets. An answer that is not acknowledged tells of a broken way back only to hosts that talk with others."""
     c = seen.columns
@@ -104,7 +104,7 @@ def _from_programs(seen: Observed, rows: Ints) -> Mask:
     return result
 
 
-def _flood(seen: Observed, service: int, rows: Ints) -> Finding:
+def _flood(seen: Observed, service: int, rows: StreamRows) -> Finding:
     host, port = seen.name_of(service)
     c = seen.columns
     clients, tries = np.unique(c.hosts[rows, CLIENT], return_counts=True)

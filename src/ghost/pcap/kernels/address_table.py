@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import ADDRESS
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import AddressTable, Counters, HashSlots
 
 
-def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints, slots: Ints, counters: Ints) -> int:
+def intern_address(
+    version: int, w0: int, w1: int, w2: int, w3: int, table: AddressTable, slots: HashSlots, counters: Counters
+) -> int:
     """The address's id; a new one where it was not seen before."""
     mask = len(slots) - 1
     # A multiplier for each word, of each run its own, and the high bits of the sum: whatever two words have in common,
@@ -18,7 +20,7 @@ def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints
         held = slots[slot]
         if held == 0:
             number = counters[0]
-            row = number * ADDRESS
+            row = number * L.ADDRESS
             table[row] = version
             table[row + 1] = w0
             table[row + 2] = w1
@@ -27,7 +29,7 @@ def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints
             slots[slot] = number + 1
             counters[0] = number + 1
             return number
-        row = (held - 1) * ADDRESS
+        row = (held - 1) * L.ADDRESS
         if (
             table[row + 4] == w3
             and table[row + 3] == w2
@@ -39,12 +41,12 @@ def intern_address(version: int, w0: int, w1: int, w2: int, w3: int, table: Ints
         slot = (slot + 1) & mask
 
 
-def place_addresses(table: Ints, slots: Ints, counters: Ints) -> None:
+def place_addresses(table: AddressTable, slots: HashSlots, counters: Counters) -> None:
     """Fill an empty slot table with the addresses there are."""
     known = counters[0]
     counters[0] = 0
     for number in range(known):
-        row = number * ADDRESS
+        row = number * L.ADDRESS
         intern_address(
             table[row], table[row + 1], table[row + 2], table[row + 3], table[row + 4], table, slots, counters
         )

@@ -5,8 +5,8 @@ Formats: the pcap and pcapng drafts of the IETF opsawg (draft-ietf-opsawg-pcap, 
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import CAPTURED, FRAME, LINK, OFFSET, PACKET, TIME, WIRE
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import FileBytes, IntVector, PacketRows
 
 LARGEST_RECORD = 16 << 20
 """A record that claims more is damage, not a packet."""
@@ -18,10 +18,10 @@ NEEDS_MORE, BATCH_FULL, OTHER_BLOCK, DAMAGED = 0, 1, 2, 3
 
 
 def walk_pcap(
-    buf: Ints, start: int, stop: int, big: int, unit: int, link: int, rows: Ints, frame: int, out: Ints
+    buf: FileBytes, start: int, stop: int, big: int, unit: int, link: int, rows: PacketRows, frame: int, out: IntVector
 ) -> int:
     """Rows of the whole records in `buf[start:stop]`; `out` gets where it stopped and why. Returns the row count."""
-    room = len(rows) // PACKET
+    room = len(rows) // L.PACKET
     count = 0
     reason = NEEDS_MORE
     while stop - start >= 16:
@@ -43,13 +43,13 @@ def walk_pcap(
             break
         if stop - start - 16 < captured:
             break
-        p = count * PACKET
-        rows[p + OFFSET] = start + 16
-        rows[p + CAPTURED] = captured
-        rows[p + WIRE] = wire
-        rows[p + TIME] = seconds * 1_000_000_000 + part * unit
-        rows[p + LINK] = link
-        rows[p + FRAME] = frame + count
+        p = count * L.PACKET
+        rows[p + L.OFFSET] = start + 16
+        rows[p + L.CAPTURED] = captured
+        rows[p + L.WIRE] = wire
+        rows[p + L.TIME] = seconds * 1_000_000_000 + part * unit
+        rows[p + L.LINK] = link
+        rows[p + L.FRAME] = frame + count
         count += 1
         start += 16 + captured
     out[0] = start
@@ -58,10 +58,18 @@ def walk_pcap(
 
 
 def walk_pcapng(
-    buf: Ints, start: int, stop: int, big: int, interfaces: Ints, known: int, rows: Ints, frame: int, out: Ints
+    buf: FileBytes,
+    start: int,
+    stop: int,
+    big: int,
+    interfaces: IntVector,
+    known: int,
+    rows: PacketRows,
+    frame: int,
+    out: IntVector,
 ) -> int:
     """The same for enhanced packet blocks; stops at any other block. `interfaces` holds link, units, offset, snap."""
-    room = len(rows) // PACKET
+    room = len(rows) // L.PACKET
     count = 0
     reason = NEEDS_MORE
     while stop - start >= 12:
@@ -105,13 +113,13 @@ def walk_pcapng(
         # The product of a finer clock would not fit 64 bits.
         rest = rest // (units // 1_000_000_000) if units > 9_000_000_000 else rest * 1_000_000_000 // units
         seconds = min(max(min(seconds, LATEST_SECOND) + interfaces[interface * 4 + 2], 0), LATEST_SECOND)
-        p = count * PACKET
-        rows[p + OFFSET] = o + 20
-        rows[p + CAPTURED] = captured
-        rows[p + WIRE] = wire
-        rows[p + TIME] = seconds * 1_000_000_000 + min(rest, 999_999_999)
-        rows[p + LINK] = interfaces[interface * 4]
-        rows[p + FRAME] = frame + count
+        p = count * L.PACKET
+        rows[p + L.OFFSET] = o + 20
+        rows[p + L.CAPTURED] = captured
+        rows[p + L.WIRE] = wire
+        rows[p + L.TIME] = seconds * 1_000_000_000 + min(rest, 999_999_999)
+        rows[p + L.LINK] = interfaces[interface * 4]
+        rows[p + L.FRAME] = frame + count
         count += 1
         start += (size + 3) & 0x7FFFFFFC
     out[0] = start

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ghost.errors import RecordError
 from ghost.pcap import layout
-from ghost.pcap.array_types import Ints, Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap.array_types import Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels import (
     address_table,
     capture_records,
@@ -251,5 +251,5 @@ def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Cal
     return linked
 
 
-def _array(array: NDArray[Any]) -> Ints:
+def _array(array: NDArray[Any]) -> Any:
     return array

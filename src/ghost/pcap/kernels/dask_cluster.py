@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.errors import CaptureError, ConfigurationError
-from ghost.pcap.array_types import Array, Kernel, Vector, interpreted_kernel, interpreted_vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, Kernel, PacketArray, Vector, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels import compilation
 from ghost.pcap.kernels.flow_shards import Followed, Found, Shard
-from ghost.pcap.layout import PACKET
 
 CONNECT_SECONDS = 10
 
@@ -28,7 +28,7 @@ _NARROWER = (np.uint8, np.uint16, np.uint32)
 Columns = list[NDArray[Any]]
 
 
-def narrowed(rows: Array) -> Columns:
+def narrowed(rows: PacketArray) -> Columns:
     """The columns of rows, each in the smallest type that holds it; most are small or zero."""
     columns: Columns = []
     for column in rows.T:
@@ -42,7 +42,7 @@ def narrowed(rows: Array) -> Columns:
 
 
 def widened(columns: Columns, count: int) -> Array:
-    rows = np.empty((count, PACKET), np.int64)
+    rows = np.empty((count, L.PACKET), np.int64)
     for number, column in enumerate(columns):
         rows[:, number] = column
     return rows
@@ -75,7 +75,7 @@ class ClusterShard:
     def use(self, vector: Vector, kernels: Kernel) -> None:  # noqa: ARG002  # the kernels of another machine are its own
         self._ask(self._actor.compile_kernels)
 
-    def follow(self, rows: Array) -> Followed:
+    def follow(self, rows: PacketArray) -> Followed:
         followed: Followed = self._ask(self._actor.follow, narrowed(rows), len(rows))
         return followed
 

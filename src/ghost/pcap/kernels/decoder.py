@@ -12,60 +12,23 @@ import secrets
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import (
+    AddressTable,
+    Array,
+    Counters,
+    FileBytes,
+    HashSlots,
+    Kernel,
+    OpenHandshakes,
+    PacketRows,
+    RecentPackets,
+    Vector,
+)
 from ghost.pcap.kernels.address_table import intern_address, place_addresses
 from ghost.pcap.kernels.duplicates import RECENT_ROOM, all_twice, note_twin
 from ghost.pcap.kernels.payload_signatures import datagram_mark
 from ghost.pcap.kernels.tunnel_headers import ethernet_in_mpls, inside_gtp, plain_vxlan
-from ghost.pcap.layout import (
-    ADDRESS,
-    CAPTURED,
-    CONTROL,
-    DESTINATION,
-    DESTINATION_PORT,
-    ENCAPSULATION,
-    END,
-    ETHERTYPE,
-    FRAGMENT,
-    IN_GENEVE,
-    IN_GRE,
-    IN_GTP,
-    IN_IPIP,
-    IN_MPLS,
-    IN_PPPOE,
-    IN_QINQ,
-    IN_VLAN,
-    IN_VXLAN,
-    IP_ID,
-    LENGTH,
-    LINK,
-    LINK_ETHERNET,
-    LINK_IPV4,
-    LINK_IPV6,
-    LINK_LOOP,
-    LINK_NULL,
-    LINK_PPP,
-    LINK_RAW,
-    LINK_SLL,
-    LINK_SLL2,
-    MARK,
-    MARK_ARP,
-    MARK_DNS_TCP,
-    MARK_ICMP,
-    MARK_ICMP6,
-    NETWORK,
-    NETWORK_ARP,
-    NETWORK_OTHER,
-    OFFSET,
-    PACKET,
-    PAYLOAD,
-    PROTOCOL,
-    SOURCE,
-    SOURCE_PORT,
-    TRANSPORT,
-    TTL,
-    WIRE,
-)
 from ghost.pcap.protocols.tls_handshake_records import OPENED_ROOM
 from ghost.pcap.tcp.tcp_header import decode_tcp
 
@@ -80,36 +43,36 @@ _DEEPEST = 16
 
 
 def decode(
-    buf: Ints, rows: Ints, begin: int, count: int, table: Ints, slots: Ints, counters: Ints, recent: Ints,
-    opened: Ints,
+    buf: FileBytes, rows: PacketRows, begin: int, count: int, table: AddressTable, slots: HashSlots,
+    counters: Counters, recent: RecentPackets, opened: OpenHandshakes,
 ) -> int:  # fmt: skip
     """Decode rows `begin` to `count`; returns where it stopped, before `count` when the address table is full."""
-    capacity = len(table) // ADDRESS
+    capacity = len(table) // L.ADDRESS
     for n in range(begin, count):
         # Each layer of a packet may bring two new addresses.
         if counters[0] + 2 * _DEEPEST > capacity:
             return n
-        p = n * PACKET
-        o = rows[p + OFFSET]
-        wire_end = o + rows[p + WIRE]
-        end = min(o + rows[p + CAPTURED], wire_end)
-        rows[p + END] = end
-        link = rows[p + LINK]
+        p = n * L.PACKET
+        o = rows[p + L.OFFSET]
+        wire_end = o + rows[p + L.WIRE]
+        end = min(o + rows[p + L.CAPTURED], wire_end)
+        rows[p + L.END] = end
+        link = rows[p + L.LINK]
         kind = _STOP
-        if link == LINK_ETHERNET:
+        if link == L.LINK_ETHERNET:
             kind = _FRAME
-        elif link in (LINK_RAW, LINK_IPV4, LINK_IPV6):
+        elif link in (L.LINK_RAW, L.LINK_IPV4, L.LINK_IPV6):
             kind = _ANY_IP
-        elif link in (LINK_NULL, LINK_LOOP):
+        elif link in (L.LINK_NULL, L.LINK_LOOP):
             o += 4
             kind = _ANY_IP
-        elif link == LINK_SLL and end - o >= 16:
+        elif link == L.LINK_SLL and end - o >= 16:
             kind = (buf[o + 14] << 8) | buf[o + 15]
             o += 16
-        elif link == LINK_SLL2 and end - o >= 20:
+        elif link == L.LINK_SLL2 and end - o >= 20:
             kind = (buf[o] << 8) | buf[o + 1]
             o += 20
-        elif link == LINK_PPP:
+        elif link == L.LINK_PPP:
             kind = _PPP_FRAME
         inside = 0
         layers = 0
@@ -126,23 +89,23 @@ def decode(
                         kind = (buf[o + 6] << 8) | buf[o + 7]
                         o += 8
                         if kind < 0x600:
-                            rows[p + NETWORK] = NETWORK_OTHER
-                            rows[p + ETHERTYPE] = 0xAA
+                            rows[p + L.NETWORK] = L.NETWORK_OTHER
+                            rows[p + L.ETHERTYPE] = 0xAA
                             break
                     else:
-                        rows[p + NETWORK] = NETWORK_OTHER
-                        rows[p + ETHERTYPE] = buf[o] if end > o else 0
+                        rows[p + L.NETWORK] = L.NETWORK_OTHER
+                        rows[p + L.ETHERTYPE] = buf[o] if end > o else 0
                         break
             elif kind in (0x8100, 0x88A8, 0x9100):
                 if end - o < 4:
                     break
-                inside |= IN_QINQ if inside & IN_VLAN else IN_VLAN
+                inside |= L.IN_QINQ if inside & L.IN_VLAN else L.IN_VLAN
                 kind = (buf[o + 2] << 8) | buf[o + 3]
                 o += 4
             elif kind == 0x8864:
                 if end - o < 8:
                     break
-                inside |= IN_PPPOE
+                inside |= L.IN_PPPOE
                 o += 6
                 wire_end = min(wire_end, o + ((buf[o - 2] << 8) | buf[o - 1]))
                 end = min(end, wire_end)
@@ -163,8 +126,8 @@ def decode(
                 elif carried == 0x57:
                     kind = 0x86DD
                 else:
-                    rows[p + NETWORK] = NETWORK_OTHER
-                    rows[p + ETHERTYPE] = _PPP_PROTOCOL | int(carried)
+                    rows[p + L.NETWORK] = L.NETWORK_OTHER
+                    rows[p + L.ETHERTYPE] = _PPP_PROTOCOL | int(carried)
                     break
             elif kind in (0x8847, 0x8848):
                 bottom = False
@@ -173,7 +136,7 @@ def decode(
                     o += 4
                 if not bottom:
                     break
-                inside |= IN_MPLS
+                inside |= L.IN_MPLS
                 kind = _ANY_IP
                 if end > o and buf[o] >> 4 != 4 and buf[o] >> 4 != 6:
                     frame = ethernet_in_mpls(buf, o, end)
@@ -191,9 +154,9 @@ def decode(
                 else:
                     break
             elif kind == 0x0806:
-                rows[p + NETWORK] = NETWORK_ARP
-                rows[p + MARK] = MARK_ARP
-                rows[p + TRANSPORT] = o
+                rows[p + L.NETWORK] = L.NETWORK_ARP
+                rows[p + L.MARK] = L.MARK_ARP
+                rows[p + L.TRANSPORT] = o
                 break
             elif kind in (0x0800, 0x86DD):
                 protocol = -1
@@ -206,18 +169,18 @@ def decode(
                         break
                     # Segmentation offload leaves the total length zero.
                     stop = wire_end if total == 0 else min(o + total, wire_end)
-                    rows[p + NETWORK] = 4
-                    rows[p + TTL] = buf[o + 8]
-                    rows[p + IP_ID] = (buf[o + 4] << 8) | buf[o + 5]
+                    rows[p + L.NETWORK] = 4
+                    rows[p + L.TTL] = buf[o + 8]
+                    rows[p + L.IP_ID] = (buf[o + 4] << 8) | buf[o + 5]
                     word = (buf[o + 12] << 24) | (buf[o + 13] << 16) | (buf[o + 14] << 8) | buf[o + 15]
-                    rows[p + SOURCE] = intern_address(4, 0, 0, 0, word, table, slots, counters)
+                    rows[p + L.SOURCE] = intern_address(4, 0, 0, 0, word, table, slots, counters)
                     word = (buf[o + 16] << 24) | (buf[o + 17] << 16) | (buf[o + 18] << 8) | buf[o + 19]
-                    rows[p + DESTINATION] = intern_address(4, 0, 0, 0, word, table, slots, counters)
+                    rows[p + L.DESTINATION] = intern_address(4, 0, 0, 0, word, table, slots, counters)
                     place = (((buf[o + 6] & 0x1F) << 8) | buf[o + 7]) * 8
                     if place > 0:
-                        rows[p + FRAGMENT] = 2
+                        rows[p + L.FRAGMENT] = 2
                     elif buf[o + 6] & 0x20:
-                        rows[p + FRAGMENT] = 1
+                        rows[p + L.FRAGMENT] = 1
                     protocol = buf[o + 9] + 0
                     o += header
                     if protocol == 51 and place == 0 and end - o >= 8:
@@ -228,19 +191,19 @@ def decode(
                         break
                     total = (buf[o + 4] << 8) | buf[o + 5]
                     stop = wire_end if total == 0 else min(o + 40 + total, wire_end)
-                    rows[p + NETWORK] = 6
-                    rows[p + TTL] = buf[o + 7]
-                    rows[p + IP_ID] = 0
+                    rows[p + L.NETWORK] = 6
+                    rows[p + L.TTL] = buf[o + 7]
+                    rows[p + L.IP_ID] = 0
                     w0 = (buf[o + 8] << 24) | (buf[o + 9] << 16) | (buf[o + 10] << 8) | buf[o + 11]
                     w1 = (buf[o + 12] << 24) | (buf[o + 13] << 16) | (buf[o + 14] << 8) | buf[o + 15]
                     w2 = (buf[o + 16] << 24) | (buf[o + 17] << 16) | (buf[o + 18] << 8) | buf[o + 19]
                     w3 = (buf[o + 20] << 24) | (buf[o + 21] << 16) | (buf[o + 22] << 8) | buf[o + 23]
-                    rows[p + SOURCE] = intern_address(6, w0, w1, w2, w3, table, slots, counters)
+                    rows[p + L.SOURCE] = intern_address(6, w0, w1, w2, w3, table, slots, counters)
                     w0 = (buf[o + 24] << 24) | (buf[o + 25] << 16) | (buf[o + 26] << 8) | buf[o + 27]
                     w1 = (buf[o + 28] << 24) | (buf[o + 29] << 16) | (buf[o + 30] << 8) | buf[o + 31]
                     w2 = (buf[o + 32] << 24) | (buf[o + 33] << 16) | (buf[o + 34] << 8) | buf[o + 35]
                     w3 = (buf[o + 36] << 24) | (buf[o + 37] << 16) | (buf[o + 38] << 8) | buf[o + 39]
-                    rows[p + DESTINATION] = intern_address(6, w0, w1, w2, w3, table, slots, counters)
+                    rows[p + L.DESTINATION] = intern_address(6, w0, w1, w2, w3, table, slots, counters)
                     protocol = buf[o + 6] + 0
                     o += 40
                     # Hop-by-hop, routing, destination options, mobility, AH, fragment.
@@ -252,30 +215,30 @@ def decode(
                         if protocol == 44:
                             place = ((buf[o + 2] << 8) | buf[o + 3]) & 0xFFF8
                             if place > 0:
-                                rows[p + FRAGMENT] = 2
+                                rows[p + L.FRAGMENT] = 2
                             elif buf[o + 3] & 1:
-                                rows[p + FRAGMENT] = 1
+                                rows[p + L.FRAGMENT] = 1
                             o += 8
                         elif protocol == 51:
                             o += (buf[o + 1] + 2) * 4
                         else:
                             o += (buf[o + 1] + 1) * 8
                         protocol = following
-                        if rows[p + FRAGMENT] == 2:
+                        if rows[p + L.FRAGMENT] == 2:
                             break
-                rows[p + TRANSPORT] = o
-                rows[p + PAYLOAD] = o
-                rows[p + LENGTH] = max(stop - o, 0)
+                rows[p + L.TRANSPORT] = o
+                rows[p + L.PAYLOAD] = o
+                rows[p + L.LENGTH] = max(stop - o, 0)
                 kind = _STOP
                 if stop < end:
                     end = stop
-                    rows[p + END] = end
-                if rows[p + FRAGMENT] == 2 or protocol < 0 or end < o:
+                    rows[p + L.END] = end
+                if rows[p + L.FRAGMENT] == 2 or protocol < 0 or end < o:
                     break
                 if protocol == 6:
                     decode_tcp(buf, rows, p, o, end, stop - o, opened)
-                    if rows[p + SOURCE_PORT] == 53 or rows[p + DESTINATION_PORT] == 53:
-                        rows[p + MARK] = MARK_DNS_TCP
+                    if rows[p + L.SOURCE_PORT] == 53 or rows[p + L.DESTINATION_PORT] == 53:
+                        rows[p + L.MARK] = L.MARK_DNS_TCP
                 elif protocol == 17:
                     if end - o < 8:
                         break
@@ -288,31 +251,31 @@ def decode(
                         frame = inside_gtp(buf, o + 8, end)
                     linux = destination_port == 8472 and end - o >= 30 and plain_vxlan(buf, o + 8)
                     if linux or (destination_port == 4789 and end - o >= 30 and buf[o + 8] & 0x08):
-                        inside |= IN_VXLAN
+                        inside |= L.IN_VXLAN
                         o += 16
                         kind = _FRAME
                     elif frame > 0:
-                        inside |= IN_GTP
+                        inside |= L.IN_GTP
                         o = frame
                         kind = _ANY_IP
                     elif destination_port == 6081 and end - o >= 16 and buf[o + 8] >> 6 == 0:
-                        inside |= IN_GENEVE
+                        inside |= L.IN_GENEVE
                         kind = (buf[o + 10] << 8) | buf[o + 11]
                         o += 16 + (buf[o + 8] & 0x3F) * 4
                         if kind == 0x6558:
                             kind = _FRAME
                     else:
-                        rows[p + PROTOCOL] = 17
-                        rows[p + SOURCE_PORT] = source_port
-                        rows[p + DESTINATION_PORT] = destination_port
-                        rows[p + PAYLOAD] = o + 8
-                        rows[p + LENGTH] = max(stop - o - 8, 0)
-                        rows[p + MARK] = datagram_mark(buf, o + 8, end, source_port, destination_port)
+                        rows[p + L.PROTOCOL] = 17
+                        rows[p + L.SOURCE_PORT] = source_port
+                        rows[p + L.DESTINATION_PORT] = destination_port
+                        rows[p + L.PAYLOAD] = o + 8
+                        rows[p + L.LENGTH] = max(stop - o - 8, 0)
+                        rows[p + L.MARK] = datagram_mark(buf, o + 8, end, source_port, destination_port)
                 elif protocol == 4:
-                    inside |= IN_IPIP
+                    inside |= L.IN_IPIP
                     kind = 0x0800
                 elif protocol == 41:
-                    inside |= IN_IPIP
+                    inside |= L.IN_IPIP
                     kind = 0x86DD
                 elif protocol == 47:
                     if end - o < 4:
@@ -320,7 +283,7 @@ def decode(
                     options = (buf[o] << 8) | buf[o + 1]
                     carried = (buf[o + 2] << 8) | buf[o + 3]
                     if options & 0x4000 or options & 7 > 1:
-                        rows[p + PROTOCOL] = 47
+                        rows[p + L.PROTOCOL] = 47
                         break
                     o += 4
                     if options & 0x8000:
@@ -331,12 +294,12 @@ def decode(
                         o += 4
                     if options & 7 == 1 and options & 0x0080:
                         o += 4
-                    inside |= IN_GRE
+                    inside |= L.IN_GRE
                     if carried == 0x880B:
                         kind = _PPP_FRAME
                         if options & 0x1000 == 0:
                             # PPTP acknowledgement without payload.
-                            rows[p + PROTOCOL] = 47
+                            rows[p + L.PROTOCOL] = 47
                             break
                     elif carried == 0x6558:
                         kind = _FRAME
@@ -350,25 +313,25 @@ def decode(
                     else:
                         kind = carried
                 else:
-                    rows[p + PROTOCOL] = protocol
-                    if protocol == 1 and rows[p + NETWORK] == 4:
-                        rows[p + MARK] = MARK_ICMP
-                    elif protocol == 58 and rows[p + NETWORK] == 6:
-                        rows[p + MARK] = MARK_ICMP6
+                    rows[p + L.PROTOCOL] = protocol
+                    if protocol == 1 and rows[p + L.NETWORK] == 4:
+                        rows[p + L.MARK] = L.MARK_ICMP
+                    elif protocol == 58 and rows[p + L.NETWORK] == 6:
+                        rows[p + L.MARK] = L.MARK_ICMP6
                 if kind >= 0:
                     # What is inside decides the columns.
-                    rows[p + FRAGMENT] = 0
+                    rows[p + L.FRAGMENT] = 0
             else:
-                if rows[p + NETWORK] == 0:
-                    rows[p + NETWORK] = NETWORK_OTHER
+                if rows[p + L.NETWORK] == 0:
+                    rows[p + L.NETWORK] = L.NETWORK_OTHER
                 # The Linux cooked header says 4 where LLC follows.
-                rows[p + ETHERTYPE] = int(buf[o] if kind == 4 and end > o else kind)
+                rows[p + L.ETHERTYPE] = int(buf[o] if kind == 4 and end > o else kind)
                 break
-        rows[p + ENCAPSULATION] = inside
-        if rows[p + FRAGMENT] != 0:
+        rows[p + L.ENCAPSULATION] = inside
+        if rows[p + L.FRAGMENT] != 0:
             continue
-        if rows[p + IP_ID] != 0 or (
-            rows[p + PROTOCOL] == 6 and (rows[p + LENGTH] > 0 or rows[p + CONTROL] & 3 or all_twice(recent))
+        if rows[p + L.IP_ID] != 0 or (
+            rows[p + L.PROTOCOL] == 6 and (rows[p + L.LENGTH] > 0 or rows[p + L.CONTROL] & 3 or all_twice(recent))
         ):
             note_twin(rows, p, recent)
     return count
@@ -379,7 +342,7 @@ class Decoder:
 
     def __init__(self, vector: Vector, kernels: Kernel, capacity: int = 1024) -> None:
         self._vector, self._kernels = vector, kernels
-        self._table = np.zeros(capacity * ADDRESS, np.int64)
+        self._table = np.zeros(capacity * L.ADDRESS, np.int64)
         self._slots = np.zeros(capacity * 2, np.int64)
         self._counters = np.array([0, *(secrets.randbits(62) | 1 for _ in range(4))], np.int64)
         self._recent = np.zeros(RECENT_ROOM, np.int64)
@@ -390,7 +353,7 @@ class Decoder:
         """Run the next batches this way."""
         self._vector, self._kernels = vector, kernels
 
-    def decode(self, buf: Ints, rows: Ints, count: int) -> None:
+    def decode(self, buf: FileBytes, rows: PacketRows, count: int) -> None:
         done = 0
         while True:
             done = self._kernels(decode)(buf, rows, done, count, *map(self._vector, self.arrays()))
@@ -414,7 +377,7 @@ class Decoder:
         """Text of an address id."""
         text = self._texts.get(number)
         if text is None:
-            version, w0, w1, w2, w3 = (int(word) for word in self._table[number * ADDRESS : (number + 1) * ADDRESS])
+            version, w0, w1, w2, w3 = (int(word) for word in self._table[number * L.ADDRESS : (number + 1) * L.ADDRESS])
             if version == 4:
                 text = str(ipaddress.IPv4Address(w3))
             else:

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    CONTROL,
-    DESTINATION,
-    DESTINATION_PORT,
-    IP_ID,
-    LENGTH,
-    PROTOCOL,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-    TIME,
-    TIMESTAMP,
-    TTL,
-    TWIN,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import PacketRows, RecentPackets
 
 _RECENT = 4096
 _TWIN_NS = 5_000_000
@@ -36,34 +21,34 @@ RECENT_ROOM = 2 * _RECENT + 3
 """What `recent` takes."""
 
 
-def all_twice(recent: Ints) -> bool:
+def all_twice(recent: RecentPackets) -> bool:
     """Whether more than a third of the packets without IP id came again at once: no loss repeats so many."""
     return recent[_UNNUMBERED] >= _FEWEST_UNNUMBERED and 3 * recent[_REPEATED] > recent[_UNNUMBERED]
 
 
-def note_twin(rows: Ints, p: int, recent: Ints) -> None:
+def note_twin(rows: PacketRows, p: int, recent: RecentPackets) -> None:
     """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before.
 
     Where that may be a repeat as well, the mark is the time since then, by which the TCP kernel decides.
     """
-    signature = (rows[p + IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
-    signature = (signature ^ (rows[p + SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
-    signature = (signature * 31 + rows[p + DESTINATION]) & 0x3FFFFFFF
-    signature = (signature * 31 + ((rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT])) & 0x3FFFFFFF
-    signature = (signature * 31 + rows[p + SEQUENCE]) & 0x3FFFFFFF
-    signature = (signature * 31 + rows[p + ACKNOWLEDGED]) & 0x3FFFFFFF
-    signature = (signature * 31 + rows[p + TIMESTAMP]) & 0x3FFFFFFF
-    signature = (signature * 31 + rows[p + LENGTH] * 256 + rows[p + CONTROL] + rows[p + PROTOCOL]) & 0x3FFFFFFF
+    signature = (rows[p + L.IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
+    signature = (signature ^ (rows[p + L.SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + L.DESTINATION]) & 0x3FFFFFFF
+    signature = (signature * 31 + ((rows[p + L.SOURCE_PORT] << 16) | rows[p + L.DESTINATION_PORT])) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + L.SEQUENCE]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + L.ACKNOWLEDGED]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + L.TIMESTAMP]) & 0x3FFFFFFF
+    signature = (signature * 31 + rows[p + L.LENGTH] * 256 + rows[p + L.CONTROL] + rows[p + L.PROTOCOL]) & 0x3FFFFFFF
     slot = ((signature ^ (signature >> 12)) & (_RECENT - 1)) * 2
-    now = rows[p + TIME]
-    numbered = rows[p + IP_ID] != 0
-    speaks = rows[p + LENGTH] > 0 or rows[p + CONTROL] & 3 > 0
+    now = rows[p + L.TIME]
+    numbered = rows[p + L.IP_ID] != 0
+    speaks = rows[p + L.LENGTH] > 0 or rows[p + L.CONTROL] & 3 > 0
     if speaks and not numbered:
         recent[_UNNUMBERED] = recent[_UNNUMBERED] + 1
     if recent[slot] & 0xFFFFFFFF == signature + 1:
         ago = now - recent[slot + 1]
-        routed = (recent[slot] >> 32) & 0xFF != rows[p + TTL]
-        longest = _TWIN_STAMPED_NS if rows[p + TIMESTAMP] or (numbered and routed) else _TWIN_NS
+        routed = (recent[slot] >> 32) & 0xFF != rows[p + L.TTL]
+        longest = _TWIN_STAMPED_NS if rows[p + L.TIMESTAMP] or (numbered and routed) else _TWIN_NS
         if 0 <= ago <= longest:
             usual = recent[_USUAL_NS]
             alike = usual == 0 or ago <= 2 * usual + _TWIN_WITHOUT_ID_NS
@@ -75,15 +60,15 @@ def note_twin(rows: Ints, p: int, recent: Ints) -> None:
                 # Their median, in small steps, which the few that were sent again do not move.
                 recent[_USUAL_NS] = ago if usual == 0 else usual + usual // 8 + 1 if ago > usual else usual - usual // 8
             # Behind a router it has fewer hops left; what has more again was sent again.
-            behind = rows[p + TTL] < (recent[slot] >> 32) & 0xFF
+            behind = rows[p + L.TTL] < (recent[slot] >> 32) & 0xFF
             if numbered or behind or at_once:
-                rows[p + TWIN] = 1
+                rows[p + L.TWIN] = 1
             else:
-                rows[p + TWIN] = ago if alike else -ago
+                rows[p + L.TWIN] = ago if alike else -ago
         elif longest < ago <= _TWIN_STAMPED_NS:
-            rows[p + TWIN] = ago if numbered else -ago
-    twin = 1 if rows[p + TWIN] == 1 else 0
-    recent[slot] = (signature + 1) | (rows[p + TTL] << 32) | (twin << 40)
+            rows[p + L.TWIN] = ago if numbered else -ago
+    twin = 1 if rows[p + L.TWIN] == 1 else 0
+    recent[slot] = (signature + 1) | (rows[p + L.TTL] << 32) | (twin << 40)
     recent[slot + 1] = now
 
 

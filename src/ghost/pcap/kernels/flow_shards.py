@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, Counters, IntVector, Kernel, PacketArray, PacketRows, StreamArray, Vector
 from ghost.pcap.file.capture_reader import Batch
 from ghost.pcap.kernels.flow_hash import mixed_ends
 from ghost.pcap.kernels.parser_selection import C_ROW, C_STREAM
 from ghost.pcap.kernels.pipeline import Passes, Stage
 from ghost.pcap.kernels.time_series import SeriesCollector, SeriesState
-from ghost.pcap.layout import DESTINATION, DESTINATION_PORT, MARK, PACKET, SOURCE, SOURCE_PORT, STREAM_NUMBER, TIME
 from ghost.pcap.protocols import udp_conversations
 from ghost.pcap.protocols.parser_dispatch import Marked, Marker
 from ghost.pcap.protocols.udp_conversations import UdpConversations
@@ -30,12 +30,12 @@ _AHEAD = 3
 """Batches that may wait for a shard: a bound on memory."""
 
 
-def deal(rows: Ints, count: int, shards: int, shard_of: Ints, counts: Ints) -> None:
+def deal(rows: PacketRows, count: int, shards: int, shard_of: IntVector, counts: Counters) -> None:
     """The shard of each packet, by its two endpoints whichever sent it; and how many packets each shard gets."""
     for n in range(count):
-        p = n * PACKET
-        low = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
-        high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        p = n * L.PACKET
+        low = (rows[p + L.SOURCE] << 16) | rows[p + L.SOURCE_PORT]
+        high = (rows[p + L.DESTINATION] << 16) | rows[p + L.DESTINATION_PORT]
         if low > high:
             low, high = high, low
         shard = mixed_ends(low, high, 0) % shards
@@ -49,7 +49,7 @@ KERNELS = (deal,)
 class Followed(NamedTuple):
     """What a shard says of one batch."""
 
-    streams: Array
+    streams: StreamArray
     """Of its marked packets, in their order: the streams they belong to, by the shard's own numbers."""
     opened: Array
     """First frames of the streams that the batch opened."""
@@ -84,17 +84,17 @@ class Shard:
         """What follows packets."""
         return self._streams, self._udp, self._series
 
-    def expect(self, rows: Array) -> None:
+    def expect(self, rows: PacketArray) -> None:
         """These packets will go through its stages next."""
-        self._series.expect(rows[:, TIME])
+        self._series.expect(rows[:, L.TIME])
 
-    def follow(self, rows: Array) -> Followed:
+    def follow(self, rows: PacketArray) -> Followed:
         """Follow a batch, a row a packet, and write what the packets mean to their columns."""
         known = len(self._streams)
         self.expect(rows)
         buffer = np.zeros(1, np.uint8)  # nothing but decoding reads it
         self._passes.take(self._vector, self._kernels, self._vector(buffer), self._vector(rows.reshape(-1)), len(rows))
-        return Followed(rows[rows[:, MARK] > 0, STREAM_NUMBER], self._streams.first_frames(known))
+        return Followed(rows[rows[:, L.MARK] > 0, L.STREAM_NUMBER], self._streams.first_frames(known))
 
     def found(self) -> Found:
         return Found(self._streams.state(), self._udp.table(), self._series.state())
@@ -116,7 +116,7 @@ class Follower(Protocol):
     """A shard, wherever it works; a call is over when it is done."""
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
-    def follow(self, rows: Array) -> Followed: ...
+    def follow(self, rows: PacketArray) -> Followed: ...
     def found(self) -> Found: ...
 
 
@@ -170,7 +170,7 @@ class _InThread:
     def use(self, vector: Vector, kernels: Kernel) -> Future[None]:
         return self._thread.submit(self._shard.use, vector, kernels)
 
-    def follow(self, rows: Array) -> Future[Followed]:
+    def follow(self, rows: PacketArray) -> Future[Followed]:
         return self._thread.submit(self._shard.follow, rows)
 
     def found(self) -> Future[Found]:

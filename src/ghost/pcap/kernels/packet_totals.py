@@ -6,69 +6,44 @@ from collections import Counter
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, PacketRows, PacketTotals
 from ghost.pcap.file.capture_reader import LINK_NAMES, FileFacts
 from ghost.pcap.kernels.undecoded_packets import REASON_ROW, REASONS, note_unread, unread
-from ghost.pcap.layout import (
-    CAPTURED,
-    ENCAPSULATION,
-    ENCAPSULATIONS,
-    FRAGMENT,
-    FRAME,
-    LENGTH,
-    MARK,
-    MARK_DHCP,
-    MARK_DHCP6,
-    MARK_DNS,
-    MARK_DNS_TCP,
-    MARK_LLMNR,
-    MARK_MDNS,
-    MARK_NTP,
-    MARK_QUIC,
-    NETWORK,
-    NETWORK_ARP,
-    NETWORK_OTHER,
-    PACKET,
-    PROTOCOL,
-    SAMPLE_FRAMES,
-    TIME,
-    TWIN,
-    WIRE,
-)
 from ghost.pcap.model import CaptureSummary, Occurrences
 
 _TRANSPORTS = {1: "icmp", 2: "igmp", 6: "tcp", 17: "udp", 47: "gre", 50: "esp", 51: "ah", 58: "icmpv6", 132: "sctp"}
 _MARK_NAMES = {
-    MARK_DNS: "dns",
-    MARK_DNS_TCP: "dns",
-    MARK_MDNS: "mdns",
-    MARK_LLMNR: "llmnr",
-    MARK_DHCP: "dhcp",
-    MARK_DHCP6: "dhcpv6",
-    MARK_NTP: "ntp",
-    MARK_QUIC: "quic",
+    L.MARK_DNS: "dns",
+    L.MARK_DNS_TCP: "dns",
+    L.MARK_MDNS: "mdns",
+    L.MARK_LLMNR: "llmnr",
+    L.MARK_DHCP: "dhcp",
+    L.MARK_DHCP6: "dhcpv6",
+    L.MARK_NTP: "ntp",
+    L.MARK_QUIC: "quic",
 }
 
 
 # Counters of all packets.
 T_PACKETS, T_WIRE, T_CAPTURED, T_FIRST, T_LAST, T_PREVIOUS, T_CUT, T_FRAGMENTS, T_BACKWARD, T_TWINS = range(10)
 _TWIN_FRAMES = 10
-_NETWORKS = _TWIN_FRAMES + SAMPLE_FRAMES
+_NETWORKS = _TWIN_FRAMES + L.SAMPLE_FRAMES
 _PROTOCOLS = _NETWORKS + 8
 _MARKS = _PROTOCOLS + 256
 _ENCAPSULATED = _MARKS + 32
-_UNREAD = _ENCAPSULATED + len(ENCAPSULATIONS)
+_UNREAD = _ENCAPSULATED + len(L.ENCAPSULATIONS)
 _COUNTERS = _UNREAD + REASONS * REASON_ROW
 
 
-def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
+def count_packets(rows: PacketRows, begin: int, count: int, totals: PacketTotals) -> None:
     """Count the decoded packets of rows `begin` to `count`, in the order of the file."""
     for n in range(begin, count):
-        p = n * PACKET
-        now = rows[p + TIME]
+        p = n * L.PACKET
+        now = rows[p + L.TIME]
         totals[T_PACKETS] = totals[T_PACKETS] + 1
-        totals[T_WIRE] = totals[T_WIRE] + rows[p + WIRE]
-        totals[T_CAPTURED] = totals[T_CAPTURED] + rows[p + CAPTURED]
+        totals[T_WIRE] = totals[T_WIRE] + rows[p + L.WIRE]
+        totals[T_CAPTURED] = totals[T_CAPTURED] + rows[p + L.CAPTURED]
         if now < totals[T_FIRST]:
             totals[T_FIRST] = now
         if now > totals[T_LAST]:
@@ -76,29 +51,29 @@ def count_packets(rows: Ints, begin: int, count: int, totals: Ints) -> None:
         if now < totals[T_PREVIOUS]:
             totals[T_BACKWARD] = totals[T_BACKWARD] + 1
         totals[T_PREVIOUS] = now
-        if rows[p + WIRE] > rows[p + CAPTURED]:
+        if rows[p + L.WIRE] > rows[p + L.CAPTURED]:
             totals[T_CUT] = totals[T_CUT] + 1
-        if rows[p + FRAGMENT] == 2:
+        if rows[p + L.FRAGMENT] == 2:
             totals[T_FRAGMENTS] = totals[T_FRAGMENTS] + 1
-        if rows[p + TWIN] == 1 and not (rows[p + PROTOCOL] == 6 and rows[p + LENGTH]):
+        if rows[p + L.TWIN] == 1 and not (rows[p + L.PROTOCOL] == 6 and rows[p + L.LENGTH]):
             # Copies of TCP data are counted by stream, where more of them are told from repeats.
-            if totals[T_TWINS] < SAMPLE_FRAMES:
-                totals[_TWIN_FRAMES + totals[T_TWINS]] = rows[p + FRAME]
+            if totals[T_TWINS] < L.SAMPLE_FRAMES:
+                totals[_TWIN_FRAMES + totals[T_TWINS]] = rows[p + L.FRAME]
             totals[T_TWINS] = totals[T_TWINS] + 1
-        network = rows[p + NETWORK]
+        network = rows[p + L.NETWORK]
         totals[_NETWORKS + network] = totals[_NETWORKS + network] + 1
         if network >= 4:
-            protocol = rows[p + PROTOCOL]
+            protocol = rows[p + L.PROTOCOL]
             at = _PROTOCOLS + protocol
             totals[at] = totals[at] + 1
-            if protocol != 6 and protocol != 17 and protocol != 1 and protocol != 58 and rows[p + FRAGMENT] != 2:
+            if protocol != 6 and protocol != 17 and protocol != 1 and protocol != 58 and rows[p + L.FRAGMENT] != 2:
                 note_unread(rows, p, totals, _UNREAD)
-        elif network != NETWORK_ARP:
+        elif network != L.NETWORK_ARP:
             note_unread(rows, p, totals, _UNREAD)
-        if rows[p + MARK] and rows[p + LENGTH]:
-            at = _MARKS + rows[p + MARK]
+        if rows[p + L.MARK] and rows[p + L.LENGTH]:
+            at = _MARKS + rows[p + L.MARK]
             totals[at] = totals[at] + 1
-        inside = rows[p + ENCAPSULATION]
+        inside = rows[p + L.ENCAPSULATION]
         at = _ENCAPSULATED
         while inside:
             totals[at] = totals[at] + (inside & 1)
@@ -138,10 +113,10 @@ class Tally:
     def _protocols(self) -> dict[str, int]:
         """Packets by protocol, most first."""
         totals = self._totals.tolist()
-        networks = {"ipv4": 4, "ipv6": 6, "arp": NETWORK_ARP, "other": NETWORK_OTHER}
+        networks = {"ipv4": 4, "ipv6": 6, "arp": L.NETWORK_ARP, "other": L.NETWORK_OTHER}
         present = [(name, _NETWORKS + number) for name, number in networks.items()]
         present += [(_TRANSPORTS.get(number, f"ip_{number}"), _PROTOCOLS + number) for number in range(1, 256)]
-        present += [(name, _ENCAPSULATED + bit) for bit, name in enumerate(ENCAPSULATIONS)]
+        present += [(name, _ENCAPSULATED + bit) for bit, name in enumerate(L.ENCAPSULATIONS)]
         present += [(name, _MARKS + mark) for mark, name in _MARK_NAMES.items()]
         named: Counter[str] = Counter()
         for name, at in present:
@@ -156,7 +131,7 @@ class Tally:
         `conversations` are those of UDP, `copies` those of TCP data."""
         totals = self._totals.tolist()
         present, twins = self.packets > 0, totals[T_TWINS]
-        twin_frames = sorted([*totals[_TWIN_FRAMES:][: min(twins, SAMPLE_FRAMES)], *copies.frames])
+        twin_frames = sorted([*totals[_TWIN_FRAMES:][: min(twins, L.SAMPLE_FRAMES)], *copies.frames])
         notes = tuple(facts.notes) if present else (*facts.notes, "The capture holds no packets.")
         return CaptureSummary(
             file=name,
@@ -179,7 +154,7 @@ class Tally:
             undecoded_packets=totals[_NETWORKS] + unreadable,
             fragments=totals[T_FRAGMENTS],
             backward_timestamps=totals[T_BACKWARD],
-            duplicate_packets=Occurrences(twins + copies.count, tuple(twin_frames[:SAMPLE_FRAMES])),
+            duplicate_packets=Occurrences(twins + copies.count, tuple(twin_frames[: L.SAMPLE_FRAMES])),
             unread=unread(self._totals[_UNREAD:], conversations, unreadable),
             notes=notes,
         )

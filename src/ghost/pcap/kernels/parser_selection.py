@@ -2,34 +2,8 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    DESTINATION,
-    DESTINATION_PORT,
-    END,
-    FRAME,
-    LENGTH,
-    MARK,
-    MARK_ARP,
-    MARK_DHCP,
-    MARK_DHCP6,
-    MARK_DNS,
-    MARK_DNS_TCP,
-    MARK_ICMP,
-    MARK_ICMP6,
-    MARK_LLMNR,
-    MARK_MDNS,
-    PACKET,
-    PAYLOAD,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-    STREAM_NUMBER,
-    TIME,
-    TRANSPORT,
-    TTL,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Counters, IntVector, PacketRows
 
 # The columns of a marked packet.
 (
@@ -46,21 +20,21 @@ _MOST_ICMP = 576
 
 def reader_of(mark: int) -> int:
     """The mark that stands for all whose packets go to one reader."""
-    if mark in (MARK_DNS_TCP, MARK_MDNS, MARK_LLMNR):
-        return MARK_DNS
-    if mark == MARK_DHCP6:
-        return MARK_DHCP
-    if mark == MARK_ICMP6:
-        return MARK_ICMP
+    if mark in (L.MARK_DNS_TCP, L.MARK_MDNS, L.MARK_LLMNR):
+        return L.MARK_DNS
+    if mark == L.MARK_DHCP6:
+        return L.MARK_DHCP
+    if mark == L.MARK_ICMP6:
+        return L.MARK_ICMP
     return mark
 
 
-def sort_marked(rows: Ints, count: int, counts: Ints, table: Ints) -> int:
+def sort_marked(rows: PacketRows, count: int, counts: Counters, table: IntVector) -> int:
     """Write the marked packets to the columns of `table`, reader by reader, each in the order of the rows; `counts`
     gets how many there are for each reader. Returns how many there are, and writes none where there is no room."""
     for n in range(count):
-        if rows[n * PACKET + MARK]:
-            reader = reader_of(rows[n * PACKET + MARK])
+        if rows[n * L.PACKET + L.MARK]:
+            reader = reader_of(rows[n * L.PACKET + L.MARK])
             counts[reader] = counts[reader] + 1
     total = 0
     for reader in range(len(counts)):
@@ -73,35 +47,35 @@ def sort_marked(rows: Ints, count: int, counts: Ints, table: Ints) -> int:
         place += counts[reader]
         counts[reader] = place - counts[reader]
     for n in range(count):
-        p = n * PACKET
-        mark = rows[p + MARK]
+        p = n * L.PACKET
+        mark = rows[p + L.MARK]
         if mark == 0:
             continue
         reader = reader_of(mark)
         t = counts[reader]
         counts[reader] = t + 1
-        start = rows[p + PAYLOAD]
-        stop = min(rows[p + END], start + rows[p + LENGTH])
-        if reader == MARK_ICMP:
-            start = rows[p + TRANSPORT]
-            stop = min(rows[p + END], start + _MOST_ICMP)
-        elif reader == MARK_ARP:
-            start, stop = rows[p + TRANSPORT], rows[p + END]
+        start = rows[p + L.PAYLOAD]
+        stop = min(rows[p + L.END], start + rows[p + L.LENGTH])
+        if reader == L.MARK_ICMP:
+            start = rows[p + L.TRANSPORT]
+            stop = min(rows[p + L.END], start + _MOST_ICMP)
+        elif reader == L.MARK_ARP:
+            start, stop = rows[p + L.TRANSPORT], rows[p + L.END]
         table[C_MARK * room + t] = mark
-        table[C_SOURCE * room + t] = rows[p + SOURCE]
-        table[C_SOURCE_PORT * room + t] = rows[p + SOURCE_PORT]
-        table[C_DESTINATION * room + t] = rows[p + DESTINATION]
-        table[C_DESTINATION_PORT * room + t] = rows[p + DESTINATION_PORT]
-        table[C_SEQUENCE * room + t] = rows[p + SEQUENCE]
-        table[C_ACKNOWLEDGED * room + t] = rows[p + ACKNOWLEDGED]
-        table[C_LENGTH * room + t] = rows[p + LENGTH]
-        table[C_FRAME * room + t] = rows[p + FRAME]
-        table[C_TIME * room + t] = rows[p + TIME]
-        if reader == MARK_ICMP:
-            table[C_SEQUENCE * room + t] = rows[p + TTL]
-        table[C_STREAM * room + t] = rows[p + STREAM_NUMBER]
-        table[C_SENDER * room + t] = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
-        table[C_RECEIVER * room + t] = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        table[C_SOURCE * room + t] = rows[p + L.SOURCE]
+        table[C_SOURCE_PORT * room + t] = rows[p + L.SOURCE_PORT]
+        table[C_DESTINATION * room + t] = rows[p + L.DESTINATION]
+        table[C_DESTINATION_PORT * room + t] = rows[p + L.DESTINATION_PORT]
+        table[C_SEQUENCE * room + t] = rows[p + L.SEQUENCE]
+        table[C_ACKNOWLEDGED * room + t] = rows[p + L.ACKNOWLEDGED]
+        table[C_LENGTH * room + t] = rows[p + L.LENGTH]
+        table[C_FRAME * room + t] = rows[p + L.FRAME]
+        table[C_TIME * room + t] = rows[p + L.TIME]
+        if reader == L.MARK_ICMP:
+            table[C_SEQUENCE * room + t] = rows[p + L.TTL]
+        table[C_STREAM * room + t] = rows[p + L.STREAM_NUMBER]
+        table[C_SENDER * room + t] = (rows[p + L.SOURCE] << 16) | rows[p + L.SOURCE_PORT]
+        table[C_RECEIVER * room + t] = (rows[p + L.DESTINATION] << 16) | rows[p + L.DESTINATION_PORT]
         table[C_ROW * room + t] = n
         table[C_START * room + t] = start
         table[C_STOP * room + t] = stop

@@ -5,31 +5,17 @@ RFC 8446 (TLS), 9112 (HTTP/1), 8999 and 9369 (QUIC).
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ENDS_BLANK,
-    ENDS_OTHERWISE,
-    FIN,
-    MARK_DHCP,
-    MARK_DHCP6,
-    MARK_DNS,
-    MARK_HTTP,
-    MARK_LLMNR,
-    MARK_MDNS,
-    MARK_NTP,
-    MARK_QUIC,
-    MARK_TLS,
-    PSH,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import FileBytes
 
 
-def first_bytes(buf: Ints, at: int, length: int) -> int:
+def first_bytes(buf: FileBytes, at: int, length: int) -> int:
     """The mark of a segment whose six or more captured payload bytes begin at `at`."""
     first, second, third = buf[at], buf[at + 1], buf[at + 2]
     if second == 3 and 0x14 <= first <= 0x17 and third <= 4:
         # Application data only where it has the length of an encrypted alert (RFC 8446, 5.2).
         if first < 0x17 or (buf[at + 3] == 0 and buf[at + 4] == 19):
-            return MARK_TLS
+            return L.MARK_TLS
     elif 65 <= first <= 90 and 65 <= second <= 90 and 65 <= third <= 90:
         if (
             # GET, PUT, POST, PATCH, PROPFIND, HEAD, DELETE, OPTIONS, CONNECT, TRACE, SEARCH
@@ -46,47 +32,47 @@ def first_bytes(buf: Ints, at: int, length: int) -> int:
             # HTTP/
             or (first == 72 and second == 84 and third == 84 and buf[at + 3] == 80 and buf[at + 4] == 47)
         ):
-            return MARK_HTTP
+            return L.MARK_HTTP
     elif first >= 0x80 and third == 1 and ((first & 0x7F) << 8 | second) + 2 == length and buf[at + 3] in (0, 3):
         # The hello of SSL 2, which old clients also offer TLS with.
-        return MARK_TLS
+        return L.MARK_TLS
     return 0
 
 
-def datagram_mark(buf: Ints, at: int, end: int, source_port: int, destination_port: int) -> int:
+def datagram_mark(buf: FileBytes, at: int, end: int, source_port: int, destination_port: int) -> int:
     """The mark of a datagram whose captured payload lies between `at` and `end`."""
     low, high = min(source_port, destination_port), max(source_port, destination_port)
     if low == 53 or high == 53:
-        return MARK_DNS
+        return L.MARK_DNS
     if low == 5353 or high == 5353:
-        return MARK_MDNS
+        return L.MARK_MDNS
     if low == 5355 or high == 5355:
-        return MARK_LLMNR
+        return L.MARK_LLMNR
     if low == 67 or high == 67:
-        return MARK_DHCP
+        return L.MARK_DHCP
     if low == 123 or high == 123:
-        return MARK_NTP
+        return L.MARK_NTP
     if low == 546 or low == 547 or high == 546 or high == 547:
-        return MARK_DHCP6
+        return L.MARK_DHCP6
     # QUIC: a long header (RFC 8999, 5.1); Initial and Retry have other types in version 2 (RFC 9369, 3.2).
     if end - at >= 7 and buf[at] >= 0x80:
         version = (buf[at + 1] << 24) | (buf[at + 2] << 16) | (buf[at + 3] << 8) | buf[at + 4]
         kind = (buf[at] >> 4) & 3
         if version == 1 or version >> 8 == 0xFF0000:
-            return MARK_QUIC if buf[at] & 0x40 and (kind == 0 or kind == 3) and buf[at + 5] <= 20 else 0
+            return L.MARK_QUIC if buf[at] & 0x40 and (kind == 0 or kind == 3) and buf[at + 5] <= 20 else 0
         if version == 0x6B3343CF:
-            return MARK_QUIC if buf[at] & 0x40 and kind <= 1 and buf[at + 5] <= 20 else 0
+            return L.MARK_QUIC if buf[at] & 0x40 and kind <= 1 and buf[at + 5] <= 20 else 0
         if (low == 443 or high == 443) and (version == 0 or buf[at] & 0x40):
-            return MARK_QUIC
+            return L.MARK_QUIC
     return 0
 
 
-def ending_of(buf: Ints, control: int, end: int, wire_end: int) -> int:
+def ending_of(buf: FileBytes, control: int, end: int, wire_end: int) -> int:
     """How a message ends that a sender pushed, or closed behind: the body in chunks of HTTP ends in an empty line."""
-    if not control & (PSH | FIN) or end != wire_end:
+    if not control & (L.PSH | L.FIN) or end != wire_end:
         return 0
     blank = buf[end - 1] == 10 and buf[end - 2] == 13 and buf[end - 3] == 10 and buf[end - 4] == 13
-    return ENDS_BLANK if blank else ENDS_OTHERWISE
+    return L.ENDS_BLANK if blank else L.ENDS_OTHERWISE
 
 
 KERNELS = (

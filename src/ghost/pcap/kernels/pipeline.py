@@ -11,11 +11,33 @@ from typing import Protocol
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import (
+    AddressTable,
+    Array,
+    BinTable,
+    BucketEdges,
+    ConversationTable,
+    Counters,
+    EventLog,
+    FileBytes,
+    HashSlots,
+    Kernel,
+    OpenHandshakes,
+    PacketRows,
+    PacketTotals,
+    PairTable,
+    RecentPackets,
+    RoundTripTable,
+    SampleLog,
+    SegmentPool,
+    SideTable,
+    StreamTable,
+    Vector,
+)
 from ghost.pcap.kernels.decoder import decode
 from ghost.pcap.kernels.packet_totals import count_packets
 from ghost.pcap.kernels.time_bins import fill_bins
-from ghost.pcap.layout import CAPTURED, OFFSET, PACKET
 from ghost.pcap.protocols.udp_conversations import converse
 from ghost.pcap.tcp.state_machine import track
 
@@ -27,25 +49,25 @@ _ARRAYS = (5, 1, 7, 3, 5)
 """That each kernel takes, besides the rows."""
 
 
-def touch_headers(buf: Ints, rows: Ints, begin: int, count: int) -> int:
+def touch_headers(buf: FileBytes, rows: PacketRows, begin: int, count: int) -> int:
     """Load the headers of rows `begin` to `count`: the processor waits for many of them at a time here, where decoding
     would wait for each. What comes of it means nothing, but must be used."""
     seen = 0
     for n in range(begin, count):
-        p = n * PACKET
-        first = rows[p + OFFSET]
-        last = first + rows[p + CAPTURED] - 1
+        p = n * L.PACKET
+        first = rows[p + L.OFFSET]
+        last = first + rows[p + L.CAPTURED] - 1
         seen |= buf[min(first + 40, last)] | buf[min(first + 90, last)]
     return seen
 
 
 def pass_packets(
-    buf: Ints, rows: Ints, count: int, done: Ints,
-    addresses: Ints, address_slots: Ints, address_counters: Ints, recent: Ints, opened: Ints,
-    totals: Ints,
-    slots: Ints, streams: Ints, sides: Ints, pool: Ints, events: Ints, samples: Ints, counts: Ints,
-    udp_slots: Ints, conversations: Ints, udp_counts: Ints,
-    bins: Ints, trips: Ints, edges: Ints, pairs: Ints, bin_counts: Ints,
+    buf: FileBytes, rows: PacketRows, count: int, done: Counters,
+    addresses: AddressTable, address_slots: HashSlots, address_counters: Counters, recent: RecentPackets,
+    opened: OpenHandshakes, totals: PacketTotals, slots: HashSlots, streams: StreamTable, sides: SideTable,
+    pool: SegmentPool, events: EventLog, samples: SampleLog, counts: Counters, udp_slots: HashSlots,
+    conversations: ConversationTable, udp_counts: Counters, bins: BinTable, trips: RoundTripTable, edges: BucketEdges,
+    pairs: PairTable, bin_counts: Counters,
 ) -> int:  # fmt: skip
     """Take packets through the kernels, of which each has `done` so many; returns which one wants room, or how many
     kernels there are."""
@@ -99,7 +121,7 @@ class Passes:
     def __init__(self, *stages: Stage | None) -> None:
         self._stages = stages
 
-    def take(self, vector: Vector, kernels: Kernel, buffer: Ints, rows: Ints, count: int) -> None:
+    def take(self, vector: Vector, kernels: Kernel, buffer: FileBytes, rows: PacketRows, count: int) -> None:
         done = np.zeros(_TOUCHED + 1, np.int64)
         done[:_ALL] = [count if stage is None else 0 for stage in self._stages]
         none = np.zeros(1, np.int64)

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import BinTable, BucketEdges, Counters, PacketRows, PairTable, RoundTripTable
 from ghost.pcap.kernels.flow_hash import mixed_ends
-from ghost.pcap.layout import (
-    DESTINATION,
-    E_DUPLICATE_ACK,
-    E_LOST_SEGMENT,
-    E_RETRANSMISSION,
-    E_ZERO_WINDOW,
-    FLAGS,
-    NETWORK,
-    PACKET,
-    ROUND_TRIP,
-    SOURCE,
-    TIME,
-    WIRE,
-)
 
 TICK_NS = 15_625
 """The finest width of a bin; 64 of them are a millisecond, so that wider bins have round widths."""
@@ -38,7 +25,7 @@ C_SHIFT, C_FIRST, C_PAIR_SHIFT, C_PAIRS, C_SEED = range(5)
 COUNTERS = 5
 
 
-def bucket_of(trip: int, edges: Ints) -> int:
+def bucket_of(trip: int, edges: BucketEdges) -> int:
     """The last bucket that begins at or below a round trip, in ns."""
     low, high = 0, len(edges)
     while high - low > 1:
@@ -51,7 +38,14 @@ def bucket_of(trip: int, edges: Ints) -> int:
 
 
 def fill_bins(
-    rows: Ints, begin: int, count: int, bins: Ints, trips: Ints, edges: Ints, pairs: Ints, counts: Ints
+    rows: PacketRows,
+    begin: int,
+    count: int,
+    bins: BinTable,
+    trips: RoundTripTable,
+    edges: BucketEdges,
+    pairs: PairTable,
+    counts: Counters,
 ) -> int:
     """Count rows `begin` to `count`; returns where it stopped because half of the slots of pairs are taken."""
     slots = len(pairs) // PAIR
@@ -59,24 +53,24 @@ def fill_bins(
     for n in range(begin, count):
         if 2 * counts[C_PAIRS] >= slots:
             return n
-        p = n * PACKET
-        tick, wire, flags = rows[p + TIME] // TICK_NS, rows[p + WIRE], rows[p + FLAGS]
-        repeated = (flags >> E_RETRANSMISSION) & 1
+        p = n * L.PACKET
+        tick, wire, flags = rows[p + L.TIME] // TICK_NS, rows[p + L.WIRE], rows[p + L.FLAGS]
+        repeated = (flags >> L.E_RETRANSMISSION) & 1
         at = (tick >> shift) - first
         b = at * BIN
         bins[b + B_PACKETS] = bins[b + B_PACKETS] + 1
         bins[b + B_BYTES] = bins[b + B_BYTES] + wire
         if flags:
             bins[b + B_REPEATS] = bins[b + B_REPEATS] + repeated
-            bins[b + B_GAPS] = bins[b + B_GAPS] + ((flags >> E_LOST_SEGMENT) & 1)
-            bins[b + B_DUPLICATE_ACKS] = bins[b + B_DUPLICATE_ACKS] + ((flags >> E_DUPLICATE_ACK) & 1)
-            bins[b + B_ZERO_WINDOWS] = bins[b + B_ZERO_WINDOWS] + ((flags >> E_ZERO_WINDOW) & 1)
-        trip = rows[p + ROUND_TRIP]
+            bins[b + B_GAPS] = bins[b + B_GAPS] + ((flags >> L.E_LOST_SEGMENT) & 1)
+            bins[b + B_DUPLICATE_ACKS] = bins[b + B_DUPLICATE_ACKS] + ((flags >> L.E_DUPLICATE_ACK) & 1)
+            bins[b + B_ZERO_WINDOWS] = bins[b + B_ZERO_WINDOWS] + ((flags >> L.E_ZERO_WINDOW) & 1)
+        trip = rows[p + L.ROUND_TRIP]
         if trip:
             t = at * len(edges) + bucket_of(trip, edges)
             trips[t] = trips[t] + 1
-        if rows[p + NETWORK] >= 4:
-            pair, place = ((rows[p + SOURCE] << ID_BITS) | rows[p + DESTINATION]) + 1, tick >> pair_shift
+        if rows[p + L.NETWORK] >= 4:
+            pair, place = ((rows[p + L.SOURCE] << ID_BITS) | rows[p + L.DESTINATION]) + 1, tick >> pair_shift
             slot = mixed_ends(pair, place, counts[C_SEED]) & (slots - 1)
             while pairs[slot * PAIR] != 0 and (pairs[slot * PAIR] != pair or pairs[slot * PAIR + P_PLACE] != place):
                 slot = (slot + 1) & (slots - 1)

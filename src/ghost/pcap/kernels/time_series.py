@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap.array_types import Array, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, Kernel, PacketArray, RowIndices, Vector
 from ghost.pcap.kernels.time_bins import (
     B_BYTES,
     B_DUPLICATE_ACKS,
@@ -37,7 +38,6 @@ from ghost.pcap.kernels.time_bins import (
     TICK_NS,
     fill_bins,
 )
-from ghost.pcap.layout import PACKET, TIME
 
 BINS = 240
 MOST_ENTRIES = 200_000
@@ -132,9 +132,9 @@ class SeriesCollector:
         """Run the next batches this way."""
         self._vector, self._kernels = vector, kernels
 
-    def follow(self, rows: Array, count: int) -> None:
+    def follow(self, rows: PacketArray, count: int) -> None:
         """Count one batch of flat rows."""
-        self.expect(rows[: count * PACKET].reshape(-1, PACKET)[:, TIME])
+        self.expect(rows[: count * L.PACKET].reshape(-1, L.PACKET)[:, L.TIME])
         done = 0
         while True:
             done = self._kernels(fill_bins)(self._vector(rows), done, count, *map(self._vector, self.arrays()))
@@ -283,10 +283,10 @@ class _Entries:
     __slots__ = ("pairs", "places", "shift", "values")
 
     def __init__(
-        self, pairs: Array | None = None, places: Array | None = None, values: Array | None = None, shift: int = 0
+        self, pairs: Array | None = None, places: RowIndices | None = None, values: Array | None = None, shift: int = 0
     ) -> None:
         self.pairs: Array = np.zeros(0, np.int64) if pairs is None else pairs
-        self.places: Array = np.zeros(0, np.int64) if places is None else places
+        self.places: RowIndices = np.zeros(0, np.int64) if places is None else places
         self.values: Array = np.zeros((0, 3), np.int64) if values is None else values
         self.shift = shift
 
@@ -303,7 +303,7 @@ def _added(parts: Sequence[_Entries], shift: int) -> _Entries:
     return _Entries(pairs[starts], places[starts], np.add.reduceat(values, starts, axis=0), shift)
 
 
-def _order(pairs: Array, places: Array) -> NDArray[np.intp]:
+def _order(pairs: Array, places: RowIndices) -> NDArray[np.intp]:
     """By pair and then by place; entries that have both in common are added up, in whatever order."""
     sources, destinations, since = pairs >> ID_BITS, pairs & (1 << ID_BITS) - 1, places - places.min()
     widths = [int(each.max()).bit_length() for each in (sources, destinations, since)]

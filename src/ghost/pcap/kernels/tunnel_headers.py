@@ -5,10 +5,10 @@ RFC 4385 and 4448 (Ethernet in MPLS), 7348 (VXLAN); 3GPP TS 29.281 (GTP-U).
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
+from ghost.pcap.array_types import FileBytes
 
 
-def ethernet_in_mpls(buf: Ints, o: int, end: int) -> int:
+def ethernet_in_mpls(buf: FileBytes, o: int, end: int) -> int:
     """Where the Ethernet frame of a pseudowire begins, whose labels end at `o`: behind a control word, or at once. 0
     where there is none: nothing but a known EtherType tells."""
     for skipped in (4, 0):
@@ -20,12 +20,12 @@ def ethernet_in_mpls(buf: Ints, o: int, end: int) -> int:
     return 0
 
 
-def plain_vxlan(buf: Ints, o: int) -> bool:
+def plain_vxlan(buf: FileBytes, o: int) -> bool:
     """Whether all that must be zero is: on Linux's own port, which is nobody's by right."""
     return buf[o] == 0x08 and buf[o + 1] | buf[o + 2] | buf[o + 3] | buf[o + 7] == 0
 
 
-def inside_gtp(buf: Ints, o: int, end: int) -> int:
+def inside_gtp(buf: FileBytes, o: int, end: int) -> int:
     """Where the IP packet begins that a GTP-U message at `o` carries; 0 where it carries none."""
     flags = buf[o]
     if flags >> 4 != 3 or buf[o + 1] != 255:

@@ -10,27 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints
-from ghost.pcap.layout import (
-    CAPTURED,
-    ENCAPSULATION,
-    ENCAPSULATIONS,
-    ETHERTYPE,
-    FRAME,
-    LINK,
-    LINK_ETHERNET,
-    LINK_IPV4,
-    LINK_IPV6,
-    LINK_LOOP,
-    LINK_NULL,
-    LINK_PPP,
-    LINK_RAW,
-    LINK_SLL,
-    LINK_SLL2,
-    NETWORK,
-    PROTOCOL,
-    WIRE,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, PacketRows, PacketTotals
 from ghost.pcap.model import Unread
 from ghost.pcap.protocols.udp_conversations import U_FRAME, U_HIGH, U_LOW, U_PACKETS
 
@@ -42,26 +23,26 @@ _SHIFT = 20
 _LINK, _ETHERTYPE, _PROTOCOL, _INSIDE, _CUT, _DAMAGED, _OTHER = (n << _SHIFT for n in range(1, 8))
 
 
-def reason_unread(rows: Ints, p: int) -> int:
+def reason_unread(rows: PacketRows, p: int) -> int:
     """Why the packet at `p` has no transport that is followed."""
-    link = rows[p + LINK]
-    if rows[p + NETWORK] >= 4 and rows[p + PROTOCOL] != 0:
-        return _PROTOCOL | rows[p + PROTOCOL]
-    if rows[p + ETHERTYPE] != 0:
-        return _ETHERTYPE | rows[p + ETHERTYPE]
+    link = rows[p + L.LINK]
+    if rows[p + L.NETWORK] >= 4 and rows[p + L.PROTOCOL] != 0:
+        return _PROTOCOL | rows[p + L.PROTOCOL]
+    if rows[p + L.ETHERTYPE] != 0:
+        return _ETHERTYPE | rows[p + L.ETHERTYPE]
     if (
-        link not in (LINK_ETHERNET, LINK_RAW, LINK_IPV4, LINK_IPV6, LINK_NULL, LINK_LOOP)
-        and link not in (LINK_SLL, LINK_SLL2, LINK_PPP)
+        link not in (L.LINK_ETHERNET, L.LINK_RAW, L.LINK_IPV4, L.LINK_IPV6, L.LINK_NULL, L.LINK_LOOP)
+        and link not in (L.LINK_SLL, L.LINK_SLL2, L.LINK_PPP)
     ):  # fmt: skip
         return _LINK | (link & 0xFFFF)
-    if rows[p + WIRE] > rows[p + CAPTURED]:
+    if rows[p + L.WIRE] > rows[p + L.CAPTURED]:
         return _CUT
-    if rows[p + ENCAPSULATION]:
-        return _INSIDE | rows[p + ENCAPSULATION]
+    if rows[p + L.ENCAPSULATION]:
+        return _INSIDE | rows[p + L.ENCAPSULATION]
     return _DAMAGED
 
 
-def note_unread(rows: Ints, p: int, totals: Ints, table: int) -> None:
+def note_unread(rows: PacketRows, p: int, totals: PacketTotals, table: int) -> None:
     """Count a packet that was not decoded, in the rows that begin at `table`."""
     key = reason_unread(rows, p) + 1
     for n in range(REASONS):
@@ -70,7 +51,7 @@ def note_unread(rows: Ints, p: int, totals: Ints, table: int) -> None:
             key = _OTHER + 1
         if totals[at] == 0:
             totals[at] = key
-            totals[at + 2] = rows[p + FRAME]
+            totals[at + 2] = rows[p + L.FRAME]
         if totals[at] == key:
             totals[at + 1] = totals[at + 1] + 1
             return
@@ -154,7 +135,7 @@ def _named(kind: int, value: int, packets: int, frame: int) -> Unread:
         name = _PROTOCOLS.get(value, f"IP protocol {value}")
         return Unread(name, "encrypted" if value == 50 else "protocol", packets, frame)
     if kind == _INSIDE:
-        names = [name for bit, name in enumerate(ENCAPSULATIONS) if value >> bit & 1]
+        names = [name for bit, name in enumerate(L.ENCAPSULATIONS) if value >> bit & 1]
         return Unread(f"inside {' in '.join(reversed(names))}", "tunnel", packets, frame)
     if kind == _CUT:
         return Unread("headers cut by the snap length", "cut", packets, frame)

@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
-from ghost.pcap.layout import (
-    MARK_DHCP,
-    MARK_DNS,
-    MARK_HTTP,
-    MARK_NTP,
-    MARK_QUIC,
-    MARK_TLS,
-)
+from ghost.pcap import layout as L
 from ghost.pcap.protocols.dhcp_tracker import DhcpTracker
 from ghost.pcap.protocols.dns_tracker import DnsTracker
 from ghost.pcap.protocols.http_tracker import HttpTracker
@@ -72,8 +65,8 @@ class Applications:
         if b"" in packets.messages:
             packets = packets.filled()
         marks, messages, frames, times = packets.marks, packets.messages, packets.frames, packets.times
-        if mark in (MARK_TLS, MARK_HTTP):
-            reader = self._tls.packet if mark == MARK_TLS else self._http.packet
+        if mark in (L.MARK_TLS, L.MARK_HTTP):
+            reader = self._tls.packet if mark == L.MARK_TLS else self._http.packet
             each_one(
                 reader,
                 packets.streams,
@@ -85,7 +78,7 @@ class Applications:
                 frames,
                 times,
             )
-        elif mark == MARK_DNS:
+        elif mark == L.MARK_DNS:
             each_one(
                 self._dns.packet,
                 marks,
@@ -98,14 +91,14 @@ class Applications:
                 times,
                 packets.sequences,
             )
-        elif mark == MARK_DHCP:
+        elif mark == L.MARK_DHCP:
             each_one(self._dhcp.packet, marks, messages, packets.sources, frames, times)
-        elif mark == MARK_NTP:
+        elif mark == L.MARK_NTP:
             ends = zip(
                 packets.sources, packets.source_ports, packets.destinations, packets.destination_ports, strict=True
             )
             each_one(self._ntp.packet, messages, ends, frames, times)
-        elif mark == MARK_QUIC:
+        elif mark == L.MARK_QUIC:
             each_one(self._quic.packet, messages, packets.ends(), frames, times)
 
     def server_names(self) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import Occurrences, Statistics
 from ghost.pcap.sample_statistics import EXACT, Histogram, statistics
 
@@ -55,7 +55,7 @@ class Noted:
 
     def add(self, frame: int) -> None:
         self.count += 1
-        if len(self.frames) < SAMPLE_FRAMES:
+        if len(self.frames) < L.SAMPLE_FRAMES:
             self.frames.append(frame)
 
     def occurrences(self) -> Occurrences:

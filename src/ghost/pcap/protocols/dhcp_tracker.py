@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ghost.pcap.layout import MARK_DHCP, SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import DhcpRefused, DhcpSection, DhcpUnanswered
 from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, fairly
 
@@ -92,7 +92,7 @@ class _Refused:
         self.open = None
         self.requests += 1
         self.offered += self.names_server
-        if len(self.frames) < SAMPLE_FRAMES:
+        if len(self.frames) < L.SAMPLE_FRAMES:
             self.frames.append(frame)
         if len(self.servers) < _MOST_SERVERS:
             self.servers[source] = None
@@ -124,7 +124,7 @@ class DhcpTracker:
         self._answer_times = Times()
 
     def packet(self, mark: int, payload: bytes, source: int, frame: int, now: int) -> None:
-        message = read_dhcp(payload) if mark == MARK_DHCP else read_dhcp6(payload)
+        message = read_dhcp(payload) if mark == L.MARK_DHCP else read_dhcp6(payload)
         if message is None:
             return
         self._messages.add(message.type if message.version == 4 else f"v6/{message.type}")
@@ -166,7 +166,7 @@ class DhcpTracker:
         asked.count += 1
         if not asked.answered:
             asked.last = now
-        if len(asked.frames) < SAMPLE_FRAMES:
+        if len(asked.frames) < L.SAMPLE_FRAMES:
             asked.frames.append(frame)
 
     def _answer(self, exchange: _Exchange, message: Message, source: int, frame: int, now: int) -> None:

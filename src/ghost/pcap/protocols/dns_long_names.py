@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import DnsLongNames
 from ghost.pcap.protocols.bounded_counts import Tally
 from ghost.pcap.protocols.dns_question import registered
@@ -49,7 +49,7 @@ class LongNames:
                 counts[host] += 1
         if not new:
             return
-        if len(below.frames) < SAMPLE_FRAMES:
+        if len(below.frames) < L.SAMPLE_FRAMES:
             below.frames.append(frame)
         if len(below.sample) < _SAMPLE:
             below.sample.append(name)

@@ -12,7 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ghost.pcap.layout import MARK_DNS_TCP, MARK_LLMNR, MARK_MDNS
+from ghost.pcap import layout as L
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, fairly, keep_least, merged_times
 from ghost.pcap.protocols.dns_failures import Failures
@@ -89,14 +89,14 @@ class DnsTracker:
         frame: int, now: int, sequence: int = 0,
     ) -> bool:  # fmt: skip
         """Take in the payload of one datagram or TCP segment; False if no DNS message can be read in it."""
-        if mark == MARK_MDNS:
+        if mark == L.MARK_MDNS:
             self._mdns += 1
             return True
-        if mark == MARK_LLMNR:
+        if mark == L.MARK_LLMNR:
             self._llmnr += 1
             return True
         sender, receiver = source << 16 | source_port, destination << 16 | destination_port
-        if mark == MARK_DNS_TCP:
+        if mark == L.MARK_DNS_TCP:
             return self._segment(message, sender, receiver, sequence, frame, now)
         if self._message(message, sender, receiver, frame, now):
             return True

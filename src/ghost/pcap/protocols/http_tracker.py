@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from ghost.pcap.layout import NO_BLANK
+from ghost.pcap import layout as L
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection, Side
 from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, keep_least
 from ghost.pcap.protocols.host_names import http_host
@@ -402,7 +402,7 @@ def _incomplete(
     came = beyond(server.next_sequence, last.body_from)
     if last.promised is None:
         # Its last chunk, and the trailers behind it, end in an empty line.
-        complete = server.last_words != NO_BLANK
+        complete = server.last_words != L.NO_BLANK
     else:
         complete = came >= last.promised or last.promised >= _MODULO // 2
     if came < 0 or complete:

@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
 from ghost.pcap.protocols.bounded_counts import Noted
 from ghost.pcap.protocols.neighbour_resolution import Requests
@@ -183,7 +183,7 @@ class IcmpTracker:
         _, size, frame = path.open.pop(key)
         path.expired += 1
         path.largest_unanswered = max(path.largest_unanswered, size - 8)
-        if len(path.frames) < SAMPLE_FRAMES:
+        if len(path.frames) < L.SAMPLE_FRAMES:
             path.frames.append(frame)
 
     def _reply(self, message: bytes, size: int, source: int, destination: int, now: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import UnansweredArp
 
 ANSWER_NS = 5_000_000_000
@@ -39,10 +39,10 @@ class _Asked(Generic[Asker]):
         self.last = now
         self.at_the_end += 1
         for askers in (self.askers, self.askers_at_the_end):
-            if len(askers) < SAMPLE_FRAMES:
+            if len(askers) < L.SAMPLE_FRAMES:
                 askers[asker] = None
         for frames in (self.frames, self.last_frames):
-            if len(frames) < SAMPLE_FRAMES:
+            if len(frames) < L.SAMPLE_FRAMES:
                 frames.append(frame)
 
     def asked_at(self, asker: Asker) -> int | None:
@@ -67,7 +67,7 @@ class _Asked(Generic[Asker]):
             self.unanswered += len(late)
             del self.open[asker]
             self.answered_last = (asker, times[-1])
-            if len(self.answered) < SAMPLE_FRAMES:
+            if len(self.answered) < L.SAMPLE_FRAMES:
                 self.answered[asker] = None
 
 

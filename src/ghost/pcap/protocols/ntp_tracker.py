@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import NtpSection, NtpServer
 from ghost.pcap.protocols.bounded_counts import Noted, Tally
 
@@ -83,7 +83,7 @@ class NtpTracker:
             return
         if _unsynchronised(stratum, leap):
             self._unsynchronised.add(frame)
-            if len(server.frames) < SAMPLE_FRAMES:
+            if len(server.frames) < L.SAMPLE_FRAMES:
                 server.frames.append(frame)
             return
         if asked is None:
@@ -142,7 +142,7 @@ class NtpTracker:
             stratum=stratum,
             unsynchronised=stratum is not None and _unsynchronised(stratum, leap),
             offset_ms=round(offsets[(len(offsets) - 1) // 2] / 1e6, 3) if offsets else None,
-            frames=tuple(sorted(server.frames + unanswered)[:SAMPLE_FRAMES]),
+            frames=tuple(sorted(server.frames + unanswered)[: L.SAMPLE_FRAMES]),
             client=None if server.client is None else address(server.client),
         )
 

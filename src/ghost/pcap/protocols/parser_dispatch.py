@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, Kernel, Vector
 from ghost.pcap.file.capture_reader import Batch
 from ghost.pcap.kernels.parser_selection import C_ROW, C_START, C_STOP, COLUMNS, sort_marked
-from ghost.pcap.layout import MARK_ARP, MARK_ICMP, MARK_ICMP6, MARKS
 from ghost.pcap.protocols.application_readers import Applications, Packets, each_one
 from ghost.pcap.protocols.arp_tracker import ArpTracker
 from ghost.pcap.protocols.icmp_tracker import IcmpTracker
@@ -34,7 +34,7 @@ class Marker:
     def __init__(self) -> None:
         self._room = _FIRST_ROOM
         self._table = np.empty(COLUMNS * _FIRST_ROOM, np.int64)
-        self._counts = np.zeros(MARKS, np.int64)
+        self._counts = np.zeros(L.MARKS, np.int64)
 
     def marked(self, vector: Vector, kernels: Kernel, batch: Batch) -> Marked:
         """The messages of a decoded batch."""
@@ -73,11 +73,11 @@ class Parsers:
                 begin += count
 
     def _read(self, mark: int, packets: Packets) -> None:
-        if mark == MARK_ARP:
+        if mark == L.MARK_ARP:
             for read in map(self.arp.packet, packets.messages, packets.frames, packets.times):
                 self.unreadable += not read
-        elif mark == MARK_ICMP:
-            versions = [6 if each == MARK_ICMP6 else 4 for each in packets.marks]
+        elif mark == L.MARK_ICMP:
+            versions = [6 if each == L.MARK_ICMP6 else 4 for each in packets.marks]
             each_one(self.icmp.packet, versions, packets.messages, packets.lengths, packets.sources,
                      packets.destinations, packets.frames, packets.times, packets.sequences)  # fmt: skip
         else:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ghost.pcap.layout import SAMPLE_FRAMES
+from ghost.pcap import layout as L
 from ghost.pcap.model import QuicSection, QuicUnanswered
 from ghost.pcap.protocols import quic_initial
 from ghost.pcap.protocols.bounded_counts import Noted, Tally
@@ -82,7 +82,7 @@ class QuicTracker:
                 self._read += 1
                 attempt.pieces = {}
         attempt.packets += 1
-        if len(attempt.frames) < SAMPLE_FRAMES:
+        if len(attempt.frames) < L.SAMPLE_FRAMES:
             attempt.frames.append(frame)
         if attempt.pieces is None:
             return
@@ -113,7 +113,7 @@ class QuicTracker:
                 port=server & 0xFFFF,
                 attempts=len(attempts),
                 packets=sum(attempt.packets for attempt in attempts),
-                frames=tuple(sorted(frame for attempt in attempts for frame in attempt.frames)[:SAMPLE_FRAMES]),
+                frames=tuple(sorted(frame for attempt in attempts for frame in attempt.frames)[: L.SAMPLE_FRAMES]),
                 answered=answered[client, server],
             )
             for (client, server), attempts in silent.items()

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    DESTINATION,
-    DESTINATION_PORT,
-    LENGTH,
-    MARK,
-    MARK_TLS,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import FileBytes, OpenHandshakes, PacketRows
 
 _OPENED = 4096
 _OPENED_ROW = 3  # addresses + 1, ports, sequence number at which the next record begins
@@ -30,7 +20,7 @@ def opened_slot(source: int, destination: int, ports: int) -> int:
     return ((mixed ^ (mixed >> 15)) & (_OPENED - 1)) * _OPENED_ROW
 
 
-def expect_records(source: int, destination: int, ports: int, until: int, opened: Ints) -> None:
+def expect_records(source: int, destination: int, ports: int, until: int, opened: OpenHandshakes) -> None:
     """Note that records of this direction are wanted up to a sequence number, at which the next one begins."""
     slot = opened_slot(source, destination, ports)
     opened[slot] = (source << 31) + destination + 1
@@ -38,29 +28,29 @@ def expect_records(source: int, destination: int, ports: int, until: int, opened
     opened[slot + 2] = until & 0xFFFFFFFF
 
 
-def follow_handshake(buf: Ints, rows: Ints, p: int, at: int, end: int, opened: Ints) -> None:
+def follow_handshake(buf: FileBytes, rows: PacketRows, p: int, at: int, end: int, opened: OpenHandshakes) -> None:
     """Note where a handshake record ends that goes beyond this segment; mark the segment if it continues one.
 
     Of each direction only the place of the next record is kept, in a table that newer handshakes overwrite.
     """
-    source, destination = rows[p + SOURCE], rows[p + DESTINATION]
-    ports = (rows[p + SOURCE_PORT] << 16) | rows[p + DESTINATION_PORT]
+    source, destination = rows[p + L.SOURCE], rows[p + L.DESTINATION]
+    ports = (rows[p + L.SOURCE_PORT] << 16) | rows[p + L.DESTINATION_PORT]
     slot = opened_slot(source, destination, ports)
     known = opened[slot] == (source << 31) + destination + 1 and opened[slot + 1] == ports
-    length = rows[p + LENGTH]
+    length = rows[p + L.LENGTH]
     place = 0
-    if rows[p + MARK] != MARK_TLS:
+    if rows[p + L.MARK] != L.MARK_TLS:
         if not known:
             return
-        place = (opened[slot + 2] - rows[p + SEQUENCE]) & 0xFFFFFFFF
+        place = (opened[slot + 2] - rows[p + L.SEQUENCE]) & 0xFFFFFFFF
         # A server may answer a hello in HTTP; further on, what looks like its head is a coincidence.
-        if place == 0 or place > _LONGEST_RECORD or (rows[p + MARK] and place != _UNKNOWN_RECORD):
+        if place == 0 or place > _LONGEST_RECORD or (rows[p + L.MARK] and place != _UNKNOWN_RECORD):
             return
-        rows[p + MARK] = MARK_TLS
-    elif buf[at] == 0x16 and buf[at + 5] == 1 and rows[p + ACKNOWLEDGED] != 0:
+        rows[p + L.MARK] = L.MARK_TLS
+    elif buf[at] == 0x16 and buf[at + 5] == 1 and rows[p + L.ACKNOWLEDGED] != 0:
         # A client's hello: the answer's first segment may be late, and what follows it come before.
         answer = ((ports & 0xFFFF) << 16) | (ports >> 16)
-        expect_records(destination, source, answer, rows[p + ACKNOWLEDGED] + _UNKNOWN_RECORD, opened)
+        expect_records(destination, source, answer, rows[p + L.ACKNOWLEDGED] + _UNKNOWN_RECORD, opened)
     while place + 5 <= length and at + place + 5 <= end:
         record = at + place
         if buf[record] < 0x14 or buf[record] > 0x16 or buf[record + 1] != 3:
@@ -71,7 +61,7 @@ def follow_handshake(buf: Ints, rows: Ints, p: int, at: int, end: int, opened: I
     if place < length:
         place = length + _UNKNOWN_RECORD
     if place > length:
-        expect_records(source, destination, ports, rows[p + SEQUENCE] + place, opened)
+        expect_records(source, destination, ports, rows[p + L.SEQUENCE] + place, opened)
     elif known:
         opened[slot] = 0
 

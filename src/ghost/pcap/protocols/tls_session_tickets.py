@@ -14,18 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    HALF,
-    RECORDS,
-    S_ASKED,
-    S_REQUEST_END,
-    S_REQUEST_OPEN,
-    S_TICKET,
-    S_TLS,
-    SEQ,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import FileBytes, PacketRows, StreamTable
 
 # What a segment's payload holds: the length of its last record, and these.
 SEVERAL = 1 << 15
@@ -63,7 +53,7 @@ _BLOCK = 16
 """Tickets are encrypted for the server alone, in blocks, and a number in them may need a byte more."""
 
 
-def records_in(buf: Ints, at: int, end: int, length: int) -> int:
+def records_in(buf: FileBytes, at: int, end: int, length: int) -> int:
     """What TLS records the payload of a segment holds, whose six or more captured bytes begin at `at`; 0 where it is
     nothing that tells tickets from answers."""
     if buf[at + 1] != 3 or buf[at] < _CHANGE_CIPHER or buf[at] > _DATA:
@@ -109,7 +99,7 @@ def records_in(buf: Ints, at: int, end: int, length: int) -> int:
     return found | WHOLE | last
 
 
-def older_records_in(buf: Ints, at: int, end: int, length: int) -> int:
+def older_records_in(buf: FileBytes, at: int, end: int, length: int) -> int:
     """Whether there is application data behind a message of a handshake, as far as was captured, or nothing at all."""
     place = 0
     for _ in range(_MOST_RECORDS):
@@ -130,54 +120,54 @@ def one_length(one: int, other: int) -> bool:
     return one == other or one - other == _BLOCK or other - one == _BLOCK
 
 
-def asks(p: int, stream: int, rows: Ints, streams: Ints) -> int:
+def asks(p: int, stream: int, rows: PacketRows, streams: StreamTable) -> int:
     """Whether new data of the client may want an answer; an alert wants none.
 
     Follows what a client says first, up to what it asks in an encrypted connection of TLS 1.3: there a change of cipher
     is followed by encrypted data, in older versions by the rest of the handshake.
     """
-    phase = streams[stream + S_TLS]
-    held = rows[p + RECORDS]
+    phase = streams[stream + L.S_TLS]
+    held = rows[p + L.RECORDS]
     if held & ALERT:
         return 0
     if phase >= _OLDER_SHAKES:
         if held & DATA:
-            streams[stream + S_ASKED] = 1
+            streams[stream + L.S_ASKED] = 1
     elif phase >= _FINISHED:
         if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
             return 0
-        streams[stream + S_ASKED] = 1
+        streams[stream + L.S_ASKED] = 1
     elif held & HELLO:
-        streams[stream + S_TLS] = _SAID_HELLO
+        streams[stream + L.S_TLS] = _SAID_HELLO
     elif phase == _SAID_HELLO and held & (CHANGE | WHOLE | OLDER | DATA) == CHANGE:
-        streams[stream + S_TLS] = _CHANGED
+        streams[stream + L.S_TLS] = _CHANGED
     elif held & WHOLE and (phase == _CHANGED or (phase == _SAID_HELLO and held & CHANGE)):
-        streams[stream + S_TLS] = _FINISHED
+        streams[stream + L.S_TLS] = _FINISHED
         # 32 or 48 bytes of a hash end the handshake, in a message and a record; what lies behind them is a request.
         finished = held & _LENGTH
-        streams[stream + S_ASKED] = 0 if finished in (53, 69) else 1
+        streams[stream + L.S_ASKED] = 0 if finished in (53, 69) else 1
     elif held & OLDER and phase in (_SAID_HELLO, _CHANGED):
-        streams[stream + S_TLS] = _OLDER_SHAKES
-        streams[stream + S_ASKED] = 1 if held & DATA else 0
+        streams[stream + L.S_TLS] = _OLDER_SHAKES
+        streams[stream + L.S_ASKED] = 1 if held & DATA else 0
         if held & SPOKEN and (phase == _CHANGED or held & CHANGE):
             # The client changes to encryption without having sent a key: it resumes a session, and has the last word.
-            streams[stream + S_REQUEST_OPEN] = 0
+            streams[stream + L.S_REQUEST_OPEN] = 0
             return 0
     elif phase == 0 and held & DATA:
         # From the middle of a connection, and of any version: an alert in clear is no answer all the same.
-        streams[stream + S_TLS] = _OLDER_PAST
+        streams[stream + L.S_TLS] = _OLDER_PAST
     else:
-        streams[stream + S_TLS] = _OTHER
+        streams[stream + L.S_TLS] = _OTHER
     return 1
 
 
-def is_ticket(p: int, stream: int, behind: int, rows: Ints, streams: Ints) -> int:
+def is_ticket(p: int, stream: int, behind: int, rows: PacketRows, streams: StreamTable) -> int:
     """Whether new data of the server is a session ticket or an alert, and no answer.
 
     `behind`: it follows at once on what the server sent before, as a third ticket and a fourth do.
     """
-    phase = streams[stream + S_TLS]
-    held = rows[p + RECORDS]
+    phase = streams[stream + L.S_TLS]
+    held = rows[p + L.RECORDS]
     if phase >= _OLDER_SHAKES:
         return answers_nothing(stream, phase, held, streams)
     if phase != _FINISHED and phase != _TICKET and phase != _TICKETS:
@@ -185,38 +175,38 @@ def is_ticket(p: int, stream: int, behind: int, rows: Ints, streams: Ints) -> in
     size = held & _LENGTH
     if held & WHOLE and held & (SEVERAL | _LENGTH) == _LAST_WORDS:
         # An alert before anything was answered: who asked something waits still.
-        streams[stream + S_TLS] = _GOODBYE
+        streams[stream + L.S_TLS] = _GOODBYE
         return 1
     if not held & ALIKE or size < _LEAST_TICKET:
-        streams[stream + S_TLS] = _PAST
+        streams[stream + L.S_TLS] = _PAST
         return 0
     if phase != _FINISHED:
-        first = streams[stream + S_TICKET]
+        first = streams[stream + L.S_TICKET]
         found = one_length(size, first) if phase == _TICKET else behind and size == first
-        streams[stream + S_TLS] = _TICKETS if found else _PAST
+        streams[stream + L.S_TLS] = _TICKETS if found else _PAST
         return 1 if found else 0
-    streams[stream + S_TICKET] = size
-    streams[stream + S_TLS] = _TICKETS if held & SEVERAL else _TICKET
+    streams[stream + L.S_TICKET] = size
+    streams[stream + L.S_TLS] = _TICKETS if held & SEVERAL else _TICKET
     if held & SEVERAL:
         return 1
     # What was sent before all of the request had come is no answer to it.
-    unasked = (streams[stream + S_REQUEST_END] - rows[p + ACKNOWLEDGED] - 1) & SEQ < HALF
-    return 1 if streams[stream + S_ASKED] and unasked else 0
+    unasked = (streams[stream + L.S_REQUEST_END] - rows[p + L.ACKNOWLEDGED] - 1) & L.SEQ < L.HALF
+    return 1 if streams[stream + L.S_ASKED] and unasked else 0
 
 
-def answers_nothing(stream: int, phase: int, held: int, streams: Ints) -> int:
+def answers_nothing(stream: int, phase: int, held: int, streams: StreamTable) -> int:
     """Of TLS 1.2 and older: whether new data of the server is an alert, or ends a handshake behind which the client
     has asked already."""
     if held & ALERT:
         if phase == _OLDER_PAST:
-            streams[stream + S_ASKED] = streams[stream + S_REQUEST_OPEN]
+            streams[stream + L.S_ASKED] = streams[stream + L.S_REQUEST_OPEN]
         return 1
     if phase == _OLDER_PAST:
         return 0
     if held & SPOKEN:
-        return streams[stream + S_ASKED]
-    if held & DATA or streams[stream + S_ASKED]:
-        streams[stream + S_TLS] = _OLDER_PAST
+        return streams[stream + L.S_ASKED]
+    if held & DATA or streams[stream + L.S_ASKED]:
+        streams[stream + L.S_TLS] = _OLDER_PAST
     return 0
 
 

@@ -7,26 +7,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints, Kernel, Vector
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, ConversationTable, Counters, HashSlots, Kernel, PacketRows, Vector
 from ghost.pcap.kernels.flow_hash import mixed_ends
-from ghost.pcap.layout import (
-    DESTINATION,
-    DESTINATION_PORT,
-    FRAME,
-    LENGTH,
-    PACKET,
-    PROTOCOL,
-    SOURCE,
-    SOURCE_PORT,
-    TIME,
-)
 from ghost.pcap.model import Endpoint, UdpConversation, UdpSection
 
 U_LOW, U_HIGH, U_FIRST_SIDE, U_PACKETS, U_BYTES, U_FIRST, U_LAST, U_FRAME = 0, 1, 2, 3, 5, 7, 8, 9
 CONVERSATION = 10
 
 
-def udp_slot(low: int, high: int, slots: Ints, table: Ints, counts: Ints) -> int:
+def udp_slot(low: int, high: int, slots: HashSlots, table: ConversationTable, counts: Counters) -> int:
     mask = len(slots) - 1
     slot = mixed_ends(low, high, counts[1]) & mask
     while slots[slot] != 0:
@@ -37,22 +27,24 @@ def udp_slot(low: int, high: int, slots: Ints, table: Ints, counts: Ints) -> int
     return slot
 
 
-def converse(rows: Ints, begin: int, count: int, slots: Ints, table: Ints, counts: Ints) -> int:
+def converse(
+    rows: PacketRows, begin: int, count: int, slots: HashSlots, table: ConversationTable, counts: Counters
+) -> int:
     """Count the UDP packets of rows `begin` to `count`; returns where it stopped for want of room."""
     capacity = len(table) // CONVERSATION
     for n in range(begin, count):
-        p = n * PACKET
-        if rows[p + PROTOCOL] != 17:
+        p = n * L.PACKET
+        if rows[p + L.PROTOCOL] != 17:
             continue
         if counts[0] >= capacity:
             return n
-        low = (rows[p + SOURCE] << 16) | rows[p + SOURCE_PORT]
-        high = (rows[p + DESTINATION] << 16) | rows[p + DESTINATION_PORT]
+        low = (rows[p + L.SOURCE] << 16) | rows[p + L.SOURCE_PORT]
+        high = (rows[p + L.DESTINATION] << 16) | rows[p + L.DESTINATION_PORT]
         sender = 0
         if low > high:
             low, high = high, low
             sender = 1
-        now = rows[p + TIME]
+        now = rows[p + L.TIME]
         slot = udp_slot(low, high, slots, table, counts)
         if slots[slot] == 0:
             u = counts[0] * CONVERSATION
@@ -63,16 +55,16 @@ def converse(rows: Ints, begin: int, count: int, slots: Ints, table: Ints, count
             table[u + U_FIRST_SIDE] = sender
             table[u + U_FIRST] = now
             table[u + U_LAST] = now
-            table[u + U_FRAME] = rows[p + FRAME]
+            table[u + U_FRAME] = rows[p + L.FRAME]
         u = (slots[slot] - 1) * CONVERSATION
         table[u + U_PACKETS + sender] = table[u + U_PACKETS + sender] + 1
-        table[u + U_BYTES + sender] = table[u + U_BYTES + sender] + rows[p + LENGTH]
+        table[u + U_BYTES + sender] = table[u + U_BYTES + sender] + rows[p + L.LENGTH]
         table[u + U_FIRST] = min(table[u + U_FIRST], now)
         table[u + U_LAST] = max(table[u + U_LAST], now)
     return count
 
 
-def place_conversations(slots: Ints, table: Ints, counts: Ints) -> None:
+def place_conversations(slots: HashSlots, table: ConversationTable, counts: Counters) -> None:
     for number in range(counts[0]):
         u = number * CONVERSATION
         slots[udp_slot(table[u + U_LOW], table[u + U_HIGH], slots, table, counts)] = number + 1

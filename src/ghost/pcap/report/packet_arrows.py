@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ghost.pcap import layout as L
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.phrasing import at
-from ghost.pcap.layout import ACK, FIN, PSH, RST, SYN
 
 MOST_ARROWS = 60
 _OPENING = 8
@@ -17,7 +17,7 @@ _BEFORE, _AFTER = 8, 8
 """Packets shown around each frame of evidence."""
 _TCP, _UDP = 6, 17
 _NAMES = {1: "ICMP", _TCP: "TCP", _UDP: "UDP", 58: "ICMPv6"}
-_FLAG_NAMES = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"), (PSH, "PSH"), (ACK, "ACK"))
+_FLAG_NAMES = ((L.SYN, "SYN"), (L.FIN, "FIN"), (L.RST, "RST"), (L.PSH, "PSH"), (L.ACK, "ACK"))
 
 Tone = Literal["plain", "warning", "bad"]
 
@@ -84,7 +84,7 @@ class Packet:
     @property
     def span(self) -> int:
         """Sequence numbers it takes."""
-        return self.length + (1 if self.control & (SYN | FIN) else 0)
+        return self.length + (1 if self.control & (L.SYN | L.FIN) else 0)
 
 
 def drawn(packets: Sequence[Packet], unread: frozenset[int], anchor: Packet, finding: Finding) -> Ladder | None:
@@ -127,9 +127,9 @@ def _worth_showing(arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
 def _left_end(packets: Sequence[Packet]) -> tuple[str, int]:
     """The client: who sent a SYN, else who has the higher port, else who spoke first."""
     for packet in packets:
-        if packet.control & (SYN | ACK) == SYN:
+        if packet.control & (L.SYN | L.ACK) == L.SYN:
             return packet.source
-        if packet.control & SYN:
+        if packet.control & L.SYN:
             return packet.destination
     first = packets[0]
     return first.source if first.source[1] >= first.destination[1] else first.destination
@@ -169,10 +169,12 @@ class _Arrows:
 
     def _tcp(self, packet: Packet, arrow: Arrow) -> None:
         note, tone = self._judged(packet, arrow)
-        seq = (packet.seq - self._bases.setdefault(packet.source, packet.seq - (not packet.control & SYN))) & 0xFFFFFFFF
+        seq = (
+            packet.seq - self._bases.setdefault(packet.source, packet.seq - (not packet.control & L.SYN))
+        ) & 0xFFFFFFFF
         words = [name for bit, name in _FLAG_NAMES if packet.control & bit]
         words.append(f"seq={seq}")
-        if packet.control & ACK:
+        if packet.control & L.ACK:
             base = self._bases.setdefault(packet.destination, packet.ack - 1)
             words.append(f"ack={(packet.ack - base) & 0xFFFFFFFF}")
         if packet.length:
@@ -184,9 +186,9 @@ class _Arrows:
         expected = self._ends.get(packet.source)
         if packet.span:
             return self._sent(packet, arrow, expected)
-        if packet.control & RST:
+        if packet.control & L.RST:
             return "reset", "bad"
-        if packet.control & ACK:
+        if packet.control & L.ACK:
             before, times = self._acks.get(packet.source, (-1, 0))
             again = times + 1 if before == packet.ack and expected is not None else 0
             self._acks[packet.source] = packet.ack, again
@@ -219,7 +221,7 @@ class _Arrows:
                 self._arrows[earlier] = replace(
                     original, note=f"{known} in frame {packet.frame}", tone="bad", arrives=False, again=packet.frame
                 )
-        elif 0 < beyond < 0x80000000 and not packet.control & SYN:
+        elif 0 < beyond < 0x80000000 and not packet.control & L.SYN:
             missing = f"{beyond:,} bytes missing here"
             self._arrows.append(
                 replace(arrow, frame=0, label=missing, note="not captured", tone="bad", arrives=False, evidence=False)
@@ -230,6 +232,6 @@ class _Arrows:
         end = (packet.seq + packet.span) & 0xFFFFFFFF
         if expected is None or beyond < 0x80000000:
             self._ends[packet.source] = end
-        if packet.control & ACK:
+        if packet.control & L.ACK:
             self._acks[packet.source] = packet.ack, 0
         return note, tone

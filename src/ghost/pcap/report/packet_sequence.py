@@ -12,30 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array
 from ghost.pcap.file.capture_reader import CaptureReader, FileFacts
 from ghost.pcap.findings import Finding
 from ghost.pcap.kernels import compilation
 from ghost.pcap.kernels.decoder import Decoder
-from ghost.pcap.layout import (
-    ACKNOWLEDGED,
-    CAPTURED,
-    CONTROL,
-    DESTINATION,
-    DESTINATION_PORT,
-    FRAGMENT,
-    FRAME,
-    LENGTH,
-    NETWORK,
-    OFFSET,
-    PACKET,
-    PROTOCOL,
-    SEQUENCE,
-    SOURCE,
-    SOURCE_PORT,
-    TIME,
-    WINDOW,
-)
 from ghost.pcap.model import Analysis, Stream
 from ghost.pcap.report.packet_arrows import Ladder, Packet, drawn
 
@@ -123,16 +105,16 @@ class _Look:
         wanted = None if hosts is None else [ipaddress.ip_address(host).packed for host in hosts]
         found: list[Packet] = []
         for batch in reader.batches_around(first, self._facts):
-            columns = batch.rows[: batch.count * PACKET].reshape(-1, PACKET)
-            inside = np.flatnonzero((columns[:, FRAME] >= first) & (columns[:, FRAME] <= last))
+            columns = batch.rows[: batch.count * L.PACKET].reshape(-1, L.PACKET)
+            inside = np.flatnonzero((columns[:, L.FRAME] >= first) & (columns[:, L.FRAME] <= last))
             if wanted is not None:
                 whole = batch.buffer.data
-                heads = columns[inside][:, (OFFSET, CAPTURED)].tolist()
+                heads = columns[inside][:, (L.OFFSET, L.CAPTURED)].tolist()
                 inside = inside[_holding(whole, heads, wanted)]
             rows = np.ascontiguousarray(columns[inside]).reshape(-1)
             decoder.decode(self._vector(batch.buffer), self._vector(rows), len(inside))
-            found += _decoded(rows.reshape(-1, PACKET), decoder)
-            if int(columns[-1, FRAME]) >= last:
+            found += _decoded(rows.reshape(-1, L.PACKET), decoder)
+            if int(columns[-1, L.FRAME]) >= last:
                 break
         return found
 
@@ -153,14 +135,14 @@ def _holding(whole: memoryview, heads: Iterable[Sequence[int]], addresses: Itera
 def _decoded(columns: Array, decoder: Decoder) -> list[Packet]:
     found = []
     for row in columns.tolist():
-        if row[NETWORK] not in (4, 6) or row[FRAGMENT] == 2:
+        if row[L.NETWORK] not in (4, 6) or row[L.FRAGMENT] == 2:
             continue
         found.append(
             Packet(
-                row[FRAME], row[TIME], row[PROTOCOL],
-                (decoder.address(row[SOURCE]), row[SOURCE_PORT]),
-                (decoder.address(row[DESTINATION]), row[DESTINATION_PORT]),
-                row[CONTROL], row[SEQUENCE], row[ACKNOWLEDGED], row[LENGTH], row[WINDOW],
+                row[L.FRAME], row[L.TIME], row[L.PROTOCOL],
+                (decoder.address(row[L.SOURCE]), row[L.SOURCE_PORT]),
+                (decoder.address(row[L.DESTINATION]), row[L.DESTINATION_PORT]),
+                row[L.CONTROL], row[L.SEQUENCE], row[L.ACKNOWLEDGED], row[L.LENGTH], row[L.WINDOW],
             )
         )  # fmt: skip
     return found

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from ghost.pcap import layout as L
 from ghost.pcap.array_queries import distinct
-from ghost.pcap.array_types import Array
-from ghost.pcap.layout import (
-    REQUEST,
-    S_CLIENT,
-    S_GREETING,
-    S_HIGH,
-    S_KNOWN_BY,
-    S_LOW,
-    S_MIRRORED,
-    S_NOTICES,
-    S_REQUEST_OPEN,
-    S_UNPROMPTED,
-)
+from ghost.pcap.array_types import Array, StreamArray
 
 _FIRST_PACKET, _BY_PORT, _HANDSHAKE = 3, 2, 2
 _LEAST_PEERS = 3
 """A client may use one port of its own for two servers at once; a port that three ends talk to is a server's."""
 
 
-def with_roles(streams: Array) -> Array:
+def with_roles(streams: StreamArray) -> Array:
     """The streams, with client and server in their places where only the first packet was a guess at them.
 
     A port that is a server's by its handshake is so in every stream, and so is one that several ends talk to.
     """
-    guessed = np.flatnonzero(streams[:, S_KNOWN_BY] == _FIRST_PACKET)
+    guessed = np.flatnonzero(streams[:, L.S_KNOWN_BY] == _FIRST_PACKET)
     if not len(guessed):
         return streams
-    ends, which = np.unique(streams[:, [S_LOW, S_HIGH]], return_inverse=True)
+    ends, which = np.unique(streams[:, [L.S_LOW, L.S_HIGH]], return_inverse=True)
     which = which.reshape(-1, 2)
-    known = np.flatnonzero(streams[:, S_KNOWN_BY] < _HANDSHAKE)
+    known = np.flatnonzero(streams[:, L.S_KNOWN_BY] < _HANDSHAKE)
     serves = np.zeros(len(ends), np.bool_)
-    serves[which[known, 1 - streams[known, S_CLIENT]]] = True
+    serves[which[known, 1 - streams[known, L.S_CLIENT]]] = True
     peers = _peers(which, len(ends))
     pairs = which[guessed]
     certain = serves[pairs]
@@ -45,11 +34,13 @@ def with_roles(streams: Array) -> Array:
     server = np.where(weight[:, 0] > weight[:, 1], 0, 1)
     told = weight[:, 0] != weight[:, 1]
     mended = streams.copy()
-    mended[guessed[told], S_KNOWN_BY] = _BY_PORT
-    turned = guessed[told & (streams[guessed, S_CLIENT] == server)]
-    mended[turned, S_CLIENT] = 1 - streams[turned, S_CLIENT]
-    mended[turned, S_REQUEST_OPEN : S_REQUEST_OPEN + REQUEST] = streams[turned, S_MIRRORED : S_MIRRORED + REQUEST]
-    mended[turned, S_UNPROMPTED], mended[turned, S_NOTICES], mended[turned, S_GREETING] = 0, 0, -1
+    mended[guessed[told], L.S_KNOWN_BY] = _BY_PORT
+    turned = guessed[told & (streams[guessed, L.S_CLIENT] == server)]
+    mended[turned, L.S_CLIENT] = 1 - streams[turned, L.S_CLIENT]
+    mended[turned, L.S_REQUEST_OPEN : L.S_REQUEST_OPEN + L.REQUEST] = streams[
+        turned, L.S_MIRRORED : L.S_MIRRORED + L.REQUEST
+    ]
+    mended[turned, L.S_UNPROMPTED], mended[turned, L.S_NOTICES], mended[turned, L.S_GREETING] = 0, 0, -1
     return mended
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap.array_types import Array
-from ghost.pcap.layout import EVENTS
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, RowIndices, SideArray
 
 _SHIFT = np.uint64(32)
 
@@ -18,20 +18,20 @@ class Evidence:
         self._parts: list[NDArray[np.uint64]] = []
         self._ordered = True
 
-    def add(self, sides: Array, kinds: Array, frames: Array) -> None:
-        self._parts.append(((sides * EVENTS + kinds).astype(np.uint64) << _SHIFT) | frames.astype(np.uint64))
+    def add(self, sides: SideArray, kinds: Array, frames: Array) -> None:
+        self._parts.append(((sides * L.EVENTS + kinds).astype(np.uint64) << _SHIFT) | frames.astype(np.uint64))
         self._ordered = False
 
-    def merge(self, other: Evidence, side_of: Array) -> None:
+    def merge(self, other: Evidence, side_of: RowIndices) -> None:
         """Add what another part logged, whose sides are `side_of[side]` here."""
         log = other._log()
         keys = (log >> _SHIFT).astype(np.int64)
-        self.add(side_of[keys // EVENTS], keys % EVENTS, (log & np.uint64(0xFFFFFFFF)).astype(np.int64))
+        self.add(side_of[keys // L.EVENTS], keys % L.EVENTS, (log & np.uint64(0xFFFFFFFF)).astype(np.int64))
 
     def of(self, side: int, kind: int) -> tuple[int, ...]:
         """The frames, ascending."""
         log = self._log()
-        key = side * EVENTS + kind
+        key = side * L.EVENTS + kind
         start, stop = np.searchsorted(log, np.array([key << 32, (key + 1) << 32], np.uint64))
         return tuple((log[start:stop] & np.uint64(0xFFFFFFFF)).tolist())
 
@@ -39,15 +39,15 @@ class Evidence:
         """The first frame of a kind of each of `sides` sides; 0 where there is none."""
         log = self._log()
         keys = (log >> _SHIFT).astype(np.int64)
-        mine = np.flatnonzero(keys % EVENTS == kind)[::-1]  # backwards, so that the first of a side stays
+        mine = np.flatnonzero(keys % L.EVENTS == kind)[::-1]  # backwards, so that the first of a side stays
         found = np.zeros(sides, np.int64)
-        found[keys[mine] // EVENTS] = (log[mine] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        found[keys[mine] // L.EVENTS] = (log[mine] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         return found
 
     def earliest(self, kind: int, most: int) -> tuple[int, ...]:
         """The first frames of a kind, of whichever side."""
         log = self._log()
-        mine = log[(log >> _SHIFT).astype(np.int64) % EVENTS == kind] & np.uint64(0xFFFFFFFF)
+        mine = log[(log >> _SHIFT).astype(np.int64) % L.EVENTS == kind] & np.uint64(0xFFFFFFFF)
         return tuple(np.sort(mine)[:most].tolist())
 
     def _log(self) -> NDArray[np.uint64]:

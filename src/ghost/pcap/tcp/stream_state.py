@@ -7,26 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, interpreted_vector
-from ghost.pcap.layout import (
-    D_EVENTS,
-    D_LAST_TIME,
-    D_LAST_WORDS,
-    D_NEXT,
-    D_PAYLOAD,
-    E_COPY,
-    E_FIN,
-    E_RST,
-    S_FIRST_FRAME,
-    S_HIGH,
-    S_LAST_TIME,
-    S_LOW,
-    S_WIRE_BYTES,
-    SAMPLE_FRAMES,
-    SAMPLE_RTT,
-    SAMPLES,
-    SIDE,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import SideArray, StreamArray, interpreted_vector
 from ghost.pcap.model import Occurrences, TcpSection
 from ghost.pcap.sample_statistics import Samples
 from ghost.pcap.tcp.client_roles import with_roles
@@ -39,30 +21,30 @@ _ISSUES = 200
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    streams: Array
+    streams: StreamArray
     """A row a stream, in the order of their first frames."""
-    sides: Array
+    sides: SideArray
     """By stream and side."""
     evidence: Evidence
     samples: Samples
 
     def endings(self) -> Endings:
         """How streams ended, by number; made from columns once, for readers ask about most of them."""
-        sides = self.sides.reshape(-1, SIDE)
-        fins, resets = (self.evidence.first(kind, len(sides)) for kind in (E_FIN, E_RST))
-        following = sides[:, D_NEXT]
+        sides = self.sides.reshape(-1, L.SIDE)
+        fins, resets = (self.evidence.first(kind, len(sides)) for kind in (L.E_FIN, L.E_RST))
+        following = sides[:, L.D_NEXT]
         behind = np.where((fins > 0) & (following >= 0), (following - 1) & 0xFFFFFFFF, following)
         columns = (
-            self.streams[:, (S_LOW, S_HIGH)].ravel(),
+            self.streams[:, (L.S_LOW, L.S_HIGH)].ravel(),
             behind,
             fins,
             resets,
-            sides[:, D_LAST_TIME],
-            sides[:, D_PAYLOAD],
-            sides[:, D_LAST_WORDS],
+            sides[:, L.D_LAST_TIME],
+            sides[:, L.D_PAYLOAD],
+            sides[:, L.D_LAST_WORDS],
         )
         table = np.stack(columns, axis=1).reshape(-1, 2, len(columns))
-        last = interpreted_vector(np.ascontiguousarray(self.streams[:, S_LAST_TIME]))  # hands out plain integers
+        last = interpreted_vector(np.ascontiguousarray(self.streams[:, L.S_LAST_TIME]))  # hands out plain integers
 
         def ending(stream: int) -> Ending:
             one, other = table[stream].tolist()
@@ -72,8 +54,8 @@ class StreamState:
 
     def copies(self) -> Occurrences:
         """Data segments that are there twice, and were not sent twice."""
-        count = int(self.sides.reshape(-1, SIDE)[:, D_EVENTS + E_COPY].sum())
-        return Occurrences(count, self.evidence.earliest(E_COPY, SAMPLE_FRAMES) if count else ())
+        count = int(self.sides.reshape(-1, L.SIDE)[:, L.D_EVENTS + L.E_COPY].sum())
+        return Occurrences(count, self.evidence.earliest(L.E_COPY, L.SAMPLE_FRAMES) if count else ())
 
     def section(
         self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int
@@ -88,10 +70,10 @@ class StreamState:
             totals=view.totals(),
             connections=view.connections(),
             handshake_rtt_ms=view.handshake_rtt(),
-            ack_rtt_ms=self.samples.of_all(SAMPLE_RTT, SAMPLES),
+            ack_rtt_ms=self.samples.of_all(L.SAMPLE_RTT, L.SAMPLES),
             streams=view,
             streams_with_issues=view.select(view.worst()[:_ISSUES]),
-            conversations=view.select(np.argsort(-self.streams[:, S_WIRE_BYTES], kind="stable")[:10]),
+            conversations=view.select(np.argsort(-self.streams[:, L.S_WIRE_BYTES], kind="stable")[:10]),
         )
 
 
@@ -100,7 +82,7 @@ def merged(parts: Sequence[StreamState]) -> StreamState:
     if len(parts) == 1:
         return parts[0]
     streams = np.concatenate([part.streams for part in parts])
-    order = np.argsort(streams[:, S_FIRST_FRAME])  # a frame opens one stream at most
+    order = np.argsort(streams[:, L.S_FIRST_FRAME])  # a frame opens one stream at most
     number_of = np.empty(len(order), np.int64)
     number_of[order] = np.arange(len(order))
     evidence, samples = Evidence(), Samples()
@@ -110,6 +92,6 @@ def merged(parts: Sequence[StreamState]) -> StreamState:
         begin += len(numbers)
         side_of = (numbers[:, None] * 2 + np.arange(2)).ravel()
         evidence.merge(part.evidence, side_of)
-        samples.merge(part.samples, (side_of[:, None] * SAMPLES + np.arange(SAMPLES)).ravel())
+        samples.merge(part.samples, (side_of[:, None] * L.SAMPLES + np.arange(L.SAMPLES)).ravel())
     sides = np.concatenate([part.sides for part in parts])
     return StreamState(streams[order], sides[order], evidence, samples)

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ghost.pcap.array_types import Array, Ints, Kernel, Vector
-from ghost.pcap.layout import (
-    COUNTERS,
-    N_EVENT_CAPACITY,
-    N_EVENTS,
-    N_FREE,
-    N_FREE_COUNT,
-    N_POOL,
-    N_POOL_CAPACITY,
-    N_SAMPLE_CAPACITY,
-    N_SAMPLES,
-    N_SEED,
-    N_STREAM_CAPACITY,
-    N_STREAMS,
-    S_FIRST_FRAME,
-    SEGMENT,
-    SIDE,
-    STREAM,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, Kernel, PacketRows, Vector
 from ghost.pcap.sample_statistics import Samples
 from ghost.pcap.tcp import state_machine
 from ghost.pcap.tcp.evidence_frames import Evidence
@@ -41,18 +24,18 @@ class Streams:
     ) -> None:
         self._vector, self._kernels = vector, kernels
         self._slots = np.zeros(_slots_for(streams), np.int64)
-        self._streams = np.zeros(streams * STREAM, np.int64)
-        self._sides = np.zeros(streams * 2 * SIDE, np.int64)
-        self._pool = np.zeros(segments * SEGMENT, np.int64)
+        self._streams = np.zeros(streams * L.STREAM, np.int64)
+        self._sides = np.zeros(streams * 2 * L.SIDE, np.int64)
+        self._pool = np.zeros(segments * L.SEGMENT, np.int64)
         self._events = np.zeros(_EVENT_LOG * 3, np.int64)
         self._sample_log = np.zeros(_SAMPLE_LOG, np.int64)
-        self._counts = np.zeros(COUNTERS, np.int64)
-        self._counts[N_STREAM_CAPACITY] = streams
-        self._counts[N_POOL_CAPACITY] = segments
-        self._counts[N_EVENT_CAPACITY] = _EVENT_LOG
-        self._counts[N_SAMPLE_CAPACITY] = _SAMPLE_LOG
-        self._counts[N_FREE] = -1
-        self._counts[N_SEED] = seed
+        self._counts = np.zeros(L.COUNTERS, np.int64)
+        self._counts[L.N_STREAM_CAPACITY] = streams
+        self._counts[L.N_POOL_CAPACITY] = segments
+        self._counts[L.N_EVENT_CAPACITY] = _EVENT_LOG
+        self._counts[L.N_SAMPLE_CAPACITY] = _SAMPLE_LOG
+        self._counts[L.N_FREE] = -1
+        self._counts[L.N_SEED] = seed
         self._samples, self._evidence = Samples(), Evidence()
 
     def use(self, vector: Vector, kernels: Kernel) -> None:
@@ -60,9 +43,9 @@ class Streams:
         self._vector, self._kernels = vector, kernels
 
     def __len__(self) -> int:
-        return int(self._counts[N_STREAMS])
+        return int(self._counts[L.N_STREAMS])
 
-    def follow(self, rows: Ints, count: int) -> None:
+    def follow(self, rows: PacketRows, count: int) -> None:
         done = 0
         while True:
             done = self._kernels(state_machine.track)(rows, done, count, *map(self._vector, self.arrays()))
@@ -83,7 +66,7 @@ class Streams:
 
     def first_frames(self, begin: int) -> Array:
         """Of the streams from the number `begin` on."""
-        return self._streams[: len(self) * STREAM].reshape(-1, STREAM)[begin:, S_FIRST_FRAME].copy()
+        return self._streams[: len(self) * L.STREAM].reshape(-1, L.STREAM)[begin:, L.S_FIRST_FRAME].copy()
 
     def state(self) -> StreamState:
         """What all packets came to; none may follow."""
@@ -96,31 +79,31 @@ class Streams:
             self._drain()
         count = len(self)
         return StreamState(
-            self._streams[: count * STREAM].reshape(count, STREAM),
-            self._sides[: count * 2 * SIDE].reshape(count, 2, SIDE),
+            self._streams[: count * L.STREAM].reshape(count, L.STREAM),
+            self._sides[: count * 2 * L.SIDE].reshape(count, 2, L.SIDE),
             self._evidence,
             self._samples,
         )
 
     def _drain(self) -> None:
-        logged = int(self._counts[N_EVENTS])
+        logged = int(self._counts[L.N_EVENTS])
         if logged:
             self._evidence.add(*self._events[: logged * 3].reshape(-1, 3).T)
-            self._counts[N_EVENTS] = 0
-        sampled = int(self._counts[N_SAMPLES])
+            self._counts[L.N_EVENTS] = 0
+        sampled = int(self._counts[L.N_SAMPLES])
         if sampled:
             self._samples.take(self._sample_log[:sampled])
-            self._counts[N_SAMPLES] = 0
+            self._counts[L.N_SAMPLES] = 0
 
     def _grow(self) -> None:
-        if self._counts[N_STREAMS] >= self._counts[N_STREAM_CAPACITY]:
-            self._counts[N_STREAM_CAPACITY] *= 2
+        if self._counts[L.N_STREAMS] >= self._counts[L.N_STREAM_CAPACITY]:
+            self._counts[L.N_STREAM_CAPACITY] *= 2
             self._streams, self._sides = _doubled(self._streams), _doubled(self._sides)
-            self._slots = np.zeros(_slots_for(int(self._counts[N_STREAM_CAPACITY])), np.int64)
+            self._slots = np.zeros(_slots_for(int(self._counts[L.N_STREAM_CAPACITY])), np.int64)
             self._kernels(place_streams)(*map(self._vector, (self._slots, self._streams, self._counts)))
-        free = self._counts[N_POOL_CAPACITY] - self._counts[N_POOL] + self._counts[N_FREE_COUNT]
+        free = self._counts[L.N_POOL_CAPACITY] - self._counts[L.N_POOL] + self._counts[L.N_FREE_COUNT]
         if free < 64:
-            self._counts[N_POOL_CAPACITY] *= 2
+            self._counts[L.N_POOL_CAPACITY] *= 2
             self._pool = _doubled(self._pool)
 
 

@@ -8,93 +8,8 @@ from typing import Literal, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ghost.pcap.array_types import Array
-from ghost.pcap.layout import (
-    D_ACK,
-    D_EVENTS,
-    D_FIRST_FRAME,
-    D_FIRST_TIME,
-    D_IN_FLIGHT,
-    D_LARGEST,
-    D_LARGEST_ACKED,
-    D_LARGEST_LOST,
-    D_LAST_TIME,
-    D_MSS,
-    D_NEXT,
-    D_OFFERED_SCALE,
-    D_PACKETS,
-    D_PAYLOAD,
-    D_RST_AFTER_FIN,
-    D_RST_TTL,
-    D_SACK,
-    D_SEGMENTS,
-    D_SILENCE,
-    D_SMALLEST_LOST,
-    D_SMALLEST_WINDOW,
-    D_TTL,
-    D_TTL_MAX,
-    D_TTL_MIN,
-    E_ACK_RTT,
-    E_ACKED_UNSEEN,
-    E_CAPTURE_GAP,
-    E_COPY,
-    E_COPY_ACK,
-    E_COPY_RETRANSMISSION,
-    E_COPY_RTO,
-    E_DATA_AFTER_RST,
-    E_DOUBTFUL,
-    E_DUPLICATE_ACK,
-    E_FAST,
-    E_FIN,
-    E_KEEP_ALIVE,
-    E_KEEP_ALIVE_ACK,
-    E_LOST_DOWNSTREAM,
-    E_LOST_SEGMENT,
-    E_LOST_UPSTREAM,
-    E_NEEDLESS,
-    E_OUT_OF_ORDER,
-    E_REORDERED,
-    E_RETRANSMISSION,
-    E_REUSED_PORTS,
-    E_RST,
-    E_RTO,
-    E_SPURIOUS,
-    E_SYN,
-    E_SYN_ACK,
-    E_WINDOW_FULL,
-    E_WINDOW_UPDATE,
-    E_ZERO_WINDOW,
-    E_ZERO_WINDOW_PROBE,
-    ENCAPSULATIONS,
-    EVENTS,
-    S_CLIENT,
-    S_COMPLETED,
-    S_ENCAPSULATION,
-    S_FIRST_FRAME,
-    S_FIRST_RST,
-    S_FIRST_TIME,
-    S_GREETING,
-    S_HIGH,
-    S_KNOWN_BY,
-    S_LAST_FRAME,
-    S_LAST_TIME,
-    S_LOW,
-    S_REQUEST_END,
-    S_REQUEST_OPEN,
-    S_REQUEST_START,
-    S_REQUEST_TIME,
-    S_SYN_ACK_REPEATS,
-    S_SYN_REPEATS,
-    S_TO_CLIENT,
-    S_TO_SERVER,
-    S_UNPROMPTED,
-    S_WIRE_BYTES,
-    SAMPLE_DELTA,
-    SAMPLE_REQUEST_ACKED,
-    SAMPLE_RESPONSE,
-    SAMPLE_RTT,
-    SAMPLES,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Array, RowIndices, SideArray, StreamArray
 from ghost.pcap.model import ConnectionStats, Direction, Endpoint, Occurrences, Statistics, Stream, TcpTotals
 from ghost.pcap.sample_statistics import Samples, statistics
 from ghost.pcap.tcp.evidence_frames import Evidence
@@ -108,41 +23,41 @@ _HANDSHAKES: tuple[Handshake, ...] = (
 )  # fmt: skip
 
 _FLAGS = {
-    "retransmissions": E_RETRANSMISSION,
-    "fast_retransmissions": E_FAST,
-    "spurious_retransmissions": E_SPURIOUS,
-    "rto_retransmissions": E_RTO,
-    "out_of_order": E_OUT_OF_ORDER,
-    "lost_segments": E_LOST_SEGMENT,
-    "acked_unseen": E_ACKED_UNSEEN,
-    "duplicate_acks": E_DUPLICATE_ACK,
-    "zero_window": E_ZERO_WINDOW,
-    "zero_window_probes": E_ZERO_WINDOW_PROBE,
-    "window_full": E_WINDOW_FULL,
-    "window_updates": E_WINDOW_UPDATE,
-    "keep_alives": E_KEEP_ALIVE,
-    "keep_alive_acks": E_KEEP_ALIVE_ACK,
-    "lost_upstream": E_LOST_UPSTREAM,
-    "lost_downstream": E_LOST_DOWNSTREAM,
-    "needless": E_NEEDLESS,
-    "reordered": E_REORDERED,
-    "syn": E_SYN,
-    "syn_ack": E_SYN_ACK,
-    "fin": E_FIN,
-    "rst": E_RST,
+    "retransmissions": L.E_RETRANSMISSION,
+    "fast_retransmissions": L.E_FAST,
+    "spurious_retransmissions": L.E_SPURIOUS,
+    "rto_retransmissions": L.E_RTO,
+    "out_of_order": L.E_OUT_OF_ORDER,
+    "lost_segments": L.E_LOST_SEGMENT,
+    "acked_unseen": L.E_ACKED_UNSEEN,
+    "duplicate_acks": L.E_DUPLICATE_ACK,
+    "zero_window": L.E_ZERO_WINDOW,
+    "zero_window_probes": L.E_ZERO_WINDOW_PROBE,
+    "window_full": L.E_WINDOW_FULL,
+    "window_updates": L.E_WINDOW_UPDATE,
+    "keep_alives": L.E_KEEP_ALIVE,
+    "keep_alive_acks": L.E_KEEP_ALIVE_ACK,
+    "lost_upstream": L.E_LOST_UPSTREAM,
+    "lost_downstream": L.E_LOST_DOWNSTREAM,
+    "needless": L.E_NEEDLESS,
+    "reordered": L.E_REORDERED,
+    "syn": L.E_SYN,
+    "syn_ack": L.E_SYN_ACK,
+    "fin": L.E_FIN,
+    "rst": L.E_RST,
 }
-_TOTALS = {**_FLAGS, "reused_ports": E_REUSED_PORTS, "ack_rtt_samples": E_ACK_RTT}
+_TOTALS = {**_FLAGS, "reused_ports": L.E_REUSED_PORTS, "ack_rtt_samples": L.E_ACK_RTT}
 _OCCURRENCES = {
     **_FLAGS,
-    "capture_gaps": E_CAPTURE_GAP,
-    "data_after_rst": E_DATA_AFTER_RST,
-    "copies": E_COPY,
-    "copied_retransmissions": E_COPY_RETRANSMISSION,
-    "copied_rto": E_COPY_RTO,
-    "copied_acks": E_COPY_ACK,
-    "doubtful_repeats": E_DOUBTFUL,
+    "capture_gaps": L.E_CAPTURE_GAP,
+    "data_after_rst": L.E_DATA_AFTER_RST,
+    "copies": L.E_COPY,
+    "copied_retransmissions": L.E_COPY_RETRANSMISSION,
+    "copied_rto": L.E_COPY_RTO,
+    "copied_acks": L.E_COPY_ACK,
+    "doubtful_repeats": L.E_DOUBTFUL,
 }
-assert max(_OCCURRENCES.values()) < EVENTS
+assert max(_OCCURRENCES.values()) < L.EVENTS
 
 
 class StreamView(Sequence[Stream]):
@@ -150,21 +65,21 @@ class StreamView(Sequence[Stream]):
 
     def __init__(
         self,
-        streams: Array,
-        sides: Array,
+        streams: StreamArray,
+        sides: SideArray,
         evidence: Evidence,
         samples: Samples,
         names: Mapping[int, str],
         address: Callable[[int], str],
         capture_end_ns: int,
-        order: Array | None = None,
+        order: RowIndices | None = None,
     ) -> None:
         self._streams, self._sides, self._evidence, self._samples = streams, sides, evidence, samples
         self._names, self._address, self._end = names, address, capture_end_ns
         self._order = np.arange(len(streams)) if order is None else order
         self._handshakes: NDArray[np.str_] | None = None
 
-    def select(self, order: Array) -> StreamView:
+    def select(self, order: RowIndices) -> StreamView:
         return StreamView(
             self._streams, self._sides, self._evidence, self._samples, self._names, self._address, self._end, order
         )
@@ -201,14 +116,14 @@ class StreamView(Sequence[Stream]):
 
     def first_fins(self) -> Array:
         """The frame of the first FIN of each side of these streams; 0 without one."""
-        first = self._evidence.first(E_FIN, 2 * len(self._streams)).reshape(-1, 2)
+        first = self._evidence.first(L.E_FIN, 2 * len(self._streams)).reshape(-1, 2)
         return first if len(self._order) == len(self._streams) else first[self._order]
 
     def samples(self, kind: int) -> tuple[Array, Array]:
         """Every single sample of a kind of the server's that is held: the number of its stream, and its nanoseconds."""
-        sides, values = self._samples.of_kind(kind, SAMPLES)
+        sides, values = self._samples.of_kind(kind, L.SAMPLES)
         # Where it was only a guess who the client is, there are samples of both.
-        mine = self._streams[sides // 2, S_CLIENT] != sides % 2
+        mine = self._streams[sides // 2, L.S_CLIENT] != sides % 2
         return sides[mine] // 2, values[mine]
 
     # ------------------------------------------------------------------------------------------------- one stream
@@ -216,53 +131,53 @@ class StreamView(Sequence[Stream]):
     def frames(self, index: int, name: str, *, server: bool) -> tuple[int, ...]:
         """What `Direction` says of the frames of one kind of event, without making the stream."""
         number = int(self._order[index])
-        side = number * 2 + (int(self._streams[number, S_CLIENT]) ^ server)
+        side = number * 2 + (int(self._streams[number, L.S_CLIENT]) ^ server)
         return self._evidence.of(side, _OCCURRENCES[name])
 
     def _stream(self, number: int) -> Stream:
         row = self._streams[number].tolist()
-        client = row[S_CLIENT]
+        client = row[L.S_CLIENT]
         sides = self._sides[number].tolist()
         ours, theirs = sides[client], sides[1 - client]
-        endpoints = (row[S_LOW], row[S_HIGH])
-        server_key = (number * 2 + 1 - client) * SAMPLES
+        endpoints = (row[L.S_LOW], row[L.S_HIGH])
+        server_key = (number * 2 + 1 - client) * L.SAMPLES
         wait = None
-        fins = ours[D_EVENTS + E_FIN], theirs[D_EVENTS + E_FIN]
+        fins = ours[L.D_EVENTS + L.E_FIN], theirs[L.D_EVENTS + L.E_FIN]
         teardown: Literal["fin", "half_closed", "rst", "open"]
-        if row[S_FIRST_RST] and not all(fins):
+        if row[L.S_FIRST_RST] and not all(fins):
             teardown = "rst"
         else:
             teardown = "fin" if all(fins) else "half_closed" if any(fins) else "open"
-        if row[S_REQUEST_OPEN]:
-            until = self._end if teardown == "open" else row[S_LAST_TIME]
-            wait = max(until - row[S_REQUEST_TIME], 0) / 1e6
+        if row[L.S_REQUEST_OPEN]:
+            until = self._end if teardown == "open" else row[L.S_LAST_TIME]
+            wait = max(until - row[L.S_REQUEST_TIME], 0) / 1e6
         return Stream(
             stream_id=number,
             client=self._direction(number * 2 + client, ours, theirs, endpoints[client]),
             server=self._direction(number * 2 + 1 - client, theirs, ours, endpoints[1 - client]),
-            client_known_by=KNOWN_BY[row[S_KNOWN_BY]],
-            first_ns=row[S_FIRST_TIME],
-            last_ns=row[S_LAST_TIME],
-            first_frame=row[S_FIRST_FRAME],
-            last_frame=row[S_LAST_FRAME],
-            wire_bytes=row[S_WIRE_BYTES],
+            client_known_by=KNOWN_BY[row[L.S_KNOWN_BY]],
+            first_ns=row[L.S_FIRST_TIME],
+            last_ns=row[L.S_LAST_TIME],
+            first_frame=row[L.S_FIRST_FRAME],
+            last_frame=row[L.S_LAST_FRAME],
+            wire_bytes=row[L.S_WIRE_BYTES],
             handshake=self._handshake_of(number),
-            syn_retransmissions=row[S_SYN_REPEATS],
-            syn_ack_retransmissions=row[S_SYN_ACK_REPEATS],
-            syn_to_syn_ack_ms=_ms(row[S_TO_SERVER]),
-            syn_ack_to_ack_ms=_ms(row[S_TO_CLIENT]),
-            response_ms=self._samples.of(server_key + SAMPLE_RESPONSE),
-            request_acked_ms=self._samples.of(server_key + SAMPLE_REQUEST_ACKED),
+            syn_retransmissions=row[L.S_SYN_REPEATS],
+            syn_ack_retransmissions=row[L.S_SYN_ACK_REPEATS],
+            syn_to_syn_ack_ms=_ms(row[L.S_TO_SERVER]),
+            syn_ack_to_ack_ms=_ms(row[L.S_TO_CLIENT]),
+            response_ms=self._samples.of(server_key + L.SAMPLE_RESPONSE),
+            request_acked_ms=self._samples.of(server_key + L.SAMPLE_REQUEST_ACKED),
             unanswered_request_ms=wait,
-            unanswered_request_bytes=(row[S_REQUEST_END] - row[S_REQUEST_START]) & 0xFFFFFFFF
+            unanswered_request_bytes=(row[L.S_REQUEST_END] - row[L.S_REQUEST_START]) & 0xFFFFFFFF
             if wait is not None
             else 0,
-            unprompted=row[S_UNPROMPTED],
-            greeting_ms=_ms(row[S_GREETING]),
+            unprompted=row[L.S_UNPROMPTED],
+            greeting_ms=_ms(row[L.S_GREETING]),
             teardown=teardown,
             rst_from=_rst_from(row, sides, client),
             server_name=self._names.get(number),
-            encapsulation=tuple(name for bit, name in enumerate(ENCAPSULATIONS) if row[S_ENCAPSULATION] >> bit & 1),
+            encapsulation=tuple(name for bit, name in enumerate(L.ENCAPSULATIONS) if row[L.S_ENCAPSULATION] >> bit & 1),
         )
 
     def _handshake_of(self, number: int) -> Handshake:
@@ -271,37 +186,37 @@ class StreamView(Sequence[Stream]):
         return cast(Handshake, str(self._handshakes[number]))
 
     def _direction(self, side: int, mine: list[int], peer: list[int], endpoint: int) -> Direction:
-        sent = mine[D_PACKETS] > 0
-        unacked = (mine[D_NEXT] - peer[D_ACK]) & 0xFFFFFFFF if mine[D_NEXT] >= 0 and peer[D_ACK] >= 0 else 0
+        sent = mine[L.D_PACKETS] > 0
+        unacked = (mine[L.D_NEXT] - peer[L.D_ACK]) & 0xFFFFFFFF if mine[L.D_NEXT] >= 0 and peer[L.D_ACK] >= 0 else 0
         return Direction(
             endpoint=Endpoint(self._address(endpoint >> 16), endpoint & 0xFFFF),
-            packets=mine[D_PACKETS],
-            payload_bytes=mine[D_PAYLOAD],
-            data_segments=mine[D_SEGMENTS],
-            first_ns=mine[D_FIRST_TIME] if sent else None,
-            last_ns=mine[D_LAST_TIME] if sent else None,
-            first_frame=mine[D_FIRST_FRAME],
-            rst_after_fin=bool(mine[D_RST_AFTER_FIN]),
-            ttl=_known(mine[D_TTL] if mine[D_TTL] >= 0 else mine[D_RST_TTL]),
-            ttl_min=_known(mine[D_TTL_MIN]),
-            ttl_max=_known(mine[D_TTL_MAX]),
-            rst_ttl=_known(mine[D_RST_TTL]),
-            mss=mine[D_MSS] or None,
-            window_scale=_known(mine[D_OFFERED_SCALE]),
-            sack_permitted=bool(mine[D_SACK]),
-            smallest_window=_known(mine[D_SMALLEST_WINDOW]),
-            largest_in_flight=mine[D_IN_FLIGHT],
-            ack_rtt_ms=self._samples.of(side * SAMPLES + SAMPLE_RTT),
-            delta_ms=self._samples.of(side * SAMPLES + SAMPLE_DELTA),
-            largest_segment=mine[D_LARGEST],
-            largest_acked_segment=mine[D_LARGEST_ACKED],
-            largest_lost_segment=mine[D_LARGEST_LOST],
-            smallest_lost_segment=mine[D_SMALLEST_LOST],
+            packets=mine[L.D_PACKETS],
+            payload_bytes=mine[L.D_PAYLOAD],
+            data_segments=mine[L.D_SEGMENTS],
+            first_ns=mine[L.D_FIRST_TIME] if sent else None,
+            last_ns=mine[L.D_LAST_TIME] if sent else None,
+            first_frame=mine[L.D_FIRST_FRAME],
+            rst_after_fin=bool(mine[L.D_RST_AFTER_FIN]),
+            ttl=_known(mine[L.D_TTL] if mine[L.D_TTL] >= 0 else mine[L.D_RST_TTL]),
+            ttl_min=_known(mine[L.D_TTL_MIN]),
+            ttl_max=_known(mine[L.D_TTL_MAX]),
+            rst_ttl=_known(mine[L.D_RST_TTL]),
+            mss=mine[L.D_MSS] or None,
+            window_scale=_known(mine[L.D_OFFERED_SCALE]),
+            sack_permitted=bool(mine[L.D_SACK]),
+            smallest_window=_known(mine[L.D_SMALLEST_WINDOW]),
+            largest_in_flight=mine[L.D_IN_FLIGHT],
+            ack_rtt_ms=self._samples.of(side * L.SAMPLES + L.SAMPLE_RTT),
+            delta_ms=self._samples.of(side * L.SAMPLES + L.SAMPLE_DELTA),
+            largest_segment=mine[L.D_LARGEST],
+            largest_acked_segment=mine[L.D_LARGEST_ACKED],
+            largest_lost_segment=mine[L.D_LARGEST_LOST],
+            smallest_lost_segment=mine[L.D_SMALLEST_LOST],
             unacked_bytes=unacked if unacked < 0x80000000 else 0,
-            longest_silence_ms=mine[D_SILENCE] / 1e6,
+            longest_silence_ms=mine[L.D_SILENCE] / 1e6,
             **{
-                name: Occurrences(mine[D_EVENTS + kind], self._evidence.of(side, kind))
-                if mine[D_EVENTS + kind]
+                name: Occurrences(mine[L.D_EVENTS + kind], self._evidence.of(side, kind))
+                if mine[L.D_EVENTS + kind]
                 else _NEVER
                 for name, kind in _OCCURRENCES.items()
             },
@@ -312,45 +227,45 @@ class StreamView(Sequence[Stream]):
     def handshakes(self) -> NDArray[np.str_]:
         """`Stream.handshake` of every stream, by columns."""
         every = np.arange(len(self._streams))
-        client = self._streams[:, S_CLIENT]
+        client = self._streams[:, L.S_CLIENT]
 
         def at(side: Array, field: int) -> NDArray[np.bool_]:
             positive: NDArray[np.bool_] = self._sides[every, side, field] > 0
             return positive
 
-        answered, asked = at(1 - client, D_EVENTS + E_SYN_ACK), at(client, D_EVENTS + E_SYN)
-        server_rst = at(1 - client, D_EVENTS + E_RST)
-        rst = server_rst | at(client, D_EVENTS + E_RST)
+        answered, asked = at(1 - client, L.D_EVENTS + L.E_SYN_ACK), at(client, L.D_EVENTS + L.E_SYN)
+        server_rst = at(1 - client, L.D_EVENTS + L.E_RST)
+        rst = server_rst | at(client, L.D_EVENTS + L.E_RST)
         states = [
-            self._streams[:, S_COMPLETED] > 0,
+            self._streams[:, L.S_COMPLETED] > 0,
             ~asked & answered,
             ~asked,
             answered & rst,
             answered,
             server_rst,
-            at(1 - client, D_PACKETS),
+            at(1 - client, L.D_PACKETS),
         ]
         return np.select(states, [np.str_(name) for name in _HANDSHAKES[:-1]], np.str_(_HANDSHAKES[-1]))
 
     def totals(self) -> TcpTotals:
-        events = self._sides[:, :, D_EVENTS:].sum(axis=(0, 1))
+        events = self._sides[:, :, L.D_EVENTS :].sum(axis=(0, 1))
         return TcpTotals(
-            packets=int(self._sides[:, :, D_PACKETS].sum()),
-            payload_bytes=int(self._sides[:, :, D_PAYLOAD].sum()),
+            packets=int(self._sides[:, :, L.D_PACKETS].sum()),
+            payload_bytes=int(self._sides[:, :, L.D_PAYLOAD].sum()),
             **{name: int(events[kind]) for name, kind in _TOTALS.items()},
         )
 
     def connections(self) -> ConnectionStats:
-        events = self._sides[:, :, D_EVENTS:]
+        events = self._sides[:, :, L.D_EVENTS :]
         handshakes = self.handshakes()
-        fins = (events[:, :, E_FIN] > 0).sum(axis=1)
-        reset = (events[:, :, E_RST] > 0).any(axis=1) & (fins < 2)
+        fins = (events[:, :, L.E_FIN] > 0).sum(axis=1)
+        reset = (events[:, :, L.E_RST] > 0).any(axis=1) & (fins < 2)
         return ConnectionStats(
-            syn_sent=int(events[:, :, E_SYN].sum()),
-            syn_ack_received=int(events[:, :, E_SYN_ACK].sum()),
-            connections_attempted=int((events[:, :, E_SYN] > 0).any(axis=1).sum()),
+            syn_sent=int(events[:, :, L.E_SYN].sum()),
+            syn_ack_received=int(events[:, :, L.E_SYN_ACK].sum()),
+            connections_attempted=int((events[:, :, L.E_SYN] > 0).any(axis=1).sum()),
             handshakes_completed=int((handshakes == "completed").sum()),
-            syn_retransmitted=int(self._streams[:, S_SYN_REPEATS].sum()),
+            syn_retransmitted=int(self._streams[:, L.S_SYN_REPEATS].sum()),
             refused=int((handshakes == "refused").sum()),
             unanswered_syn=int((handshakes == "unanswered").sum()),
             rst_teardowns=int(reset.sum()),
@@ -359,26 +274,26 @@ class StreamView(Sequence[Stream]):
         )
 
     def handshake_rtt(self) -> Statistics | None:
-        there, back = self._streams[:, S_TO_SERVER], self._streams[:, S_TO_CLIENT]
+        there, back = self._streams[:, L.S_TO_SERVER], self._streams[:, L.S_TO_CLIENT]
         known = (there >= 0) & (back >= 0)
         return statistics((there + back)[known] / 1e6)
 
     def worst(self) -> Array:
         """Streams with something wrong, worst first."""
-        events = self._sides[:, :, D_EVENTS:].sum(axis=1)
+        events = self._sides[:, :, L.D_EVENTS :].sum(axis=1)
         failed = np.isin(self.handshakes(), ("unanswered", "refused", "reset"))
-        broken = (events[:, E_RST] > 0) & ~self._sides[:, :, D_RST_AFTER_FIN].any(axis=1)
-        waiting = self._streams[:, S_REQUEST_OPEN] > 0
+        broken = (events[:, L.E_RST] > 0) & ~self._sides[:, :, L.D_RST_AFTER_FIN].any(axis=1)
+        waiting = self._streams[:, L.S_REQUEST_OPEN] > 0
         weight = (
             failed * 1000
             + broken * 200
-            + (events[:, E_LOST_UPSTREAM] + events[:, E_LOST_DOWNSTREAM]) * 20
-            + events[:, E_RETRANSMISSION] * 5
-            + (events[:, E_ZERO_WINDOW] + events[:, E_WINDOW_FULL]) * 10
-            + events[:, E_LOST_SEGMENT] * 3
-            + events[:, E_OUT_OF_ORDER] * 2
-            + events[:, E_REORDERED]
-            + events[:, E_DATA_AFTER_RST] * 10
+            + (events[:, L.E_LOST_UPSTREAM] + events[:, L.E_LOST_DOWNSTREAM]) * 20
+            + events[:, L.E_RETRANSMISSION] * 5
+            + (events[:, L.E_ZERO_WINDOW] + events[:, L.E_WINDOW_FULL]) * 10
+            + events[:, L.E_LOST_SEGMENT] * 3
+            + events[:, L.E_OUT_OF_ORDER] * 2
+            + events[:, L.E_REORDERED]
+            + events[:, L.E_DATA_AFTER_RST] * 10
             + waiting * 2
         )
         ranked: Array = np.argsort(-weight, kind="stable")
@@ -386,13 +301,13 @@ class StreamView(Sequence[Stream]):
 
 
 def _rst_from(row: list[int], sides: list[list[int]], client: int) -> Literal["client", "server", "neither"] | None:
-    if not row[S_FIRST_RST]:
+    if not row[L.S_FIRST_RST]:
         return None
-    sender = row[S_FIRST_RST] - 1
+    sender = row[L.S_FIRST_RST] - 1
     mine = sides[sender]
     # One hop more or less is a change of route; another system's distance or initial TTL is not.
-    known = mine[D_TTL_MIN] >= 0
-    if known and not mine[D_TTL_MIN] - 1 <= mine[D_RST_TTL] <= mine[D_TTL_MAX] + 1:
+    known = mine[L.D_TTL_MIN] >= 0
+    if known and not mine[L.D_TTL_MIN] - 1 <= mine[L.D_RST_TTL] <= mine[L.D_TTL_MAX] + 1:
         return "neither"
     return _SIDE_NAMES[0 if sender == client else 1]
 

@@ -2,100 +2,76 @@
 
 from __future__ import annotations
 
-from ghost.pcap.array_types import Ints
-from ghost.pcap.layout import (
-    ACK,
-    CONTROL,
-    D_EVENTS,
-    D_MSS,
-    D_OFFERED_SCALE,
-    D_SACK,
-    D_SCALE,
-    E_SYN,
-    E_SYN_ACK,
-    FRAME,
-    MSS,
-    RST,
-    S_CLIENT,
-    S_CLIENT_SYN_TIME,
-    S_COMPLETED,
-    S_INITIAL_RTT,
-    S_KNOWN_BY,
-    S_SYN_ACK_REPEATS,
-    S_SYN_ACK_TIME,
-    S_SYN_REPEATS,
-    S_SYN_TIME,
-    S_TO_CLIENT,
-    S_TO_SERVER,
-    SACK_PERMITTED,
-    SCALE,
-    SIDE,
-    STREAM,
-    SYN,
-    TIME,
-    TWIN,
-)
+from ghost.pcap import layout as L
+from ghost.pcap.array_types import Counters, EventLog, PacketRows, SideTable, StreamTable
 from ghost.pcap.tcp.scoreboard import note
 
 
 def handshake(
-    p: int, stream: int, sender: int, rows: Ints, streams: Ints, sides: Ints, events: Ints, counts: Ints
+    p: int,
+    stream: int,
+    sender: int,
+    rows: PacketRows,
+    streams: StreamTable,
+    sides: SideTable,
+    events: EventLog,
+    counts: Counters,
 ) -> None:
     """Follow SYN, SYN-ACK and the client's ACK."""
-    t = stream * STREAM
+    t = stream * L.STREAM
     side = stream * 2 + sender
     peer = stream * 2 + 1 - sender
-    f = side * SIDE
-    r = peer * SIDE
-    control = rows[p + CONTROL]
-    now = rows[p + TIME]
-    if control & SYN:
-        offered = rows[p + SCALE] - 1
-        sides[f + D_OFFERED_SCALE] = offered
-        sides[f + D_SCALE] = offered if offered >= 0 else -2
-        if rows[p + MSS]:
-            sides[f + D_MSS] = rows[p + MSS]
-        if rows[p + SACK_PERMITTED]:
-            sides[f + D_SACK] = 1
-        if control & ACK:
-            if sides[r + D_OFFERED_SCALE] < 0 or offered < 0:
+    f = side * L.SIDE
+    r = peer * L.SIDE
+    control = rows[p + L.CONTROL]
+    now = rows[p + L.TIME]
+    if control & L.SYN:
+        offered = rows[p + L.SCALE] - 1
+        sides[f + L.D_OFFERED_SCALE] = offered
+        sides[f + L.D_SCALE] = offered if offered >= 0 else -2
+        if rows[p + L.MSS]:
+            sides[f + L.D_MSS] = rows[p + L.MSS]
+        if rows[p + L.SACK_PERMITTED]:
+            sides[f + L.D_SACK] = 1
+        if control & L.ACK:
+            if sides[r + L.D_OFFERED_SCALE] < 0 or offered < 0:
                 # RFC 7323: scaling is on only if both offer it.
-                sides[f + D_SCALE] = -2
-                if sides[r + D_SCALE] != -1:
-                    sides[r + D_SCALE] = -2
-            if streams[t + S_KNOWN_BY] > 1:
-                streams[t + S_CLIENT] = 1 - sender
-                streams[t + S_KNOWN_BY] = 1
-            if sides[f + D_EVENTS + E_SYN_ACK] and not rows[p + TWIN]:
-                streams[t + S_SYN_ACK_REPEATS] = streams[t + S_SYN_ACK_REPEATS] + 1
-            if streams[t + S_SYN_ACK_TIME] < 0 and streams[t + S_CLIENT_SYN_TIME] >= 0:
-                streams[t + S_TO_SERVER] = max(now - streams[t + S_CLIENT_SYN_TIME], 0)
-            if not streams[t + S_COMPLETED]:
-                streams[t + S_SYN_ACK_TIME] = now
-            note(E_SYN_ACK, side, rows[p + FRAME], sides, events, counts)
+                sides[f + L.D_SCALE] = -2
+                if sides[r + L.D_SCALE] != -1:
+                    sides[r + L.D_SCALE] = -2
+            if streams[t + L.S_KNOWN_BY] > 1:
+                streams[t + L.S_CLIENT] = 1 - sender
+                streams[t + L.S_KNOWN_BY] = 1
+            if sides[f + L.D_EVENTS + L.E_SYN_ACK] and not rows[p + L.TWIN]:
+                streams[t + L.S_SYN_ACK_REPEATS] = streams[t + L.S_SYN_ACK_REPEATS] + 1
+            if streams[t + L.S_SYN_ACK_TIME] < 0 and streams[t + L.S_CLIENT_SYN_TIME] >= 0:
+                streams[t + L.S_TO_SERVER] = max(now - streams[t + L.S_CLIENT_SYN_TIME], 0)
+            if not streams[t + L.S_COMPLETED]:
+                streams[t + L.S_SYN_ACK_TIME] = now
+            note(L.E_SYN_ACK, side, rows[p + L.FRAME], sides, events, counts)
         else:
-            if streams[t + S_KNOWN_BY] > 0:
-                streams[t + S_CLIENT] = sender
-                streams[t + S_KNOWN_BY] = 0
-            if sides[f + D_EVENTS + E_SYN] and not rows[p + TWIN]:
-                streams[t + S_SYN_REPEATS] = streams[t + S_SYN_REPEATS] + 1
-            if streams[t + S_SYN_ACK_TIME] < 0:
-                streams[t + S_CLIENT_SYN_TIME] = now
-            streams[t + S_SYN_TIME] = now
-            note(E_SYN, side, rows[p + FRAME], sides, events, counts)
+            if streams[t + L.S_KNOWN_BY] > 0:
+                streams[t + L.S_CLIENT] = sender
+                streams[t + L.S_KNOWN_BY] = 0
+            if sides[f + L.D_EVENTS + L.E_SYN] and not rows[p + L.TWIN]:
+                streams[t + L.S_SYN_REPEATS] = streams[t + L.S_SYN_REPEATS] + 1
+            if streams[t + L.S_SYN_ACK_TIME] < 0:
+                streams[t + L.S_CLIENT_SYN_TIME] = now
+            streams[t + L.S_SYN_TIME] = now
+            note(L.E_SYN, side, rows[p + L.FRAME], sides, events, counts)
             if offered < 0:
-                sides[r + D_SCALE] = -2
-    elif control & ACK:
-        if streams[t + S_SYN_TIME] >= 0 and streams[t + S_INITIAL_RTT] < 0:
-            streams[t + S_INITIAL_RTT] = max(now - streams[t + S_SYN_TIME], 0)
+                sides[r + L.D_SCALE] = -2
+    elif control & L.ACK:
+        if streams[t + L.S_SYN_TIME] >= 0 and streams[t + L.S_INITIAL_RTT] < 0:
+            streams[t + L.S_INITIAL_RTT] = max(now - streams[t + L.S_SYN_TIME], 0)
         if (
-            streams[t + S_SYN_ACK_TIME] >= 0
-            and not streams[t + S_COMPLETED]
-            and sender == streams[t + S_CLIENT]
-            and not control & RST
+            streams[t + L.S_SYN_ACK_TIME] >= 0
+            and not streams[t + L.S_COMPLETED]
+            and sender == streams[t + L.S_CLIENT]
+            and not control & L.RST
         ):
-            streams[t + S_COMPLETED] = 1
-            streams[t + S_TO_CLIENT] = max(now - streams[t + S_SYN_ACK_TIME], 0)
+            streams[t + L.S_COMPLETED] = 1
+            streams[t + L.S_TO_CLIENT] = max(now - streams[t + L.S_SYN_ACK_TIME], 0)
 
 
 KERNELS = (handshake,)
