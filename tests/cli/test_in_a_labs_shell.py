@@ -13,7 +13,7 @@ import pytest
 from ghost.errors import LabError
 from ghost.lab import lab_behind_az, load_scenario
 from ghost.lab.arm.profile import write_profile
-from tests.cli.test_lab import GHOST, Person
+from tests.cli.test_lab_commands import GHOST, Person
 
 pytestmark = pytest.mark.slow
 

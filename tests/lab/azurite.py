@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from ghost.lab.arm.blob_store import account_keys
 from ghost.lab.arm.certificate_authority import LabAuthority
-from ghost.lab.arm.host_names import CERTIFIED
+from ghost.lab.arm.service_hosts import CERTIFIED
 from ghost.lab.arm.uploads import ElsewhereStorage
 from ghost.lab.directory import LabDirectory
 from tests.lab.real_az import CI_CACHE, newest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ghost.brain.offline.case import LAYERS, Case, run
+from ghost.brain.offline.dns_resolution import LookUp, blame_unknown_name
 from ghost.brain.offline.endpoint_resolution import Ends
 from ghost.brain.offline.hypothesis_catalogue import ABSENT, FILTERED, LOST, MISROUTED
-from ghost.brain.offline.name_resolution import LookUp, blame_unknown_name
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.symptom import Symptom
 from ghost.brain.offline.tenant import Tenant

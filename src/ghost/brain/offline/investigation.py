@@ -16,11 +16,11 @@ from ghost.brain.offline.conclusion import (
     conclude_unresolved,
     conclude_without_port,
 )
+from ghost.brain.offline.dns_resolution import check_name, look_up, with_address
 from ghost.brain.offline.endpoint_resolution import find_ends, nobody
 from ghost.brain.offline.endpoints import inspect_ends, settle_presence
 from ghost.brain.offline.hypothesis_catalogue import register_all
 from ghost.brain.offline.local_probe import probe
-from ghost.brain.offline.name_resolution import check_name, look_up, with_address
 from ghost.brain.offline.routing import check_peering, check_routes
 from ghost.brain.offline.security_rules import check_gates, settle_gates
 from ghost.brain.offline.service_endpoints import check_service

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trustme
 
-from ghost.lab.arm.host_names import CERTIFIED
+from ghost.lab.arm.service_hosts import CERTIFIED
 from ghost.records import write_text
 
 

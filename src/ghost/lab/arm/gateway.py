@@ -13,8 +13,8 @@ from ghost.lab.arm import blob_service, resource_manager
 from ghost.lab.arm.api_messages import ArmError, Request, Response
 from ghost.lab.arm.blob_service import BlobError
 from ghost.lab.arm.blob_store import account_keys, account_named
-from ghost.lab.arm.host_names import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.identity import Identity, endpoints
+from ghost.lab.arm.service_hosts import MANAGEMENT_AUDIENCE, STORAGE_AUDIENCE, account_of
 from ghost.lab.arm.shared_key import signature
 from ghost.lab.directory import LabDirectory
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ghost.lab.arm.api_messages import ArmError, Request, Response, json_response
 from ghost.lab.arm.bodies import guid
-from ghost.lab.arm.host_names import LOGIN, MANAGEMENT, STORAGE_SUFFIX
+from ghost.lab.arm.service_hosts import LOGIN, MANAGEMENT, STORAGE_SUFFIX
 from ghost.lab.world import World
 
 LIFETIME_SECONDS = 86400

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from ghost.lab.arm.bodies import guid
-from ghost.lab.arm.host_names import DOMAIN, LOGIN, MANAGEMENT, STORAGE_SUFFIX
+from ghost.lab.arm.service_hosts import DOMAIN, LOGIN, MANAGEMENT, STORAGE_SUFFIX
 from ghost.lab.world import World
 from ghost.records import private_dir, write_text
 

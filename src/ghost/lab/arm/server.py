@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from ghost.lab.arm.api_messages import ArmError, Request, Response
 from ghost.lab.arm.gateway import Gateway
-from ghost.lab.arm.host_names import MANAGEMENT
 from ghost.lab.arm.request_log import RequestLog
+from ghost.lab.arm.service_hosts import MANAGEMENT
 
 LARGEST_BODY_BYTES = 1 << 20
 IDLE_SECONDS = 60

@@ -12,7 +12,7 @@ from threading import Lock
 from ghost.errors import LabError
 from ghost.lab.arm.blob_store import account_keys, account_named, blobs
 from ghost.lab.arm.capture_life import settle
-from ghost.lab.arm.host_names import BLOB_SUFFIX
+from ghost.lab.arm.service_hosts import BLOB_SUFFIX
 from ghost.lab.arm.shared_key import signature
 from ghost.lab.directory import LabDirectory
 
