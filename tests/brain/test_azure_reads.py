@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ghost.brain.offline
-from ghost.brain.offline.azure_reads import Outcome, az, is_name, plain, query, reading_of, resource_id
+from ghost.brain.offline.azure_reads import Outcome, az, is_name, query, reading_of, resource_id
 from ghost.brain.offline.case import merged
 from ghost.brain.offline.tenant import prefixes_around
+from ghost.text import one_line
 
 FOLDER = Path(ghost.brain.offline.__file__).parent
 TEMPLATES = tomllib.loads((FOLDER / "queries.toml").read_text(encoding="utf-8"))
@@ -96,7 +97,7 @@ def test_a_result_is_worth_what_its_status_says(result: dict, outcome: Outcome, 
 
 @given(st.text())
 def test_text_of_the_tenant_is_printed_as_one_short_line(text: str) -> None:
-    line = plain(text)
+    line = one_line(text, 80)
     assert len(line) <= 80
     assert line == "" or line.isprintable()
 

@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console as Rich
 
 from ghost.cli.approvals import PlainGate, ScenarioGate, TerminalGate
-from ghost.cli.words import plain, plain_lines
 from ghost.lab import Approval, Approvals
 from ghost.shell import RUNS_NOTHING
+from ghost.text import visible
 
 ASKED = ("az vm delete -g rg -n vm-1", "to see", "It would delete a VM.", 2)
 
@@ -127,8 +127,8 @@ def test_a_scenario_answers_and_shows_it_and_denies_what_it_does_not_know(tmp_pa
 
 
 def test_plain_text_keeps_letters_of_any_script():
-    assert plain("日本 é\x00\x9b") == "日本 é\\x00\\x9b"
-    assert plain_lines("a\n\tb\r\x1b") == "a\n\tb\\r\\x1b"
+    assert visible("日本 é\x00\x9b") == "日本 é\\x00\\x9b"
+    assert visible("a\n\tb\r\x1b", keep="\n\t") == "a\n\tb\\r\\x1b"
 
 
 def test_a_scenario_never_approves_reading_or_removing_files_that_are_not_the_investigations(tmp_path):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ghost.server.access import Access, is_loopback
+from ghost.hosts import is_loopback
+from ghost.server.access import Access
 
 HERE = ("127.0.0.1", 8000)
 

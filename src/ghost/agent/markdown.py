@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+from ghost.text import one_line, visible
+
 _PIPE = re.compile(r"(?<!\\)\|")
 _ACTIVE = re.compile(r"([\\`*\[\]|!#])")
 
 
 def text(value: str) -> str:
     """One line of prose: markup characters escaped, HTML inert, control and invisible characters gone."""
-    line = _CONTROL.sub(" ", value).strip().replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    line = one_line(value, limit=None).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ACTIVE.sub(r"\\\1", line)
 
 
 def code(value: str) -> str:
     """A code span."""
-    line = _CONTROL.sub(" ", value).strip() or " "
+    line = visible(value).strip() or " "
     longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""

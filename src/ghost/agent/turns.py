@@ -13,6 +13,7 @@ from typing import Any
 from ghost.brain import MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, Usage, UserMessage
 from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell import redact
+from ghost.text import map_text
 
 _FROM_AUDIT = (
     "status",
@@ -66,17 +67,7 @@ class TurnLog:
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
     """What a brain wrote into a call may hold a secret as well as any text."""
-    return {name: _without_secrets(value) for name, value in call.arguments.items()}
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_secrets(value)
-    if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _without_secrets(item) for name, item in value.items()}
-    return value
+    return {name: map_text(value, without_secrets) for name, value in call.arguments.items()}
 
 
 def without_secrets(text: str) -> str:

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import typer
 
     from ghost.cli.typer_app import app
-    from ghost.cli.words import plain
+    from ghost.text import visible
 
     _open_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -33,20 +33,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except GhostError as failed:
-        return _end(failed.exit_status, plain(str(failed)))
+        return _end(failed.exit_status, visible(str(failed)))
     except (KeyboardInterrupt, typer.Abort):
         settle_interrupt()
         return _end(INTERRUPTED, "interrupted")
     except typer.TyperException as wrong:
-        return _end(UsageError.exit_status, plain(_usage(wrong)))
+        return _end(UsageError.exit_status, visible(_usage(wrong)))
     except BrokenPipeError:
         return _end(GhostError.exit_status, None)
     except OSError as failed:
-        return _end(GhostError.exit_status, plain(f"{failed.strerror or failed}{_of_file(failed)}"))
+        return _end(GhostError.exit_status, visible(f"{failed.strerror or failed}{_of_file(failed)}"))
     except Exception as defect:
         if os.environ.get("GHOST_TRACEBACK"):
             raise
-        what = plain(f"{type(defect).__name__}: {defect}")[:300]
+        what = visible(f"{type(defect).__name__}: {defect}")[:300]
         return _end(GhostError.exit_status, f"this should not happen ({what}): GHOST_TRACEBACK=1 shows where")
 
 

@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ghost.cli.narration import terminal
-from ghost.cli.words import plain
 from ghost.lab import Approval, Approvals
 from ghost.shell import RUNS_NOTHING, HitlDecision
+from ghost.text import visible
 
 Gate = Callable[[str, str, str, int | None], HitlDecision]
 
@@ -42,7 +42,7 @@ def _counted(spaces: re.Match[str]) -> str:
 
 def _flowing(text: str) -> str:
     """Prose of others on one line, whose breaks could be taken for rows of the question."""
-    return plain(" ".join(text.split()))
+    return visible(" ".join(text.split()))
 
 
 def _notes(command: str) -> str:
@@ -115,7 +115,7 @@ def _prefilled(line: str) -> Iterator[None]:
     except ImportError:
         yield
         return
-    readline.set_startup_hook(lambda: readline.insert_text(plain(line)))
+    readline.set_startup_hook(lambda: readline.insert_text(visible(line)))
     try:
         yield
     finally:
@@ -133,7 +133,7 @@ class PlainGate:
         _forget_typed_ahead()
         self._say("RISKY COMMAND: approval required")
         self._say(f"  TIER:       {tier}")
-        self._say(f"  COMMAND:    {_SPACES.sub(_counted, plain(command))}")
+        self._say(f"  COMMAND:    {_SPACES.sub(_counted, visible(command))}")
         if notes := _notes(command):
             self._say(f"  NOTE:       {notes}")
         self._say(f"  RISK:       {_flowing(risk)}")
@@ -201,7 +201,7 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column(overflow="fold")
     rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
-    rows.add_row("COMMAND:", Text(_SPACES.sub(_counted, plain(command)), style="bold yellow"))
+    rows.add_row("COMMAND:", Text(_SPACES.sub(_counted, visible(command)), style="bold yellow"))
     if notes := _notes(command):
         rows.add_row("NOTE:", Text(notes, style="bold red"))
     rows.add_row("RISK:", Text(_flowing(risk)))

@@ -16,10 +16,10 @@ from typing import Any
 from ghost import __version__
 from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
 from ghost.cli.wiring import Recorded, load_settings, open_workspace, recorded
-from ghost.cli.words import plain
 from ghost.errors import RecordError
 from ghost.records import is_locked, read_json, valid_session_id
 from ghost.shell import SafeExecShell
+from ghost.text import visible
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
@@ -40,11 +40,11 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         print(f"No sessions in {workspace.root}. Start one: ghost investigate --lab blocked-port")
     for row in rows:
         report = f"  {row['report']}" if row.get("report") else ""
-        print(plain(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
+        print(visible(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
     if commands:
         print(f"Single commands of ghost shell run{_of_how_many(len(commands))}:")
     for row in commands[-LATEST_COMMANDS:]:
-        print(plain(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
+        print(visible(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
 
 
 LATEST_COMMANDS = 20
@@ -103,9 +103,9 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
         decided = record.get("action") or record.get("error") or "-"
         exit_code = record.get("exit_code")
         ended = "" if exit_code is None else f"  exit {exit_code}"
-        print(plain(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
-        print(f"    $ {plain(_command(record))}")
-        print(f"    why: {plain(str(record.get('reasoning')))}")
+        print(visible(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
+        print(f"    $ {visible(_command(record))}")
+        print(f"    why: {visible(str(record.get('reasoning')))}")
         if _is_interrupted(record):
             print(f"    {CUT_OFF}")
     if paths.intent.exists():
@@ -139,11 +139,11 @@ def _open_intent(path: Path) -> Iterator[str]:
     try:
         begun = read_json(path)
     except (FileNotFoundError, RecordError) as error:
-        yield f"a command was begun, and which cannot be read: {plain(str(error))}"
+        yield f"a command was begun, and which cannot be read: {visible(str(error))}"
         return
     known = begun if isinstance(begun, dict) else {}
-    yield f"running, or not to be recorded, since {plain(str(known.get('timestamp')))}: its end is not on record"
-    yield f"    $ {plain(_command(known))}"
+    yield f"running, or not to be recorded, since {visible(str(known.get('timestamp')))}: its end is not on record"
+    yield f"    $ {visible(_command(known))}"
 
 
 def export(session_id: str, target: Path | None, workspace_option: Path | None, *, as_json: bool) -> int:
@@ -214,12 +214,12 @@ def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> i
         print(json.dumps(answer, indent=2))
         return 0 if ok else 1
     for item in checks:
-        print(f"{'OK  ' if item.ok else 'FAIL'}  {item.name}: {plain(item.detail)}")
+        print(f"{'OK  ' if item.ok else 'FAIL'}  {item.name}: {visible(item.detail)}")
         for problem in item.problems:
-            print(f"        {plain(problem)}")
+            print(f"        {visible(problem)}")
     for record in cut_off:
         print(f"NOTE  {record['audit_id']}: {CUT_OFF}")
-        print(f"        $ {plain(_command(record))}")
+        print(f"        $ {visible(_command(record))}")
     if records.paths.intent.exists():
         for line in _open_intent(records.paths.intent):
             print(f"      {line}")

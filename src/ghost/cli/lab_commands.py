@@ -10,7 +10,6 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
-from ghost.cli.words import plain
 from ghost.errors import GhostError
 from ghost.lab import (
     UNSET_BESIDE_A_LAB,
@@ -23,6 +22,7 @@ from ghost.lab import (
     standing,
     take_down,
 )
+from ghost.text import visible
 
 
 def list_scenarios(*, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def list_scenarios(*, as_json: bool) -> None:
         return
     print("Simulated networks (SIMULATED: nothing here touches Azure):\n")
     for scenario in scenarios:
-        print(f"  {scenario.name:<16} {plain(scenario.title)}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
+        print(f"  {scenario.name:<16} {visible(scenario.title)}\n  {'':<16} ghost investigate --lab {scenario.name}\n")
     for name, state in up.items():
         print(f"  up for your own az since {state.since}: {name}   (end it: ghost lab down {name})")
 
@@ -46,8 +46,8 @@ def show_scenario(name: str, *, as_json: bool) -> None:
         print(json.dumps(_description(scenario, state), indent=2))
         return
     world = scenario.world
-    print(f"{plain(scenario.name)} (SIMULATED): {plain(scenario.title)}")
-    print(f'symptom: "{plain(scenario.symptom)}"\n')
+    print(f"{visible(scenario.name)} (SIMULATED): {visible(scenario.title)}")
+    print(f'symptom: "{visible(scenario.symptom)}"\n')
     for network in world.networks:
         print(f"network {network.name} {', '.join(network.prefixes)}")
         for subnet in network.subnets:
@@ -56,9 +56,9 @@ def show_scenario(name: str, *, as_json: bool) -> None:
                 if (interface.network, interface.subnet) == (network.name, subnet.name):
                     vms = [m.name for m in world.machines if m.interface == interface.name]
                     print(f"    {interface.address:<15} {', '.join(vms) or interface.name}")
-    print(f"\nTry it: ghost investigate --lab {plain(shlex.quote(name))}")
+    print(f"\nTry it: ghost investigate --lab {visible(shlex.quote(name))}")
     if state is None:
-        print(f'With your own az: eval "$(ghost lab up {plain(shlex.quote(name))})"')
+        print(f'With your own az: eval "$(ghost lab up {visible(shlex.quote(name))})"')
     else:
         print(f"Up since {state.since}, process {state.pid}; what az asked: {state.requests}")
 
@@ -130,7 +130,7 @@ def _print_environment(state: RunningEmulator, *, as_json: bool) -> None:
     print(f"unset {' '.join(UNSET_BESIDE_A_LAB)};")
     print(
         f'SIMULATED: the lab {name} is up. In a shell that ran  eval "$(ghost lab up {name})"  az answers from it and '
-        f"reaches nothing else.\nThe symptom: {plain(state.symptom)}\n"
+        f"reaches nothing else.\nThe symptom: {visible(state.symptom)}\n"
         f"End it: ghost lab down {name}, and leave that shell.",
         file=sys.stderr,
     )

@@ -21,13 +21,13 @@ from pydantic import BaseModel
 
 from ghost.cli.session_memory import opened_memory
 from ghost.cli.wiring import load_settings, open_workspace, to_stdout
-from ghost.cli.words import plain, plain_lines
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
 from ghost.mind import Event, Filter, Hit, Kind, MemoryType, Query, QueryStatus, Stimulus, StreamOfConsciousness
 from ghost.records import SystemClock, elapsed, private_dir
 from ghost.scraper import plan_from
 from ghost.server import opened_engine
+from ghost.text import visible
 
 INTERRUPTED = 130
 LONGEST_SHOWN = 400
@@ -87,11 +87,11 @@ class _Thoughts:
         if self._as_json:
             line = json.dumps({"kind": event.kind.value, "ts": event.ts, **event.data}, default=str)
         elif event.kind is Kind.THOUGHT:
-            line = f"{_time(event.ts)}  {plain(str(event.data['content']))}"
+            line = f"{_time(event.ts)}  {visible(str(event.data['content']))}"
         elif event.kind is Kind.INTERRUPT:
-            line = f"{_time(event.ts)}  asks: {plain(str(event.data['question']))}  (ghost answer {event.data['id']})"
+            line = f"{_time(event.ts)}  asks: {visible(str(event.data['question']))}  (ghost answer {event.data['id']})"
         elif event.kind is Kind.ERROR:
-            line = f"{_time(event.ts)}  {plain(str(event.data.get('message', '')))}"
+            line = f"{_time(event.ts)}  {visible(str(event.data.get('message', '')))}"
         else:
             return
         with self._lock:
@@ -142,10 +142,11 @@ def search(
     for hit in hits:
         head = f"{_day(hit.memory.created_at)}  {hit.memory.type.value}  {hit.memory.id}"
         tags_shown = " ".join(f"#{tag}" for tag in hit.memory.tags)
-        rich.print(plain(f"{head}  {tags_shown}"), style="bold", markup=False)
+        rich.print(visible(f"{head}  {tags_shown}"), style="bold", markup=False)
         if read_at := hit.memory.metadata.get("final_url"):
-            rich.print(plain(f"  read at {read_at}"), markup=False)
-        rich.print(f"  {_cut(plain_lines(hit.memory.content)).replace(chr(10), chr(10) + '  ')}", markup=False)
+            rich.print(visible(f"  read at {read_at}"), markup=False)
+        content = _cut(visible(hit.memory.content, keep="\n\t"))
+        rich.print("  " + content.replace("\n", "\n  "), markup=False)
 
 
 def export(path: Path, workspace: Path | None) -> None:
@@ -194,14 +195,14 @@ def answer(query_id: str, text: str, workspace: Path | None) -> None:
 def _question(query: Query) -> list[str]:
     now = SystemClock().now().timestamp()
     state = query.status.value if query.status is not QueryStatus.OPEN else _left(query.expires_ts - now)
-    lines = [f"{query.id}  {state}  {plain(query.question)}"]
+    lines = [f"{query.id}  {state}  {visible(query.question)}"]
     if query.rationale:
-        lines.append(f"    why: {plain(query.rationale)}")
+        lines.append(f"    why: {visible(query.rationale)}")
     if query.answer is not None:
-        lines.append(f"    answered: {plain(_cut(query.answer))}")
+        lines.append(f"    answered: {visible(_cut(query.answer))}")
     elif query.status is QueryStatus.OPEN:
         wanted = "; ".join(f"{name}: ..." for name in query.required_fields) or "..."
-        lines.append(f"    ghost answer {query.id} {plain(json.dumps(wanted))}")
+        lines.append(f"    ghost answer {query.id} {visible(json.dumps(wanted))}")
     return lines
 
 
@@ -225,13 +226,13 @@ def scrape(question: str, seeds: list[str], workspace: Path | None, *, pages: in
     if as_json:
         print(result.model_dump_json(indent=2))
     for document in result.documents if not as_json else ():
-        print(plain(f"read     {document.final_url}  {document.title}  ({len(document.text)} characters)"))
+        print(visible(f"read     {document.final_url}  {document.title}  ({len(document.text)} characters)"))
     for url in result.not_modified if not as_json else ():
-        print(plain(f"unchanged {url}"))
+        print(visible(f"unchanged {url}"))
     for refusal in result.refusals:
-        print(plain(f"refused  {refusal.url}: {refusal.reason}"), file=sys.stderr)
+        print(visible(f"refused  {refusal.url}: {refusal.reason}"), file=sys.stderr)
     if result.why_ended:
-        print(plain(f"ended: {result.why_ended}"), file=sys.stderr)
+        print(visible(f"ended: {result.why_ended}"), file=sys.stderr)
     if stop.is_set():
         return INTERRUPTED
     return 0 if result.documents or result.not_modified else 1
@@ -254,9 +255,9 @@ def tasks(workspace: Path | None, *, count: int, as_json: bool) -> None:
     if not best:
         print("No task waits.")
     for task in best:
-        print(plain(f"{scores[task.id].total:.3f}  {task.title}  ({task.id}, {task.status.value})"))
+        print(visible(f"{scores[task.id].total:.3f}  {task.title}  ({task.id}, {task.status.value})"))
         if task.context:
-            print(f"       {plain(_cut(task.context))}")
+            print(f"       {visible(_cut(task.context))}")
 
 
 # --- words ---

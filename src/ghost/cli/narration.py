@@ -14,9 +14,9 @@ from rich.status import Status
 from rich.text import Text
 
 from ghost.brain import ToolCall, Turn
-from ghost.cli.words import plain, plain_lines
 from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
+from ghost.text import visible
 
 RULE_WIDTH = 70
 
@@ -52,10 +52,10 @@ class Narration:
 
     def banner(self, *lines: str) -> None:
         rule = "═" * min(RULE_WIDTH, self.rich.width)
-        self.line("\n".join([rule, *(f"  {plain(line)}" for line in lines), rule]), style="bold")
+        self.line("\n".join([rule, *(f"  {visible(line)}" for line in lines), rule]), style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
-        self.show(Text(plain_lines(text), style=style or ""))
+        self.show(Text(visible(text, keep="\n\t"), style=style or ""))
 
     def show(self, what: RenderableType) -> None:
         """Everything shown passes here. Raises `TerminalGoneError` where it cannot be written."""
@@ -70,7 +70,7 @@ class Narration:
 
     def said(self, turn: Turn) -> None:
         if turn.text.strip():
-            words = plain_lines(turn.text.strip())
+            words = visible(turn.text.strip(), keep="\n\t")
             self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), words))
 
     def calling(self, call: ToolCall) -> None:
@@ -122,7 +122,7 @@ class Narration:
                 ("[Shell] ", "bold"),
                 (classification, _CLASS_STYLE.get(classification, "")),
                 f" — {action}: ",
-                (short(plain(ran)), "bold"),
+                (short(visible(ran)), "bold"),
             )
         )
         outcome = _outcome(response)
@@ -134,7 +134,7 @@ class Narration:
         if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
-        self._status = self.rich.status(Text(f"running: {plain(command)[:90]}", style="dim"), spinner="dots")
+        self._status = self.rich.status(Text(f"running: {visible(command)[:90]}", style="dim"), spinner="dots")
         try:
             with self._status:
                 yield
@@ -206,7 +206,7 @@ def _outcome(response: dict[str, Any]) -> str:
     if not response.get("audit_written", True):
         words = f"NOT ON RECORD (the audit could not be written): {words}"
     complaint = str(response.get("stderr") or "").strip().splitlines()
-    return words + (f": {plain(complaint[-1])[:160]}" if exit_code and complaint else "")
+    return words + (f": {visible(complaint[-1])[:160]}" if exit_code and complaint else "")
 
 
 def terminal() -> bool:

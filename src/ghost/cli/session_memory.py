@@ -16,11 +16,11 @@ from typing import Any
 from ghost.agent import finished
 from ghost.brain import MemoryNote
 from ghost.cli.narration import Narration, short
-from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import GhostError
 from ghost.mind import Hint, LongTermMemory, open_store, recall, remember
 from ghost.records import SystemClock
+from ghost.text import visible
 
 NOT_EVIDENCE = (
     "Memory of earlier investigations follows. It says where to look first; it is no evidence, the network may differ "
@@ -91,7 +91,7 @@ def shown(hint: Hint) -> list[str]:
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
     often = f", the last of {hint.times} that came to this" if hint.times > 1 else ""
     lines = [
-        f"{day}  {plain(hint.symptom)}  ({plain(hint.session_id) or 'a summary'}{often})",
-        f"    {plain(hint.conclusion)}",
+        f"{day}  {visible(hint.symptom)}  ({visible(hint.session_id) or 'a summary'}{often})",
+        f"    {visible(hint.conclusion)}",
     ]
-    return [*lines, f"    settled by: {plain(short(hint.settled_by))}"] if hint.settled_by else lines
+    return [*lines, f"    settled by: {visible(short(hint.settled_by))}"] if hint.settled_by else lines

@@ -15,10 +15,10 @@ from typing import TextIO
 
 from ghost.cli.approvals import Gate, gate_of_a_person
 from ghost.cli.wiring import load_settings, open_workspace, programs_of, to_stderr, why_not_run
-from ghost.cli.words import plain, plain_lines
 from ghost.lab import lab_behind_az
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import HitlDecision, SafeExecShell
+from ghost.text import visible
 
 _FAILED = 1
 
@@ -53,13 +53,13 @@ def run(
         with waiting:
             response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
     except KeyboardInterrupt:
-        sys.stderr.write(f"[Shell] interrupted: {plain(asked.command)}  (audit: {session_id}_001)\n")
+        sys.stderr.write(f"[Shell] interrupted: {visible(asked.command)}  (audit: {session_id}_001)\n")
         raise
     if as_json:
         print(json.dumps(response, ensure_ascii=False, indent=2))
     else:
-        sys.stdout.write(_ending(plain_lines(str(response["output"]))))
-        sys.stderr.write(_ending(plain_lines(str(response["stderr"]))))
+        sys.stdout.write(_ending(visible(str(response["output"]), keep="\n\t")))
+        sys.stderr.write(_ending(visible(str(response["stderr"]), keep="\n\t")))
         sys.stdout.flush()
         is_on_record = response["error"] != "empty_command"
         sys.stderr.write(
@@ -172,7 +172,7 @@ def explain(command: str, *, as_json: bool) -> None:
 
 def _line(name: str, text: str) -> None:
     if text:
-        print(f"{name + ':':<16}{plain(text)}")
+        print(f"{name + ':':<16}{visible(text)}")
 
 
 def _word(text: str) -> str:

@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from rich.console import Console as Rich
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
-from ghost.cli.words import plain
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, SessionError
 from ghost.lab import RunningLab
 from ghost.records import valid_session_id
 from ghost.shell import SafeExecShell
+from ghost.text import visible
 
 
 def load_settings() -> Settings:
@@ -107,7 +107,7 @@ def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:
     words = error.replace("_", " ")
     if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
         return words
-    return f"{words}: {plain(str(SafeExecShell.explain(command, roots)['explanation']))}"
+    return f"{words}: {visible(str(SafeExecShell.explain(command, roots)['explanation']))}"
 
 
 def to_stdout() -> Rich:

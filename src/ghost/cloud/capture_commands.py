@@ -13,8 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from ghost.cloud.preflight import Check, CheckCommand
-from ghost.cloud.resource_names import is_resource_id, one_line
+from ghost.cloud.resource_names import is_resource_id
 from ghost.cloud.task import CaptureTask, CleanupStep, Mode, Outcome
+from ghost.text import one_line
 
 CREATE_TIMEOUT_SECONDS = 300.0
 TRANSFER_TIMEOUT_SECONDS = 1800.0

@@ -6,15 +6,12 @@ that could not be made does so only where it is required: of the others Azure it
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
-from ghost.errors import GhostError
+from ghost.policy import load_policy
 
 
 class Check(StrEnum):
@@ -33,7 +30,7 @@ class CheckCommand:
     check: Check
     words: tuple[str, ...]
     why: str
-    target_types: frozenset[str]
+    target_types: frozenset[str] = frozenset({"vm", "vmss"})
     required: bool = False
     in_subscription: bool = False
 
@@ -55,8 +52,7 @@ class CheckCommand:
 @cache
 def checks() -> tuple[CheckCommand, ...]:
     """The table, in the order in which the checks are made."""
-    content = tomllib.loads(files("ghost.cloud").joinpath("preflight.toml").read_text(encoding="utf-8"))
-    return tuple(_row(row) for row in content["checks"])
+    return load_policy(__file__, "preflight.toml", dict[str, tuple[CheckCommand, ...]])["checks"]
 
 
 def of_target(target_type: str | None) -> tuple[CheckCommand, ...]:
@@ -72,17 +68,3 @@ def after(check: Check | None, target_type: str | None) -> tuple[CheckCommand, .
 
 def required(check: Check) -> bool:
     return any(row.required for row in checks() if row.check is check)
-
-
-def _row(row: Mapping[str, Any]) -> CheckCommand:
-    unknown = set(row) - {"name", "target_types", "words", "why", "required", "in_subscription"}
-    if unknown:
-        raise GhostError(f"preflight.toml: a check has unknown fields {', '.join(sorted(unknown))}")
-    return CheckCommand(
-        check=Check(row["name"]),
-        words=tuple(row["words"]),
-        why=row["why"],
-        target_types=frozenset(row.get("target_types", ("vm", "vmss"))),
-        required=row.get("required", False),
-        in_subscription=row.get("in_subscription", False),
-    )

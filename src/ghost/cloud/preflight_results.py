@@ -17,7 +17,6 @@ from ghost.cloud.resource_names import (
     is_placeholder,
     is_resource_id,
     is_storage_endpoint,
-    one_line,
     serves_account,
 )
 from ghost.cloud.shell_reply import Reply, parse_json, text
@@ -25,6 +24,7 @@ from ghost.cloud.storage_route import STORAGE_PORT, Way, by_gates, by_routes
 from ghost.cloud.task import CaptureTask
 from ghost.cloud.task_events import Checked, Learned
 from ghost.net import groups_from_effective_nsg, routes_from_effective_table
+from ghost.text import one_line
 
 _AGENT = re.compile(r"NetworkWatcherAgent(Linux|Windows)$|^AzureNetworkWatcherExtension$", re.IGNORECASE)
 _NO_WATCHER = re.compile(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ghost.cloud.resource_names import one_line
 from ghost.cloud.task import CaptureTask, CleanupStatus, CleanupStep, State
 from ghost.cloud.tool_responses import kept_warning
 from ghost.records import elapsed
+from ghost.text import one_line
 
 _HEAD = "[Cloud Orchestrator] "
 _KINDS = {"vm": "VM", "vmss": "scale set instance"}

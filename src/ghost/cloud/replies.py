@@ -9,11 +9,12 @@ from ghost.cloud import preflight, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
 from ghost.cloud.preflight_results import capture_names, judge, usable_id
-from ghost.cloud.resource_names import BlobPlace, blob_place, is_capture_name, is_location, one_line
+from ghost.cloud.resource_names import BlobPlace, blob_place, is_capture_name, is_location
 from ghost.cloud.shell_reply import Reply, text
 from ghost.cloud.target_detection import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
 from ghost.cloud.task import CaptureTask
 from ghost.cloud.task_events import Event
+from ghost.text import one_line
 
 # What a capture can be asked of, or that is known well enough to say why not.
 _CAPTURED = (VIRTUAL_MACHINE, SCALE_SET_INSTANCE, SCALE_SET, AKS_CLUSTER)

@@ -8,13 +8,13 @@ character.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from ghost.errors import UsageError
+from ghost.text import one_line
 
 CAPTURE_NAME_LIMIT = 80
 
@@ -204,16 +204,6 @@ def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str
 def shown(text: str, limit: int = 80) -> str:
     """A refused value, fit to be read: in quotes, on one line, bounded."""
     return repr(one_line(text, limit))
-
-
-def one_line(text: str, limit: int) -> str:
-    """`text` without control, format and line-separating characters, on one line, `limit` characters at most."""
-    printable = "".join(" " if unicodedata.category(c) in _UNPRINTABLE else c for c in text[: limit * 8])
-    line = " ".join(printable.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def is_resource_group(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.cloud.resource_names import one_line
+from ghost.text import one_line
 
 _DETAIL_LIMIT = 500
 _PROGRAM_MISSING = 127

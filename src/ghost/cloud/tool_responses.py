@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ghost.cloud.resource_names import one_line
 from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State
+from ghost.text import one_line
 
 _POLLING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
 

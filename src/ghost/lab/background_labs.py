@@ -24,7 +24,7 @@ from ghost.lab.arm.profile import talks_to_a_lab
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.launchers import RunningLab, as_it_runs, write_programs
 from ghost.lab.scenario import Scenario
-from ghost.lab.serialization import from_dict
+from ghost.policy import from_dict
 from ghost.records import private_dir, read_json
 
 PROGRAM = "ghost.lab.arm.daemon"
@@ -196,7 +196,7 @@ def _read(directory: Path) -> RunningEmulator | None:
     if not is_up(directory):
         return None
     try:
-        return from_dict(RunningEmulator, read_json(directory / STATE), STATE)
+        return from_dict(RunningEmulator, read_json(directory / STATE), STATE, LabError)
     except FileNotFoundError:
         return None
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from ghost.errors import LabError, RecordError
 from ghost.lab.scenario import Briefing, Scenario
-from ghost.lab.serialization import from_dict, to_dict
 from ghost.lab.world import World
 from ghost.lab.world_validation import world_from_dict
+from ghost.policy import from_dict, to_dict
 from ghost.records import private_dir, read_json, write_json
 
 VARIABLE = "GHOST_LAB_DIR"
@@ -73,8 +73,8 @@ class LabDirectory:
         return cls(
             path,
             world_from_dict(content["world"]),
-            from_dict(LabClock, content["clock"], "clock"),
-            from_dict(Briefing, content["briefing"], "briefing"),
+            from_dict(LabClock, content["clock"], "clock", LabError),
+            from_dict(Briefing, content["briefing"], "briefing", LabError),
         )
 
     @classmethod

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ghost.errors import LabError
-from ghost.lab.serialization import from_dict, to_dict
 from ghost.lab.world import World
 from ghost.lab.world_validation import check_world
+from ghost.policy import from_dict, to_dict
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 
@@ -99,7 +99,7 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], place: str = "scenario") -> Scenario:
-        scenario = from_dict(cls, value, place)
+        scenario = from_dict(cls, value, place, LabError)
         check_world(scenario.world)
         scenario.world.machine(scenario.expected.source), scenario.world.machine(scenario.expected.destination)
         return scenario

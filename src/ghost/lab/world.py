@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar
 from ghost.errors import LabError
 from ghost.lab.local_machine import LocalMachine
 from ghost.lab.network_services import LoadBalancer, PrivateEndpoint, PrivateZone, PublicAddress, Service
-from ghost.lab.serialization import to_dict
 from ghost.net import SecurityRule
+from ghost.policy import to_dict
 
 AGENT_EXTENSIONS = ("NetworkWatcherAgentLinux", "NetworkWatcherAgentWindows", "AzureNetworkWatcherExtension")
 

@@ -7,14 +7,14 @@ from ipaddress import ip_network
 from typing import Any
 
 from ghost.errors import LabError
-from ghost.lab.serialization import from_dict, to_dict
 from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
 from ghost.net import Network, parse_ports
+from ghost.policy import from_dict, to_dict
 
 
 def world_from_dict(value: Mapping[str, Any]) -> World:
     """The checked world. Raises `LabError` for an unknown or missing field, a wrong type or an unknown name."""
-    world = from_dict(World, value, "world")
+    world = from_dict(World, value, "world", LabError)
     check_world(world)
     return world
 

@@ -8,16 +8,15 @@ is in `mechanisms.toml`.
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ghost.mind.model import Memory
 from ghost.mind.questions import FILLER, is_identifier, stem
+from ghost.policy import load_policy
 
 ALIKE_WORDS = 0.5
 """Shared words of all words of two causes that name no resource in common, from which on they may be the same."""
@@ -183,7 +182,7 @@ def shared_cause(episodes: Sequence[Episode]) -> str:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "mechanisms.toml").read_text(encoding="utf-8"))
+    return load_policy(__file__, "mechanisms.toml")
 
 
 @cache

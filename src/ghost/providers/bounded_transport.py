@@ -17,7 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from ghost.errors import ConfigurationError
-from ghost.providers.server_address import is_loopback
+from ghost.hosts import is_loopback
 
 MAX_ANSWER_BYTES = 16 * 2**20
 CONNECT_SECONDS = 10.0

@@ -19,6 +19,7 @@ from ghost.providers.bounded_transport import AnswerTooLarge, BoundedTransport
 from ghost.providers.model_output import parsed_json
 from ghost.providers.retries import TRANSIENT_STATUS, retried, retry_after_seconds
 from ghost.records import Clock
+from ghost.text import one_line
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,7 @@ def _said(content: bytes, key: str) -> str:
 
 def without_key(message: str, key: str) -> str:
     cleaned = message.replace(key, "(key)") if key else message
-    printable = "".join(character if character.isprintable() else " " for character in cleaned)
-    return " ".join(printable.split())[:200].rstrip(".")
+    return one_line(cleaned, 200).rstrip(".")
 
 
 def _certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:

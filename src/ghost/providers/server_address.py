@@ -6,10 +6,10 @@ the address says `http+insecure://`.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from ghost.errors import ConfigurationError
+from ghost.hosts import is_loopback
 
 _INSECURE = "http+insecure"
 
@@ -34,12 +34,3 @@ def server_url(variable: str, value: str) -> str:
         )
     scheme = "http" if parts.scheme == _INSECURE else parts.scheme
     return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
+from ghost.policy import load_policy
 from ghost.scraper.allowlist import Reach
 
 Address = IPv4Address | IPv6Address
@@ -82,10 +82,17 @@ def _by_range(address: Address) -> Judgement:
     return Judgement(Kind.NEVER, "in no range that is known")
 
 
+@dataclass(frozen=True)
+class _Range:
+    network: str
+    kind: Kind
+    why: str
+
+
 @cache
 def _ranges() -> dict[int, list[tuple[IPv4Network | IPv6Network, Judgement]]]:
     """By version of the protocol, the narrowest first."""
-    table = tomllib.loads(files(__package__).joinpath("addresses.toml").read_text(encoding="utf-8"))
-    rows = [(ip_network(row["network"]), Judgement(Kind(row["kind"]), row["why"])) for row in table["range"]]
+    table = load_policy(__file__, "addresses.toml", dict[str, tuple[_Range, ...]])["range"]
+    rows = [(ip_network(row.network), Judgement(row.kind, row.why)) for row in table]
     rows.sort(key=lambda row: row[0].prefixlen, reverse=True)
     return {version: [row for row in rows if row[0].version == version] for version in (4, 6)}

@@ -14,6 +14,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ghost.hosts import is_loopback
+
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = ("/healthz", "/ui")
 """Answered without a token. The dashboard's files hold nothing of this machine; its login field must be reachable."""
@@ -80,14 +82,6 @@ class Access:
         wanted = (self.token or "").encode()
         right = hmac.compare_digest(_digest(credentials.strip().encode("latin-1")), _digest(wanted))
         return right and scheme.lower() == "bearer" and bool(self.token)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a bind to `host` is reached from this machine only. A name other than localhost is not taken for it."""
-    try:
-        return ipaddress.ip_address(_bare(host)).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _is_every_address(host: str) -> bool:

@@ -8,7 +8,7 @@ import socket
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.server.access import is_loopback
+from ghost.hosts import is_loopback
 
 BACKLOG = 512
 

@@ -24,6 +24,7 @@ from structlog.tracebacks import ExceptionDictTransformer
 
 from ghost.records import isoformat, private_dir
 from ghost.shell import redact
+from ghost.text import map_text
 
 LOG_FILE: Final = "ghost.log"
 MAX_BYTES: Final = 10_000_000
@@ -136,7 +137,7 @@ def redacted_line(fields: dict[str, Any]) -> str:
 
     Each text is redacted as it is, then the line as a whole: a field's name may be what makes its value a secret.
     """
-    clean = _clean(fields, MAX_DEPTH)
+    clean = map_text(fields, _text, depth=MAX_DEPTH, items=MAX_ITEMS)
     line = json.dumps(clean, ensure_ascii=False)
     redacted = redact(line)[0]
     if redacted == line:
@@ -149,16 +150,6 @@ def redacted_line(fields: dict[str, Any]) -> str:
         return redacted
     kept = {name: clean[name] for name in ("timestamp", "level", "logger") if name in clean}
     return json.dumps({**kept, "event": "a line that held a secret was left out"})
-
-
-def _clean(value: Any, depth: int) -> Any:
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if depth > 0 and isinstance(value, dict):
-        return {_text(str(key)): _clean(inner, depth - 1) for key, inner in list(value.items())[:MAX_ITEMS]}
-    if depth > 0 and isinstance(value, list | tuple):
-        return [_clean(inner, depth - 1) for inner in value[:MAX_ITEMS]]
-    return _text(str(value))
 
 
 def _text(text: str) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tomllib
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from string import Template
 from typing import Any
+
+from ghost.policy import load_policy
+from ghost.text import one_line
 
 NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.()\-]{0,88}[A-Za-z0-9_()\-])?")
 """What Azure allows in names of groups and network resources.
@@ -70,16 +71,16 @@ def reading_of(result: dict[str, Any]) -> Reading:
     status, error = result.get("status"), result.get("error")
     if status == "denied":
         reason = result.get("denial_reason") or (result.get("_meta") or {}).get("denial_reason")
-        because = f' ("{plain(str(reason), 120)}")' if reason else ""
+        because = f' ("{one_line(str(reason), 120)}")' if reason else ""
         return Reading(Outcome.DENIED, (), why=f"the command was denied{because}", record=record)
     if status != "completed":
         hint = result.get("suggestion") or result.get("message") or ""
-        why = f"the command did not run: {plain(f'{error} {hint}'.strip(), 160)}"
+        why = f"the command did not run: {one_line(f'{error} {hint}'.strip(), 160)}"
         return Reading(Outcome.FAILED, (), why=why, record=record)
     exit_code = result.get("exit_code")
     output = str(result.get("output") or "")
     if exit_code != 0:
-        said = plain(str(result.get("stderr") or output), 200)
+        said = one_line(str(result.get("stderr") or output), 200)
         return Reading(
             Outcome.FAILED, cited, output, exit_code, f"{_exit_meaning(exit_code)} (exit {exit_code}): {said}", record
         )
@@ -139,8 +140,7 @@ def az(*words: str, query: str | None = None) -> tuple[str, ...]:
 
 @cache
 def _templates() -> dict[str, str]:
-    text = (Path(__file__).parent / "queries.toml").read_text(encoding="utf-8")
-    return {str(name): str(value) for name, value in tomllib.loads(text).items()}
+    return load_policy(__file__, "queries.toml", dict[str, str])
 
 
 def query(name: str, **values: Any) -> str:
@@ -181,9 +181,3 @@ def resource_id(text: Any) -> ResourceId | None:
 
 def is_name(text: Any) -> bool:
     return isinstance(text, str) and NAME.fullmatch(text) is not None
-
-
-def plain(text: str, most: int = 80) -> str:
-    """Text of the tenant as one short printable line."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."

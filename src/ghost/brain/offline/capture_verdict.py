@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ghost.brain.offline.azure_reads import plain
 from ghost.brain.offline.case import Case, Cause, confirm, refute
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import LOST, activate
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Symptom
 from ghost.brain.offline.wire_captures import Captured, between, capture_at, of_flow, talks
+from ghost.text import one_line
 
 LOSS = {"loss", "rto_loss"}
 HARMLESS = {"LOW", "INFO"}
@@ -104,11 +104,11 @@ def _observe(case: Case, symptom: Symptom, finding: dict[str, Any], captured: Ca
     where = f"{finding.get('protocol')} port {port}" if port else str(finding.get("protocol"))
     text = (
         f"Besides, the capture at {captured.end.label} shows on other traffic between the two ends "
-        f"({plain(where, 40)}): {plain(str(finding.get('title')), 160)}. That is not {symptom.flow_name}"
+        f"({one_line(where, 40)}): {one_line(str(finding.get('title')), 160)}. That is not {symptom.flow_name}"
     )
     case.state(f"{text}.", *captured.audit_ids)
     case.observations.append(text)
-    case.actions.append(f"If it is the traffic on {plain(where, 40)} that fails, investigate again with it named.")
+    case.actions.append(f"If it is the traffic on {one_line(where, 40)} that fails, investigate again with it named.")
 
 
 def _lost(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
@@ -224,9 +224,9 @@ def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination
 
 def _broken(case: Case, finding: dict[str, Any], captured: Captured) -> None:
     layer = "guest_firewall" if finding.get("blame") in GUEST else "wire"
-    title, detail = plain(str(finding.get("title")), 160), plain(str(finding.get("detail")), 240)
+    title, detail = one_line(str(finding.get("title")), 160), one_line(str(finding.get("detail")), 240)
     actions = tuple(
-        f"On {plain(str(item.get('run_on')), 60)}: {plain(str(item.get('command')), 200)}"
+        f"On {one_line(str(item.get('run_on')), 60)}: {one_line(str(item.get('command')), 200)}"
         for item in finding.get("remediation") or ()
         if isinstance(item, dict)
     )

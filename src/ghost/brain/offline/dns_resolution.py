@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, replace
 
-from ghost.brain.offline.azure_reads import Read, Reading, az, is_name, plain, query, resource_id
+from ghost.brain.offline.azure_reads import Read, Reading, az, is_name, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import ABSENT
@@ -13,6 +13,7 @@ from ghost.brain.offline.local_probe import FROM
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Phrases, Symptom, addresses_in
 from ghost.brain.offline.tenant import Tenant
+from ghost.text import one_line
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def look_up(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[LookUp | None
         local_ids=local.audit_ids if local.ok else (),
         zone_ids=zones.audit_ids if zones.ok else (),
         unread="" if zones.ok else zones.why,
-        zones=tuple(plain(str(row.get("name"))) for row in zones.rows()),
+        zones=tuple(one_line(str(row.get("name"))) for row in zones.rows()),
         asked_locally=local.exit_code is not None,
     )
     return (yield from _in_zone(case, found, zones))

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
 from ghost.brain.offline.endpoint_resolution import Meant
 from ghost.brain.offline.hypothesis_catalogue import ABSENT
 from ghost.brain.offline.resource_matching import mentions
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant import Machine, is_address, prefixes_of
+from ghost.text import one_line
 
 Role = Literal["source", "destination"]
 
@@ -104,7 +105,7 @@ def _with_machine(case: Case, end: End, answer: Reading) -> End:
     return replace(
         end,
         machine_id=str(row.get("id") or ""),
-        power=plain(str(row.get("power") or ""), 40),
+        power=one_line(str(row.get("power") or ""), 40),
         location=str(row.get("location") or end.location),
         interface=next(filter(None, (resource_id(item.get("id")) for item in interfaces)), None),
         audit_ids=answer.audit_ids,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.brain.conversation import ToolCall
-from ghost.brain.offline.azure_reads import Outcome, plain, reading_of
+from ghost.brain.offline.azure_reads import Outcome, reading_of
 from ghost.brain.offline.steps import Call, key_of
+from ghost.text import one_line
 
 MOST = 3
 """How many reads run again at most."""
@@ -164,6 +165,6 @@ def _short(value: Any) -> str:
 
 
 def _differences(before: set[str], now: set[str]) -> list[str]:
-    gone = [f"gone: {plain(leaf, 160)}" for leaf in sorted(before - now)]
-    new = [f"new: {plain(leaf, 160)}" for leaf in sorted(now - before)]
+    gone = [f"gone: {one_line(leaf, 160)}" for leaf in sorted(before - now)]
+    new = [f"new: {one_line(leaf, 160)}" for leaf in sorted(now - before)]
     return [*gone, *new]

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import MISROUTED
 from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.tenant import Tenant, prefixes_around
 from ghost.net import Route, ServiceTags, routes_from_effective_table, select_route
+from ghost.text import one_line
 
 WITHIN_AZURE = {"vnetlocal", "vnetpeering", "vnetglobalpeering", "globalvnetpeering", "virtualnetworkpeering"}
 
@@ -67,9 +68,9 @@ def _peering_problem(here: ResourceId, there: ResourceId, answer: Reading) -> st
     peering = next((row for row in answer.rows() if there.same(resource_id(row.get("remote")))), None)
     if peering is None:
         return f"{here.name} has no peering with {there.name}"
-    name, state = plain(str(peering.get("name"))), str(peering.get("state"))
+    name, state = one_line(str(peering.get("name"))), str(peering.get("state"))
     if state.casefold() != "connected":
-        return f"peering {name} of {here.name} is {plain(state)}"
+        return f"peering {name} of {here.name} is {one_line(state)}"
     if peering.get("access") is False:
         return f"peering {name} of {here.name} does not allow access to the remote network"
     return None
@@ -203,7 +204,7 @@ def _problem(route: Route | None, end: End, other: End) -> str | None:
 
 
 def _named(route: Route) -> str:
-    name = f" {plain(route.name)}" if route.name else ""
+    name = f" {one_line(route.name)}" if route.name else ""
     return f"{route.source.lower()} route{name} {route.prefix}"
 
 
@@ -223,7 +224,7 @@ def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
     delete = shlex.join(["az", "network", "route-table", "route", "delete", *where])
     mend = shlex.join(["az", "network", "route-table", "route", "update", *where, "--next-hop-type", "VnetLocal"])
     return (
-        f"If nothing needs the route {plain(route.name)}, remove it, so that Azure's own route counts: {delete}",
+        f"If nothing needs the route {one_line(route.name)}, remove it, so that Azure's own route counts: {delete}",
         f"Or give it a next hop that delivers: {mend}",
     )
 
@@ -245,7 +246,7 @@ def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> S
     address = route.next_hop_ip or "an address not given"
     machine = next(iter(tenant.machines_at(address)), None)
     if machine is None:
-        case.not_verified("routes", f"{said} through the appliance {plain(address)}, which is no machine I can see")
+        case.not_verified("routes", f"{said} through the appliance {one_line(address)}, which is no machine I can see")
         return None
     (answer,) = yield from read(
         case,
@@ -259,7 +260,7 @@ def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> S
     row = next(iter(answer.rows()), {})
     stopped = machine.power and not machine.power.lower().endswith("running")
     if stopped or (answer.ok and row.get("forwarding") is False):
-        why = f"is not running ({plain(machine.power)})" if stopped else "has IP forwarding switched off"
+        why = f"is not running ({one_line(machine.power)})" if stopped else "has IP forwarding switched off"
         cited = answer.audit_ids if answer.ok else tenant.audit_ids
         start = shlex.join(["az", "vm", "start", "-g", machine.group, "-n", machine.name])
         forward = shlex.join(
@@ -271,7 +272,7 @@ def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> S
                 "-g",
                 machine.group,
                 "-n",
-                plain(str(row.get("name"))),
+                one_line(str(row.get("name"))),
                 "--ip-forwarding",
             ]
         )

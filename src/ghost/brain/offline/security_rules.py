@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import pairwise
 from typing import Any
 
-from ghost.brain.offline.azure_reads import Outcome, Read, Reading, ResourceId, az, plain, query, resource_id
+from ghost.brain.offline.azure_reads import Outcome, Read, Reading, ResourceId, az, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import FILTERED
@@ -27,6 +27,7 @@ from ghost.net import (
     group_from_arm,
     groups_from_effective_nsg,
 )
+from ghost.text import one_line
 
 BANDS = (0, 200, 400, 700, 1000, 2000, 4097, 70000)
 """Priorities at which rules are read in parts when all of them are too many for one answer."""
@@ -177,7 +178,7 @@ def _judge(
             case.blame(Cause(layer, FILTERED, text, audit_ids, remedies))
     doubtful = [verdict for verdict in verdicts if not verdict.certain]
     if doubtful:
-        rules = ", ".join(plain(rule.name) for verdict in doubtful for rule in verdict.undecided)
+        rules = ", ".join(one_line(rule.name) for verdict in doubtful for rule in verdict.undecided)
         case.not_verified(layer, f"whether {rules} matches {flow} depends on prefixes or a port not known", audit_ids)
     elif not denials:
         said = "; ".join(f"{_where(v)}: {_rule(v)} allows it" for v in verdicts) or "no security group is associated"
@@ -203,7 +204,7 @@ def _with_expansions(
         *(
             Read(
                 az(*words, query=query("effective_prefixes", rule=f"securityRules/{name}", **prefixes)),
-                f"What the tags of the rule {plain(name)} stand for.",
+                f"What the tags of the rule {one_line(name)} stand for.",
                 (FILTERED,),
             )
             for name in named
@@ -239,7 +240,7 @@ def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flo
     shadowed = _shadowed(verdict, flow, tags)
     if shadowed is None:
         return text
-    return f"{text} It shadows rule {plain(shadowed.name)} (priority {shadowed.priority}), which would allow it."
+    return f"{text} It shadows rule {one_line(shadowed.name)} (priority {shadowed.priority}), which would allow it."
 
 
 def _shadowed(verdict: GateVerdict, flow: Flow, tags: ServiceTags) -> SecurityRule | None:
@@ -295,7 +296,7 @@ def _port_range(text: str) -> str:
 def _where(verdict: GateVerdict) -> str:
     group = resource_id(verdict.group.name)
     gate = "interface" if verdict.gate == "nic" else "subnet"
-    return f"network security group {group.name if group else plain(verdict.group.name)} at the {gate}"
+    return f"network security group {group.name if group else one_line(verdict.group.name)} at the {gate}"
 
 
 def _rule(verdict: GateVerdict) -> str:
@@ -304,9 +305,9 @@ def _rule(verdict: GateVerdict) -> str:
         return "no rule of it matches"
     ports = ",".join(map(_port_range, rule.destination_ports))
     sources, destinations = ",".join(rule.source_prefixes), ",".join(rule.destination_prefixes)
-    return plain(
-        f"rule {plain(rule.name)} (priority {rule.priority}, {rule.access} {rule.protocol} "
-        f"{plain(sources)} to {plain(destinations)} port {plain(ports)})",
+    return one_line(
+        f"rule {one_line(rule.name)} (priority {rule.priority}, {rule.access} {rule.protocol} "
+        f"{one_line(sources)} to {one_line(destinations)} port {one_line(ports)})",
         300,
     )
 
@@ -326,7 +327,7 @@ def _remedies(
     if priority is not None and shadowed is not None and "*" not in shadowed.destination_ports:
         move = [*words, "update", *where, "-n", shadowed.name, "--priority", str(priority)]
         remedies.append(
-            f"If {plain(shadowed.name)} is meant to count, move it before {plain(rule.name)}: {shlex.join(move)}"
+            f"If {one_line(shadowed.name)} is meant to count, move it before {one_line(rule.name)}: {shlex.join(move)}"
         )
     if priority is not None:
         port = str(flow.destination_port or "PORT")
@@ -338,12 +339,12 @@ def _remedies(
             *("--source-address-prefixes", *source.scope),
             *("--destination-address-prefixes", *destination.scope, *ports),
         ]
-        alone = f"before {plain(rule.name)}: {shlex.join(allow)}"
+        alone = f"before {one_line(rule.name)}: {shlex.join(allow)}"
         opening = "Or allow this traffic alone," if remedies else "If this traffic is meant to pass, allow it"
         remedies.append(f"{opening} {alone}")
     if not rule.is_default and _covers_no_more(rule, flow, source, destination):
         change = [*words, "update", *where, "-n", rule.name, "--access", "Allow"]
-        remedies.append(f"Or, if {plain(rule.name)} itself is the mistake, change it: {shlex.join(change)}")
+        remedies.append(f"Or, if {one_line(rule.name)} itself is the mistake, change it: {shlex.join(change)}")
     return tuple(remedies)
 
 

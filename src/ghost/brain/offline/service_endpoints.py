@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ghost.brain.offline.azure_reads import Read, az, plain, query, resource_id
+from ghost.brain.offline.azure_reads import Read, az, query, resource_id
 from ghost.brain.offline.case import Case, read
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.steps import Steps
+from ghost.text import one_line
 
 
 def check_service(case: Case, destination: End) -> Steps[None]:
@@ -41,7 +42,7 @@ def check_service(case: Case, destination: End) -> Steps[None]:
     balancer = next((row for row in balancers.rows() if destination.address in (row.get("addresses") or ())), None)
     if balancer is not None:
         text = (
-            f"{destination.address} is a frontend of the load balancer {plain(str(balancer.get('name')))}; "
+            f"{destination.address} is a frontend of the load balancer {one_line(str(balancer.get('name')))}; "
             "name one of the machines behind it to have that path examined."
         )
         case.state(text, *balancers.audit_ids)

@@ -7,12 +7,12 @@ sentence can be read in several ways, and all of them are kept: the one whose ph
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any, Literal
+
+from ghost.policy import load_policy
 
 Kind = Literal["unreachable", "degraded", "dns", "reset"]
 
@@ -60,7 +60,7 @@ class Symptom:
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "vocabulary.toml").read_text(encoding="utf-8"))
+    return load_policy(__file__, "vocabulary.toml")
 
 
 @cache

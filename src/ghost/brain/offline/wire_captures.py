@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.brain.offline.azure_reads import Read, az, is_name, plain, query
+from ghost.brain.offline.azure_reads import Read, az, is_name, query
 from ghost.brain.offline.case import Case, read, run
 from ghost.brain.offline.endpoints import End
 from ghost.brain.offline.hypothesis_catalogue import LOST
 from ghost.brain.offline.steps import Call, Steps
 from ghost.brain.offline.symptom import Symptom
+from ghost.text import one_line
 
 DURATION_SECONDS = 60
 MOST_CHECKS = 15
@@ -127,7 +128,7 @@ def _finished(case: Case, end: End, started: dict[str, Any]) -> Steps[dict[str, 
     for _ in range(MOST_CHECKS):
         if answer.get("status") != "task_pending" or not task:
             break
-        state = plain(str(answer.get("state") or "pending"), 30)
+        state = one_line(str(answer.get("state") or "pending"), 30)
         (answer,) = yield from run(
             case,
             f"The capture at {end.label} is under way ({state}); I look again.",
@@ -146,7 +147,7 @@ def _finished(case: Case, end: End, started: dict[str, Any]) -> Steps[dict[str, 
 
 def _denied(case: Case, end: End, answer: dict[str, Any]) -> None:
     reason = answer.get("denial_reason")
-    because = f' (reason given: "{plain(str(reason), 120)}")' if reason else " (no reason was given)"
+    because = f' (reason given: "{one_line(str(reason), 120)}")' if reason else " (no reason was given)"
     records = tuple(map(str, answer.get("shell_audit_ids") or ()))
     case.not_verified(
         "wire", f"the wire was not looked at, because the capture at {end.label} was denied{because}", records
@@ -161,7 +162,7 @@ def _ending(answer: dict[str, Any]) -> str:
     if answer.get("status") == "task_pending":
         return f"it was still running after {MOST_CHECKS} checks"
     said = answer.get("error_detail") or answer.get("message") or answer.get("error") or answer.get("status")
-    return plain(str(said), 200)
+    return one_line(str(said), 200)
 
 
 def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | None]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from argparse import Namespace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import GROUP, NAME, Answer, command
+from ghost.lab.azure.command_table import GROUP, IN_GROUP, NAME, Answer, command
 from ghost.lab.azure.output_shape import flattened
 from ghost.lab.directory import LabDirectory
+from ghost.policy import load_policy
 
 NSG = "Microsoft.Network/networkSecurityGroups"
 NIC = "Microsoft.Network/networkInterfaces"
@@ -36,12 +36,42 @@ def list_effective_nsg(lab: LabDirectory, options: Namespace) -> Any:
     return flattened(client.post(f"{path}/effectiveNetworkSecurityGroups"))
 
 
-def _register_table() -> None:
-    content = tomllib.loads((Path(__file__).parent / "reads.toml").read_text(encoding="utf-8"))
-    for row in content["commands"]:
-        names = tuple(row.get("names", ()))
-        answer = _answer(row["kind"], names, whole_list=row["words"].endswith("list"))
-        command(row["words"], *row["options"], ids=names if row.get("ids") else ())(answer)
+@command(
+    "monitor activity-log list",
+    IN_GROUP,
+    *("--resource-id", "--offset", "--start-time", "--end-time", "--max-events", "--status"),
+    *("--correlation-id", "--namespace", "--caller"),
+)
+def activity_log_list(lab: LabDirectory, options: Namespace) -> Any:
+    client = ArmClient(lab)
+    return flattened(
+        client.list(client.path(options.resource_group, "Microsoft.Insights/eventtypes/management/values"))
+    )
+
+
+@dataclass(frozen=True)
+class ResourceCommands:
+    """A row of `reads.toml`."""
+
+    command: str
+    type: str
+    parent: str | None = None
+    expand: bool = False
+    list: bool = True
+    show: bool = True
+    list_in_group: bool = False
+
+    def register(self) -> None:
+        owner = () if self.parent is None else (self.parent.split()[0].removeprefix("--").replace("-", "_"),)
+        options = () if self.parent is None else (f"{self.parent} !",)
+        if self.list:
+            group = GROUP if self.parent or self.list_in_group else IN_GROUP
+            command(f"{self.command} list", group, *options)(_answer(self.type, owner, whole_list=True))
+        if self.show:
+            names = (*owner, "name")
+            expand = ("--expand",) if self.expand else ()
+            answer = _answer(self.type, names, whole_list=False)
+            command(f"{self.command} show", GROUP, *options, NAME, *expand, ids=names)(answer)
 
 
 def _answer(kind: str, names: tuple[str, ...], *, whole_list: bool) -> Answer:
@@ -53,4 +83,5 @@ def _answer(kind: str, names: tuple[str, ...], *, whole_list: bool) -> Answer:
     return answer
 
 
-_register_table()
+for _row in load_policy(__file__, "reads.toml", dict[str, tuple[ResourceCommands, ...]])["resources"]:
+    _row.register()

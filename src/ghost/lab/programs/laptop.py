@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import signal
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
-from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Literal, NoReturn
@@ -20,6 +18,7 @@ from typing import Literal, NoReturn
 from ghost.errors import LabError
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.local_machine import LocalMachine, RemoteHost
+from ghost.policy import load_policy
 
 LOOPBACK_RTT_MS = 0.04
 GATEWAY_RTT_MS = 1.3
@@ -130,9 +129,7 @@ def run(program: str, body: Callable[[Laptop, Sequence[str]], int], argv: Sequen
 
 def options_of(program: str) -> dict[str, str]:
     """A program's option tables in `options.toml`: words, parted by blanks."""
-    tables = tomllib.loads((Path(__file__).parent / "options.toml").read_text(encoding="utf-8"))
-    table: dict[str, str] = tables[program]
-    return table
+    return load_policy(__file__, "options.toml", dict[str, dict[str, str]])[program]
 
 
 def complain(text: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
 
 from ghost.mind.model import SelfModel
+from ghost.policy import load_policy
 
 _HERE = Path(__file__).parent
 
@@ -19,13 +19,4 @@ def system_prompt(name: str) -> str:
 
 @cache
 def default_self() -> SelfModel:
-    described = tomllib.loads((_HERE / "self.toml").read_text(encoding="utf-8"))
-    return SelfModel.model_validate(
-        {
-            "id": "self",
-            "name": described["name"],
-            "principles": tuple(described["principles"]),
-            "long_term_goals": tuple(described["long_term_goals"]),
-            "last_review_ts": 0.0,
-        }
-    )
+    return SelfModel.model_validate({"id": "self", "last_review_ts": 0.0, **load_policy(_HERE, "self.toml")})

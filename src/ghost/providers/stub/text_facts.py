@@ -7,14 +7,12 @@ named service.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from ipaddress import ip_interface
-from pathlib import Path
-from typing import NamedTuple
 
+from ghost.policy import load_policy
 from ghost.providers.stub.tokenizer import IPV4, terms, words
 
 _PORT = re.compile(
@@ -45,13 +43,19 @@ _CLOCK_OR_DATE = re.compile(r"\d{2,4}[-:]\d{2}(?:[-:]\d{2})?")
 MAX_CHARS = 4000
 
 
-class Cause(NamedTuple):
+@dataclass(frozen=True)
+class Cause:
     tag: str
     text: str
     """A clause: `a network security group denies the traffic`."""
     check: str
     """What to look at: `the effective rules of both network security groups`."""
-    words: re.Pattern[str]
+    words: tuple[str, ...]
+    """Regular expressions, any case."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(self.words), re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,7 @@ class Facts:
 
 @cache
 def causes() -> tuple[Cause, ...]:
-    table = tomllib.loads((Path(__file__).parent / "causes.toml").read_text(encoding="utf-8"))["causes"]
-    return tuple(
-        Cause(row["tag"], row["text"], row["check"], re.compile("|".join(row["words"]), re.IGNORECASE)) for row in table
-    )
+    return load_policy(__file__, "causes.toml", dict[str, tuple[Cause, ...]])["causes"]
 
 
 @lru_cache(maxsize=512)
@@ -99,7 +100,7 @@ def facts_of(text: str) -> Facts:
         resources=resources,
         ports=tuple(dict.fromkeys(ports)),
         services=services,
-        causes=tuple(cause for cause in causes() if cause.words.search(text)),
+        causes=tuple(cause for cause in causes() if cause.pattern.search(text)),
         said_cause=" ".join(said[1].split()) if said else "",
         failing=any(term in _failing() for term in found) or _failing_phrases().search(text) is not None,
         source=source,

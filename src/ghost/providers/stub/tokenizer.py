@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from ghost.policy import load_policy
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 # Lengths are bounded: a text without a blank is cut, not held as one term.
@@ -19,7 +19,7 @@ IPV4 = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:/\d{1,2})?")
 
 @cache
 def words() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
+    return load_policy(__file__, "words.toml")
 
 
 @cache

@@ -1,0 +1,43 @@
+"""Text from outside made safe to show, and changes applied to every text of nested values. The one place for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+MAX_DEPTH = 32
+
+
+def visible(text: str, keep: str = "") -> str:
+    """`text` for a terminal: control, format, bidirectional and odd space characters written as escapes (`\\x1b`).
+
+    `keep`: such characters that stay as they are; `"\\n\\t"` for output of several lines.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def one_line(text: str, limit: int | None = 80) -> str:
+    """`text` on one line, white space folded, other unprintable characters left out, at most `limit` characters."""
+    part = text if limit is None else text[: limit * 8]
+    line = " ".join("".join(c if c.isprintable() else " " for c in part).split())
+    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def map_text(value: Any, change: Callable[[str], str], *, depth: int = MAX_DEPTH, items: int | None = None) -> Any:
+    """`value` with `change` applied to every string in its dicts (keys too), lists and tuples, such as a redaction.
+
+    None, numbers and booleans stay. Anything else, or nested deeper than `depth`, becomes changed text. `items`: how
+    many entries of each dict or list are taken.
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if depth > 0 and isinstance(value, dict):
+        return {
+            change(str(key)): map_text(inner, change, depth=depth - 1, items=items)
+            for key, inner in list(value.items())[:items]
+        }
+    if depth > 0 and isinstance(value, list | tuple):
+        return [map_text(inner, change, depth=depth - 1, items=items) for inner in value[:items]]
+    return change(str(value))
