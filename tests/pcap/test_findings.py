@@ -13,7 +13,7 @@ import pytest
 from ghost.pcap import findings as findings_package
 from ghost.pcap.findings import MOST, Finding, find
 from ghost.pcap.findings.finding import BLAMES, CONFIDENCES, SEVERITIES
-from ghost.pcap.findings.rule_settings import remediation_of
+from ghost.pcap.findings.finding_cases import finding_cases, remediation_of
 from ghost.pcap.model import (
     Analysis,
     ArpSection,
@@ -83,15 +83,15 @@ def test_every_list_of_ports_has_a_reason_and_is_used() -> None:
         assert entry["ports"] == sorted(set(entry["ports"])), kind
 
 
-def test_every_advice_has_a_cause_and_commands_that_are_filled_in_completely() -> None:
-    table = tomllib.loads((RULES / "advice.toml").read_text())
+def test_every_case_has_a_cause_and_commands_that_are_filled_in_completely() -> None:
+    table = finding_cases()
     values = {
         "src": "10.0.0.1", "dst": "fd00::2", "port": 53, "name": "a.example", "router": "10.0.0.254",
         "filter": "10.9.9.9",
     }  # fmt: skip
-    for advice, entry in table.items():
-        assert entry["cause"].endswith("."), advice
-        for remedy in remediation_of(advice, **values):
+    for case, entry in table.items():
+        assert entry["cause"].endswith("."), case
+        for remedy in remediation_of(case, **values):
             assert "{" not in remedy.run_on
             assert not re.search(r"\{(src|dst|port|name|router|filter)\}", remedy.command), remedy
 
@@ -107,9 +107,7 @@ def test_commands_name_ipv6_hosts_as_their_programs_want_them() -> None:
     six, four = (
         {"src": f"{net}1", "dst": f"{net}2", "port": 443, "name": "a.example"} for net in ("2001:db8::", "10.0.0.")
     )
-    written = {
-        advice: [r.command for r in remediation_of(advice, **six)] for advice in ("zero_window", "loss", "http_5xx")
-    }
+    written = {case: [r.command for r in remediation_of(case, **six)] for case in ("zero_window", "loss", "http_5xx")}
     assert "ss -tnm 'dst [2001:db8::2]'" in written["zero_window"]
     assert "ss -tin dst '[2001:db8::2]'" in written["loss"]
     assert "mtr -n -r -c 100 2001:db8::2" in written["loss"]
@@ -126,9 +124,9 @@ def test_what_a_command_says_in_braces_itself_stays() -> None:
     assert "-w '%{time_connect} %{time_starttransfer} %{time_total}' http://10.0.0.2:80/" in command
 
 
-@pytest.mark.parametrize("advice", ["duplicate_packets", "packets_doubled", "capture_incomplete", "empty", "none"])
-def test_advice_about_no_host_names_none(advice: str) -> None:
-    assert not {"SRC", "DST"} & {remedy.run_on for remedy in remediation_of(advice)}
+@pytest.mark.parametrize("case", ["duplicate_packets", "packets_doubled", "capture_incomplete", "empty", "none"])
+def test_a_case_about_no_host_names_none(case: str) -> None:
+    assert not {"SRC", "DST"} & {remedy.run_on for remedy in remediation_of(case)}
 
 
 # --------------------------------------------------------------------------------------------------- handshakes

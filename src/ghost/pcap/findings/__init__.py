@@ -1,10 +1,11 @@
 """From an analysis to findings: deterministic rules, one cause one finding, most important first.
 
-Rules read an `Analysis` and know neither files nor packets. Their numbers are in thresholds.toml, their words about
-cause and cure in advice.toml. A capture with nothing broken in it gets one finding of kind `none`.
+Rules read an `Analysis` and know neither files nor packets. Thresholds are in thresholds.toml; kind,
+blame, cause and commands of each case in findings.toml. A capture without a fault gets one finding of kind `none`.
 
     finding                the type of a finding
-    rule_settings          thresholds, ports and advice from the TOML files
+    finding_cases          makes findings from the cases in findings.toml
+    rule_settings          thresholds and ports, from TOML files
     phrasing               numbers and addresses in a sentence
     observations           what several rules ask of a capture, computed once
     stream_columns         all TCP streams as columns
@@ -36,7 +37,7 @@ cause and cure in advice.toml. A capture with nothing broken in it gets one find
     long_polls             requests held open on purpose
     tls_faults             failed TLS handshakes, expiring certificates
     http_faults            HTTP errors and slow answers
-    name_resolution        DNS: missing names, failures, timeouts, slow servers
+    dns_faults             DNS: missing names, failures, timeouts, slow servers
     repeated_lookups       missing names that a program needs
     dns_abuse              generated names, data in names
     reputation_lookups     names that query a reputation service
@@ -62,13 +63,13 @@ from ghost.pcap.findings.connection_setup import handshake_findings
 from ghost.pcap.findings.correlation import doubted, one_cause_each
 from ghost.pcap.findings.decoding_coverage import is_blind
 from ghost.pcap.findings.dhcp_refusals import lease_findings
+from ghost.pcap.findings.dns_faults import dns_findings
 from ghost.pcap.findings.endpoint_delays import stall_findings
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
 from ghost.pcap.findings.fragmentation import fragment_findings
 from ghost.pcap.findings.http_faults import http_findings
 from ghost.pcap.findings.icmp_errors import control_findings
 from ghost.pcap.findings.local_segment import segment_findings
-from ghost.pcap.findings.name_resolution import dns_findings
 from ghost.pcap.findings.observations import observe
 from ghost.pcap.findings.packet_transit import transfer_findings
 from ghost.pcap.findings.path_mtu import size_findings

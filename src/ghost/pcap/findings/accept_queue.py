@@ -12,9 +12,10 @@ from ghost.pcap.array_queries import among
 from ghost.pcap.findings.common_causes import parties
 from ghost.pcap.findings.endpoint_delays import unanswered
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import at, count, duration, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
@@ -66,20 +67,14 @@ def queue_full(seen: Observed, rows: StreamRows, *, waiting: Mask, taken: Mask) 
     if late:
         parts.append(f"{count(late, 'connection')} that came to be late")
     longest = duration(float(np.nanmax(c.request_ms[queued])))
-    return Finding(
-        kind="syn_unanswered",
+    return make_finding(
+        "syn_unanswered_queue",
         severity="MEDIUM" if late == len(rows) else "HIGH",
-        blame="server_application",
-        protocol="TCP",
         title=f"{at(server, port)} takes no more connections of {who.whom}: its program does not accept them",
         detail="; ".join(parts) + f". The same port took {count(came_in, 'other connection')} at once, of which"
         f" {count(len(queued), 'request')} had no answer for up to {longest}.{who.mostly}",
         who=Who(who.client, server, port),
-        evidence=first_frames(
-            [*seen.frames(rows, "syn", CLIENT), *seen.frames(rows[half], "rto_retransmissions", CLIENT)]
-        ),
-        cause=cause_of("syn_unanswered_queue"),
-        remediation=remediation_of("syn_unanswered_queue", src=who.client, dst=server, port=port),
+        evidence=[*seen.frames(rows, "syn", CLIENT), *seen.frames(rows[half], "rto_retransmissions", CLIENT)],
         confidence="medium",
         weight=syns,
         measured={

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.phrasing import count, duration, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.phrasing import count, duration, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
 
 
@@ -123,7 +124,7 @@ def _spoofed(thief: str, conflicts: list[DuplicateAddress]) -> Finding:
         detail=f"{thief} {verb} {addresses}, which {few(holders)} hold{'s' if len(holders) == 1 else ''} as well;"
         f" {_changes(conflicts)}."
         + (" It says so to nobody who did not ask, as a router with proxy ARP does." if proxy else ""),
-        advice="arp_proxy" if proxy else "arp_conflict",
+        case="arp_proxy" if proxy else "arp_conflict",
         confidence="medium" if proxy or _alternations(conflicts) < len(conflicts) * 2 else "high",
     )
 
@@ -143,7 +144,7 @@ def _contested(conflicts: list[DuplicateAddress]) -> Finding:
         blame="server_host",
         title=f"{len(macs)} devices claim {which}",
         detail=f"{few(macs)} announce {few([c.ip for c in conflicts])}; {_changes(conflicts)}.{how}",
-        advice="arp_conflict",
+        case="arp_conflict",
         confidence="high",
     )
 
@@ -161,7 +162,7 @@ def _moved(conflicts: list[DuplicateAddress]) -> Finding:
         + (" moved to another device and back" if back else " moved to another device"),
         detail=f"{few(macs)} announce {few([c.ip for c in conflicts])}; {_changes(conflicts)}."
         + (" Each change was announced to everybody, as a takeover is." if announced else ""),
-        advice="arp_moved",
+        case="arp_moved",
         confidence="medium",
     )
 
@@ -175,22 +176,18 @@ def _changes(conflicts: Sequence[DuplicateAddress]) -> str:
 
 
 def _finding(
-    conflicts: Sequence[DuplicateAddress], *, severity: str, blame: str, title: str, detail: str, advice: str,
+    conflicts: Sequence[DuplicateAddress], *, severity: str, blame: str, title: str, detail: str, case: str,
     confidence: str,
 ) -> Finding:  # fmt: skip
     first = conflicts[0].ip
-    return Finding(
-        kind="arp_conflict",
+    return make_finding(
+        case,
         severity=severity,
         blame=blame,
-        protocol="ARP",
         title=title,
         detail=detail,
         who=Who(first, first),
-        also=tuple((conflict.ip, None) for conflict in conflicts[1:]),
-        evidence=first_frames(conflict.sample_frames for conflict in conflicts),
-        cause=cause_of(advice),
-        remediation=remediation_of("arp_conflict", src=first),
+        evidence=(conflict.sample_frames for conflict in conflicts),
         confidence=confidence,
         weight=_alternations(conflicts),
         measured={
@@ -198,4 +195,5 @@ def _finding(
             "alternations": _alternations(conflicts),
             "addresses": len(conflicts),
         },
+        also=tuple((conflict.ip, None) for conflict in conflicts[1:]),
     )

@@ -9,9 +9,10 @@ import numpy as np
 
 from ghost.pcap.array_queries import distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
-from ghost.pcap.findings.phrasing import count, first_frames, percent
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, percent
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, Mask, StreamRows
 from ghost.pcap.findings.syn_floods import floods, seconds_of
 
@@ -108,18 +109,15 @@ def _scan(
         if patient
         else ""
     )
-    return Finding(
-        kind="port_scan",
+    return make_finding(
+        "port_scan",
         severity="HIGH",
-        blame="client",
         protocol="TCP",
         title=f"{scanner} scans {what}",
         detail=f"{count(len(rows), 'connection attempt')} to {count(services, 'service')} on {count(hosts, 'host')}"
         f" refused or unanswered in {seconds_of(seen, rows):.1f} s, {answered} answered.{doubt}",
         who=Who(scanner, host, port),
-        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
-        cause=cause_of("port_scan"),
-        remediation=remediation_of("port_scan", src=scanner, dst=host, port=port),
+        evidence=seen.frames(rows, "syn", CLIENT),
         confidence="medium" if patient else "high",
         weight=len(rows),
         measured={"attempts": len(rows), "services": services, "hosts": hosts, "answered": answered},

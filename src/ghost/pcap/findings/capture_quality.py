@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from ghost.pcap.findings.decoding_coverage import counted_only, judged_packets, unread_findings, unread_pct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import count, duration, few, first_frames, percent, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, duration, few, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import Analysis
 
 NOBODY = Who("-", "-")
@@ -40,17 +41,13 @@ def _incomplete(analysis: Analysis) -> Iterator[Finding]:
         missing_pct = max(missing_pct, percent(unseen, tcp.totals.packets))
     if not reasons:
         return
-    yield Finding(
-        kind="capture_incomplete",
+    yield make_finding(
+        "capture_incomplete",
         severity="LOW",
-        blame="none",
-        protocol="capture",
         title="The capture is incomplete",
         detail="; ".join(reasons)[:1].upper() + "; ".join(reasons)[1:] + ".",
         who=NOBODY,
-        evidence=(),
-        cause=cause_of("capture_incomplete"),
-        remediation=remediation_of("capture_incomplete"),
+        evidence=[],
         confidence="high",
         weight=dropped + unseen,
         measured={"dropped": dropped, "acked_unseen": unseen, "missing_pct": round(missing_pct, 2)},
@@ -64,11 +61,9 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
     share = percent(copies.count, analysis.summary.total_packets)
     everything = share >= threshold("duplicate_packets.everything_pct")
     if copies.count >= threshold("duplicate_packets.min_packets") and share >= threshold("duplicate_packets.min_pct"):
-        yield Finding(
-            kind="duplicate_packets",
+        yield make_finding(
+            "duplicate_packets" if everything else "packets_doubled",
             severity="LOW",
-            blame="none" if everything else "network",
-            protocol="IP",
             title=f"{rate(share)} of the packets were captured twice"
             if everything
             else f"The network delivers {rate(share)} of the packets twice",
@@ -80,9 +75,7 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
                 else " Only some packets are: they travelled twice."
             ),
             who=NOBODY,
-            evidence=first_frames([copies.frames]),
-            cause=cause_of("duplicate_packets" if everything else "packets_doubled"),
-            remediation=remediation_of("duplicate_packets" if everything else "packets_doubled"),
+            evidence=[copies.frames],
             confidence="medium",
             weight=0.0 if everything else copies.count,
             measured={"duplicates": copies.count, "packets": analysis.summary.total_packets},
@@ -95,11 +88,9 @@ def healthy(analysis: Analysis) -> Finding:
     empty = analysis.is_empty
     some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
     size = f"{count(summary.total_packets, 'packet')} in {duration(summary.duration_seconds * 1000)}."
-    return Finding(
-        kind="none",
+    return make_finding(
+        "empty" if empty else "none",
         severity="INFO",
-        blame="none",
-        protocol="capture" if empty else "all",
         title="The capture holds no packets"
         if empty
         else "Nothing that could be read in this capture is broken"
@@ -109,9 +100,7 @@ def healthy(analysis: Analysis) -> Finding:
         if empty
         else " ".join([size, *_numbers(analysis), *_not_judged(analysis)]),
         who=NOBODY,
-        evidence=(),
-        cause=cause_of("empty" if empty else "none"),
-        remediation=remediation_of("empty" if empty else "none"),
+        evidence=[],
         confidence=_confidence(analysis),
     )
 

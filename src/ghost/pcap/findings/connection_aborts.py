@@ -10,11 +10,12 @@ import numpy as np
 from ghost.pcap.array_queries import among
 from ghost.pcap.findings.common_causes import Parties, found_together, of_many, of_pair, of_streams, parties
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.keepalive_close import crossing_findings
 from ghost.pcap.findings.observations import Observed, directions
 from ghost.pcap.findings.one_way_messages import brief, said_goodbye, wants_no_answer
 from ghost.pcap.findings.phrasing import count, duration, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.silent_peers import unheard
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 from ghost.pcap.model import Direction, HttpExchange
@@ -96,17 +97,13 @@ def _third_party(seen: Observed, rows: StreamRows) -> Finding:
         for side, _ in directions(examples[0])
         if side.rst and side.rst_ttl is not None and side.ttl_min is not None
     )
-    return Finding(
-        kind="third_party_reset",
+    return make_finding(
+        "third_party_reset",
         severity="HIGH",
-        blame="policy",
-        protocol="TCP",
         title=f"A device in between resets connections of {who.whom} to {who.where}",
         detail=f"{count(len(rows), 'connection')} reset by neither end: {ttls}.{who.mostly}",
         who=Who(who.client, who.server, who.port),
-        evidence=first_frames(side.rst.frames for stream in examples for side, _ in directions(stream)),
-        cause=cause_of("third_party_reset"),
-        remediation=remediation_of("third_party_reset", src=who.client, dst=who.server, port=who.port),
+        evidence=(side.rst.frames for stream in examples for side, _ in directions(stream)),
         confidence="high",
         weight=len(rows),
         measured={"resets": len(rows), **who.measured},
@@ -131,20 +128,16 @@ def _restarted(seen: Observed, rows: StreamRows) -> Finding:
     silence = duration(float(c.request_ms[rows].max()))
     repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
     examples = seen.worst(of_many(seen, rows, c.request_ms[rows]))
-    return Finding(
-        kind="mid_session_reset",
+    return make_finding(
+        "mid_session_forgotten",
         severity="HIGH",
-        blame="server_host",
-        protocol="TCP",
         title=f"{who.server} did not answer, and then did not know its connections with {who.whom} any more",
         detail=f"{count(len(rows), 'established connection')} to {who.where}: what the client sent was"
         f" repeated {count(repeats, 'time')} in vain for up to {silence}, and then reset by the host itself.",
         who=Who(who.server, who.client, who.port),
-        evidence=first_frames(
+        evidence=(
             frames for s in examples for frames in (s.client.rto_retransmissions.frames[:1], s.server.rst.frames)
         ),
-        cause=cause_of("mid_session_forgotten"),
-        remediation=remediation_of("mid_session_forgotten", src=who.server, dst=who.client, port=who.port),
         confidence="medium",
         weight=len(rows),
         measured={"resets": len(rows), "clients": who.clients},
@@ -185,18 +178,15 @@ def _mid_session(
         pending += "."
     ends = (parties.client, parties.server)
     examples = seen.worst(of_many(seen, rows, np.nan_to_num(waits)))
-    return Finding(
-        kind="mid_session_reset",
+    return make_finding(
+        "mid_session_reset",
         severity=severity,
         blame=blame,
-        protocol="TCP",
         title=title,
         detail=f"{count(len(rows), 'established connection')} aborted by the"
         f" {'client' if sender == CLIENT else 'server'}.{pending}{parties.mostly}",
         who=Who(ends[sender], ends[1 - sender], parties.port),
-        evidence=first_frames((s.client, s.server)[sender].rst.frames for s in examples),
-        cause=cause_of("mid_session_reset"),
-        remediation=remediation_of("mid_session_reset", src=ends[sender], dst=ends[1 - sender], port=parties.port),
+        evidence=((s.client, s.server)[sender].rst.frames for s in examples),
         confidence="medium",
         weight=len(rows),
         measured={"resets": len(rows), **parties.measured},
@@ -274,18 +264,14 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
     silences = c.sides("longest_silence_ms")[rows].max(axis=1)
     reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~(_given_up(seen) | _repeated_until_given_up(seen))[rows]
     ended = "reset" if reset.any() else "left without an acknowledgement"
-    return Finding(
-        kind="idle_timeout",
+    return make_finding(
+        "idle_timeout",
         severity="MEDIUM",
-        blame="network",
-        protocol="TCP",
         title=f"Connections of {who.whom} to {who.server if who.services == 1 else who.where} die while they are idle",
         detail=f"{count(len(rows), 'connection')} to {who.where}, silent for up to {duration(float(silences.max()))},"
         f" {ended} when used again.{who.mostly}",
         who=Who(who.client, who.server, who.port),
-        evidence=first_frames([s.last_frame] for s in seen.worst(of_many(seen, rows, silences))),
-        cause=cause_of("idle_timeout"),
-        remediation=remediation_of("idle_timeout", src=who.client, dst=who.server, port=who.port),
+        evidence=([s.last_frame] for s in seen.worst(of_many(seen, rows, silences))),
         confidence="medium",
         weight=len(rows),
         measured={"connections": len(rows), "silence_ms": round(float(silences.max())), **who.measured},
@@ -347,17 +333,13 @@ def _never_answered(seen: Observed, rows: StreamRows, confidence: str) -> Findin
 def _early(seen: Observed, rows: StreamRows, detail: str, frames: tuple[int, ...], confidence: str) -> Finding:
     who = parties(seen, rows)
     its = "its answer is" if who.clients == 1 else "their answers are"
-    return Finding(
-        kind="early_close",
+    return make_finding(
+        "early_close",
         severity="LOW" if confidence == "low" else "HIGH" if len(rows) > 1 else "MEDIUM",
-        blame="server_application",
-        protocol="TCP",
         title=f"{who.where} closes connections of {who.whom} before {its} complete",
         detail=detail + who.mostly,
         who=Who(who.client, who.server, who.port),
-        evidence=frames,
-        cause=cause_of("early_close"),
-        remediation=remediation_of("early_close", src=who.client, dst=who.server, port=who.port),
+        evidence=[frames],
         confidence=confidence,
         weight=len(rows),
         measured={"connections": len(rows), **who.measured},

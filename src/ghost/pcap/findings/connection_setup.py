@@ -14,13 +14,14 @@ from ghost.pcap.findings.accept_queue import half_taken, queue_full, waiting_in_
 from ghost.pcap.findings.attack_patterns import Threats
 from ghost.pcap.findings.common_causes import of_streams
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.half_open_connections import half_open_findings
 from ghost.pcap.findings.host_reachability import answers_otherwise
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
-from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames, percent
+from ghost.pcap.findings.phrasing import at, count, duration, few, percent
 from ghost.pcap.findings.reset_origin import from_this_segment
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.snat_exhaustion import Exhausted, exhausted, exhaustion_findings
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
@@ -157,7 +158,7 @@ def _finding(
     host: int,
     port: int,
     rows: StreamRows,
-    advice: str,
+    case: str,
     blame: str,
     why: str,
     confidence: str,
@@ -176,18 +177,15 @@ def _finding(
     answered = f"{late} answered late, the others never" if late else "none answered"
     longest = float((c.last_ns[rows] - c.first_ns[rows]).max()) / 1e6
     tried = f", tried for up to {duration(longest)}" if longest else ""
-    return Finding(
-        kind="syn_unanswered",
+    return make_finding(
+        case,
         severity="MEDIUM" if late == len(rows) else "HIGH",
         blame=blame,
-        protocol="TCP",
         title=f"{asks} no answer{' at times' if late else ''} from {where}",
         detail=f"{count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}"
         f" ({repeated} repeated{tried}), {answered}. {why}",
         who=Who(source, address, port),
-        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=source, dst=address, port=port),
+        evidence=seen.frames(rows, "syn", CLIENT),
         confidence=confidence,
         weight=syns,
         measured={"syn": syns, "syn_retransmitted": repeated, "answered": late}
@@ -372,17 +370,13 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     ttls = {_first_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
     if known and known.isdisjoint(ttls):
         only += " By its first TTL the machine that refuses is not the one that answers otherwise at this address."
-    return Finding(
-        kind="refused",
+    return make_finding(
+        "refused",
         severity="LOW" if _was_away_for_a_moment(seen, rows) else "MEDIUM" if served else "HIGH",
-        blame="server_application",
-        protocol="TCP",
         title=f"{refuses} refused by {where}",
         detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
         who=Who(source, host, port),
-        evidence=first_frames(seen.frames(rows, "rst", SERVER)),
-        cause=cause_of("refused"),
-        remediation=remediation_of("refused", src=source, dst=host, port=port),
+        evidence=seen.frames(rows, "rst", SERVER),
         confidence="high",
         weight=len(rows),
         measured={"refused": len(rows), "completed": served}
@@ -408,17 +402,13 @@ def _refused_by_stranger(
     host, port = seen.name_of(service)
     source = _clients(seen, rows)[0][0]
     ttls = distinct(seen.columns.sides("rst_ttl")[rows, SERVER]).tolist()
-    return Finding(
-        kind="third_party_reset",
+    return make_finding(
+        "third_party_reset",
         severity="HIGH",
-        blame="policy",
-        protocol="TCP",
         title=f"A device in between resets connections of {source} to {at(host, port)}",
         detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, {others}.",
         who=Who(source, host, port),
-        evidence=first_frames(seen.frames(rows, "rst", SERVER)),
-        cause=cause_of("third_party_reset"),
-        remediation=remediation_of("third_party_reset", src=source, dst=host, port=port),
+        evidence=seen.frames(rows, "rst", SERVER),
         confidence=confidence,
         weight=len(rows),
         measured={"resets": len(rows)},

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.phrasing import count, few, first_frames, percent, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.phrasing import count, few, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import Analysis, CaptureSummary
 
-_ADVICE = {
+_CASES = {
     "link_type": "not_decoded_link", "encrypted": "not_decoded_encrypted", "tunnel": "not_decoded_tunnel",
     "cut": "not_decoded_cut", "damaged": "not_decoded_damaged", "protocol": "not_decoded_protocol",
 }  # fmt: skip
@@ -24,12 +25,10 @@ def unread_findings(analysis: Analysis) -> Iterator[Finding]:
         return
     parts = [each for each in summary.unread if each.why != "control"]
     named = few([f"{each.what} {each.packets:,}" for each in parts])
-    advice = _ADVICE[parts[0].why]
-    yield Finding(
-        kind="not_decoded",
+    case = _CASES[parts[0].why]
+    yield make_finding(
+        case,
         severity="LOW",
-        blame="none",
-        protocol="capture",
         title=f"{rate(share)} of the packets could not be read: {few([each.what for each in parts], 2)}",
         detail=f"{packets:,} of {count(summary.total_packets, 'packet')} were not decoded: {named}."
         + (
@@ -38,9 +37,7 @@ def unread_findings(analysis: Analysis) -> Iterator[Finding]:
             else " What is said here concerns the others alone."
         ),
         who=Who("-", "-"),
-        evidence=first_frames([each.first_frame] for each in parts),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice),
+        evidence=([each.first_frame] for each in parts),
         confidence="high",
         weight=summary.total_packets if is_blind(summary) else 1.0,
         measured={

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, few
+from ghost.pcap.findings.rule_settings import threshold
 
 _SERVER_PORT = 67
 
@@ -25,19 +26,15 @@ def lease_findings(seen: Observed) -> Iterator[Finding]:
         return
     clients, servers = [one.client for one in lost], list(dict.fromkeys(name for one in lost for name in one.servers))
     total, granted = sum(one.requests for one in lost), dhcp.messages.get("ack", 0)
-    yield Finding(
-        kind="dhcp_failure",
+    yield make_finding(
+        "dhcp_refused",
         severity="HIGH" if len(lost) > 1 and not granted else "MEDIUM",
-        blame="server_application",
-        protocol="DHCP",
         title=f"The DHCP server {few(servers)} refuses every request of {few(clients)}",
         detail=f"{count(total, 'request')} of {count(len(lost), 'client')} in a row refused (DHCPNAK),"
         f" {sum(one.offered for one in lost)} of them for what had just been offered; "
         + (f"{count(granted, 'request')} of others granted." if granted else "nobody was granted anything."),
         who=Who(clients[0], servers[0], _SERVER_PORT),
-        evidence=first_frames(one.frames for one in lost),
-        cause=cause_of("dhcp_refused"),
-        remediation=remediation_of("dhcp_refused", src=clients[0], dst=servers[0]),
+        evidence=(one.frames for one in lost),
         confidence="high" if len(lost) > 1 else "medium",
         weight=total,
         measured={"refused": total, "clients": len(lost), "granted": granted},

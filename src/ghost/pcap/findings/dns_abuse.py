@@ -11,9 +11,10 @@ from itertools import pairwise
 
 from ghost.pcap import safe_text
 from ghost.pcap.findings.finding import Finding, Who
-from ghost.pcap.findings.phrasing import count, few, first_frames
+from ghost.pcap.findings.finding_cases import make_finding
+from ghost.pcap.findings.phrasing import count, few
 from ghost.pcap.findings.reputation_lookups import asks_reputation, in_reputation_zone
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DnsQuery, DnsSection
 from ghost.pcap.protocols.dns_question import labels_of, registered
 
@@ -88,7 +89,7 @@ def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Fin
         random, examples = list(made.names), list(made.names.values())
         shown = few([f"“{safe_text.name(domain, 40)}”" for domain in random])
         yield _finding(
-            Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], advice="dns_generated",
+            Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], case="dns_generated",
             name=examples[0].name.rstrip("."),
             title=f"{client} asks for names that an algorithm made: {shown}",
             detail=f"{count(len(random), 'registered name')} without an address, made of letters at random,"
@@ -120,7 +121,7 @@ def _tunnels(dns: DnsSection) -> Iterator[Finding]:
             f"{number} {kind}" for kind, number in below.query_types.items() if kind in ("TXT", "NULL", "CNAME", "MX")
         )
         yield _finding(
-            Who(below.client, below.server, 53), below.frames, advice="dns_tunnel", name=domain,
+            Who(below.client, below.server, 53), below.frames, case="dns_tunnel", name=domain,
             title=f"Names below “{safe_text.name(domain, 60)}” carry data (DNS tunnel)",
             detail=f"{count(below.names, 'distinct long name')} below “{safe_text.name(domain, 60)}” were asked for,"
             f" with about {sum(map(len, long)) // len(long)} random characters each that no other of them has"
@@ -146,21 +147,18 @@ def _packed(part: str) -> bool:
 
 
 def _finding(
-    who: Who, frames: Sequence[int], *, advice: str, title: str, detail: str, name: str,
+    who: Who, frames: Sequence[int], *, case: str, title: str, detail: str, name: str,
     measured: dict[str, int | float],
 ) -> Finding:  # fmt: skip
-    return Finding(
-        kind="dns_suspicious",
+    return make_finding(
+        case,
         severity="HIGH",
-        blame="client",
-        protocol="DNS",
         title=title,
         detail=detail,
         who=who,
-        evidence=first_frames([frames]),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=who.src, dst=who.dst, name=name or None),
+        evidence=[frames],
         confidence="medium",
         weight=sum(measured.values()),
         measured=measured,
+        name=name or None,
     )

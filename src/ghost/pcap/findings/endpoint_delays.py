@@ -11,6 +11,7 @@ import numpy as np
 from ghost.pcap.array_queries import among, distinct, median
 from ghost.pcap.findings.common_causes import of_many, of_streams, parties
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.long_polls import (
     HELD,
     answers_nothing,
@@ -22,8 +23,8 @@ from ghost.pcap.findings.long_polls import (
 )
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_messages import brief, wants_no_answer
-from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.server_greetings import greeting_findings
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, PerStream, StreamRows
 
@@ -74,18 +75,15 @@ def _not_read(seen: Observed, rows: StreamRows, *, side: int, probes: StreamRows
     others = who.clients if is_server else who.services
     senders = destination if others == 1 else f"{others:,} {'clients' if is_server else 'services'}"
     examples = seen.worst(of_many(seen, rows, closed))
-    return Finding(
-        kind="zero_window",
+    return make_finding(
+        "zero_window",
         severity="HIGH" if stall_ms >= threshold("zero_window.high_stall_ms") else "MEDIUM",
         blame="server_application" if is_server else "client",
-        protocol="TCP",
         title=f"{source} does not read what {senders} send{'s' if others == 1 else ''}",
         detail=f"Its receive window was zero in {count(events, 'packet')} of {count(len(rows), 'connection')}"
         f" ({'server' if is_server else 'client'} side, port {port}).{waited}{who.mostly}",
         who=Who(source, destination, port),
-        evidence=first_frames((s.client, s.server)[side].zero_window.frames for s in examples),
-        cause=cause_of("zero_window"),
-        remediation=remediation_of("zero_window", src=source, dst=destination, port=port),
+        evidence=((s.client, s.server)[side].zero_window.frames for s in examples),
         confidence="high",
         weight=events,
         measured={"zero_window": events, "probes": probed, **who.measured},
@@ -232,20 +230,16 @@ def _slow(
         waits = c.request_ms[waiting]
         parts.append(f"{count(hung, 'request')} had no answer after up to {duration(float(waits.max()))}")
     only_hung = late == 0
-    return Finding(
-        kind="slow_application",
+    return make_finding(
+        "slow_application",
         severity="LOW" if few or held else "HIGH" if only_hung and share >= 50 else "MEDIUM",
-        blame="server_application",
-        protocol="TCP",
         title=f"{at(host, port)} takes requests and does not answer"
         if only_hung
         else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
         f" {duration(threshold('slow_application.slow_ms'))}",
         detail=" and ".join(parts) + f"{at_once}: the path is not what is slow." + (HELD if held else ""),
         who=Who(client, host, port),
-        evidence=first_frames([s.first_frame] for s in seen.worst(streams)),
-        cause=cause_of("slow_application"),
-        remediation=remediation_of("slow_application", src=client, dst=host, port=port),
+        evidence=([s.first_frame] for s in seen.worst(streams)),
         confidence="low" if held else "medium" if few else "high",
         weight=late + hung,
         measured={"slow": late, "unanswered": hung, "answers": answers, "slowest_ms": round(longest)},

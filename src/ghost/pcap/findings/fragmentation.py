@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from ghost.pcap.findings.common_causes import hosts_of
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path
-from ghost.pcap.findings.phrasing import count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import IcmpError
 
 _REASSEMBLY = 1
@@ -72,20 +73,16 @@ def _finding(paths: Sequence[Path], errors: Sequence[IcmpError]) -> Finding:
     what = sorted({f"{error.protocol or 'IP'}".upper() for error in errors})
     ports = {error.destination_port for error in errors}
     verb = "waits" if len(reporters) == 1 else "wait"
-    return Finding(
-        kind="mtu_black_hole",
+    return make_finding(
+        "fragments_lost",
         severity="MEDIUM",
-        blame="network",
-        protocol="IP",
         title=f"Fragments of what {source} sends to {destination} do not arrive",
         detail=f"{few(reporters)} reported {count(total, 'time')} that the time to reassemble a datagram was over"
         f" ({few(what)}): the first fragment came, and it {verb} in vain for others.",
         who=Who(*paths[0], ports.pop() if len(ports) == 1 else None),
-        beside=tuple(Who(*path) for path in paths[1:]),
-        evidence=first_frames(error.sample_frames for error in errors),
-        cause=cause_of("fragments_lost"),
-        remediation=remediation_of("fragments_lost", src=paths[0][0], dst=paths[0][1]),
+        evidence=(error.sample_frames for error in errors),
         confidence="high" if total >= 2 * threshold("mtu.min_messages") else "medium",
         weight=total,
         measured={"messages": total} | ({"paths": len(paths)} if len(paths) > 1 else {}),
+        beside=tuple(Who(*path) for path in paths[1:]),
     )

@@ -10,9 +10,10 @@ import numpy as np
 from ghost.pcap.array_queries import distinct
 from ghost.pcap.findings.attack_patterns import Threats
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
-from ghost.pcap.findings.phrasing import at, count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
@@ -71,23 +72,22 @@ def _half_open(seen: Observed, service: int, rows: StreamRows, *, certain: bool)
     elif others and certain:
         why += f", and only the one to {'this client' if len(numbers) == 1 else 'these'}: {few(others)} is served"
     again = "the SYN was repeated as if there had been no answer" if certain else "the client said nothing more"
-    return Finding(
-        kind="syn_unanswered",
+    return make_finding(
+        "syn_ack_unanswered",
         severity=severity,
-        blame="network",
-        protocol="TCP",
         title=f"Answers of {at(server, port)} do not reach {who}: its SYN-ACKs are never acknowledged"
         if certain
         else f"SYN-ACKs of {at(server, port)} to {who} are never acknowledged",
         detail=f"{count(answers, 'SYN-ACK')} to {count(syns, 'SYN')} in {count(len(rows), 'connection attempt')}, and"
         f" no ACK: {again}. {why}.",
         who=Who(client, server, port),
-        evidence=first_frames(seen.frames(rows, "syn_ack", SERVER)),
-        cause=cause_of("syn_ack_unanswered"),
-        remediation=remediation_of("syn_ack_unanswered", src=client, dst=server, port=port),
+        evidence=seen.frames(rows, "syn_ack", SERVER),
         confidence="high" if certain else "low",
         weight=syns,
         measured={
-            "syn": syns, "syn_retransmitted": int(c.syn_retransmissions[rows].sum()), "answered": 0, "syn_ack": answers,
+            "syn": syns,
+            "syn_retransmitted": int(c.syn_retransmissions[rows].sum()),
+            "answered": 0,
+            "syn_ack": answers,
         },
-    )  # fmt: skip
+    )

@@ -9,10 +9,11 @@ import numpy as np
 from ghost.pcap import safe_text
 from ghost.pcap.array_queries import median
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.long_polls import HELD, every_slow, http_polls, is_long_poll, may_be_long_poll
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames, percent, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration, few, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection
 
 
@@ -56,24 +57,22 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         statuses = ", ".join(f"{status} ({number})" for status, number in sorted(by_status.items()))
         gateway = {502, 503, 504} & by_status.keys()
         client = _client_of(seen, server, port)
-        yield Finding(
-            kind="http_5xx",
-            severity="LOW" if few_failed or share < threshold("http_5xx.min_pct")
-            else "HIGH" if share >= threshold("http_5xx.high_pct") else "MEDIUM",
-            blame="server_application",
-            protocol="HTTP",
+        yield make_finding(
+            "http_5xx",
+            severity="LOW"
+            if few_failed or share < threshold("http_5xx.min_pct")
+            else "HIGH"
+            if share >= threshold("http_5xx.high_pct")
+            else "MEDIUM",
             title=f"{at(server, port)} answers {rate(share)} of the requests with a server error",
             detail=f"{failed} of {count(answers, 'answer')}{_hosts([error.host for error in errors])}: status"
-            f" {statuses}."
-            + (" A gateway says that the server behind it is unavailable or late." if gateway else ""),
+            f" {statuses}." + (" A gateway says that the server behind it is unavailable or late." if gateway else ""),
             who=Who(client, server, port),
-            evidence=first_frames(error.frames for error in errors),
-            cause=cause_of("http_5xx"),
-            remediation=remediation_of("http_5xx", src=client, dst=server, port=port),
+            evidence=(error.frames for error in errors),
             confidence="high",
             weight=failed,
             measured={"failed": failed, "answers": answers},
-        )  # fmt: skip
+        )
 
 
 def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
@@ -100,19 +99,15 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
         said.add((server, port))
         client = exchanges[0].client
         brief = max(waits) < threshold("slow_application.hung_ms")
-        yield Finding(
-            kind="http_slow",
+        yield make_finding(
+            "http_slow",
             severity="LOW" if held or (few_slow and (brief or exchanges[0].empty)) else "MEDIUM",
-            blame="server_application",
-            protocol="HTTP",
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
             detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
             f" {duration(median(waits))}, slowest {duration(max(waits))}. The requests were acknowledged at"
             " once: the path is not what is slow." + (HELD if held else ""),
             who=Who(client, server, port),
-            evidence=first_frames(exchange.frames for exchange in exchanges),
-            cause=cause_of("slow_application"),
-            remediation=remediation_of("http_slow", src=client, dst=server, port=port),
+            evidence=(exchange.frames for exchange in exchanges),
             confidence="low" if held else "medium" if few_slow else "high",
             weight=len(exchanges) + 0.5,
             measured={"slow": len(exchanges), "answers": answers, "slowest_ms": round(max(waits))},
@@ -152,11 +147,9 @@ def _slow_path(seen: Observed, path: HttpPath) -> Finding:
     answers = max(_answers_of(seen, first.server, first.port), path.answers)
     clients = list(dict.fromkeys(exchange.client for exchange in path.exchanges))
     waiting = f" {count(path.waiting, 'more request')} waited at the end." if path.waiting else ""
-    return Finding(
-        kind="http_slow",
+    return make_finding(
+        "http_slow",
         severity="LOW",
-        blame="server_application",
-        protocol="HTTP",
         title=f"{at(first.server, first.port)} answers one path late each time: {first.method} takes"
         f" {duration(median(waits))}",
         detail=f"All {path.answers} answers to {first.method} of one path{_hosts([first.host])} took over"
@@ -165,9 +158,7 @@ def _slow_path(seen: Observed, path: HttpPath) -> Finding:
         f" {few([exchange.frames[0] for exchange in path.exchanges])} show which. They were acknowledged at once."
         f"{waiting}",
         who=Who(clients[0], first.server, first.port),
-        evidence=first_frames(exchange.frames for exchange in path.exchanges),
-        cause=cause_of("slow_application"),
-        remediation=remediation_of("http_slow", src=clients[0], dst=first.server, port=first.port),
+        evidence=(exchange.frames for exchange in path.exchanges),
         confidence="medium",
         weight=path.answers,
         measured={"slow": path.slow, "answers": answers, "slowest_ms": round(max(waits))},

@@ -10,10 +10,11 @@ import numpy as np
 
 from ghost.pcap.findings.attack_patterns import Threats
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.fragmentation import is_about_fragments
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import at, count, few, first_frames, percent
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, few, percent
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT
 from ghost.pcap.model import IcmpError
 
@@ -158,18 +159,15 @@ def _udp_scans(errors: list[IcmpError]) -> Iterator[Finding]:
         few_each = _messages(group) <= len(ports) * threshold("port_scan.udp_tries")
         if len(ports) < threshold("port_scan.min_ports") or not few_each or 2 * len(own) > len(ports):
             continue
-        yield Finding(
-            kind="port_scan",
+        yield make_finding(
+            "port_scan",
             severity="HIGH",
-            blame="client",
             protocol="UDP",
             title=f"{scanner} scans {len(ports)} closed UDP ports of {host}",
             detail=f"{count(_messages(group), 'ICMP message')} told it so, about {count(len(ports), 'port')}; it sent"
             f" from {count(len(own), 'port')} of its own.",
             who=Who(scanner, host, min(port for port in ports if port is not None) if ports - {None} else None),
-            evidence=first_frames(error.sample_frames for error in group),
-            cause=cause_of("port_scan"),
-            remediation=remediation_of("port_scan", src=scanner, dst=host),
+            evidence=(error.sample_frames for error in group),
             confidence="medium",
             weight=_messages(group),
             measured={"attempts": _messages(group), "services": len(ports), "hosts": 1},
@@ -182,22 +180,19 @@ def _prohibited(errors: list[IcmpError]) -> Iterator[Finding]:
         groups[error.src, (error.unreachable_dst or "?", error.destination_port)].append(error)
     for filter_address, targets, group in _merged(groups):
         (destination, port), (source, everybody) = targets[0], _sources(group)
-        yield Finding(
-            kind="admin_prohibited",
+        yield make_finding(
+            "admin_prohibited",
             severity="HIGH",
-            blame="policy",
-            protocol="ICMP",
             title=f"{filter_address} forbids {everybody} to reach {_where(targets)}",
             detail=f"{count(_messages(group), 'ICMP message')} “{group[0].code_meaning}” about"
             f" {(group[0].protocol or 'IP').upper()} packets.",
             who=Who(source, destination, port),
-            evidence=first_frames(error.sample_frames for error in group),
-            cause=cause_of("admin_prohibited"),
-            remediation=remediation_of("admin_prohibited", src=source, dst=destination, filter=filter_address),
+            evidence=(error.sample_frames for error in group),
             confidence="high",
             weight=_messages(group),
             measured={"messages": _messages(group)} | ({"targets": len(targets)} if len(targets) > 1 else {}),
             also=tuple(targets[1:]),
+            filter=filter_address,
         )
 
 
@@ -212,23 +207,20 @@ def _ports(errors: list[IcmpError]) -> Iterator[Finding]:
 def _port(protocol: str, targets: list[Target], group: list[IcmpError]) -> Finding:
     (destination, port), (source, everybody) = targets[0], _sources(group)
     by_filter = protocol == "tcp"
-    advice = "port_rejected" if by_filter else "port_unreachable"
+    case = "port_rejected" if by_filter else "port_unreachable"
     speakers = sorted({error.src for error in group})
-    return Finding(
-        kind="port_unreachable",
+    return make_finding(
+        case,
         severity="HIGH" if by_filter or port == DNS else "MEDIUM",
-        blame="policy" if by_filter else "server_application",
-        protocol="ICMP",
         title=f"{_where(targets)} ({protocol.upper()}) is unreachable for {everybody}",
         detail=f"{count(_messages(group), 'ICMP port-unreachable message')} from {few(speakers)}.",
         who=Who(source, destination, port),
-        evidence=first_frames(error.sample_frames for error in group),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=source, dst=destination, port=port, filter=speakers[0]),
+        evidence=(error.sample_frames for error in group),
         confidence="high",
         weight=_messages(group),
         measured={"messages": _messages(group)} | ({"targets": len(targets)} if len(targets) > 1 else {}),
         also=tuple(targets[1:]),
+        filter=speakers[0],
     )
 
 
@@ -275,20 +267,17 @@ def _not_sought(errors: list[IcmpError], traced: _Traced) -> list[IcmpError]:
 
 def _loop(target: str, group: list[IcmpError], ranked: list[str], total: int) -> Finding:
     source = group[0].dst
-    return Finding(
-        kind="routing_loop",
+    return make_finding(
+        "routing_loop",
         severity="HIGH",
-        blame="network",
-        protocol="ICMP",
         title=f"Packets from {source} to {target} go round in circles",
         detail=f"{count(total, 'packet')} ran out of hops at {few(ranked, 2)}.",
         who=Who(source, target),
-        evidence=first_frames(error.sample_frames for error in group),
-        cause=cause_of("routing_loop"),
-        remediation=remediation_of("routing_loop", src=source, dst=target, router=ranked[0]),
+        evidence=(error.sample_frames for error in group),
         confidence="high" if total >= 2 * threshold("routing_loop.min_messages") else "medium",
         weight=total,
         measured={"ttl_exceeded": total, "routers": len(ranked)},
+        router=ranked[0],
     )
 
 
@@ -301,17 +290,13 @@ def _redirects(errors: tuple[IcmpError, ...]) -> Iterator[Finding]:
         source = group[0].dst
         targets = sorted({error.unreachable_dst for error in group if error.unreachable_dst})
         target = targets[0] if targets else "?"
-        yield Finding(
-            kind="icmp_redirect",
+        yield make_finding(
+            "icmp_redirect",
             severity="LOW",
-            blame="network",
-            protocol="ICMP",
             title=f"{router} sends {source} to another gateway, {gateway or 'unnamed'}",
             detail=f"{count(messages, 'redirect')} for {few(targets)}: the first hop in use is not the best one.",
             who=Who(source, target),
-            evidence=first_frames(error.sample_frames for error in group),
-            cause=cause_of("icmp_redirect"),
-            remediation=remediation_of("icmp_redirect", src=source, dst=target),
+            evidence=(error.sample_frames for error in group),
             confidence="medium",
             weight=messages,
             measured={"redirects": messages},

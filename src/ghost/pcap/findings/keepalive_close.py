@@ -13,10 +13,11 @@ import numpy as np
 from ghost.pcap.array_queries import among
 from ghost.pcap.findings.common_causes import found_together, of_many, parties
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.one_way_messages import wants_no_answer
-from ghost.pcap.findings.phrasing import count, duration, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, duration
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
@@ -60,18 +61,14 @@ def _crossing(seen: Observed, rows: StreamRows) -> Finding:
     often = len(rows) >= threshold("early_close.min_crossings")
     known = f", idle for {duration(idle)} (median)," if idle >= threshold("early_close.kept_ms") else ""
     examples = seen.worst(of_many(seen, rows))
-    return Finding(
-        kind="early_close",
+    return make_finding(
+        "early_close_kept",
         severity="MEDIUM" if often else "LOW",
-        blame="server_application",
-        protocol="TCP",
         title=f"{who.where} closes idle connections of {who.whom} just when they are used again",
         detail=f"{count(len(rows), 'request')} on kept connections{known} crossed the"
         f" server's FIN and {'was' if len(rows) == 1 else 'were'} reset without an answer.{who.mostly}",
         who=Who(who.client, who.server, who.port),
-        evidence=first_frames(frames for s in examples for frames in (s.server.fin.frames[:1], s.server.rst.frames)),
-        cause=cause_of("early_close_kept"),
-        remediation=remediation_of("early_close_kept", src=who.client, dst=who.server, port=who.port),
+        evidence=(frames for s in examples for frames in (s.server.fin.frames[:1], s.server.rst.frames)),
         confidence="high" if often else "medium",
         weight=len(rows),
         measured={"connections": len(rows), "idle_ms": round(idle), **who.measured},

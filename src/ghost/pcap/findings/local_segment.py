@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ghost.pcap.findings.address_claims import address_findings
 from ghost.pcap.findings.attack_patterns import Threats
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.host_activity import LastHeard
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import IcmpError, UnansweredArp
 
 
@@ -93,22 +94,19 @@ def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
 def _sweep(source: str, group: list[_Down]) -> Finding:
     first = group[0].address
     requests = sum(down.weight for down in group)
-    return Finding(
-        kind="port_scan",
+    return make_finding(
+        "port_scan",
         severity="MEDIUM",
-        blame="client",
         protocol="NDP" if ":" in first else "ARP",
         title=f"{source} looks for {len(group)} addresses that nobody has, such as {first}",
         detail=f"{count(requests, 'request')} had no reply, a few for each address: a scan, by itself or by"
         " somebody beyond it whose packets it forwards.",
         who=Who(source, first),
-        also=tuple((down.address, None) for down in group[1:]),
-        evidence=first_frames(down.silent.sample_frames for down in group if down.silent is not None),
-        cause=cause_of("port_scan"),
-        remediation=remediation_of("port_scan", src=source, dst=first),
+        evidence=(down.silent.sample_frames for down in group if down.silent is not None),
         confidence="medium",
-        weight=1,  # nobody needs any of them: whatever else is degraded comes first
+        weight=1,
         measured={"arp_requests": requests, "hosts": len(group)},
+        also=tuple((down.address, None) for down in group[1:]),
     )
 
 
@@ -143,22 +141,20 @@ def _finding(group: list[_Down]) -> Finding:
     if agreed:
         meaning = agreed[0].code_meaning.lower()
         parts.append(f"{few(routers)} reported {it} unreachable {count(reports, 'time')} ({meaning})")
-    advice = "net_unreachable" if first.no_route else "host_down_6" if six else "host_down"
+    case = "net_unreachable" if first.no_route else "host_down_6" if six else "host_down"
     router = routers[0] if routers else None
-    return Finding(
-        kind="host_down",
+    return make_finding(
+        case,
         severity="HIGH" if agreed else "MEDIUM",
-        blame="network" if first.no_route else "server_host",
         protocol="ICMP" if agreed and not silent else "NDP" if six else "ARP",
         title=_title(group),
         detail=" and ".join(parts) + ".",
         who=Who(first.source, first.address),
-        also=tuple((down.address, None) for down in group[1:]),
-        evidence=first_frames([*(e.sample_frames for e in agreed), *(one.sample_frames for one in silent)]),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=first.source, dst=first.address, router=router),
+        evidence=[*(e.sample_frames for e in agreed), *(one.sample_frames for one in silent)],
         confidence="high" if agreed and silent else "medium",
         weight=reports + requests,
         measured={"solicitations" if six else "arp_requests": requests, "unreachable_messages": reports}
         | ({"hosts": len(group)} if len(group) > 1 else {}),
+        also=tuple((down.address, None) for down in group[1:]),
+        router=router,
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import count, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DnsSection
 
 DNS = 53
@@ -45,24 +46,21 @@ def answers_alone(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
     """DNS servers whose answers were captured and no question. Where TCP shows the same of the hosts, it says it."""
     said = {host for path in seen.half_heard for host in path}
     captured_so = was_captured_one_way(seen)
-    advice = "asymmetric_capture" if captured_so else "asymmetric"
+    case = "asymmetric_capture" if captured_so else "asymmetric"
     for server in dns.servers:
         client, unasked = server.unasked_client, server.unasked
         if client is None or server.queries or unasked.count < threshold("asymmetric.min_packets"):
             continue
         if said.isdisjoint({server.address, client}):
-            yield Finding(
-                kind="asymmetric",
+            yield make_finding(
+                case,
                 severity="LOW" if captured_so else "MEDIUM",
-                blame="none" if captured_so else "network",
                 protocol="DNS",
                 title=f"Only one direction was captured: {server.address} to {client}, never back",
                 detail=f"{count(unasked.count, 'DNS response')} and none of the queries: what is asked, repeated or not"
                 " answered cannot be seen here.",
                 who=Who(server.address, client, DNS),
-                evidence=first_frames([unasked.frames]),
-                cause=cause_of(advice),
-                remediation=remediation_of(advice, src=server.address, dst=client),
+                evidence=[unasked.frames],
                 confidence="medium",
                 weight=unasked.count,
                 measured={"packets": unasked.count, "queries": 0},

@@ -18,11 +18,12 @@ from ghost.pcap.array_queries import among, distinct, without
 from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import Parties, found_together, of_many, of_pair, of_streams, parties
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.host_activity import LastHeard
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
-from ghost.pcap.findings.phrasing import at, count, duration, first_frames
+from ghost.pcap.findings.phrasing import at, count, duration
 from ghost.pcap.findings.reset_origin import network_of
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 _MS = 1_000_000
@@ -130,26 +131,25 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
     clock = f"{datetime.fromtimestamp(moment // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     total = int(repeats[:, side].sum())
     examples = seen.worst(of_many(seen, rows, repeats[:, side]))
-    return Finding(
-        kind="rto_loss",
+    return make_finding(
+        "rto_loss_outage",
         severity="HIGH",
-        blame="network",
-        protocol="TCP",
         title=f"{len(silent):,} {what} {of_whom}fall silent at one moment, {duration(begun)} into the capture",
         detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} heard last at {clock}, within"
         f" {duration((moment - first) / _MS)} of each other, and of nothing that was sent to them since any part was"
         f" acknowledged; data was repeated {count(total, 'time')} by timeouts, for up to {duration(longest)}.",
         who=Who(ends[side], ends[1 - side], who.port),
-        evidence=first_frames((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
-        cause=cause_of("rto_loss_outage"),
-        remediation=remediation_of("rto_loss_outage", src=ends[side], dst=ends[1 - side], port=who.port),
+        evidence=((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
         confidence="high",
         weight=total,
         measured={
-            "connections": len(rows), "hosts": len(silent), "rto": total, "silence_ms": round(longest),
+            "connections": len(rows),
+            "hosts": len(silent),
+            "rto": total,
+            "silence_ms": round(longest),
             "at_ms": round(begun),
         },
-    )  # fmt: skip
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- one by one
@@ -174,25 +174,21 @@ def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Fi
     went_on = _going_on(seen, rows, int(heard_ns.max()), side)
     still = f" {count(went_on, 'other connection')} between the two went on." if went_on else ""
     gone = side == CLIENT and ever and not went_on and _gone_alone(seen, rows, int(heard_ns.max()))
-    advice = "rto_loss_host_gone" if gone else "rto_loss_unheard"
+    case = "rto_loss_host_gone" if gone else "rto_loss_unheard"
     alone = f" Its neighbours are heard after that, and nothing of {who.server} is." if gone else ""
     one = who.clients == 1 if side == SERVER else who.services == 1
     target = at(who.server, who.port) if side == CLIENT and one else whom
     senders = who.clients if side == CLIENT else who.services
     sends = f"{ends[side]} sends" if senders == 1 else f"{senders:,} {'clients' if side == CLIENT else 'services'} send"
     examples = seen.worst(of_many(seen, rows, repeats))
-    return Finding(
-        kind="rto_loss",
+    return make_finding(
+        case,
         severity=_severity(seen, rows, side, ever=ever),
-        blame="server_host" if gone else "network",
-        protocol="TCP",
         title=f"{target} acknowledge{'s' if one else ''} nothing {'any more ' if ever else ''}of what {sends}",
         detail=f"{count(len(rows), 'connection')}: data was repeated {count(int(repeats.sum()), 'time')} by timeouts"
         f" and never acknowledged; {nothing}.{alone}{still}{who.mostly}",
         who=Who(ends[side], ends[1 - side], who.port),
-        evidence=first_frames((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=ends[side], dst=ends[1 - side], port=who.port),
+        evidence=((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
         confidence="high" if len(rows) > 1 and not gone else "medium",
         weight=int(repeats.sum()),
         measured={"connections": len(rows), "rto": int(repeats.sum()), "silence_ms": round(longest), **who.measured},

@@ -11,9 +11,10 @@ import numpy as np
 from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import hosts_of, of_many, of_parts, ways_together
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Traffic
-from ghost.pcap.findings.phrasing import FRAMES, first_frames, percent, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import FRAMES, percent, rate
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import StreamRows
 
 
@@ -79,24 +80,20 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
             mostly += f" {seen.not_looked_at:,} more directions with trouble were not looked at."
     order, sides = _worst_streams(seen, ways)
     who = _who(seen, worst)
-    return Finding(
-        kind=kind,
+    return make_finding(
+        kind,
         severity="LOW" if doubtful else severity,
-        blame="network",
-        protocol="TCP",
         title=f"{rate(traffic.loss_pct)} of the segments from {source} to {destination} are lost"
         + (" and repaired only after timeouts" if by_timer else ""),
         detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
         f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
         f" The other way: {other_way} lost.{mostly}{doubt}",
         who=who,
-        evidence=first_frames(
+        evidence=(
             (*side.lost_downstream.frames, *side.lost_upstream.frames)
             for stream, at in zip(seen.columns.make(order), sides.tolist(), strict=True)
             for side in ((stream.client, stream.server)[at],)
         ),
-        cause=cause_of(kind),
-        remediation=remediation_of(kind, src=who.src, dst=who.dst, port=who.port),
         confidence="low" if doubtful else "high" if _is_well_measured(certain) else "medium",
         weight=traffic.lost,
         measured={

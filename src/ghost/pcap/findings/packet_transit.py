@@ -11,13 +11,14 @@ from ghost.pcap.array_queries import among, distinct
 from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
 from ghost.pcap.findings.connection_aborts import repeated_in_vain
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
 from ghost.pcap.findings.outages import fallen_silent
 from ghost.pcap.findings.packet_loss import loss_findings
-from ghost.pcap.findings.phrasing import FRAMES, count, few, first_frames, percent, rate
+from ghost.pcap.findings.phrasing import FRAMES, count, few, percent, rate
 from ghost.pcap.findings.rate_policing import with_others
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.silent_peers import unheard
 from ghost.pcap.findings.stream_columns import CLIENT, Mask, StreamRows
 from ghost.pcap.findings.throughput_limits import held_to_a_rate
@@ -183,17 +184,13 @@ def _reordering(seen: Observed, ways: Sequence[Traffic]) -> Finding:
         else f"{late} of {sent:,} data segments came behind later ones within one round trip: overtaken, not lost."
     )
     source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
-    return Finding(
-        kind="reordering",
+    return make_finding(
+        "reordering",
         severity="LOW" if max(shares) < threshold("reordering.medium_pct") else "MEDIUM",
-        blame="network",
-        protocol="TCP",
         title=f"{rate(shares[0])} of the segments from {source} to {destination} arrive out of order",
         detail=how,
         who=Who(worst.source, worst.destination),
-        evidence=first_frames(getattr(side, column).frames for sides, column in examples for side in sides),
-        cause=cause_of("reordering"),
-        remediation=remediation_of("reordering", src=worst.source, dst=worst.destination),
+        evidence=(getattr(side, column).frames for sides, column in examples for side in sides),
         confidence="low" if at_sender else "medium",
         weight=late,
         measured={"reordered": late, "data_segments": sent} | ({"paths": len(ways)} if len(ways) > 1 else {}),
@@ -230,20 +227,17 @@ def _half_heard(seen: Observed, halves: dict[Path, StreamRows], packets: dict[Pa
     ports = distinct(seen.columns.ports[every, 1]).tolist()
     others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
     captured_so = was_captured_one_way(seen)
-    advice = "asymmetric_capture" if captured_so else "asymmetric"
+    case = "asymmetric_capture" if captured_so else "asymmetric"
     so = " Of no two hosts of the capture both directions were captured." if captured_so else ""
-    return Finding(
-        kind="asymmetric",
+    return make_finding(
+        case,
         severity="LOW" if captured_so else "MEDIUM",
-        blame="none" if captured_so else "network",
         protocol="TCP",
         title=f"Only one direction was captured: {source} to {destination}, never back{others}",
         detail=f"{count(total, 'packet')} in {count(len(every), 'connection')} (port {few(ports)}) carry data or"
         f" acknowledge answers that do not pass here.{so}",
         who=Who(source, destination, ports[0] if len(ports) == 1 else None),
-        evidence=first_frames([stream.first_frame] for stream in seen.worst(halves[busiest])),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=source, dst=destination),
+        evidence=([stream.first_frame] for stream in seen.worst(halves[busiest])),
         confidence="high" if captured_so else "medium",
         weight=total,
         measured={"packets": total, "streams": len(every), "pairs": len(halves), "answers": 0},

@@ -17,9 +17,10 @@ import numpy as np
 from ghost.pcap.array_queries import median
 from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, MOST_PATHS, Observed, Path, groups_of
-from ghost.pcap.findings.phrasing import count, duration, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, duration
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, StreamRows
 
 _MOST_EXCEPTIONS = 0.1
@@ -90,25 +91,23 @@ def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Findin
     rise = median(c.syn_to_syn_ack_ms[after]) - median(c.syn_to_syn_ack_ms[before])
     near = "the server" if rise >= (longer - usual) / 2 else "the client"
     source, destination = (hosts_of([getattr(each, end) for each in changes]) for end in ("client", "server"))
-    return Finding(
-        kind="delay",
+    return make_finding(
+        "delay_begun",
         severity="MEDIUM",
-        blame="network",
-        protocol="TCP",
         title=f"A round trip between {source} and {destination} takes {duration(longer)} instead of {duration(usual)},"
         f" from {duration(begun)} into the capture on",
         detail=f"Since {clock} {count(len(after), 'TCP handshake')} took {duration(longer)} (median), and"
         f" {count(len(before), 'handshake')} before that {duration(usual)}; it stays so to the end. What has been added"
         f" lies between the capture point and {near}.",
         who=Who(worst.client, worst.server),
-        evidence=first_frames([s.first_frame] for s in seen.worst(after)),
-        cause=cause_of("delay_begun"),
-        remediation=remediation_of("delay_begun", src=worst.client, dst=worst.server),
+        evidence=([s.first_frame] for s in seen.worst(after)),
         confidence="medium",
         weight=len(after),
         measured={
-            "handshakes": len(after), "median_rtt_ms": round(longer, 1), "before_ms": round(usual, 1),
+            "handshakes": len(after),
+            "median_rtt_ms": round(longer, 1),
+            "before_ms": round(usual, 1),
             "at_ms": round(begun),
         }
         | ({"paths": len(changes)} if len(changes) > 1 else {}),
-    )  # fmt: skip
+    )

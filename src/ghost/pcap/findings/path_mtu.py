@@ -10,9 +10,10 @@ import numpy as np
 
 from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path
 from ghost.pcap.findings.phrasing import FRAMES, count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import Mask
 from ghost.pcap.model import Direction, IcmpError, Stream
 
@@ -128,17 +129,14 @@ def _black_hole(path: Path, messages: list[IcmpError], side_and_stream: tuple[Di
             )
             frames.append(side.lost_segments.frames)
     text = "; ".join(parts)
-    return Finding(
-        kind="mtu_black_hole",
+    return make_finding(
+        "mtu_black_hole",
         severity="HIGH" if side_and_stream else "MEDIUM",
-        blame="network",
         protocol="ICMP" if messages and not side_and_stream else "TCP",
         title=f"Large packets from {source} to {destination} do not get through",
         detail=text[:1].upper() + text[1:] + ".",
         who=Who(source, destination, port),
-        evidence=first_frames(frames),
-        cause=cause_of("mtu_black_hole"),
-        remediation=remediation_of("mtu_black_hole", src=source, dst=destination),
+        evidence=frames,
         confidence="high" if messages and side_and_stream else "medium",
         weight=sum(error.count for error in messages) + 1,
         measured={"next_hop_mtu": mtu, "mss_that_fits": mtu - IP_AND_TCP_HEADERS} if mtu else {},

@@ -13,9 +13,10 @@ import numpy as np
 from ghost.pcap.array_queries import among
 from ghost.pcap.findings.common_causes import found_together, of_many, parties
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.phrasing import count, first_frames, percent
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import count, percent
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
@@ -49,18 +50,14 @@ def _turned_away(seen: Observed, rows: StreamRows) -> Finding:
     others = attempts - len(rows)
     rest = f" {count(others, 'other connection')} of {who.whom} to it went on." if others else ""
     examples = seen.worst(of_many(seen, rows))
-    return Finding(
-        kind="mid_session_reset",
+    return make_finding(
+        "mid_session_turned_away",
         severity=severity,
-        blame="server_application",
-        protocol="TCP",
         title=f"{who.where} accepts connections of {who.whom} and resets them at once",
         detail=f"{count(len(rows), 'connection')} reset by the server right after the handshake, before either side"
         f" sent a byte.{rest}{who.mostly}",
         who=Who(who.server, who.client, who.port),
-        evidence=first_frames(stream.server.rst.frames for stream in examples),
-        cause=cause_of("mid_session_turned_away"),
-        remediation=remediation_of("mid_session_turned_away", src=who.server, dst=who.client, port=who.port),
+        evidence=(stream.server.rst.frames for stream in examples),
         confidence="high" if severity == "HIGH" else "medium",
         weight=len(rows),
         measured={"resets": len(rows), "completed": others, **who.measured},

@@ -8,10 +8,11 @@ from itertools import islice
 import numpy as np
 
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_messages import of_protocol
-from ghost.pcap.findings.phrasing import at, count, duration, first_frames, percent
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration, percent
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, StreamRows
 
 
@@ -39,19 +40,15 @@ def _without_greeting(seen: Observed, service: int, rows: StreamRows, late: int,
     share = percent(len(rows), greeted + hung)
     few = len(rows) < threshold("slow_application.min_answers")
     never = f"; {hung} never had it" if hung else ""
-    return Finding(
-        kind="slow_application",
+    return make_finding(
+        "slow_greeting",
         severity="LOW" if few else "HIGH" if not late and share >= 50 else "MEDIUM",
-        blame="server_application",
-        protocol="TCP",
         title=f"{at(host, port)} takes connections and {'greets late' if late else 'does not greet'}",
         detail=f"{len(rows)} of {count(greeted + hung, 'connection')} waited for the first word of the server, which"
         f" speaks first on this port, for up to {duration(longest_ms)}{never}. Its kernel took the connections at once:"
         " the path is not what is slow.",
         who=Who(client, host, port),
-        evidence=first_frames([s.first_frame] for s in seen.worst(rows)),
-        cause=cause_of("slow_greeting"),
-        remediation=remediation_of("slow_greeting", src=client, dst=host, port=port),
+        evidence=([s.first_frame] for s in seen.worst(rows)),
         confidence="medium" if few else "high",
         weight=len(rows),
         measured={"slow": late, "unanswered": hung, "answers": greeted, "slowest_ms": round(longest_ms)},

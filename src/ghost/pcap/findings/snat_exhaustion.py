@@ -12,9 +12,10 @@ from ghost.pcap.array_queries import median
 from ghost.pcap.array_types import Array
 from ghost.pcap.findings.common_causes import of_parts
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
-from ghost.pcap.findings.phrasing import at, count, duration, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, Floats, PerStream, StreamRows
 
 HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
@@ -168,20 +169,16 @@ def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
     whose = f"{len(found)} clients" if several else worst.client
     each_holds = " of each" if several else ""
     kept = f", counting ports for {duration(worst.hold * 1000)} after they close" if worst.hold else ""
-    return Finding(
-        kind="snat_exhaustion",
+    return make_finding(
+        "snat_exhaustion",
         severity="HIGH",
-        blame="network",
-        protocol="TCP",
         title=f"New connections of {whose} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT is"
         " out of ports",
         detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {worst.ports} others"
         f"{each_holds} were held{kept}; {count(served, 'connection')} begun at lower numbers succeeded."
         + (f" Most of {worst.client}: {len(worst.failed)}." if several else ""),
         who=Who(worst.client, host, port),
-        evidence=first_frames(seen.frames(failed, "syn", CLIENT)),
-        cause=cause_of("snat_exhaustion"),
-        remediation=remediation_of("snat_exhaustion", src=worst.client, dst=host, port=port),
+        evidence=seen.frames(failed, "syn", CLIENT),
         confidence="medium",
         weight=len(failed),
         measured={"failed": len(failed), "completed": served, "ports_held": worst.ports}

@@ -14,9 +14,10 @@ import numpy as np
 
 from ghost.pcap.array_queries import among, distinct
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
-from ghost.pcap.findings.phrasing import at, count, first_frames, percent
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, percent
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
@@ -111,18 +112,14 @@ def _flood(seen: Observed, service: int, rows: StreamRows) -> Finding:
     source = c.host(int(clients[np.argmax(tries)]))
     seconds = seconds_of(seen, rows)
     completed = int((seen.served & (seen.service == service)).sum())
-    return Finding(
-        kind="syn_flood",
+    return make_finding(
+        "syn_flood",
         severity="CRITICAL",
-        blame="client",
-        protocol="TCP",
         title=f"SYN flood against {at(host, port)}",
         detail=f"{len(rows):,} connections from {count(len(clients), 'address', 'addresses')} opened and never"
         f" completed in {seconds:.1f} s ({len(rows) / seconds:.0f} a second); {completed} completed.",
         who=Who(source, host, port),
-        evidence=first_frames(seen.frames(rows, "syn", CLIENT)),
-        cause=cause_of("syn_flood"),
-        remediation=remediation_of("syn_flood", src=source, dst=host, port=port),
+        evidence=seen.frames(rows, "syn", CLIENT),
         confidence="high" if len(clients) > 1 else "medium",
         weight=len(rows),
         measured={"syn": len(rows), "sources": len(clients), "completed": completed},

@@ -10,10 +10,11 @@ import numpy as np
 
 from ghost.pcap.array_queries import median, percentiles
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
 from ghost.pcap.findings.path_changes import longer_ways
 from ghost.pcap.findings.phrasing import bit_rate, count, duration, first_frames, rate
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
 
@@ -137,19 +138,15 @@ def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[F
 def _bloated(
     source: str, destination: str, port: int | None, trip: Statistics, how: str, frames: tuple[int, ...]
 ) -> Finding:
-    return Finding(
-        kind="bufferbloat",
+    return make_finding(
+        "bufferbloat",
         severity="MEDIUM",
-        blame="network",
-        protocol="TCP",
         title=f"A deep queue between {source} and {destination}: under load a round trip takes {duration(trip.p95)}"
         f" instead of {duration(trip.min)}",
         detail=f"Round trips {how}: fastest {duration(trip.min)}, median {duration(trip.median)}, 95th percentile"
         f" {duration(trip.p95)}.",
         who=Who(source, destination, port),
-        evidence=frames,
-        cause=cause_of("bufferbloat"),
-        remediation=remediation_of("bufferbloat", src=source, dst=destination),
+        evidence=[frames],
         confidence="high" if trip.count >= 2 * threshold("bufferbloat.min_samples") else "medium",
         weight=trip.p95,
         measured={"min_ms": round(trip.min, 1), "median_ms": round(trip.median, 1), "p95_ms": round(trip.p95, 1)},
@@ -172,20 +169,14 @@ def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | No
     rows, sides = seen.of_path(path)
     examples = seen.worst(rows, seen.columns.lost()[rows, sides])
     port = examples[0].server.endpoint.port if examples else None
-    return Finding(
-        kind="throughput_limited",
+    return make_finding(
+        "throughput_policed",
         severity="MEDIUM",
-        blame="network",
-        protocol="TCP",
         title=f"Traffic from {source} to {destination} is held to about {bit_rate(bits)}",
         detail=f"Over {seconds:.1f} s the rate keeps to {bit_rate(bits)} while {traffic.lost} of {traffic.sent:,}"
         f" segments ({rate(traffic.loss_pct)}) are dropped: what exceeds the rate is discarded, as a policer does.",
         who=Who(source, destination, port),
-        evidence=first_frames(
-            (*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)
-        ),
-        cause=cause_of("throughput_policed"),
-        remediation=remediation_of("throughput_policed", src=source, dst=destination, port=port),
+        evidence=((*side.lost_downstream.frames, *side.lost_upstream.frames) for side in sent_by(source, examples)),
         confidence="medium",
         weight=traffic.lost,
         measured={"rate_bps": round(bits), "loss_pct": round(traffic.loss_pct, 2)},
@@ -330,11 +321,10 @@ def _window_limited(
     source, destination = sender.endpoint.address, receiver.endpoint.address
     is_server = (destination, receiver.endpoint.port) == service
     bits = window * 8 / (trip / 1000)
-    return Finding(
-        kind="throughput_limited",
+    return make_finding(
+        "throughput_window",
         severity="MEDIUM" if bits < threshold("throughput_limited.enough_bps") else "LOW",
         blame="server_host" if is_server else "client",
-        protocol="TCP",
         title=f"The receive window of {destination} limits transfers from {source} to {bit_rate(bits)}",
         detail=f"{sender.payload_bytes:,} bytes in {sender.data_segments:,} segments went at"
         f" {bit_rate(sender.throughput_bps)}: never more than {window // 1024} KiB, what the receiver allows, in each"
@@ -348,9 +338,7 @@ def _window_limited(
             else ""
         ),
         who=Who(source, destination, service[1]),
-        evidence=first_frames([sender.window_full.frames or (sender.first_frame,)]),
-        cause=cause_of("throughput_window"),
-        remediation=remediation_of("throughput_window", src=source, dst=destination, port=service[1]),
+        evidence=[sender.window_full.frames or (sender.first_frame,)],
         confidence="high",
         weight=sender.window_full.count,
         measured={"window_bytes": window, "rtt_ms": round(trip, 1), "limit_bps": round(bits)},
@@ -375,18 +363,14 @@ def _delay(seen: Observed) -> Iterator[Finding]:
         near = "the server" if median(c.syn_to_syn_ack_ms[every]) >= middle / 2 else "the client"
         source, destination = c.host(client), c.host(server)
         known.add((source, destination))
-        yield Finding(
-            kind="delay",
+        yield make_finding(
+            "delay",
             severity="MEDIUM",
-            blame="network",
-            protocol="TCP",
             title=f"A round trip between {source} and {destination} takes {duration(middle)}",
             detail=f"Median of {count(len(every), 'TCP handshake')}; fastest {duration(float(trips[every].min()))},"
             f" slowest {duration(float(trips[every].max()))}. Most of it lies between the capture point and {near}.",
             who=Who(source, destination),
-            evidence=first_frames([s.first_frame] for s in seen.worst(rows, (trips[rows] * 1000).astype(np.int64))),
-            cause=cause_of("delay"),
-            remediation=remediation_of("delay", src=source, dst=destination),
+            evidence=([s.first_frame] for s in seen.worst(rows, (trips[rows] * 1000).astype(np.int64))),
             confidence="medium",
             weight=len(every),
             measured={"handshakes": len(every), "median_rtt_ms": round(middle, 1)},

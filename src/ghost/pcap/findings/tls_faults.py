@@ -9,9 +9,10 @@ import numpy as np
 from ghost.pcap import safe_text
 from ghost.pcap.findings.common_causes import beside
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
-from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, duration, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.silent_peers import unheard
 from ghost.pcap.model import Certificate, TlsFailure, TlsSection
 
@@ -81,39 +82,35 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
     names = [
         f"“{safe_text.name(name, 60)}”" for name in dict.fromkeys(f.server_name for f in failures if f.server_name)
     ]
-    advice, what = _words(examples, blame)
+    case, what = _words(examples, blame)
     certificates = [c for c in tls.certificates if (c.server, c.port) == (server, port)]
-    more = f" {_about(certificates[0])}" if certificates and advice == "tls_server_certificate" else ""
+    more = f" {_about(certificates[0])}" if certificates and case == "tls_server_certificate" else ""
     versions = f" The client offers {examples.offered_version}"
     versions += f", the server chose {examples.chosen_version}." if examples.chosen_version else "."
     good = _completed_elsewhere(seen, server, port, len(failures))
     clients = dict.fromkeys(f.client for f in failures)
     whom = examples.client if len(clients) == 1 else f"{len(clients):,} clients"
     who = Who(examples.client, server, port)
-    return Finding(
-        kind="tls_failure",
+    return make_finding(
+        case,
         severity="MEDIUM" if good else "HIGH",
         blame=blame,
-        protocol="TLS",
         title=f"TLS handshakes of {whom} with {at(server, port)} fail: {what}",
         detail=f"{count(len(failures), 'handshake')}{' for ' + few(names) if names else ''}: {what}.{more}"
         + (versions if examples.offered_version else ""),
         who=who,
-        evidence=first_frames(f.frames for f in failures),
-        cause=cause_of(advice),
-        remediation=remediation_of(
-            advice, src=examples.client, dst=server, port=port, name=examples.server_name or server
-        ),
+        evidence=(f.frames for f in failures),
         confidence="high" if examples.stage == "alert" and examples.alert != "encrypted" else "medium",
         weight=len(failures),
         measured={"failed": len(failures), "completed": tls.handshakes_completed}
         | ({"clients": len(clients)} if len(clients) > 1 else {}),
         beside=beside(who, clients),
+        name=examples.server_name or server,
     )
 
 
 def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
-    """The advice, and what happened in a few words."""
+    """The case, and what happened in a few words."""
     if failure.stage == "alert" or failure.alert:
         said = f"the {failure.alert_from or 'other side'} sent the alert {failure.alert}"
         if failure.alert in ABOUT_A_CERTIFICATE:
@@ -125,7 +122,7 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
         return ("tls_client_certificate" if blame == "client" else "tls_failure"), said
     waited = f" for {duration(failure.waited_ms)}" if failure.waited_ms else ""
     if blame == "network":
-        return "rto_loss_unheard", "what one side says is repeated and never acknowledged"
+        return "tls_unheard", "what one side says is repeated and never acknowledged"
     if failure.stage == "not_tls":
         return "tls_plain", "the server answers the client hello with something that is not TLS"
     if failure.stage == "no_server_hello":
@@ -153,25 +150,20 @@ def _certificates(tls: TlsSection, failing: set[str]) -> Iterator[Finding]:
     """Worth knowing, though it did no harm here."""
     for certificate in tls.certificates:
         if certificate.server not in failing and certificate.days_left < threshold("tls_failure.days_left"):
-            yield Finding(
-                kind="tls_failure",
+            yield make_finding(
+                "tls_server_certificate",
                 severity="LOW",
                 blame="server_application",
-                protocol="TLS",
                 title=f"The certificate of {at(certificate.server, certificate.port)} "
                 + ("has expired" if certificate.expired else "expires soon"),
                 detail=_about(certificate),
                 who=Who(certificate.server, certificate.server, certificate.port),
-                evidence=(certificate.frame,),
-                cause=cause_of("tls_server_certificate"),
-                remediation=remediation_of(
-                    "tls_server_certificate", src=certificate.server, dst=certificate.server, port=certificate.port,
-                    name=certificate.names[0] if certificate.names else certificate.server,
-                ),
+                evidence=[(certificate.frame,)],
                 confidence="high",
                 weight=certificate.count,
                 measured={"days_left": round(certificate.days_left)},
-            )  # fmt: skip
+                name=certificate.names[0] if certificate.names else certificate.server,
+            )
 
 
 def _about(certificate: Certificate) -> str:

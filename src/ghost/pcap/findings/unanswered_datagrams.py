@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import islice
 
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.one_way_captures import answers_pass_elsewhere
-from ghost.pcap.findings.phrasing import at, count, few, first_frames
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.phrasing import at, count, few
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DhcpUnanswered, QuicUnanswered
 
 BROADCAST = "255.255.255.255"
@@ -28,20 +29,17 @@ def silence_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _finding(
-    advice: str, protocol: str, who: Who, *, severity: str, blame: str, title: str, detail: str,
-    frames: tuple[int, ...], requests: int,
+    case: str, who: Who, *, severity: str, title: str, detail: str,
+    frames: tuple[int, ...], requests: int, blame: str | None = None,
 ) -> Finding:  # fmt: skip
-    return Finding(
-        kind="no_answer",
+    return make_finding(
+        case,
         severity=severity,
         blame=blame,
-        protocol=protocol,
         title=title,
         detail=detail,
         who=who,
-        evidence=first_frames([frames]),
-        cause=cause_of(advice),
-        remediation=remediation_of(advice, src=who.src, dst=who.dst),
+        evidence=[frames],
         confidence="medium",
         weight=requests,
         measured={"requests": requests, "answers": 0},
@@ -62,9 +60,8 @@ def _no_lease(seen: Observed) -> Iterator[Finding]:
     names, total = sorted(lost, key=lambda client: -lost[client]), sum(lost.values())
     answers = f" {count(sum(dhcp.servers.values()), 'answer')} to others were captured." if dhcp.servers else ""
     yield _finding(
-        "dhcp_unanswered", "DHCP", Who(names[0], BROADCAST, 67),
+        "dhcp_unanswered", Who(names[0], BROADCAST, 67),
         severity="HIGH" if len(lost) > 1 and not dhcp.servers else "MEDIUM",
-        blame="undecided",
         title=f"No DHCP server answers {few(names)}",
         detail=f"{count(total, 'message')} of {count(len(names), 'client')}, repeated without an answer.{answers}",
         frames=tuple(frame for name in names for one in clients[name] for frame in one.frames),
@@ -90,9 +87,8 @@ def _no_time(seen: Observed) -> Iterator[Finding]:
             continue
         others = bool(ntp and ntp.responses)
         yield _finding(
-            "ntp_unanswered", "NTP", Who(server.client, server.server, 123),
+            "ntp_unanswered", Who(server.client, server.server, 123),
             severity="LOW" if others else "MEDIUM",
-            blame="undecided",
             title=f"The time server {server.server} never answers",
             detail=f"{count(server.requests, 'request')} without an answer."
             + (" Other time servers answer." if others else " No time server in this capture answers."),
@@ -120,7 +116,7 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
             continue
         alive = path.dst in speaking
         yield _finding(
-            "ping_unanswered", "ICMP", Who(path.src, path.dst),
+            "ping_unanswered", Who(path.src, path.dst),
             severity="LOW" if alive else "MEDIUM",
             blame="policy" if alive else "undecided",
             title=f"{path.dst} answers no ping of {path.src}",
@@ -153,7 +149,7 @@ def _no_quic(seen: Observed) -> Iterator[Finding]:
 def _quic(rows: Sequence[QuicUnanswered], severity: str, blame: str, title: str, why: str) -> Finding:
     attempts, first = sum(one.attempts for one in rows), rows[0]
     finding = _finding(
-        "quic_unanswered", "QUIC", Who(first.client, first.server, first.port),
+        "quic_unanswered", Who(first.client, first.server, first.port),
         severity=severity, blame=blame, title=title,
         detail=f"{count(attempts, 'connection attempt')} without any answer. {why}",
         frames=tuple(frame for one in rows for frame in one.frames),

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from ghost.pcap import safe_text
 from ghost.pcap.findings.dns_abuse import Generated, dns_threats, generated_names
 from ghost.pcap.findings.finding import Finding, Who
+from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
 from ghost.pcap.findings.one_way_captures import answers_alone, answers_pass_elsewhere
-from ghost.pcap.findings.phrasing import at, count, duration, few, first_frames, percent, rate
+from ghost.pcap.findings.phrasing import at, count, duration, few, percent, rate
 from ghost.pcap.findings.repeated_lookups import is_missed
 from ghost.pcap.findings.reputation_lookups import asks_reputation
-from ghost.pcap.findings.rule_settings import cause_of, remediation_of, threshold
+from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
 
 DNS = 53
@@ -49,21 +50,18 @@ def _finding(
     """A finding about one server; it weighs as many queries as it concerns."""
     client = Counter(query.client for query in examples).most_common(1)[0][0]
     server, example = examples[0].server, examples[0].name
-    return Finding(
-        kind=kind,
+    return make_finding(
+        kind,
         severity=severity,
-        blame="dns",
-        protocol="DNS",
         title=title,
         detail=detail,
         who=Who(client, server, DNS),
-        evidence=first_frames([query.frame] for query in examples[:5]),
-        cause=cause_of(kind),
-        remediation=remediation_of(kind, src=client, dst=server, port=DNS, name=example.rstrip(".") or "."),
+        evidence=([query.frame] for query in examples[:5]),
         confidence="high",
         weight=len(examples) if weight is None else weight,
         measured=measured,
         also=also,
+        name=example.rstrip(".") or ".",
     )
 
 

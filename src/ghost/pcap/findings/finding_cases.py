@@ -1,0 +1,99 @@
+"""Findings from the cases in findings.toml: a rule gives what it measured, the file kind, blame, protocol and texts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ghost.pcap.findings.finding import Finding, Remedy, Who
+from ghost.pcap.findings.phrasing import first_frames
+
+_FILE = Path(__file__).with_name("findings.toml")
+_PLACEHOLDER = re.compile(r"(?<!%)\{(?P<bracket>\[)?(?P<name>\w+)\]?\}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})")
+
+
+@cache
+def finding_cases() -> dict[str, dict[str, Any]]:
+    """Return the cases of findings.toml by name."""
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def make_finding(
+    case: str,
+    *,
+    severity: str,
+    title: str,
+    detail: str,
+    who: Who,
+    evidence: Iterable[Iterable[int]],
+    confidence: str,
+    weight: float = 0.0,
+    measured: Mapping[str, int | float] | None = None,
+    blame: str | None = None,
+    protocol: str | None = None,
+    also: tuple[tuple[str, int | None], ...] = (),
+    beside: tuple[Who, ...] = (),
+    **named: str | None,
+) -> Finding:
+    """Return the finding of a case.
+
+    `evidence` are groups of frame numbers, of which the first few are kept. `blame` and `protocol` are given where the
+    case leaves them to the rule. `named` are further values for commands: `name`, `router` or `filter`. Raises KeyError
+    for an unknown case, or where neither the case nor the rule names a blame or a protocol.
+    """
+    row = finding_cases()[case]
+    return Finding(
+        kind=row["kind"],
+        severity=severity,
+        blame=blame or row["blame"],
+        protocol=protocol or row["protocol"],
+        title=title,
+        detail=detail,
+        who=who,
+        evidence=first_frames(evidence),
+        cause=row["cause"],
+        remediation=remediation_of(case, src=who.src, dst=who.dst, port=who.port, **named),
+        confidence=confidence,
+        weight=weight,
+        measured=measured or {},
+        also=also,
+        beside=beside,
+    )
+
+
+def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
+    """Return the commands of a case with addresses, ports and names filled in.
+
+    Values come from packets, so what is no plain address, number or host name stays a placeholder in capitals:
+    nothing that a stranger sent becomes part of a command somebody pastes.
+    """
+    safe = {key: _plain(key, value) for key, value in values.items() if value is not None}
+    return tuple(
+        Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
+        for host, command in finding_cases()[case]["remediation"]
+    )
+
+
+def _plain(key: str, value: object) -> str:
+    text = str(value)
+    return text if _PLAIN_NAME.fullmatch(text) or re.fullmatch(r"[0-9a-fA-F:.]+", text) else key.upper()
+
+
+def _fill(template: str, values: dict[str, str], *, quote: bool) -> str:
+    """`{dst}` as it is; `{[dst]}` where an IPv6 address must stand in brackets. A `%{...}` belongs to the command."""
+
+    def value_of(match: re.Match[str]) -> str:
+        name = match["name"]
+        value = values.get(name, name.upper())
+        if match["bracket"] and ":" in value:
+            value = f"[{value}]"
+        within_quotes = template.count("'", 0, match.start()) % 2
+        return shlex.quote(value) if quote and not within_quotes else value
+
+    return _PLACEHOLDER.sub(value_of, template)
