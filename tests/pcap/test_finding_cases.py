@@ -8,12 +8,11 @@ from pathlib import Path
 
 from ghost.pcap import findings as findings_package
 from ghost.pcap.findings.finding import BLAMES
-from ghost.pcap.findings.finding_cases import finding_cases
+from ghost.pcap.findings.finding_cases import FindingCase, finding_cases
 
 RULES = sorted(Path(findings_package.__file__).parent.glob("*.py"))
-FIXED = {"kind": str, "cause": str, "remediation": list}
 PROTOCOLS = ("all", "capture", "IP", "TCP", "ARP", "ICMP", "DNS", "TLS", "HTTP", "DHCP", "NTP", "QUIC")
-OPEN = {"blame": BLAMES, "protocol": PROTOCOLS}
+OPEN = ("blame", "protocol")
 LONGEST_LINE = 160
 
 
@@ -24,23 +23,18 @@ def calls() -> Iterator[ast.Call]:
                 yield node
 
 
-def problems_of(name: str, row: dict[str, object]) -> Iterator[str]:
-    for field, kind in FIXED.items():
-        if not isinstance(row.get(field), kind):
-            yield f"{name}: {field} is missing or of another type"
-    for field, known in OPEN.items():
-        if field in row and row[field] not in known:
-            yield f"{name}: {field} {row[field]!r} is not known"
-    if more := row.keys() - FIXED.keys() - OPEN.keys():
-        yield f"{name}: unknown fields {more}"
-    remediation = row.get("remediation")
-    for entry in remediation if isinstance(remediation, list) else ():
-        if not (isinstance(entry, list) and len(entry) == 2 and all(isinstance(part, str) and part for part in entry)):
+def problems_of(name: str, case: FindingCase) -> Iterator[str]:
+    if case.blame not in (None, *BLAMES):
+        yield f"{name}: blame {case.blame!r} is not known"
+    if case.protocol not in (None, *PROTOCOLS):
+        yield f"{name}: protocol {case.protocol!r} is not known"
+    for entry in case.remediation:
+        if len(entry) != 2 or not all(entry):
             yield f"{name}: {entry!r} is not [host, command]"
 
 
-def test_every_case_has_the_fields_of_a_case() -> None:
-    assert not [problem for name, row in finding_cases().items() for problem in problems_of(name, row)]
+def test_every_case_is_well_formed() -> None:
+    assert not [problem for name, case in finding_cases().items() for problem in problems_of(name, case)]
 
 
 def test_every_case_is_named_by_a_rule() -> None:
@@ -59,8 +53,8 @@ def test_a_rule_gives_what_its_case_leaves_open() -> None:
         case = call.args[0]
         if isinstance(case, ast.Constant):
             given = {keyword.arg for keyword in call.keywords}
-            fixed = finding_cases()[case.value].keys()
-            wrong += [(case.value, field) for field in OPEN if (field in given) == (field in fixed)]
+            row = finding_cases()[case.value]
+            wrong += [(case.value, name) for name in OPEN if (name in given) == (getattr(row, name) is not None)]
     assert not wrong
 
 

@@ -90,7 +90,7 @@ def test_every_case_has_a_cause_and_commands_that_are_filled_in_completely() -> 
         "filter": "10.9.9.9",
     }  # fmt: skip
     for case, entry in table.items():
-        assert entry["cause"].endswith("."), case
+        assert entry.cause.endswith("."), case
         for remedy in remediation_of(case, **values):
             assert "{" not in remedy.run_on
             assert not re.search(r"\{(src|dst|port|name|router|filter)\}", remedy.command), remedy

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.pcap import safe_text
 from ghost.pcap.analysis import analyse
 from ghost.pcap.compare.comparison_page import html_comparison
 from ghost.pcap.compare.rate_comparison import Capture, differences
@@ -24,6 +23,7 @@ from ghost.pcap.report.output_files import Places
 from ghost.pcap.report.packet_sequence import sequence
 from ghost.pcap.report.single_capture import report_on
 from ghost.pcap.report.time_charts import Line, TimeAxis, time_chart
+from ghost.text import visible
 from tests.pcap.wire import MS, SYN, Record, Talk, ethernet, ip, pcap, tcp, transfer, udp
 
 CLOCK = 1_700_000_000 * 1_000_000_000
@@ -98,7 +98,7 @@ def crowd() -> list[Record]:
 def test_text_comes_out_of_markup_as_it_went_in_but_for_what_cannot_be_shown(words: str) -> None:
     made = element("p", words, title=words)
     page = Page(f"<div>{made}</div>")
-    shown = "\n".join(safe_text.printable(line) for line in words.split("\n"))
+    shown = "\n".join(visible(line) for line in words.split("\n"))
     assert "".join(page.words.get("p", [])) == shown
     assert page.all("p") == [{"title": shown}]
 

@@ -19,7 +19,7 @@ import ghost
 from ghost.errors import ConfigurationError, GhostError, UsageError, settle_interrupt
 from ghost.pcap.garbage_collection import own_process
 from ghost.pcap.report.output_files import Places
-from ghost.pcap.safe_text import printable
+from ghost.text import visible
 
 Opener = Callable[[Path], None]
 """Shows a page to the person at the terminal."""
@@ -244,7 +244,7 @@ _COLOURS = {
 def _print_lines(lines: Sequence[str]) -> None:
     """Each on one line; on a terminal the severity that begins it is coloured."""
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for line in map(printable, lines):
+    for line in map(visible, lines):
         word = line.split(" ", 1)[0].rstrip(":")
         if coloured and word in _COLOURS:
             line = f"\x1b[{_COLOURS[word]}m{word}\x1b[0m{line[len(word) :]}"
@@ -253,7 +253,7 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 def _print_paths(written: Mapping[str, Path]) -> None:
     for path in written.values():
-        sys.stdout.write(printable(str(path)) + "\n")
+        sys.stdout.write(visible(str(path)) + "\n")
 
 
 def _print_json(document: Mapping[str, Any]) -> None:
@@ -262,5 +262,5 @@ def _print_json(document: Mapping[str, Any]) -> None:
 
 def _complain(program: str, message: str, status: int) -> int:
     """One line, whatever a file name holds."""
-    sys.stderr.write(f"{program}: {printable(message)}\n")
+    sys.stderr.write(f"{program}: {visible(message)}\n")
     return status

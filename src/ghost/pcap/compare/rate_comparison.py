@@ -7,16 +7,15 @@ a difference that chance explains, because too little was counted, is none.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ghost.pcap.compare.comparability import Held
 from ghost.pcap.findings import Finding
 from ghost.pcap.model import Analysis, Statistics
 from ghost.pcap.report.capture_facts import faults
+from ghost.policy import load_policy
 
 Assessment = Literal["STABLE", "REGRESSION", "IMPROVEMENT", "NEW ISSUE", "RESOLVED"]
 STABLE_BELOW_PCT = 10.0
@@ -27,11 +26,12 @@ _ORDER: tuple[Assessment, ...] = ("NEW ISSUE", "REGRESSION", "RESOLVED", "IMPROV
 
 @dataclass(frozen=True)
 class Metric:
-    key: str
     name: str
     unit: str
     better: Literal["lower", "higher"]
     floor: float
+    key: str = ""
+    """Its name in comparison.toml."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,9 @@ class Capture:
 
 
 def metrics() -> tuple[Metric, ...]:
-    table = tomllib.loads((Path(__file__).parent / "comparison.toml").read_text(encoding="utf-8"))
-    return tuple(Metric(key, row["name"], row["unit"], row["better"], row["floor"]) for key, row in table.items())
+    """Return the metrics of comparison.toml, in its order."""
+    table = load_policy(__file__, "comparison.toml", dict[str, Metric])
+    return tuple(replace(metric, key=key) for key, metric in table.items())
 
 
 def differences(a: Analysis, b: Analysis) -> list[Difference]:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from ghost.pcap.findings.finding import Finding, Remedy, Who
 from ghost.pcap.findings.phrasing import first_frames
+from ghost.policy import load_policy
 
-_FILE = Path(__file__).with_name("findings.toml")
 _PLACEHOLDER = re.compile(r"(?<!%)\{(?P<bracket>\[)?(?P<name>\w+)\]?\}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})")
 
 
+@dataclass(frozen=True)
+class FindingCase:
+    kind: str
+    cause: str
+    remediation: tuple[tuple[str, ...], ...]
+    """Host and command."""
+    blame: str | None = None
+    protocol: str | None = None
+    """None where the rule decides."""
+
+
 @cache
-def finding_cases() -> dict[str, dict[str, Any]]:
+def finding_cases() -> dict[str, FindingCase]:
     """Return the cases of findings.toml by name."""
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return load_policy(__file__, "findings.toml", dict[str, FindingCase])
 
 
 def make_finding(
@@ -45,19 +54,22 @@ def make_finding(
 
     `evidence` are groups of frame numbers, of which the first few are kept. `blame` and `protocol` are given where the
     case leaves them to the rule. `named` are further values for commands: `name`, `router` or `filter`. Raises KeyError
-    for an unknown case, or where neither the case nor the rule names a blame or a protocol.
+    for an unknown case.
     """
     row = finding_cases()[case]
+    blame, protocol = blame or row.blame, protocol or row.protocol
+    assert blame is not None
+    assert protocol is not None
     return Finding(
-        kind=row["kind"],
+        kind=row.kind,
         severity=severity,
-        blame=blame or row["blame"],
-        protocol=protocol or row["protocol"],
+        blame=blame,
+        protocol=protocol,
         title=title,
         detail=detail,
         who=who,
         evidence=first_frames(evidence),
-        cause=row["cause"],
+        cause=row.cause,
         remediation=remediation_of(case, src=who.src, dst=who.dst, port=who.port, **named),
         confidence=confidence,
         weight=weight,
@@ -76,7 +88,7 @@ def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
     safe = {key: _plain(key, value) for key, value in values.items() if value is not None}
     return tuple(
         Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
-        for host, command in finding_cases()[case]["remediation"]
+        for host, command in finding_cases()[case].remediation
     )
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 
 from ghost.pcap.protocols.dns_question import labels_of
+from ghost.policy import load_policy
 
 _NIBBLES = frozenset("0123456789abcdef")
 
 
 @cache
 def _zones() -> frozenset[str]:
-    table = tomllib.loads((Path(__file__).parent / "reputation.toml").read_text(encoding="utf-8"))
-    return frozenset(zone for zones in table.values() for zone in zones)
+    table = load_policy(__file__, "reputation.toml", dict[str, frozenset[str]])
+    return frozenset().union(*table.values())
 
 
 def in_reputation_zone(name: str) -> bool:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-import tomllib
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).parent
+from ghost.policy import load_policy
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    value: Any
+    """int or float."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Ports:
+    ports: tuple[int, ...]
+    reason: str
 
 
 @cache
-def _table(file: str) -> dict[str, Any]:
-    return tomllib.loads((_HERE / file).read_text(encoding="utf-8"))
+def _thresholds() -> dict[str, dict[str, _Threshold]]:
+    return load_policy(__file__, "thresholds.toml", dict[str, dict[str, _Threshold]])
+
+
+@cache
+def _protocols() -> dict[str, _Ports]:
+    return load_policy(__file__, "protocols.toml", dict[str, _Ports])
 
 
 def threshold(key: str) -> float:
-    """The value of `section.name` in thresholds.toml; `KeyError` where there is none."""
+    """Return the value of `section.name` in thresholds.toml. Raises KeyError where there is none."""
     section, name = key.split(".")
-    value: int | float = _table("thresholds.toml")[section][name]["value"]
+    value: int | float = _thresholds()[section][name].value
     return value
 
 
-def ports_of(kind: str) -> list[int]:
-    """The server ports of a kind of protocol in protocols.toml; `KeyError` where there is none."""
-    ports: list[int] = _table("protocols.toml")[kind]["ports"]
-    return ports
+def ports_of(kind: str) -> tuple[int, ...]:
+    """Return the server ports of a kind of protocol in protocols.toml. Raises KeyError where there is none."""
+    return _protocols()[kind].ports

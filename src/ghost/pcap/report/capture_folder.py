@@ -27,7 +27,8 @@ from ghost.pcap.report.markup import Content, element
 from ghost.pcap.report.output_files import Places, clean, prepare, stem_of, write_all
 from ghost.pcap.report.page_frame import badge, page, section, table
 from ghost.pcap.report.single_capture import Judged, report_on
-from ghost.pcap.safe_text import code, markdown, printable
+from ghost.pcap.safe_text import code, markdown
+from ghost.text import visible
 
 MOST_CAPTURES = 1000
 MOST_FILES = 100_000
@@ -142,14 +143,14 @@ def judge_folder(path: Path, places: Places) -> Folder:
             folder.interrupted, folder.left = True, folder.left + len(captures) - done
             break
         except (GhostError, OSError) as error:
-            folder.failed.append((name, printable(str(error))))
+            folder.failed.append((name, visible(str(error))))
             _say(name, str(error))
     write_all(dict(zip(folder.written.values(), (_markdown(folder), _html(folder)), strict=True)))
     return folder
 
 
 def _say(name: str, error: str) -> None:
-    sys.stderr.write(f"{printable(name)}: {printable(error)}\n")
+    sys.stderr.write(f"{visible(name)}: {visible(error)}\n")
 
 
 def _row(name: str, judged: Judged) -> Row:
@@ -227,14 +228,12 @@ def table_lines(folder: Folder) -> list[str]:
     """For a terminal: one line a capture, worst first."""
     rows = folder.ranked()
     names = [*(row.name for row in rows), *(name for name, _ in folder.failed)]
-    width = min(max((len(printable(name)) for name in names), default=0), 48)
+    width = min(max((len(visible(name)) for name in names), default=0), 48)
     lines = [folder.sentence]
     for row in rows:
         word = "HEALTHY" if row.finding.kind == "none" else row.finding.severity
-        lines.append(
-            f"{word:<9} {_fit(printable(row.name), width)}  {row.packets:>11,}  {printable(row.finding.title)}"
-        )
-    lines += [f"{'FAILED':<9} {_fit(printable(name), width)}  {'':>11}  {error}" for name, error in folder.failed]
+        lines.append(f"{word:<9} {_fit(visible(row.name), width)}  {row.packets:>11,}  {visible(row.finding.title)}")
+    lines += [f"{'FAILED':<9} {_fit(visible(name), width)}  {'':>11}  {error}" for name, error in folder.failed]
     return lines
 
 

@@ -7,7 +7,7 @@ import html
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ghost.pcap.safe_text import printable
+from ghost.text import visible
 
 _VOID = frozenset({"br", "col", "hr", "img", "meta"})
 _SVG_EMPTY = frozenset({"line", "path", "rect", "circle"})
@@ -48,7 +48,7 @@ def join(content: Content) -> Markup:
 
 def escaped(text: str) -> str:
     """Text on any number of lines, safe between tags and in a quoted attribute."""
-    return html.escape("\n".join(printable(line) for line in text.split("\n")), quote=True)
+    return html.escape("\n".join(visible(line) for line in text.split("\n")), quote=True)
 
 
 def _attribute(name: str, value: str | float | bool | None) -> str:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ghost.errors import UsageError
 from ghost.pcap.file.capture_reader import CAPTURE_MAGICS, GZIP_MAGIC
-from ghost.pcap.safe_text import printable
 from ghost.records import private_dir, write_text
+from ghost.text import visible
 
 _SUFFIXES = (".gz", ".pcap", ".pcapng", ".cap", ".ntar", ".dmp")
 _LONGEST_STEM = 180
@@ -44,12 +44,12 @@ def prepare(captures: Iterable[Path], outputs: Iterable[Path]) -> None:
     for output in outputs:
         if output.resolve() in taken:
             raise UsageError(
-                f"{printable(str(output))} is the capture itself and would be written over: "
+                f"{visible(str(output))} is the capture itself and would be written over: "
                 "give another --semantic-dir or --report-dir"
             )
         if begins_like_a_capture(output):
             raise UsageError(
-                f"{printable(str(output))} is a capture and would be written over: "
+                f"{visible(str(output))} is a capture and would be written over: "
                 "give another --semantic-dir or --report-dir"
             )
     for directory in {output.parent for output in outputs}:

@@ -18,7 +18,7 @@ from ghost.pcap.report.output_files import Places, prepare, stem_of, write_all
 from ghost.pcap.report.packet_sequence import sequence
 from ghost.pcap.report.progress_bar import Progress
 from ghost.pcap.report.semantic import dump, findings_document, semantic
-from ghost.pcap.safe_text import printable
+from ghost.text import visible
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Judged:
 
 def judge(path: Path, *, jobs: int = 1, dask: str | None = None) -> tuple[Analysis, tuple[Finding, ...]]:
     """Analyse one capture and judge it, with progress on standard error."""
-    with Progress(sys.stderr, printable(path.name)) as progress:
+    with Progress(sys.stderr, visible(path.name)) as progress:
         analysis = analyse(path, progress=progress.show, jobs=jobs, dask=dask)
         progress.stage("judging")
         return analysis, find(analysis)
