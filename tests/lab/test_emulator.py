@@ -309,7 +309,7 @@ def test_a_defect_is_an_answer_and_not_silence(client: Client, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("ghost.lab.arm.gateway.service.answer", broken)
+    monkeypatch.setattr("ghost.lab.arm.resource_manager.answer", broken)
     answer = client.arm("GET", VM)
     assert (answer.status, answer.json["error"]["code"]) == (500, "InternalServerError")
 
