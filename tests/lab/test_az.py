@@ -19,8 +19,8 @@ from ghost import lab
 from ghost.errors import LabError
 from ghost.lab import RunningLab
 from ghost.lab.arm import capture_life
-from ghost.lab.azure.command_table import COMMANDS
-from ghost.lab.azure.output import render
+from ghost.lab.az_cli.command_table import COMMANDS
+from ghost.lab.az_cli.output import render
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.programs import az
 from ghost.net import Flow, evaluate_gates, groups_from_effective_nsg, routes_from_effective_table, select_route

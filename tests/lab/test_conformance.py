@@ -25,7 +25,7 @@ from ghost.azure import catalogue
 from ghost.brain.offline.azure_reads import query
 from ghost.lab import Scenario, world_from_dict
 from ghost.lab.arm.local_emulator import emulator
-from ghost.lab.azure.command_table import COMMANDS
+from ghost.lab.az_cli.command_table import COMMANDS
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.launchers import write_programs
 from ghost.lab.network_services import (

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.mind import Changes, Filter
-from ghost.mind.model import MemoryType
+from ghost.mind.data_model import MemoryType
 from ghost.mind.sqlite_store import SqliteStore
 from ghost.mind.vector_file import VectorFile
 from ghost.mind.vector_search import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.providers.gemini import GeminiEmbeddings, GeminiModel
+from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
 from ghost.providers.model_server import Access
 from ghost.providers.ollama import OllamaEmbeddings, OllamaModel
 from ghost.providers.openai import OpenAIEmbeddings, OpenAIModel
-from ghost.providers.protocols import EmbeddingsProvider, LLMProvider
 from tests.providers.servers import KEY, Highest, WaitingClock
 
 DIM = 3

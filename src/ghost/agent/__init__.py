@@ -8,7 +8,7 @@ from ghost.agent.investigation_memory import finished
 from ghost.agent.loop import Console, Investigation
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
 from ghost.agent.rca_report import write_report
-from ghost.agent.resume import reissue
+from ghost.agent.resumption import reissue
 from ghost.agent.session import AZURE, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ghost.agent.denials import count_denial
-from ghost.agent.resume import reissue
+from ghost.agent.resumption import reissue
 from ghost.agent.session import Session, save_session
 from ghost.agent.tools import Orchestrator, Tools
 from ghost.agent.turns import TurnLog

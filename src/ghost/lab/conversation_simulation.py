@@ -12,7 +12,7 @@ from random import Random
 
 from ghost.lab.dialogues import Turn
 from ghost.lab.frames import ACK, PROTOCOL_TCP, PROTOCOL_UDP, RST, TcpOptions, tcp, udp
-from ghost.lab.hosts import Host, Path
+from ghost.lab.network_paths import Host, Path
 from ghost.lab.simulation import Event, Simulation
 from ghost.lab.tcp_endpoint import Endpoint, Segment
 

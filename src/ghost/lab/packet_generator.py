@@ -19,7 +19,7 @@ from random import Random
 from ghost.lab.conversation_simulation import LIFETIME_SECONDS, Meeting, TcpConversation, UdpExchange
 from ghost.lab.dialogues import Sizes, dialogue, http, tls
 from ghost.lab.frames import dns_answer, dns_query, mac_bytes, pcap
-from ghost.lab.hosts import AZURE_GATEWAY_MAC, Host, Path, ask_for_gateway
+from ghost.lab.network_paths import AZURE_GATEWAY_MAC, Host, Path, ask_for_gateway
 from ghost.lab.reachability import listens, passage, reaches_internet
 from ghost.lab.simulation import Simulation
 from ghost.lab.tcp_endpoint import LINUX, WINDOWS

@@ -1,13 +1,7 @@
 """The mind: what Ghost remembers, what it attends to, what it thinks of on its own, and what it asks."""
 
 from ghost.mind.attention import Attention, Component, Score, Weights
-from ghost.mind.engine import Abandoned, CycleResult, Engine
-from ghost.mind.event_bus import Event, Kind
-from ghost.mind.inbox import InboxFull
-from ghost.mind.interrupts import Interrupts, MissingFields
-from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
-from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
-from ghost.mind.model import (
+from ghost.mind.data_model import (
     Memory,
     MemoryType,
     Query,
@@ -18,6 +12,12 @@ from ghost.mind.model import (
     TaskStatus,
     Thought,
 )
+from ghost.mind.engine import Abandoned, CycleResult, Engine
+from ghost.mind.event_bus import Event, Kind
+from ghost.mind.inbox import InboxFull
+from ghost.mind.interrupts import Interrupts, MissingFields
+from ghost.mind.investigation_memories import INVESTIGATION, Finding, Finished, Hint, Step, recall, remember
+from ghost.mind.long_term_memory import RANK_CONSTANT, Hit, LongTermMemory
 from ghost.mind.sources import TaskSource
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.mind.store_selection import open_store

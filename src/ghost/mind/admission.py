@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ghost.mind.model import Stimulus
+from ghost.mind.data_model import Stimulus
 from ghost.mind.thought_parsing import Redact
 
 CONTENT_CHARS = 4000

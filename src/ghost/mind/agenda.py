@@ -10,7 +10,7 @@ from itertools import islice
 
 from ghost.errors import GhostError
 from ghost.mind.attention import Attention
-from ghost.mind.model import Task, TaskStatus
+from ghost.mind.data_model import Task, TaskStatus
 from ghost.mind.sources import MOST_TASKS, TaskSource
 from ghost.mind.thought_parsing import Redact
 from ghost.providers import EmbeddingsProvider

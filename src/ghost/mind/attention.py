@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ghost.config import Settings
 from ghost.mind.curves import RECENCY, URGENCY
-from ghost.mind.model import Task, TaskStatus
+from ghost.mind.data_model import Task, TaskStatus
 from ghost.records import Clock, elapsed
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.episodes import Episode, episode, network_of
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.model import Memory, MemoryType
 from ghost.mind.retention import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.store import Changes, Filter
 from ghost.mind.summaries import SUMMARY, summarised, united

@@ -10,9 +10,9 @@ from ghost.errors import ProviderError
 from ghost.mind.agenda import Named
 from ghost.mind.attention import Attention
 from ghost.mind.counters import Counts
+from ghost.mind.data_model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.decisions import StoreDecision
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.model_calls import Context, Thinking
 from ghost.mind.thought_parsing import Redact, Spoken
 from ghost.mind.working_memory import WorkingMemory

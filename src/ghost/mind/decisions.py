@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ghost.mind.model import MemoryType, Tags, Unit
+from ghost.mind.data_model import MemoryType, Tags, Unit
 from ghost.mind.thought_parsing import READ_CHARS
 
 MOST_TAGS = 8

@@ -23,11 +23,11 @@ from ghost.mind.attention import Attention, Weights
 from ghost.mind.consolidation import Consolidation, Report
 from ghost.mind.counters import Counts
 from ghost.mind.cycle_draft import MALFORMED, Draft, Drafting
+from ghost.mind.data_model import Memory, Query, SelfModel, Stimulus, Task, Thought
 from ghost.mind.event_bus import Event, Events, Kind, Listener
 from ghost.mind.inbox import Inbox, consumed
 from ghost.mind.interrupts import Interrupts, asked
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.model import Memory, Query, SelfModel, Stimulus, Task, Thought
 from ghost.mind.model_calls import Thinking
 from ghost.mind.page_memories import PageReader, as_memory, as_stimuli
 from ghost.mind.prompts import default_self

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ghost.mind.model import Memory
+from ghost.mind.data_model import Memory
 from ghost.mind.questions import FILLER, is_identifier, stem
 from ghost.policy import load_policy
 

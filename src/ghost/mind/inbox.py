@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ghost.errors import GhostError
-from ghost.mind.model import Stimulus
+from ghost.mind.data_model import Stimulus
 from ghost.mind.store import Changes, MemoryStore
 
 PREFIX = "stimulus:"

@@ -12,9 +12,9 @@ from typing import Any
 
 from ghost.errors import UsageError
 from ghost.mind.answer_fields import fields_of
+from ghost.mind.data_model import Query, QueryStatus, Stimulus
 from ghost.mind.event_bus import Event, Kind
 from ghost.mind.inbox import kept
-from ghost.mind.model import Query, QueryStatus, Stimulus
 from ghost.mind.questions import is_same_question
 from ghost.mind.store import Changes, MemoryStore
 from ghost.mind.thought_parsing import Redact

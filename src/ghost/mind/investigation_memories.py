@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ghost.mind.data_model import Memory, MemoryType, Tags
 from ghost.mind.long_term_memory import Hit, LongTermMemory
-from ghost.mind.model import Memory, MemoryType, Tags
 from ghost.mind.questions import names_in
 from ghost.mind.store import Filter
 

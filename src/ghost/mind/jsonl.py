@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ghost.errors import RecordError, StoreError
-from ghost.mind.model import Memory
+from ghost.mind.data_model import Memory
 from ghost.records import private_dir
 
 LONGEST_LINE = 16_777_216

@@ -15,7 +15,7 @@ from math import inf, sqrt
 from pathlib import Path
 
 from ghost.errors import StoreError
-from ghost.mind.model import Memory, MemoryType
+from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.store import EVERYTHING, Changes, Filter, MemoryStore
 from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ghost.errors import StoreError
+from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.encryption import Seal
 from ghost.mind.keywords import conditions
-from ghost.mind.model import Memory, MemoryType
 from ghost.mind.record_validation import are_times, embedding_of, json_of, vector_of
 from ghost.mind.store import Filter
 from ghost.mind.vector_search import TYPE_CODES, Floats

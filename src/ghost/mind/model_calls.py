@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ghost.mind.data_model import SelfModel, Stimulus, Task, Thought
 from ghost.mind.decisions import SCHEMA, StoreDecision, decision
 from ghost.mind.long_term_memory import Hit
-from ghost.mind.model import SelfModel, Stimulus, Task, Thought
 from ghost.mind.prompts import system_prompt
 from ghost.mind.thought_parsing import Redact, Spoken, spoken
 from ghost.providers import Item, LLMProvider, write_prompt

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Protocol
 
+from ghost.mind.data_model import Memory, MemoryType, Query, Stimulus
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.model import Memory, MemoryType, Query, Stimulus
 from ghost.mind.store import Filter
 from ghost.mind.thought_parsing import Redact
 from ghost.scraper import Document, ScrapePlan, ScrapeResult

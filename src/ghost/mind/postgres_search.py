@@ -13,8 +13,8 @@ from typing import Final
 
 import psycopg
 
+from ghost.mind.data_model import Memory
 from ghost.mind.keywords import COMMON, terms_of
-from ghost.mind.model import Memory
 from ghost.mind.postgres_connections import Row
 from ghost.mind.store import Filter
 

@@ -19,9 +19,9 @@ import psycopg
 
 from ghost.errors import StoreError
 from ghost.mind import postgres_search
+from ghost.mind.data_model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.ids import id_at
 from ghost.mind.jsonl import read_jsonl, write_jsonl
-from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.postgres_connections import Connections, Row
 from ghost.mind.postgres_search import conditions, words_of
 from ghost.mind.record_validation import body_of, embedding_of, json_of, vector_of

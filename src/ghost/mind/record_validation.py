@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ghost.errors import StoreError
-from ghost.mind.model import Memory, Query, Task, Thought
+from ghost.mind.data_model import Memory, Query, Task, Thought
 from ghost.mind.vector_search import Floats
 
 _ID_CHARACTERS = 200

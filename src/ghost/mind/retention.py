@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.episodes import is_told_twice, network_of
-from ghost.mind.model import Memory, MemoryType
 from ghost.mind.page_memories import DOCUMENT
 from ghost.mind.summaries import SUMMARY, united
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from ghost.mind.data_model import Task
 from ghost.mind.interrupts import Interrupts
-from ghost.mind.model import Task
 
 MOST_TASKS = 10_000
 """Of one source; what it names beyond is left out."""

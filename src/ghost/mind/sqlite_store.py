@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ghost.mind import vector_search
+from ghost.mind.data_model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.encrypted_word_index import WordsInMemory
 from ghost.mind.encryption import NoSeal, Seal
 from ghost.mind.ids import IdRegister
 from ghost.mind.jsonl import read_jsonl, write_jsonl
 from ghost.mind.memory_rows import MemoryRows
-from ghost.mind.model import Memory, MemoryType, Query, QueryStatus, Task, Thought
 from ghost.mind.record_validation import body_of, json_of, vector_of
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import SCRUB_DUE, lay_out, make_private

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ghost.mind.model import Memory, MemoryType, Query, Task, Thought
+from ghost.mind.data_model import Memory, MemoryType, Query, Task, Thought
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from ghost.mind.data_model import Memory, MemoryType, Tags, Unit
 from ghost.mind.decisions import cleaned_tags, json_object
 from ghost.mind.episodes import Episode, shared_cause, wording
-from ghost.mind.model import Memory, MemoryType, Tags, Unit
 from ghost.mind.prompts import system_prompt
 from ghost.mind.thought_parsing import Redact
 from ghost.providers import Item, LLMProvider, write_prompt

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ghost.mind.model import MemoryType
+from ghost.mind.data_model import MemoryType
 from ghost.mind.store import EVERYTHING, Filter
 
 Floats = npt.NDArray[np.float32]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from ghost.mind.model import Thought
+from ghost.mind.data_model import Thought
 
 CUT = "…"
 

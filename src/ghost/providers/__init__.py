@@ -1,8 +1,8 @@
 """Language models and embeddings: the protocols, a deterministic stub that needs nothing, and clients of servers."""
 
 from ghost.providers.choice import embeddings, language_model, system_clock
+from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
 from ghost.providers.prompt import Item, read_prompt, write_prompt
-from ghost.providers.protocols import EmbeddingsProvider, LLMProvider
 from ghost.providers.stub import StubEmbeddings, StubLLM
 
 __all__ = [

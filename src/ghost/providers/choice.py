@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
-from ghost.providers.protocols import EmbeddingsProvider, LLMProvider
+from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
 from ghost.providers.server_address import server_url
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.records import Clock, SystemClock

@@ -14,11 +14,11 @@ from ghost.lab.arm.blob_store import account_named
 from ghost.lab.arm.certificate_authority import LabAuthority
 from ghost.lab.arm.emulator_state import SETTINGS
 from ghost.lab.arm.gateway import Gateway
+from ghost.lab.arm.http_server import ArmServer
 from ghost.lab.arm.identity import Identity
 from ghost.lab.arm.profile import client_environment, write_profile
 from ghost.lab.arm.proxy import LabProxy
 from ghost.lab.arm.request_log import RequestLog
-from ghost.lab.arm.server import ArmServer
 from ghost.lab.arm.service_hosts import account_of, within_lab
 from ghost.lab.arm.uploads import ElsewhereStorage
 from ghost.lab.directory import LabDirectory

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ghost.errors import LabError
-from ghost.lab.azure import account_commands, machine_commands, storage_commands, table_reads, watcher_commands
-from ghost.lab.azure.cli_errors import AzError
-from ghost.lab.azure.command_table import COMMANDS, answer, find, read_options
-from ghost.lab.azure.output import in_order, render
+from ghost.lab.az_cli import account_commands, machine_commands, storage_commands, table_reads, watcher_commands
+from ghost.lab.az_cli.cli_errors import AzError
+from ghost.lab.az_cli.command_table import COMMANDS, answer, find, read_options
+from ghost.lab.az_cli.output import in_order, render
 from ghost.lab.directory import LabDirectory
 
 MODULES = (account_commands, machine_commands, table_reads, storage_commands, watcher_commands)

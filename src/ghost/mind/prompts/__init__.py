@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ghost.mind.model import SelfModel
+from ghost.mind.data_model import SelfModel
 from ghost.policy import load_policy
 
 _HERE = Path(__file__).parent

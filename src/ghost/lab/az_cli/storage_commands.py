@@ -10,10 +10,10 @@ from typing import Any
 
 from ghost.lab.arm import blob_store as stored
 from ghost.lab.arm.blob_store import StoredBlob
-from ghost.lab.azure.cli_errors import AzError, blob_service_not_found, usage
-from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import IN_GROUP, NAME, command
-from ghost.lab.azure.output_shape import filled, hoisted, with_groups
+from ghost.lab.az_cli.cli_errors import AzError, blob_service_not_found, usage
+from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.command_table import IN_GROUP, NAME, command
+from ghost.lab.az_cli.output_shape import filled, hoisted, with_groups
 from ghost.lab.directory import LabDirectory
 from ghost.lab.world import StorageAccount
 

@@ -11,10 +11,10 @@ from argparse import Namespace
 from typing import Any
 
 from ghost.lab.arm.capture_life import LONGEST_SECONDS
-from ghost.lab.azure.cli_errors import AzError, usage
-from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import GROUP, IN_GROUP, command, split_id
-from ghost.lab.azure.output_shape import flattened
+from ghost.lab.az_cli.cli_errors import AzError, usage
+from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, command, split_id
+from ghost.lab.az_cli.output_shape import flattened
 from ghost.lab.directory import LabDirectory
 
 WATCHER = "Microsoft.Network/networkWatchers"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ghost.lab.azure.cli_errors import AzError
-from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import IN_GROUP, command, split_id
-from ghost.lab.azure.output_shape import filled, with_groups
+from ghost.lab.az_cli.cli_errors import AzError
+from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.command_table import IN_GROUP, command, split_id
+from ghost.lab.az_cli.output_shape import filled, with_groups
 from ghost.lab.directory import LabDirectory
 
 VERSION = "2.91.0"

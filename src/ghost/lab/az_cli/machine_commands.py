@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import GROUP, IN_GROUP, NAME, command, split_id
-from ghost.lab.azure.output_shape import flattened
+from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, NAME, command, split_id
+from ghost.lab.az_cli.output_shape import flattened
 from ghost.lab.directory import LabDirectory
 
 VM = "Microsoft.Compute/virtualMachines"

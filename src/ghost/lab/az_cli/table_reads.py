@@ -6,9 +6,9 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
-from ghost.lab.azure.client import ArmClient
-from ghost.lab.azure.command_table import GROUP, IN_GROUP, NAME, Answer, command
-from ghost.lab.azure.output_shape import flattened
+from ghost.lab.az_cli.client import ArmClient
+from ghost.lab.az_cli.command_table import GROUP, IN_GROUP, NAME, Answer, command
+from ghost.lab.az_cli.output_shape import flattened
 from ghost.lab.directory import LabDirectory
 from ghost.policy import load_policy
 

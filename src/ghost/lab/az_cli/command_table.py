@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ghost.lab.azure.cli_errors import AzError, usage
+from ghost.lab.az_cli.cli_errors import AzError, usage
 from ghost.lab.directory import LabDirectory
 
 Answer = Callable[[LabDirectory, argparse.Namespace], Any]

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from ghost.lab.arm import resource_manager
 from ghost.lab.arm.api_messages import Request, Response
-from ghost.lab.azure.cli_errors import AzError
+from ghost.lab.az_cli.cli_errors import AzError
 from ghost.lab.directory import LabDirectory
 
 API_VERSION = "2024-05-01"
