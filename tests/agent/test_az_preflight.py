@@ -50,11 +50,11 @@ def test_no_daily_read_is_called_a_mistake() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("az vm lst", ["no command of azure-cli", "Did you mean az vm list?"]),
+        ("az vm lst", ["not a command of azure-cli", "Did you mean az vm list?"]),
         ("az nsg list -g g", ["Did you mean az network nsg list?"]),
         ("az netwrok vnet list", ["Did you mean az network vnet list?"]),
         ("az network watcher", ["a group of commands", "show-next-hop"]),
-        ("az nothing at all", ["no command of azure-cli", "az --help"]),
+        ("az nothing at all", ["not a command of azure-cli", "az --help"]),
         ("az vm show -g g", ["needs --name (or --ids"]),
         ("az network nsg rule list -g g", ["needs --nsg-name"]),
         ("az network nsg rule list --nsg g --nsg-name n", ["needs --resource-group"]),
@@ -66,7 +66,7 @@ def test_no_daily_read_is_called_a_mistake() -> None:
         ("az vm list prod-rg", ["takes no word 'prod-rg'", "name the option it belongs to"]),
         ("az vm show -g g -n my vm", ["takes no word 'vm'", "in quotes"]),
         ("az vm list -g", ["-g of az vm list needs a value"]),
-        ("az -o json vm list", ["options only behind the command: az vm list -o json"]),
+        ("az -o json vm list", ["options only after the command: az vm list -o json"]),
         ("az vm list --query \"[?name='x'\"", ["not valid JMESPath"]),
         ("az vm list --query=", ["no expression"]),
         ("az network firewall list --query '[?'", ["not valid JMESPath"]),

@@ -37,7 +37,7 @@ def test_a_hypothesis_needs_what_would_refute_it():
 def test_at_most_three_are_tested_at_a_time():
     log = log_with("h1", "h2", "h3", "h4")
     assert [row["active"] for row in log.summary()] == [True, True, True, False]
-    with pytest.raises(IllegalHypothesisChange, match="three at most"):
+    with pytest.raises(IllegalHypothesisChange, match="the maximum is three"):
         log.activate("h4")
     log.resolve("h1", State.REFUTED, ["s_001"], at=AT)
     log.activate("h4")

@@ -132,7 +132,7 @@ def test_a_hypothesis_is_not_resolved_by_records_that_do_not_exist_or_did_not_ru
     refusals = [r for c, r in bench.desk.results if c.arguments.get("action") == "confirm"]
     assert [r["error"] for r in refusals] == ["evidence_unusable", "evidence_unusable"]
     assert "was denied" in refusals[0]["message"]
-    assert "no audit record" in refusals[1]["message"]
+    assert "not an audit record" in refusals[1]["message"]
 
 
 @pytest.mark.parametrize(

@@ -108,4 +108,4 @@ def test_a_capture_of_the_session_that_runs_is_none_until_that_session_ends(tmp_
     with workspace_lock(tmp_path):
         assert list(source.tasks(NOW)) == []
     (task,) = source.tasks(NOW)
-    assert "its session ended before it did" in task.context
+    assert "its session ended while the capture was active" in task.context

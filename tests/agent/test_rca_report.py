@@ -40,7 +40,7 @@ def test_a_statement_with_usable_evidence_is_cited(bench):
 
 @pytest.mark.parametrize(
     ("audit_ids", "why"),
-    [([], "cites no audit record"), ([f"{SESSION}_002"], "was denied"), ([f"{SESSION}_077"], "no audit record")],
+    [([], "cites no audit record"), ([f"{SESSION}_002"], "was denied"), ([f"{SESSION}_077"], "not an audit record")],
 )
 def test_a_statement_without_it_is_printed_as_unsupported(bench, audit_ids, why):
     statements = [{"text": "the moon did it", "audit_ids": audit_ids}]

@@ -97,5 +97,5 @@ def test_whatever_is_asked_the_nearest_is_a_command_or_a_group(words: list[str])
 
 
 def test_a_word_that_is_no_option_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no option"):
+    with pytest.raises(ConfigurationError, match="not an option"):
         parse_options(["--name", "name!"])

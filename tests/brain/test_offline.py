@@ -324,7 +324,9 @@ def test_a_conclusion_without_a_cause_speaks_in_words_and_leaves_the_records_to_
     summary = played.completion["root_cause_summary"]
     assert not any(layer in summary for layer in LAYERS if "_" in layer)
     assert "s_0" not in summary
-    assert any(s["text"].startswith("Found in order") and s["audit_ids"] for s in played.completion["statements"])
+    assert any(
+        s["text"].startswith("Checked, no fault found") and s["audit_ids"] for s in played.completion["statements"]
+    )
 
 
 # Whose traffic it is
@@ -370,7 +372,7 @@ def test_with_a_stated_port_another_ports_failure_is_an_observation_and_decides_
     assert played.completion["confirmed_hypotheses"] == []
     assert played.coverage("wire") == "not_verified"
     summary = played.completion["root_cause_summary"]
-    assert summary.startswith("No cause found in what could be looked at")
+    assert summary.startswith("No cause found in what could be checked")
     assert "TCP port 5432" in summary
     assert any("Reproduce the symptom" in action for action in played.completion["recommended_actions"])
 
@@ -468,8 +470,8 @@ def test_a_denied_capture_leaves_the_wire_unverified(refused: str) -> None:
     (row,) = (item for item in played.completion["coverage"] if item["layer"] == "wire")
     assert set(row["audit_ids"]) == played.tenant.denied_ids
     summary = played.completion["root_cause_summary"]
-    assert summary.startswith("No cause found in what could be looked at")
-    assert "the wire was not looked at" in summary
+    assert summary.startswith("No cause found in what could be checked")
+    assert "no wire capture was examined" in summary
     assert "not now" in summary
     actions = " ".join(played.completion["recommended_actions"])
     assert "by hand" in actions
@@ -512,7 +514,7 @@ def test_rules_too_many_for_one_answer_are_read_in_parts() -> None:
     facts = Facts(most_lines=30)
     facts.nsgs["store-nsg"] += [*many_rules(24, 100), denying()]
     played = investigate(facts)
-    assert "cut to fit" in played.text
+    assert "was truncated" in played.text
     assert played.coverage("nsg_inbound") == "at_fault"
 
 

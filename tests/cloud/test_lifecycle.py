@@ -59,7 +59,7 @@ PLAYBOOK = [
     (State.DETECTING, e.Resumed(), State.DETECTING, Purpose.DETECT),
     (State.DETECTING, VM_FOUND, State.DETECTING, Purpose.PREFLIGHT),
     (State.DETECTING, SET_FOUND, State.FAILED, None),
-    (State.DETECTING, e.TargetMissing("no"), State.DETECTING, Purpose.LOOK_ELSEWHERE),
+    (State.DETECTING, e.TargetMissing("no"), State.DETECTING, Purpose.SEARCH_OTHER_GROUPS),
     (State.DETECTING, AKS_FOUND, State.FAILED, None),
     (State.DETECTING, e.TargetUnusable("no"), State.FAILED, None),
     *[(State.DETECTING, e.Checked(check, False, "no"), State.FAILED, None) for check in Check],
@@ -124,13 +124,13 @@ def test_an_event_moves_the_task_as_the_table_says(
 
 def test_what_the_table_does_not_name_is_refused() -> None:
     samples: dict[type, e.Event] = {type(event): event for _, event, _, _ in PLAYBOOK}
-    samples[e.LeftoverLookedFor] = e.LeftoverLookedFor(True)
+    samples[e.LeftoverSearched] = e.LeftoverSearched(True)
     samples[e.PartnerReady] = e.PartnerReady("/b.cap")
     samples[e.PartnerLost] = e.PartnerLost()
     samples[e.ComparedByPartner] = e.ComparedByPartner("/b.cap")
     assert set(samples) == set(get_args(e.Event))
     allowed = {(state, type(event)) for state, event, _, _ in PLAYBOOK}
-    allowed |= {(State.FAILED, e.LeftoverLookedFor), (State.DONE, e.CleanupRequested)}
+    allowed |= {(State.FAILED, e.LeftoverSearched), (State.DONE, e.CleanupRequested)}
     for state in State:
         for kind, event in samples.items():
             if (state, kind) not in allowed:
@@ -198,7 +198,7 @@ def test_after_a_failed_creation_only_what_may_exist_is_cleaned_up(
 ) -> None:
     task, _ = advance(a_task(State.APPROVED), e.CreationFailed("no"), AT)
     assert follow_up(task) is None
-    task, _ = advance(task, e.LeftoverLookedFor(exists), AT)
+    task, _ = advance(task, e.LeftoverSearched(exists), AT)
     assert follow_up(task) == follows
 
 

@@ -300,7 +300,7 @@ def test_a_capture_that_had_the_name_before_is_not_deleted(desk: MakeDesk, said:
     d = desk(("packet-capture create", failed(said)), theirs)
     response = d.capture()
     assert (response["status"], response["state"], response["cleanup_status"]) == ("task_failed", "FAILED", "skipped")
-    assert "left alone" in response["error_detail"]
+    assert "not removed" in response["error_detail"]
     assert not d.shell.matching("delete")
     assert d.ask("cleanup_task", task_id=TASK)["cleanup_status"] == "skipped"
     assert not d.shell.matching("delete")

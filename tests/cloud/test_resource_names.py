@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ghost.cloud import capture_commands, preflight
 from ghost.cloud.resource_names import (
     BlobPlace,
-    blob_place,
+    blob_location,
     check_container,
     check_prefix,
     check_resource_group,
@@ -137,7 +137,7 @@ urls = st.builds(
 @example("https://forensics.blob.core.windows.net/captures/ghost_a.cap")
 @example("https://127.0.0.1:8000/forensics/captures/sub/x.cap")
 def test_a_blobs_url_is_read_whole_or_not_at_all(url: str) -> None:
-    place = blob_place(url)
+    place = blob_location(url)
     if place is not None:
         assert url.startswith("https://")
         assert url.endswith(f"/{place.container}/{place.blob}")
@@ -163,7 +163,7 @@ def test_a_blobs_url_is_read_whole_or_not_at_all(url: str) -> None:
     ],
 )
 def test_a_blobs_place_is_taken_from_its_url(url: str, place: BlobPlace | None) -> None:
-    assert blob_place(url) == place
+    assert blob_location(url) == place
 
 
 @given(targets)

@@ -365,7 +365,7 @@ def test_a_status_that_nobody_knows_is_warned_of(desk: MakeDesk) -> None:
     d.capture()
     check(d)
     assert [line for line in d.said if "Warning" in line] == [
-        "[Cloud Orchestrator] Warning: The status Paused is not known: the capture is taken for running"
+        "[Cloud Orchestrator] Warning: The status Paused is unknown: the capture is assumed to be running"
     ]
 
 

@@ -109,7 +109,7 @@ def test_the_remedy_for_a_target_of_another_subscription_is_for_that_one(desk: M
 
 def test_an_instance_whose_id_is_hidden_is_refused(desk: MakeDesk) -> None:
     d = desk(("az resource", ran({**INSTANCE, "id": "[AZURE_RESOURCE_1]"})))
-    assert "only its full id tells which one" in d.capture("[AZURE_RESOURCE_1]")["error_detail"]
+    assert "only its full id identifies it" in d.capture("[AZURE_RESOURCE_1]")["error_detail"]
 
 
 def test_a_target_of_another_subscription_is_addressed_there_to_the_end(desk: MakeDesk) -> None:

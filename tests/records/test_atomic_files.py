@@ -47,7 +47,7 @@ def test_what_is_no_json_is_a_clear_error(tmp_path):
 
 def test_a_file_where_a_directory_should_be_is_a_clear_error(tmp_path):
     (tmp_path / "f").write_text("")
-    with pytest.raises(RecordError, match="cannot make the directory"):
+    with pytest.raises(RecordError, match="cannot create the directory"):
         write_text(tmp_path / "f" / "g", "x")
 
 

@@ -125,7 +125,7 @@ def test_reading_survives_any_bytes(tmp_path_factory, junk):
 
 def test_what_is_no_json_is_refused_and_nothing_is_written(tmp_path):
     log = ChainedLog(tmp_path / "log.jsonl")
-    with pytest.raises(RecordError, match="no JSON"):
+    with pytest.raises(RecordError, match="not JSON"):
         log.append({"value": float("nan")})
     assert not log.path.exists()
 

@@ -1,6 +1,6 @@
-"""An investigation: the loop, its tools, hypotheses, denials, the session and the report.
+"""Investigations: the loop, its tools, hypotheses, denials, the session and the report.
 
-It starts no program and reads no capture: everything goes through the shell and the orchestrator it is given.
+Starts no program and reads no capture: both go through the shell and the orchestrator.
 """
 
 from ghost.agent.audit_evidence import Evidence, tag_of

@@ -1,8 +1,7 @@
-"""The shell's audit as evidence: which record says what, where it was seen, and how far it can be trusted.
+"""The shell's audit as evidence: what each record says, where it was observed and how reliable it is.
 
-Read only. The hierarchy, most faithful first: 1 what a capture shows, 2 what the Azure API says, 3 what an active
-probe saw, 4 what a host says of itself. Probes and host state come from the engineer's machine ([LOCAL]) and
-never overrule [CLOUD] evidence.
+Read only. Reliability, highest first: 1 a capture, 2 the Azure API, 3 an active probe, 4 a host's own state. Probes and
+host state come from the engineer's machine ([LOCAL]) and never overrule [CLOUD] evidence.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ghost.records import read_valid_records
 Context = Literal["[LOCAL]", "[CLOUD]"]
 
 NEVER_RAN: Final = frozenset({126, 127})
-"""Exit statuses of the shell for a program that could not start, or does not exist."""
+"""Shell exit statuses for a program that could not be started or does not exist."""
 _PROBES: Final = frozenset(
     {"ping", "traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "curl", "whois", "nc", "nmap", "telnet"}
 )
@@ -38,7 +37,7 @@ CAPTURE: Final = Tag("[CLOUD]", 1)
 
 
 def tag_of(record: Mapping[str, Any]) -> Tag:
-    """How a record of the shell's audit (or a response, with its `command` added) ranks as evidence."""
+    """Return the evidence rank of an audit record, or of a shell response with its `command` added."""
     command = str(record.get("modified_command") or record.get("command") or "")
     if record.get("environment") == "azure" or command.startswith("az "):
         return Tag("[CLOUD]", 2)
@@ -49,13 +48,13 @@ def tag_of(record: Mapping[str, Any]) -> Tag:
 
 
 class Evidence(Mapping[str, dict[str, Any]]):
-    """The records of one session's shell audit by audit id, in the order they were written."""
+    """The audit records of one session by audit id, in the order they were written."""
 
     def __init__(self, path: Path) -> None:
         records, self.broken_lines = read_valid_records(path)
         self._records: dict[str, dict[str, Any]] = {}
         self.repeated: list[str] = []
-        """Ids that stand in the file more than once: the shell writes each once. The first record counts."""
+        """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
         for record in records:
             audit_id = str(record.get("audit_id"))
             if audit_id in self._records:
@@ -73,25 +72,24 @@ class Evidence(Mapping[str, dict[str, Any]]):
         return len(self._records)
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
-        """Why these ids cannot carry a statement, in words; nothing where they can.
+        """Return why these records cannot support a statement; empty if they can.
 
-        A record carries a statement when it exists and its command ran to an end; a non-zero exit status is
-        evidence like any other.
+        A record supports a statement when it exists and its command ran to completion, whatever the exit status.
         """
         found = []
         for audit_id in audit_ids:
             record = self._records.get(audit_id)
             if record is None:
-                found.append(f"{audit_id} is no audit record of this session")
+                found.append(f"{audit_id} is not an audit record of this session")
             elif record.get("status") == "denied":
                 found.append(f"{audit_id} was denied: the command did not run")
             elif record.get("exit_code") in NEVER_RAN:
-                found.append(f"{audit_id} never ran: the program was not found or could not start")
+                found.append(f"{audit_id} did not run: the program was not found or could not be started")
             elif record.get("status") != "completed":
                 found.append(f"{audit_id} ended in error ({record.get('error') or 'unknown'})")
         return found
 
 
 def cited_ids(text: str, session_id: str) -> list[str]:
-    """The audit ids of this session that a text names, in order, each once."""
+    """Return the audit ids of this session that a text names, in order, without duplicates."""
     return list(dict.fromkeys(re.findall(rf"{re.escape(session_id)}_\d{{3,}}", text)))

@@ -1,8 +1,8 @@
-"""What costs nothing to check before a command reaches the shell: an az command's path, options and `--query`.
+"""Checks of an az command before it reaches the shell: its path, its options and `--query`.
 
-A mistake goes back to the brain as advice, without a process, a prompt, an audit record or a denial. Only what the real
-CLI is sure to refuse is a mistake; where it may know more than the table (an extension, a default in the user's
-configuration, an abbreviation), nothing is said.
+A mistake is returned to the brain as advice, without a process, a prompt, an audit record or a denial. Only what the
+real CLI is sure to refuse is reported; nothing is reported where the CLI may know more than the table (an extension, a
+default in the user's configuration, an abbreviation).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ghost.azure import (
     read_configuration,
 )
 
-_EVERYWHERE = "--help/-h? --verbose? --debug? --only-show-errors? --output/-o --query"
+_GLOBAL_OPTIONS = "--help/-h? --verbose? --debug? --only-show-errors? --output/-o --query"
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
 def preflight(command: str, configuration: Configuration | None = None) -> str | None:
-    """What is wrong with `command` and how to mend it; None where nothing is, or where only the shell can tell."""
+    """Return the mistake in `command` and how to correct it; None if there is none or only the shell can tell."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -48,7 +48,7 @@ def _users_configuration() -> Configuration:
 
 
 def _az_mistake(words: list[str], offered: Catalogue, configuration: Configuration) -> str | None:
-    start = _behind_options(words)
+    start = _command_start(words)
     end = next((index for index in range(start, len(words)) if words[index].startswith("-")), len(words))
     path, rest = [word.lower() for word in words[start:end]], words[end:]
     if not path or path[0] == "help" or "-h" in words or "--help" in words:
@@ -57,40 +57,40 @@ def _az_mistake(words: list[str], offered: Catalogue, configuration: Configurati
     if command is None:
         return _path_mistake(path, offered, configuration)
     if start > 0:
-        return f"az takes options only behind the command: az {command.path} {shlex.join(words[:start])} ..."
+        return f"az takes options only after the command: az {command.path} {shlex.join(words[:start])} ..."
     line = None if command.origin == "extension" else [*words[size:end], *rest]
     mistake = None if line is None else _line_mistake(command, line, configuration)
     return mistake or _query_mistake(_value_of(words, "--query"))
 
 
-def _behind_options(words: Sequence[str]) -> int:
-    """Where the command begins: behind options of every command, should some stand first."""
+def _command_start(words: Sequence[str]) -> int:
+    """Return the index of the first word of the command after any leading global options."""
     position = 0
     while position < len(words) and words[position].startswith("-"):
-        option = _everywhere().get(words[position])
+        option = _global_options().get(words[position])
         position += 2 if option is not None and option.arity == "one" else 1
     return position
 
 
 @cache
-def _everywhere() -> Mapping[str, Option]:
-    return {name: option for option in parse_options(_EVERYWHERE.split()) for name in option.names}
+def _global_options() -> Mapping[str, Option]:
+    return {name: option for option in parse_options(_GLOBAL_OPTIONS.split()) for name in option.names}
 
 
 def _path_mistake(path: Sequence[str], offered: Catalogue, configuration: Configuration) -> str | None:
     asked = " ".join(path)
-    if path[0] in configuration.extended or configuration.unknown_extensions or _is_of_an_extension(path, offered):
+    if path[0] in configuration.extended or configuration.unknown_extensions or _is_extension_command(path, offered):
         return None
     if below := offered.below(asked):
         shown = ", ".join(sorted(below)[:12])
         return f"az {asked} is a group of commands. Name one of them: {shown}{', ...' if len(below) > 12 else ''}"
     near = offered.nearest(path)
     hint = f"Did you mean az {near}?" if near else "See az --help for the groups of commands."
-    return f"az {asked[:120]} is no command of azure-cli {offered.version}. {hint}"
+    return f"az {asked[:120]} is not a command of azure-cli {offered.version}. {hint}"
 
 
-def _is_of_an_extension(path: Sequence[str], offered: Catalogue) -> bool:
-    """Whether the command would lie in a group that only an extension has."""
+def _is_extension_command(path: Sequence[str], offered: Catalogue) -> bool:
+    """Return whether the command would belong to a group that only an extension provides."""
     for size in range(min(len(path) - 1, MAX_WORDS), 0, -1):
         inside = [known for known in offered.lines if known.startswith(" ".join(path[:size]) + " ")]
         if inside:
@@ -103,13 +103,13 @@ def _is_of_an_extension(path: Sequence[str], offered: Catalogue) -> bool:
 
 @dataclass
 class _Line:
-    """One pass over the words behind a command."""
+    """One pass over the words that follow the command path."""
 
     command: Command
     options: Mapping[str, Option]
     seen: set[Option] = field(default_factory=set)
     is_certain: bool = True
-    """False once a word was met that the CLI may read in more than one way."""
+    """False once a word was found that the CLI may read in more than one way."""
 
     def mistake(self, words: Sequence[str]) -> str | None:
         position = 0
@@ -123,11 +123,11 @@ class _Line:
             elif self.command.positionals:
                 position += 1
             else:
-                return f"az {self.command.path} takes no word {word[:80]!r} here{_why_stray(words, position)}"
+                return f"az {self.command.path} takes no word {word[:80]!r} here{_stray_word_advice(words, position)}"
         return None
 
     def _take(self, word: str, following: Sequence[str]) -> int | str:
-        """How many words the option takes with its values, or what is wrong with it."""
+        """Return the number of words used by the option and its values, or the mistake in it."""
         name, equals, _ = word.partition("=") if word.startswith("--") else (word, "", "")
         near = self._candidates(name)
         if not near:
@@ -139,11 +139,13 @@ class _Line:
         self.seen.add(option)
         values = 0 if equals else self._values(option, following)
         if not values and not equals and option.arity in ("one", "some"):
-            return f"{name} of az {self.command.path} needs a value behind it"
+            return f"{name} of az {self.command.path} needs a value after it"
         return 1 + values
 
     def _candidates(self, name: str) -> set[Option]:
-        """By its spelling, or else by a beginning of it; a short option may have something joined."""
+        """Return the options that match by exact spelling, else by prefix; a short option may have its value
+        attached.
+        """
         if name in self.options:
             return {self.options[name]}
         near = {option for known, option in self.options.items() if known.startswith(name)}
@@ -186,14 +188,14 @@ class _Line:
 
 
 def _line_mistake(command: Command, words: Sequence[str], configuration: Configuration) -> str | None:
-    line = _Line(command, {**_everywhere(), **command.options})
+    line = _Line(command, {**_global_options(), **command.options})
     mistake = line.mistake(words)
     if mistake is None and line.is_certain:
         mistake = line.missing(configuration)
     return mistake
 
 
-def _why_stray(words: Sequence[str], position: int) -> str:
+def _stray_word_advice(words: Sequence[str], position: int) -> str:
     if any(word.startswith("-") for word in words[:position]):
         return ": put a value with spaces in quotes, or leave the word out"
     return ": leave it out, or name the option it belongs to"

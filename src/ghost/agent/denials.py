@@ -1,8 +1,7 @@
-"""What a person's refusal means for the hypotheses that the refused call was to test.
+"""The effect of a person's denial on the hypotheses that the denied call was to test.
 
-Every result passes here once. A refusal counts against the hypotheses the call names, or against all that are
-being tested; the brain reads the count, the reason and what to do in `_meta`. A call that ran clears the
-consecutive count.
+Each result is counted once. A denial counts against the hypotheses the call names, or against all active ones; the
+brain reads the count, the reason and the advice in `_meta`. A call that ran resets the consecutive count.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ _RAN = frozenset({"completed", "task_completed", "task_pending"})
 
 
 def was_denied(result: dict[str, Any]) -> bool:
-    """Whether a person refused a command of this call (closed terminals and broken prompts included)."""
+    """Return whether a person denied a command of this call; a closed terminal or a failed prompt counts as denied."""
     return result.get("status") == "denied" or result.get("user_denied") is True
 
 
 def count_denial(
     session: Session, call: ToolCall, result: dict[str, Any], *, turn: int, limit: int, at: str
 ) -> dict[str, Any]:
-    """Books the result against the hypotheses it concerns; returns what to add to its `_meta`."""
+    """Record the result against the hypotheses it concerns; return the fields to add to its `_meta`."""
     named = [h for h in call.arguments.get("hypothesis_ids") or [] if isinstance(h, str)]
     known = {h.id for h in session.hypothesis_log}
     concerned = [h for h in named if h in known] or list(session.active_hypothesis_ids)

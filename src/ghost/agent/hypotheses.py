@@ -1,8 +1,8 @@
-"""Hypotheses: registered with what would refute them, tested by commands, resolved by evidence or by denials.
+"""Hypotheses: registered with what would refute them, tested by commands, resolved by evidence or denials.
 
-A hypothesis changes its state only through `HypothesisLog`, which refuses what the table below does not hold.
-At most three are being tested at a time; each refusal of a person counts against those that the refused command
-was to test, and the third makes them unverifiable.
+A hypothesis changes state only through `HypothesisLog`, which refuses transitions that are not in the table below. At
+most three are active at a time; each denial counts against those the denied command was to test, and the third makes
+them unverifiable.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
 
 
 class IllegalHypothesisChange(Exception):  # noqa: N818 - it is an answer to the brain, not a failure of Ghost
-    """What was asked of a hypothesis cannot be; the message says why. The brain reads it."""
+    """The requested change is not possible. The message says why; the brain reads it."""
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(message)
@@ -60,14 +60,14 @@ class Hypothesis(BaseModel):
     id: str
     description: str
     refuted_by: str
-    """The observation that would refute it."""
+    """The observation that would refute the hypothesis."""
     state: State = State.ACTIVE
     denial_count: int = 0
     created_at: str
     resolved_at: str | None = None
     resolving_audit_id: str | None = None
     audit_ids: list[str] = Field(default_factory=list)
-    """The evidence its resolution rests on."""
+    """The audit records that support the resolution."""
     denial_events: list[DenialEvent] = Field(default_factory=list)
 
 
@@ -80,7 +80,7 @@ class EvidenceConflict(BaseModel):
 
 
 class HypothesisLog:
-    """The hypotheses of one session. It works on the session's own lists, so that saving the session saves them."""
+    """The hypotheses of one session. Works on the session's own lists, so saving the session saves them."""
 
     def __init__(self, log: list[Hypothesis], active: list[str], conflicts: list[EvidenceConflict]) -> None:
         self._log = log
@@ -92,16 +92,16 @@ class HypothesisLog:
             if hypothesis.id == hypothesis_id:
                 return hypothesis
         known = ", ".join(h.id for h in self._log) or "none"
-        raise IllegalHypothesisChange("unknown_hypothesis", f"no hypothesis {hypothesis_id!r}; registered are: {known}")
+        raise IllegalHypothesisChange("unknown_hypothesis", f"no hypothesis {hypothesis_id!r}; registered: {known}")
 
     def register(self, hypothesis_id: str, description: str, refuted_by: str, *, at: str) -> Hypothesis:
-        """Adds a hypothesis and begins to test it where fewer than three are being tested. Repeating is harmless."""
+        """Add a hypothesis and activate it if fewer than three are active. Idempotent."""
         for existing in self._log:
             if existing.id == hypothesis_id:
                 if existing.description == description:
                     return existing
                 raise IllegalHypothesisChange(
-                    "duplicate_id", f"{hypothesis_id!r} is another hypothesis already: {existing.description}"
+                    "duplicate_id", f"{hypothesis_id!r} is already used by another hypothesis: {existing.description}"
                 )
         if not description.strip() or not refuted_by.strip():
             raise IllegalHypothesisChange(
@@ -120,7 +120,7 @@ class HypothesisLog:
         if len(self._active) >= MAX_ACTIVE:
             raise IllegalHypothesisChange(
                 "too_many_active",
-                f"{', '.join(self._active)} are being tested, three at most: resolve one before {hypothesis_id!r}",
+                f"{', '.join(self._active)} are active, the maximum is three: resolve one before {hypothesis_id!r}",
             )
         if hypothesis.state in TERMINAL:
             self._move(hypothesis, State.ACTIVE)
@@ -130,7 +130,7 @@ class HypothesisLog:
         return hypothesis
 
     def resolve(self, hypothesis_id: str, state: State, audit_ids: Sequence[str], *, at: str) -> Hypothesis:
-        """CONFIRMED or REFUTED, by the records named; the last of them is the one that settled it."""
+        """Confirm or refute a hypothesis by the given records; the last record is the deciding one."""
         hypothesis = self.get(hypothesis_id)
         if not audit_ids:
             raise IllegalHypothesisChange(
@@ -150,7 +150,7 @@ class HypothesisLog:
     def contradict(
         self, hypothesis_id: str, audit_ids: Sequence[str], source: str | None, description: str
     ) -> Hypothesis:
-        """Two results contradict each other: open until the more faithful source settles it."""
+        """Record two results that contradict each other; open until the more reliable source decides."""
         hypothesis = self.get(hypothesis_id)
         if len(set(audit_ids)) < 2:
             raise IllegalHypothesisChange(
@@ -169,7 +169,7 @@ class HypothesisLog:
         return hypothesis
 
     def denied(self, hypothesis_id: str, event: DenialEvent, limit: int, *, at: str) -> Hypothesis | None:
-        """A person refused a command that was to test this one. None where it is resolved already."""
+        """Count a denial of a command that was to test this hypothesis. Returns None if it is already resolved."""
         hypothesis = self.get(hypothesis_id)
         if hypothesis.state in TERMINAL:
             return None
@@ -186,13 +186,13 @@ class HypothesisLog:
         return hypothesis
 
     def succeeded(self, hypothesis_ids: Iterable[str]) -> None:
-        """A command that tests these ran: what was denied before is being tested again."""
+        """Reactivate hypotheses that were denied before, after a command that tests them ran."""
         for hypothesis in self._log:
             if hypothesis.id in set(hypothesis_ids) and hypothesis.state in (State.DENIED_ONCE, State.DENIED_TWICE):
                 self._move(hypothesis, State.ACTIVE)
 
     def summary(self) -> list[dict[str, Any]]:
-        """What the brain is told: id, state, and whether it is being tested."""
+        """Return id, state and whether each is active, as the brain reads it."""
         return [{"id": h.id, "state": h.state.value, "active": h.id in self._active} for h in self._log]
 
     def _deactivate(self, hypothesis_id: str) -> None:

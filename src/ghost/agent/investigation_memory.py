@@ -1,4 +1,4 @@
-"""What the mind is told of a finished investigation: taken from its report, so that it rests on the same records.
+"""The memory of a finished investigation, taken from its report so that it cites the same records.
 
 A statement that the report could not support is not remembered as a cause.
 """
@@ -13,7 +13,7 @@ from ghost.mind import Finding, Finished, Step
 
 
 def finished(report: Mapping[str, Any]) -> Finished:
-    """The content of `ghost_rca_{sid}.json`, as the mind keeps it."""
+    """Return the content of `ghost_rca_{sid}.json` as the mind stores it."""
     summary = report["summary"]
     confirmed = [hypothesis for hypothesis in report["hypotheses"] if hypothesis["state"] == "CONFIRMED"]
     supported = bool(confirmed) and bool(summary["supported"])

@@ -1,4 +1,4 @@
-"""One investigation: ask the brain, call its tools, book what came back, save; until the brain concludes."""
+"""The loop of one investigation: query the brain, run its tools, record the results, save, until it concludes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ghost.records import Clock, Head, isoformat
 
 NO_ONE_CAN_ANSWER: Final = "No one can answer questions now. Conclude with what the records show."
 RESUMED: Final = (
-    "This session was interrupted and goes on now. Network state may have changed: run the most critical reads "
+    "This session was interrupted and is now resumed. Network state may have changed: run the most critical reads "
     "again and compare before you rely on earlier evidence."
 )
 
 
 class Console(Protocol):
-    """The engineer's side. `ask` returns None where nobody can answer."""
+    """The engineer's terminal. `ask` returns None if nobody can answer."""
 
     def said(self, turn: Turn) -> None: ...
 
@@ -48,7 +48,7 @@ class HasRegistryHead(Orchestrator, Protocol):
 
 @dataclass
 class Investigation:
-    """`conversation` and `unanswered` are what a resumed session already holds; both are empty in a new one."""
+    """One investigation. `conversation` and `unanswered` hold the state of a resumed session; empty in a new one."""
 
     brain: Brain
     tools: Tools
@@ -65,25 +65,25 @@ class Investigation:
     max_denials: int
 
     def run(self) -> None:
-        """Goes on until the brain concludes, the engineer ends it, or the turn limit is reached.
+        """Run turns until the brain concludes, the engineer ends it, or the turn limit is reached.
 
-        Whatever ends it, the session is saved. Raises `BrainError` when the brain cannot go on and
-        `KeyboardInterrupt` when the engineer interrupts; both can be resumed.
+        The session is always saved. Raises `BrainError` if the brain cannot continue and `KeyboardInterrupt` if the
+        engineer interrupts; the investigation can be resumed after both.
         """
         try:
             if self.unanswered:
                 made = [reissue(call, self.conversation, self.orchestrator) for call in self.unanswered]
                 self._answer(self.unanswered, made, self._answered_before())
             while self.session.completion is None:
-                if self.session.turn_count >= self.max_turns and not self._extended():
+                if self.session.turn_count >= self.max_turns and not self._ask_for_extension():
                     break
                 self._step()
         finally:
             self.save()
 
     def begin(self, symptom: str, memory: MemoryNote | None = None) -> None:
-        """`memory`: what earlier investigations came to. The brain reads it; no statement can rest on it."""
-        self._hear(UserMessage(symptom))
+        """Start with the symptom and hints from memory, which the brain reads and no statement may cite."""
+        self._add_message(UserMessage(symptom))
         if memory is not None:
             self.turns.memory(memory)
             self.conversation.append(memory)
@@ -107,9 +107,10 @@ class Investigation:
         self.save()
 
     def _answer(self, calls: Sequence[ToolCall], made: Sequence[ToolCall], results: list[ToolResult]) -> None:
-        """Makes each call and records its result as the answer to what was asked.
+        """Make each call and record its result.
 
-        The session is saved before the result is: a kill in between makes the call again, and loses nothing.
+        The session is saved before the result is recorded: after a kill in between, the call is repeated and nothing is
+        lost.
         """
         for asked, call in zip(calls, made, strict=True):
             self.console.calling(call)
@@ -133,7 +134,7 @@ class Investigation:
         return {**result, "_meta": {**result.get("_meta", {}), **meta}} if meta else result
 
     def _answered_before(self) -> list[ToolResult]:
-        """The results that the last turn already has; they rejoin those of the calls still open."""
+        """Return the results already recorded for the last turn, to be merged with those of the open calls."""
         if self.conversation and isinstance(self.conversation[-1], ToolResults):
             last = self.conversation.pop()
             return list(last.results) if isinstance(last, ToolResults) else []
@@ -144,13 +145,13 @@ class Investigation:
         if answer is not None and answer.strip().lower() in {"", "d", "done"}:
             self._conclude("The engineer ended the investigation before a conclusion was reached.")
         elif answer is not None:
-            self._hear(UserMessage(answer))
+            self._add_message(UserMessage(answer))
         elif any(isinstance(m, UserMessage) and m.text == NO_ONE_CAN_ANSWER for m in self.conversation):
-            self._conclude(f"The investigation needs an answer that no one could give: {turn.text}")
+            self._conclude(f"The investigation needs an answer that nobody could give: {turn.text}")
         else:
-            self._hear(UserMessage(NO_ONE_CAN_ANSWER))
+            self._add_message(UserMessage(NO_ONE_CAN_ANSWER))
 
-    def _extended(self) -> bool:
+    def _ask_for_extension(self) -> bool:
         choice = self.console.choose(
             f"Maximum investigation turns ({self.max_turns}) reached.",
             {"e": "Extend by 10 turns", "g": "Generate the report now"},
@@ -175,7 +176,7 @@ class Investigation:
             "coverage": [],
         }
 
-    def _hear(self, message: UserMessage) -> None:
+    def _add_message(self, message: UserMessage) -> None:
         self.turns.user(message)
         self.conversation.append(message)
 

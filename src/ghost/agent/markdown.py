@@ -1,4 +1,4 @@
-"""Text from outside (names, commands, reasons) as Markdown that shows it and does nothing else."""
+"""External text (names, commands, reasons) as inert Markdown."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ACTIVE = re.compile(r"([\\`*\[\]|!#])")
 
 
 def text(value: str) -> str:
-    """One line of prose: markup characters escaped, HTML inert, control and invisible characters gone."""
+    """Return one line of prose with Markdown and HTML escaped and control and invisible characters removed."""
     line = one_line(value, limit=None).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _ACTIVE.sub(r"\\\1", line)
 
 
 def code(value: str) -> str:
-    """A code span."""
+    """Return a code span."""
     line = visible(value).strip() or " "
     longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
     fence = "`" * (longest + 1)

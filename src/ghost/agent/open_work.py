@@ -1,6 +1,6 @@
-"""What a workspace leaves open, as tasks of the mind: investigations without a conclusion, captures not cleaned up.
+"""Unfinished work of a workspace as tasks of the mind: open investigations and captures not cleaned up.
 
-It reads session files and task registries, and changes nothing. A file that cannot be read is no task.
+Reads session files and task registries and changes nothing. An unreadable file is skipped.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Final
 
 from ghost.agent.session import Workspace, load_session
-from ghost.cloud import LeftBehind, left_behind
+from ghost.cloud import UnreleasedCapture, unreleased_captures_of
 from ghost.errors import GhostError
 from ghost.mind import Task, TaskStatus
 from ghost.records import is_locked
 
 CLEANUP_WITHIN_SECONDS: Final = 86_400.0
-"""A capture left in Azure costs storage from the first day."""
+"""A capture left in Azure incurs storage charges from the first day."""
 _WHY: Final = {
-    "abandoned_task": "its session ended before it did",
-    "needs_cleanup": "it is done, and was not cleaned up",
-    "partially_cleaned": "a part of it could not be removed",
+    "abandoned_task": "its session ended while the capture was active",
+    "needs_cleanup": "it is done and was not cleaned up",
+    "partially_cleaned": "part of it could not be removed",
 }
 
 
 class OpenInvestigations:
-    """Each investigation of the workspace that has not concluded: to be resumed, or under way now."""
+    """Investigations of the workspace without a conclusion, resumable or running."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -46,7 +46,7 @@ class OpenInvestigations:
 
 
 class PendingCleanups:
-    """Each capture whose resources in Azure, or on this machine, were not all removed."""
+    """Captures whose resources in Azure or on this machine were not all removed."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -58,13 +58,13 @@ class PendingCleanups:
         paths = sorted(self._workspace.audit_dir.glob("orchestrator_tasks_*.jsonl"))
         seen = (running, {path: _version(path) for path in paths})
         if seen != self._seen:
-            found = left_behind(self._workspace.audit_dir, running, datetime.fromtimestamp(now, UTC))
+            found = unreleased_captures_of(self._workspace.audit_dir, running, datetime.fromtimestamp(now, UTC))
             self._tasks = [_cleanup(one) for one in found]
             self._seen = seen
         return list(self._tasks)
 
     def _running(self) -> str:
-        """The session that a process works on now; none where nobody does."""
+        """Return the session that a process is working on; None if there is none."""
         if is_locked(self._workspace.root):
             with contextlib.suppress(GhostError):
                 return load_session(self._workspace.session_file)[0].session_id
@@ -72,7 +72,7 @@ class PendingCleanups:
 
 
 _Version = tuple[int, int]
-"""When a file was written last, in nanoseconds, and its size."""
+"""Modification time of a file in nanoseconds, and its size."""
 
 
 def _version(path: Path) -> _Version | None:
@@ -84,7 +84,7 @@ def _version(path: Path) -> _Version | None:
 
 
 def _reread(path: Path, before: tuple[_Version, Task | None] | None) -> tuple[_Version, Task | None] | None:
-    """The task of a session file; read again only where the file changed, for a source is asked every few seconds."""
+    """Return the task of a session file, cached until the file changes, since sources are polled every few seconds."""
     version = _version(path)
     if version is None:
         return None
@@ -114,12 +114,12 @@ def _unfinished(path: Path) -> Task | None:
     )
 
 
-def _cleanup(left: LeftBehind) -> Task:
+def _cleanup(left: UnreleasedCapture) -> Task:
     began = left.created.timestamp() if left.created else 0.0
     return Task(
         id=f"cleanup:{left.task_id}",
         title=f"Clean up the capture {left.task_id}",
-        goal="Nothing of it left in Azure or on this machine",
+        goal="All resources removed from Azure and this machine",
         context=f"{left.target}, session {left.session_id}: {_WHY[left.kind]}; {left.left} steps left. "
         "The next ghost investigate here offers it",
         deadline_ts=began + CLEANUP_WITHIN_SECONDS,

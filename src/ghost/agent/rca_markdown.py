@@ -1,4 +1,4 @@
-"""The root-cause report as Markdown: a rendering of the report's JSON, with every text from outside escaped."""
+"""The root-cause report as Markdown, rendered from the report's JSON with all external text escaped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _cited(statement: dict[str, Any]) -> str:
 
 
 def _action(action: str) -> str:
-    """An `az` command inside a recommendation is set as code, so that it can be copied."""
+    """Return a recommendation with any `az` command set as code, so that it can be copied."""
     start = action.find("az ")
     if start == 0 or (start > 0 and action[start - 1] in " :`"):
         lead = action[:start].rstrip(" `")
@@ -159,7 +159,7 @@ def _captures(rows: list[dict[str, Any]]) -> list[str]:
                     text(f"{r['state']} ({r['outcome']})" if r.get("outcome") else str(r["state"])),
                     text(r["cleanup_status"] or "none"),
                     code(str(r["report_path"] or "-")),
-                    code(str(r["local_pcap_path"] or "-")) + _whether_removed(r),
+                    code(str(r["local_pcap_path"] or "-")) + _removal_note(r),
                 )
                 for r in rows
             ],
@@ -177,7 +177,7 @@ def _captures(rows: list[dict[str, Any]]) -> list[str]:
     return parts
 
 
-def _whether_removed(row: dict[str, Any]) -> str:
+def _removal_note(row: dict[str, Any]) -> str:
     path = row["local_pcap_path"]
     return " (removed by the clean-up)" if path and not Path(path).exists() else ""
 

@@ -1,8 +1,8 @@
-"""The root-cause report: written from the audit files and the session, never from the conversation.
+"""The root-cause report, written from the audit files and the session, never from the conversation.
 
-Seven phases: read the shell's audit, read the task registry, find the artefacts, read their executive summaries
-(through the shell, so the engineer decides), build, write, note the path in the session. Every statement carries
-audit ids; one whose evidence is missing, denied or failed is printed as unsupported. Raw output is not repeated.
+Seven phases: read the shell audit, read the task registry, find the artefacts, read their executive summaries (through
+the shell, so the engineer decides), build, write, record the path in the session. Every statement carries audit ids;
+one whose evidence is missing, denied or failed is printed as unsupported. Raw output is not repeated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Capture:
-    """One capture task as the report cites it; `summary` is None where reading it was refused or failed."""
+    """One capture task as cited in the report; `summary` is None if reading it was denied or failed."""
 
     task: dict[str, Any]
     summary: str | None
@@ -54,10 +54,10 @@ class Capture:
 def write_report(
     session: Session, paths: SessionPaths, shell: Shell, now: datetime, symptom: str
 ) -> tuple[dict[str, Any], str]:
-    """Writes `ghost_rca_{sid}.md` and `.json` and sets the session's `rca_report_path`.
+    """Write `ghost_rca_{sid}.md` and `.json`, set the session's `rca_report_path`, return the JSON content and the
+    Markdown.
 
-    Returns the JSON's content and the Markdown. Where the files cannot be written the path stays None: the caller
-    has the text to print.
+    If the files cannot be written the path stays None and the caller prints the text.
     """
     tasks = latest_tasks(paths.tasks)
     captures = [_capture(task, shell) for task in tasks.values()]
@@ -79,7 +79,7 @@ def file_sha256(path: Path) -> str:
 
 
 def latest_tasks(registry: Path) -> dict[str, dict[str, Any]]:
-    """The last record of each task."""
+    """Return the last record of each task."""
     records, _ = read_valid_records(registry)
     return {str(record["task_id"]): record for record in records if record.get("task_id")}
 
@@ -122,11 +122,11 @@ def _statement(words: str, audit_ids: list[str], evidence: Evidence) -> Statemen
 
 
 def _coverage(given: list[dict[str, Any]], evidence: Evidence) -> list[dict[str, Any]]:
-    """Every layer once. One that is cleared or at fault without a usable record counts as not verified."""
+    """Return one row for each layer. A layer that is cleared or at fault without a usable record is not verified."""
     by_layer = {str(row.get("layer")): row for row in given}
     rows = []
     for layer in [*LAYERS, *(name for name in by_layer if name not in LAYERS)]:
-        row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not looked at"})
+        row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not checked"})
         status, audit_ids, note = row["status"], list(row.get("audit_ids", [])), str(row.get("note", ""))
         if status != "not_verified" and (not audit_ids or evidence.problems(audit_ids)):
             note = f"claimed {status} without usable evidence. {note}".strip()
@@ -188,7 +188,7 @@ def _capture_row(capture: Capture) -> dict[str, Any]:
 
 
 def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -> list[str]:
-    """Notes a reader should weigh; heuristics, not conclusions."""
+    """Return notes for the reader; heuristics, not conclusions."""
     notes = []
     failed_probe = any(
         tag_of(r).tier == 3

@@ -1,4 +1,4 @@
-"""Taking up an interrupted investigation: what was said, what has an answer, and what was cut off in the middle."""
+"""Resuming an interrupted investigation: which call to repeat for one that was cut off."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ENDED = frozenset({"DONE", "CANCELLED", "ABANDONED"})
 
 
 def reissue(call: ToolCall, conversation: Sequence[Message], orchestrator: Orchestrator) -> ToolCall:
-    """The call to make for one that was cut off.
+    """Return the call to make in place of one that was cut off.
 
-    Reads, checks and clean-ups are made again. A capture that had been started is taken up instead of starting
-    a second one: its task is the one of this target that no earlier result speaks of.
+    Reads, checks and clean-ups are repeated. A capture that was already started is continued instead of starting a
+    second one: its task is the one for this target that no earlier result mentions.
     """
     if call.name != "capture_traffic":
         return call

@@ -1,8 +1,7 @@
-"""The session file: an index of one investigation, small, readable, whole at any moment.
+"""The session file: a small index of one investigation, replaced atomically.
 
-It holds references (audit ids, task ids, states), never output of a command. What was said and called is in
-`audit/ghost_turns_{sid}.jsonl`, what ran in `audit/shell_audit_{sid}.jsonl`. The file is replaced atomically
-and carries a checksum of itself.
+Holds references (audit ids, task ids, states), never command output. The conversation is in
+`audit/ghost_turns_{sid}.jsonl`, the commands in `audit/shell_audit_{sid}.jsonl`. The file carries its own checksum.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ghost.errors import RecordError, SessionError
 from ghost.records import Head, read_json, valid_session_id, write_json
 
 AZURE: Final = "Azure"
-"""The network of a session that works on a real tenant."""
+"""The network name of a session on a real tenant."""
 
 
 class Session(BaseModel):
@@ -34,11 +33,11 @@ class Session(BaseModel):
     """The brain that investigates: `offline`, or a model's name."""
     audit_dir: str
     network: str = AZURE
-    """What is investigated; a simulated network says so."""
+    """The network under investigation, or the name of a simulated one."""
     turn_count: int = 0
     rca_report_path: str | None = None
     rca_sha256: dict[str, str] = Field(default_factory=dict)
-    """The report's files by name, so that a changed report is found."""
+    """SHA-256 of the report's files by name, to detect changes."""
     hypothesis_log: list[Hypothesis] = Field(default_factory=list)
     denial_tracker: dict[str, int] = Field(default_factory=dict)
     consecutive_denial_counter: dict[str, int] = Field(default_factory=dict)
@@ -51,7 +50,7 @@ class Session(BaseModel):
     manual_cleanup_pending: list[str] = Field(default_factory=list)
     integrity_warning: str | None = None
     audit_head: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """How far each append-only file had come: `shell`, `tasks`, `turns`."""
+    """Heads of the append-only files: `shell`, `tasks`, `turns`."""
 
     @property
     def hypotheses(self) -> HypothesisLog:
@@ -66,7 +65,7 @@ class Session(BaseModel):
 
 @dataclass(frozen=True)
 class SessionPaths:
-    """Where the files of a session are."""
+    """Paths of a session's files."""
 
     audit_dir: Path
     session_id: str
@@ -77,12 +76,12 @@ class SessionPaths:
 
     @property
     def intent(self) -> Path:
-        """There while a command runs; left behind by one that was cut off."""
+        """Present while a command runs; left behind if it was cut off."""
         return self.audit_dir / f"shell_audit_{self.session_id}.intent.json"
 
     @property
     def anonymization_map(self) -> Path:
-        """There where the session is a private one: what its placeholders stand for."""
+        """Present in a private session: the values behind its placeholders."""
         return self.audit_dir / f"anonymization_map_{self.session_id}.json"
 
     @property
@@ -112,9 +111,9 @@ def save_session(path: Path, session: Session) -> None:
 
 
 def load_session(path: Path) -> tuple[Session, bool]:
-    """The session in `path`, and whether its checksum holds.
+    """Return the session in `path` and whether its checksum matches.
 
-    Raises `SessionError` where the file is missing, no JSON, or no session.
+    Raises `SessionError` if the file is missing, not JSON, or not a session.
     """
     try:
         content = read_json(path)
@@ -123,26 +122,26 @@ def load_session(path: Path) -> tuple[Session, bool]:
     except RecordError as broken:
         raise SessionError(f"the session file {path} is corrupted: {broken}") from broken
     if not isinstance(content, dict):
-        raise SessionError(f"the session file {path} is corrupted: it holds no object")
+        raise SessionError(f"the session file {path} is corrupted: it does not hold an object")
     stored = content.pop("_checksum", None)
     try:
         session = Session.model_validate(content)
     except ValidationError as invalid:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise SessionError(f"the session file {path} is no session: {where}: {first['msg']}") from invalid
+        raise SessionError(f"the session file {path} is not a session: {where}: {first['msg']}") from invalid
     if not valid_session_id(session.session_id):
-        raise SessionError(f"the session file {path} is no session: its id {session.session_id!r} is not a valid one")
+        raise SessionError(f"the session file {path} is not a session: its id {session.session_id!r} is not valid")
     return session, stored == checksum(content)
 
 
 def checksum(content: dict[str, Any]) -> str:
-    """SHA-256 in hex of the content as JSON with sorted keys."""
+    """Return the SHA-256 in hex of the content as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class Workspace:
-    """The directory in which investigations live: the current session's file, and the files of all of them."""
+    """The directory of the current session file and the files of all investigations."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -160,7 +159,7 @@ class Workspace:
         return self.root / "captures"
 
     def find(self, session_id: str) -> Path:
-        """The file of a session, current or earlier. Raises `SessionError` naming those that exist."""
+        """Return the file of a current or earlier session. Raises `SessionError` naming the known ones."""
         if valid_session_id(session_id):
             if self._current_id() == session_id:
                 return self.session_file
@@ -185,18 +184,18 @@ class Workspace:
                 yield identity
 
     def recorded_ids(self) -> Iterator[str]:
-        """Investigations that left turns on record, whether or not their session file is there."""
+        """Return investigations with recorded turns, whether or not their session file exists."""
         for path in sorted(self.audit_dir.glob("ghost_turns_*.jsonl")):
             identity = path.stem.removeprefix("ghost_turns_")
             if valid_session_id(identity):
                 yield identity
 
     def taken(self, session_id: str) -> bool:
-        """Whether files of a session of this id exist."""
+        """Return whether files of a session with this id exist."""
         return session_id == self._current_id() or any(self.audit_dir.glob(f"*_{session_id}.*"))
 
     def set_current_aside(self) -> None:
-        """Moves the current session's file to its place in `audit/`, so that another can be current."""
+        """Move the current session's file into `audit/`, so that another can become current."""
         current = self._current_id()
         if current is not None:
             self.session_file.replace(SessionPaths(self.audit_dir, current).archived_session)

@@ -1,4 +1,4 @@
-"""What earlier sessions left behind: shown first, deleted only where the engineer asks and approves each deletion."""
+"""Resources left by earlier sessions: listed first, deleted only after the engineer approves each deletion."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ghost.agent.session import Session
 from ghost.agent.tools import Orchestrator, Shell
 
 KINDS: Final = {
-    "abandoned_task": "captures of earlier sessions that never ended",
+    "abandoned_task": "captures of earlier sessions that did not end",
     "needs_cleanup": "finished captures whose cleanup is pending",
-    "partially_cleaned": "captures that were cleaned up in part",
-    "untracked_azure": "ghost_* captures in Azure that no record knows",
+    "partially_cleaned": "captures that were partially cleaned up",
+    "untracked_azure": "ghost_* captures in Azure without a task record",
     "stale_local_file": "old ghost_* files on this machine",
 }
 
 MAY_BE_ANOTHERS: Final = {
-    "untracked_azure": " No record here knows this capture: it may be a colleague's, and still running.",
+    "untracked_azure": " No task record covers this capture: it may belong to a colleague and still be running.",
 }
-"""Said where a deletion is approved."""
+"""Shown with the approval prompt."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Orphan:
     kind: str
     name: str
     task_id: str | None
-    """The task whose cleanup plan covers it; None where no record knows it."""
+    """The task whose cleanup plan covers it; None without a task record."""
     command: str | None
-    """What deletes it where no plan does; None where its name is not safe to put into a command."""
+    """The command that deletes it if no plan does; None if its name is not safe in a command."""
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Orphan:
@@ -46,7 +46,7 @@ def find_orphans(orchestrator: Orchestrator) -> list[Orphan]:
 
 
 def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell, session: Session) -> list[str]:
-    """Asks for every deletion through the shell's gate. Returns warnings about what is left."""
+    """Delete orphans, each with approval through the shell. Returns warnings about what is left."""
     warnings = []
     for orphan in orphans:
         if orphan.command is None and orphan.task_id is not None:
@@ -56,7 +56,7 @@ def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell
                 warnings.append(f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion.")
         else:
             if orphan.command is None:
-                warnings.append(f"{orphan.name}: its name is not safe to put into a command, delete it by hand.")
+                warnings.append(f"{orphan.name}: its name is not safe in a command; delete it manually.")
                 continue
             why = f"Startup cleanup: {len(orphans)} orphaned resources.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
             response = shell.execute({"command": orphan.command, "reasoning": why})
@@ -68,7 +68,7 @@ def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell
 def choose_and_clean(
     orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell, session: Session, console: Console
 ) -> list[str]:
-    """Offers the clean-up; nothing is deleted where nobody answers."""
+    """Offer the clean-up; nothing is deleted if nobody answers."""
     choice = console.choose(
         f"{len(orphans)} orphaned resources from earlier sessions.",
         {"c": "Clean up now", "s": "Skip", "r": "Review each one"},

@@ -1,7 +1,6 @@
-"""The seven tools of a brain. Each is a typed call that ends at the shell, at the orchestrator or at the session.
+"""The seven tools of a brain: typed calls to the shell, the orchestrator or the session.
 
-Nothing else is reachable from a brain. Arguments are validated before anything happens; a wrong call comes back
-as an error the brain can read.
+A brain can reach nothing else. Arguments are validated first; a wrong call is returned as an error the brain can read.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class _Arguments(BaseModel):
 
 
 class RunShellCmd(_Arguments):
-    """One diagnostic or Azure read command through the safe shell."""
+    """Run one diagnostic or Azure read command through the safe shell."""
 
     command: str = Field(min_length=1)
     reasoning: str = Field(min_length=1)
@@ -39,41 +38,41 @@ class RunShellCmd(_Arguments):
 
 
 class CaptureTraffic(_Arguments):
-    """A packet capture with Network Watcher. Returns at once; `check_task` polls it."""
+    """Start a packet capture with Network Watcher. Returns at once; `check_task` polls it."""
 
     target: str
     resource_group: str
     storage_account: str
     duration_seconds: int = Field(60, ge=1, le=300)
     size_limit_bytes: int | None = None
-    """Checked by the orchestrator, which knows what Azure allows; None is Azure's own limit."""
+    """Checked by the orchestrator against Azure's limits; None is Azure's own limit."""
     investigation_context: str = ""
     storage_auth_mode: Literal["login", "key"] = "login"
     hypothesis_ids: list[str] = Field(default_factory=list)
 
 
 class CheckTask(_Arguments):
-    """The state of a capture; polls it for up to 45 seconds."""
+    """Return the state of a capture; polls for up to 45 seconds."""
 
     task_id: str
     hypothesis_ids: list[str] = Field(default_factory=list)
 
 
 class CancelTask(_Arguments):
-    """Ends a capture early and deletes what it made."""
+    """End a capture early and delete its resources."""
 
     task_id: str
     reason: str = ""
 
 
 class CleanupTask(_Arguments):
-    """Deletes the capture, its blob and the local copy."""
+    """Delete the capture, its blob and the local copy."""
 
     task_id: str
 
 
 class ManageHypotheses(_Arguments):
-    """States, resolves or reopens a hypothesis. It touches the session only."""
+    """Register, resolve or reactivate a hypothesis. Changes the session only."""
 
     action: Literal["register", "activate", "confirm", "refute", "contradict"]
     id: str = Field(min_length=1, max_length=40)
@@ -97,7 +96,7 @@ class Coverage(_Arguments):
 
 
 class CompleteInvestigation(_Arguments):
-    """Ends the investigation; the report is written from the records."""
+    """End the investigation; the report is written from the records."""
 
     confidence: Literal["high", "medium", "low"]
     root_cause_summary: str
@@ -111,7 +110,7 @@ class CompleteInvestigation(_Arguments):
 
 
 class Tools:
-    """The tools over one session. `call` never raises for what a brain asked wrongly."""
+    """The tools of one session. `call` does not raise for invalid requests of a brain."""
 
     def __init__(
         self,
@@ -142,7 +141,7 @@ class Tools:
                 "status": "error",
                 "error": "unknown_tool",
                 "tool": call.name,
-                "message": f"there is no tool {call.name!r}; there are: {', '.join(self._tools)}",
+                "message": f"unknown tool {call.name!r}; known tools: {', '.join(self._tools)}",
             }
         arguments, tool = self._tools[call.name]
         try:

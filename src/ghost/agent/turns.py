@@ -1,7 +1,7 @@
-"""What was said and called, one record a message, so that an interrupted investigation is resumed by replay.
+"""The conversation of an investigation, one record per message, from which an interrupted one is resumed.
 
-Output of commands is not in here: a result of the shell is kept by its audit id and read back from the audit
-record. What the orchestrator and the hypothesis log answered holds no output and is kept as it is.
+Command output is not stored here: a shell result is stored as its audit id and read back from the audit. Results of the
+orchestrator and the hypothesis log hold no output and are stored as they are.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TurnLog:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """What a brain wrote into a call may hold a secret as well as any text."""
+    """Return a call's arguments with secrets redacted."""
     return {name: map_text(value, without_secrets) for name, value in call.arguments.items()}
 
 
@@ -75,9 +75,9 @@ def without_secrets(text: str) -> str:
 
 
 def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[list[Message], list[ToolCall], int]:
-    """The conversation in `path`, the calls of its last turn that have no result yet, and the number of turns.
+    """Return the conversation in `path`, the open calls of its last turn, and the number of turns.
 
-    `audit` maps audit ids to records of the shell. A result whose record is missing says so to the brain.
+    `audit` maps audit ids to shell records. A result whose record is missing tells the brain so.
     """
     records, _ = read_valid_records(path)
     messages: list[Message] = []

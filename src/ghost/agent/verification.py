@@ -1,4 +1,4 @@
-"""Whether the records of a session still say what they said: hash chains, saved heads, and every citation."""
+"""Integrity checks of a session's records: hash chains, saved heads, and every citation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ghost.records import Head, read_json, verify
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked; `problems` is empty where it holds."""
+    """One check; `problems` is empty if it passed."""
 
     name: str
     detail: str
@@ -30,7 +30,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         Check(
             "session file",
             "checksum",
-            () if checksum_holds else ("its checksum does not match: it was changed from outside",),
+            () if checksum_holds else ("its checksum does not match: the file was modified",),
         )
     ]
     for name, title, path in (
@@ -45,7 +45,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
     repeated = Evidence(paths.shell_audit).repeated
     if repeated:
         checks.append(
-            Check("audit ids", "each once", tuple(f"{i} stands in the audit more than once" for i in repeated))
+            Check("audit ids", "each once", tuple(f"{i} occurs more than once in the audit" for i in repeated))
         )
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
@@ -55,9 +55,9 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
 
 
 def verify_commands(paths: SessionPaths) -> list[Check]:
-    """Commands on record without a session file: single ones, or a session whose file is lost.
+    """Check commands without a session file: single ones, or those of a session whose file is lost.
 
-    The head beside the audit file says how far the chain had come.
+    The head beside the audit file holds the expected length of the chain.
     """
     beside = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
     try:
@@ -68,7 +68,7 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
     checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), errors)]
     if paths.intent.exists():
-        cut_off = "a command was begun and its end is not on record: it was cut off, or it still runs"
+        cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
         checks.append(Check("intent", paths.intent.name, (cut_off,)))
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
@@ -76,18 +76,19 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
 
 
 def _report_files(session: Session, paths: SessionPaths) -> Check:
-    """Whether the report on disk is the one that was written."""
+    """Check that the report on disk is the one that was written."""
     problems = []
     for path in (paths.report, paths.report_json):
         try:
             if file_sha256(path) != session.rca_sha256.get(path.name):
-                problems.append(f"{path.name} is not what was written: it was changed")
+                problems.append(f"{path.name} was modified after it was written")
         except OSError as error:
             problems.append(f"{path.name} cannot be read: {error.strerror}")
     return Check("report files", "SHA-256 of Markdown and JSON", tuple(problems))
 
 
 def _citations(paths: SessionPaths) -> Check:
+    """Check that every audit id cited in the report is a usable record."""
     try:
         report = read_json(paths.report_json)
         groups = _cited_groups(report)
@@ -100,7 +101,7 @@ def _citations(paths: SessionPaths) -> Check:
 
 
 def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    """What the report rests on. What it prints as unsupported or not verified rests on nothing."""
+    """Return the audit ids of each supported statement of the report."""
     groups = [("summary", report["summary"]["audit_ids"])] if report["summary"]["supported"] else []
     groups += [(f"finding {n}", s["audit_ids"]) for n, s in enumerate(report["statements"], 1) if s["supported"]]
     groups += [

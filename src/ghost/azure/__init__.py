@@ -1,7 +1,7 @@
-"""What the Azure CLI offers: its commands with their HTTP methods and options, read from `commands.txt`.
+"""The Azure CLI's commands with their HTTP methods and options, read from `commands.txt`.
 
-Facts about the CLI, not rules: what is safe is decided in `ghost.shell`, what is worth correcting in `ghost.agent`.
-Starts no program and reads nothing of the user's but the names of the defaults in the CLI's configuration.
+Facts about the CLI, not rules: `ghost.shell` decides what is safe, `ghost.agent` what to correct. Starts no program and
+reads nothing of the user's but the names of defaults in the CLI's configuration.
 """
 
 from ghost.azure.cli_configuration import Configuration, read_configuration

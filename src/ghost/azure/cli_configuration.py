@@ -1,7 +1,7 @@
-"""Which options the user's own az configuration fills in, and which groups of commands extensions add to the CLI.
+"""Options with defaults in the user's az configuration, and command groups added by extensions.
 
-Read from the CLI's directory of settings (https://learn.microsoft.com/cli/azure/azure-cli-configuration): names only,
-no value of it is kept.
+Read from the CLI's configuration directory (https://learn.microsoft.com/cli/azure/azure-cli-configuration): names only,
+no values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Configuration:
     has_defaults: bool = False
-    """Some required options may be left out: `az config set defaults.group=...`, or remembered parameters."""
+    """Some required options may be omitted: `az config set defaults.group=...`, or persisted parameters."""
     extended: frozenset[str] = frozenset()
     """First words of commands that installed extensions add to."""
     unknown_extensions: bool = False
@@ -25,7 +25,7 @@ class Configuration:
 
 
 def read_configuration(environment: Mapping[str, str] | None = None, directory: Path | None = None) -> Configuration:
-    """What az, started in `directory` with `environment`, would find configured."""
+    """Return the configuration that az would find when started in `directory` with `environment`."""
     environment = os.environ if environment is None else environment
     here = Path.cwd() if directory is None else directory
     home = Path(environment.get("AZURE_CONFIG_DIR") or Path.home() / ".azure")
@@ -49,7 +49,7 @@ def _sets_defaults(file: Path) -> bool:
 
 
 def _extension_groups(index: Path) -> frozenset[str] | None:
-    """From the CLI's own index of which modules hold the commands that begin with a word; None without one."""
+    """Return the groups that extensions add, from the CLI's command index; None without an index."""
     try:
         words = json.loads(index.read_text(encoding="utf-8"))["commandIndex"]
         return frozenset(word for word, modules in words.items() if any(name.startswith("azext_") for name in modules))

@@ -1,7 +1,7 @@
-"""The generated table of az commands. A line is split into options only when its command is asked for.
+"""The generated table of az commands. A line is split into options when its command is looked up.
 
-The format is told in the head of `commands.txt`; `scripts/generate_az_table.py` writes it. `extensions.txt` is like it
-and kept by hand.
+The header of `commands.txt` describes the format; `scripts/generate_az_table.py` writes it. `extensions.txt` has the
+same format and is maintained by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TABLE = Path(__file__).parent / "commands.txt"
 EXTENSIONS = Path(__file__).parent / "extensions.txt"
 
 MAX_WORDS = 12
-"""More words than any command's path has."""
+"""Longer than any command's path, in words."""
 
 Arity = Literal["none", "optional", "one", "any", "some"]
 """How many values: none, none or one, one, any number, one or more."""
@@ -36,7 +36,7 @@ _VERSION = re.compile(r"# The commands of azure-cli (\S+),")
 @dataclass(frozen=True)
 class Option:
     names: tuple[str, ...]
-    """Every spelling, the long ones first; of a positional argument `<name>`."""
+    """All spellings, long ones first; `<name>` for a positional argument."""
     arity: Arity
     required: bool
     required_without_ids: bool
@@ -56,7 +56,7 @@ class Command:
     """The HTTP methods it is known to use; empty where that cannot be read."""
     deprecated: bool
     options: Mapping[str, Option]
-    """By every spelling, those that every command has left out."""
+    """By spelling, without the global options."""
     positionals: tuple[Option, ...]
 
 
@@ -69,7 +69,7 @@ class Catalogue:
     _parsed: dict[str, Command] = field(default_factory=dict)
 
     def command(self, path: str) -> Command | None:
-        """The command at this path, words joined by single spaces; None where there is none."""
+        """Return the command at this path (words joined by single spaces); None if there is none."""
         known = self._parsed.get(path)
         if known is None and (line := self.lines.get(path)) is not None:
             known = self._parsed[path] = self._parse(path, line)
@@ -90,27 +90,27 @@ class Catalogue:
         )
 
     def origin(self, path: str) -> str:
-        """How a known command is made, without reading the rest of its line."""
+        """Return how a known command is implemented, without parsing the rest of its line."""
         return self.lines[path].partition("\t")[0].partition(" ")[0]
 
     def longest(self, words: Sequence[str]) -> tuple[Command | None, int]:
-        """The command that begins these words, and how many of them are its path."""
+        """Return the command at the start of these words, and the length of its path."""
         for size in range(min(len(words), MAX_WORDS), 0, -1):
             if command := self.command(" ".join(words[:size])):
                 return command, size
         return None, 0
 
     def below(self, group: str) -> frozenset[str]:
-        """The words that may follow a group's; of "" the first words of all commands."""
+        """Return the words that may follow a group; for "" the first words of all commands."""
         start = f"{group} " if group else ""
         return frozenset(path[len(start) :].partition(" ")[0] for path in self.lines if path.startswith(start))
 
     def nearest(self, words: Sequence[str]) -> str | None:
-        """The path of a command or group that was probably meant by these words; None where nothing is near."""
+        """Return the path of the command or group probably meant by these words; None if nothing is similar."""
         asked = " ".join(words)
         if not asked or len(asked) > 120:
             return None
-        if (ending := self._ending(asked)) is not None:
+        if (ending := self._by_suffix(asked)) is not None:
             return ending
         group = ""
         for index, word in enumerate(words):
@@ -127,9 +127,10 @@ class Catalogue:
         return group or None
 
     def nearest_by_group(self, path: str) -> str | None:
-        """The command that ends so, or is spelled so but for some letters. Looks at one group after the other, since
-        comparing with every command, as `nearest` does, takes longer than judging a command may."""
-        if (ending := self._ending(path)) is not None:
+        """Return the command with these last words or a similar spelling. Searches group by group, which is much
+        faster than comparing with every command as `nearest` does.
+        """
+        if (ending := self._by_suffix(path)) is not None:
             return ending
         group = ""
         for word in path.split(" "):
@@ -140,8 +141,8 @@ class Catalogue:
             group = f"{group} {close}".strip()
         return group
 
-    def _ending(self, words: str) -> str | None:
-        """The shortest command that ends in these words, its first ones left out."""
+    def _by_suffix(self, words: str) -> str | None:
+        """Return the shortest command that ends in these words."""
         ending = [path for path in self.lines if path.endswith(f" {words}")]
         return min(ending, key=lambda path: (path.count(" "), path), default=None)
 
@@ -152,12 +153,12 @@ def _close(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
 
 
 def parse_options(words: Iterable[str]) -> list[Option]:
-    """Options in the table's notation: `--name/-n!`, `--ids+`, `--mode=a|b`."""
+    """Parse options in the table's notation: `--name/-n!`, `--ids+`, `--mode=a|b`."""
     options = []
     for word in words:
         match = _OPTION.fullmatch(word)
         if match is None:
-            raise ConfigurationError(f"The table of az commands holds {word!r}, which is no option. Generate it anew.")
+            raise ConfigurationError(f"The table of az commands holds {word!r}, which is not an option. Regenerate it.")
         options.append(
             Option(
                 names=tuple(match["names"].split("/")),
@@ -174,11 +175,13 @@ def parse_options(words: Iterable[str]) -> list[Option]:
 
 @cache
 def catalogue() -> Catalogue:
-    """The table, read once; some milliseconds."""
+    """Return the table, read once (some milliseconds)."""
     head, shared, rows = TABLE.read_text(encoding="ascii").split("\n\n")
     version = _VERSION.match(head)
     if version is None:
-        raise ConfigurationError(f"{TABLE.name} does not name the azure-cli it was generated from. Generate it anew.")
+        raise ConfigurationError(
+            f"{TABLE.name} does not name the azure-cli version it was generated from. Regenerate it."
+        )
     _, extensions = EXTENSIONS.read_text(encoding="ascii").split("\n\n")
     return Catalogue(version[1], {**_by_name(extensions), **_by_name(rows)}, _by_name(shared))
 

@@ -1,6 +1,6 @@
-"""Who decides the next step of an investigation. A brain only speaks and asks for tools; it never executes anything.
+"""Brains: they choose the next step of an investigation. A brain speaks and requests tools; it executes nothing.
 
-`OfflineBrain` investigates without a model, `ScriptedBrain` plays what a test wrote.
+`OfflineBrain` investigates without a model; `ScriptedBrain` plays the turns of a test.
 """
 
 from ghost.brain.conversation import (

@@ -1,7 +1,7 @@
-"""What a brain sees and says. One conversation is a list of messages; a brain adds one `Turn` at a time.
+"""The conversation of a brain: a list of messages to which it adds one `Turn` at a time.
 
-`Brain.next_turn(conversation) -> Turn` is the whole contract: a model, the offline brain and a scripted brain
-are interchangeable, and an interrupted investigation is resumed by giving the conversation back.
+`Brain.next_turn(conversation) -> Turn` is the whole contract. Models, the offline brain and a scripted brain are
+interchangeable, and an interrupted investigation is resumed by passing the conversation again.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class UserMessage:
-    """Text typed by the engineer: the symptom first, later instructions after it."""
+    """Text from the engineer: the symptom first, then further instructions."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class ResumeNote:
-    """The investigation was interrupted here and goes on now; the network may have changed since."""
+    """The investigation was interrupted and resumed here; the network may have changed since."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class MemoryNote:
-    """What earlier investigations came to, as hints: where to look first, and nothing that can be cited."""
+    """Results of earlier investigations as hints: where to look first, never citable."""
 
     text: str
     layers: tuple[str, ...] = ()
-    """The layers of the path that were at fault then, nearest investigation first."""
+    """Layers of the path that were at fault, most similar investigation first."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """`id` is unique in the conversation (`t3.1`: third turn, first call)."""
+    """A tool call. `id` is unique in the conversation (`t3.1`: third turn, first call)."""
 
     id: str
     name: str
@@ -51,7 +51,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the brain says (for the engineer, and for the record) and the tools it calls, in order."""
+    """The brain's text, for the engineer and the record, and its tool calls in order."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -67,7 +67,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class ToolResults:
-    """The answers to the calls of the turn before, in their order."""
+    """The results of the previous turn's calls, in their order."""
 
     results: tuple[ToolResult, ...]
 
@@ -77,8 +77,8 @@ Message = UserMessage | ResumeNote | MemoryNote | Turn | ToolResults
 
 class Brain(Protocol):
     name: str
-    """`offline`, `gemini-2.0-flash`, ...: what the session file and the report call it."""
+    """`offline`, `gemini-2.0-flash`, ...: the name in the session file and the report."""
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
-        """The next turn. Raises `BrainError` when none can be had (a provider's error, a script at its end)."""
+        """Return the next turn. Raises `BrainError` if there is none (a provider's error, the end of a script)."""
         ...

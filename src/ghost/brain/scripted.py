@@ -1,4 +1,4 @@
-"""A brain that plays a fixed list of turns: the test tool for everything that talks to a brain."""
+"""A brain that plays a fixed list of turns; a test tool."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ghost.brain.conversation import Message, Turn
 from ghost.errors import BrainError
 
 Line = Turn | Callable[[Sequence[Message]], Turn]
-"""A turn, or what makes one of the conversation so far."""
+"""A turn, or a function that makes one from the conversation."""
 
 
 class ScriptedBrain:
-    """Its place in the script is the number of turns the conversation holds, so a resumed one goes on where it was."""
+    """Plays the script from the turn count of the conversation, so that a resumed one continues."""
 
     name = "scripted"
 

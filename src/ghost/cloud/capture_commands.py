@@ -1,6 +1,6 @@
-"""The commands of a capture's life, as argument lists joined by `shlex.join`, each with the reason a person reads.
+"""The commands of a capture's life cycle, as argument lists joined by `shlex.join`, each with a reason for people.
 
-Packet captures are created in the target's resource group; every later command addresses them by region and name:
+Packet captures are created in the target's resource group; later commands address them by region and name:
 https://learn.microsoft.com/cli/azure/network/watcher/packet-capture
 """
 
@@ -28,7 +28,7 @@ _RESOURCE_FIELDS = "{id:id,name:name,type:type,location:location}"
 
 class Purpose(StrEnum):
     DETECT = "detect"
-    LOOK_ELSEWHERE = "look_elsewhere"
+    SEARCH_OTHER_GROUPS = "look_elsewhere"
     PREFLIGHT = "preflight"
     CREATE = "create"
     LOOK_FOR_CAPTURE = "look_for_capture"
@@ -41,7 +41,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """What the orchestrator carries to the shell, and why."""
+    """A command for the shell and its reason."""
 
     purpose: Purpose
     command: str
@@ -49,9 +49,9 @@ class ShellCommand:
     timeout_seconds: float | None = None
     delay_seconds: float = 0.0
     step: int = 0
-    """Which step of the cleanup plan this is, where it is one."""
+    """Index in the cleanup plan, for a cleanup step."""
     check: Check | None = None
-    """Which preflight check this makes, where it makes one."""
+    """Name of the preflight check, for a check."""
 
     def request(self) -> dict[str, object]:
         request: dict[str, object] = {"command": self.command, "reasoning": one_line(self.reasoning, _REASON_LIMIT)}
@@ -73,11 +73,11 @@ def detect(task: CaptureTask) -> ShellCommand:
     )
 
 
-def look_elsewhere(task: CaptureTask) -> ShellCommand:
+def search_other_groups(task: CaptureTask) -> ShellCommand:
     query = "[].{id:id,name:name,type:type,location:location,resourceGroup:resourceGroup}"
     words = ["az", "resource", "list", "-n", task.target, "--query", query, "-o", "json"]
     return ShellCommand(
-        Purpose.LOOK_ELSEWHERE,
+        Purpose.SEARCH_OTHER_GROUPS,
         shlex.join(words),
         f"{task.target} is not in {task.resource_group}: looking for it in the other resource groups. "
         f"Investigation: {context(task)}",
@@ -85,7 +85,7 @@ def look_elsewhere(task: CaptureTask) -> ShellCommand:
 
 
 def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
-    """The command of one preflight check, or what is not known that it needs."""
+    """Return the command of one preflight check, or the missing fact that it needs."""
     words = row.filled(
         {
             "target_id": task.target_id,
@@ -107,9 +107,10 @@ def check(task: CaptureTask, row: CheckCommand) -> ShellCommand | str:
 
 
 def create(task: CaptureTask) -> ShellCommand:
-    """az takes an account's name for one in the target's resource group, so its id is given where it is known.
+    """Return the creation command. az takes an account name as one in the target's resource group, so the id is used
+    if known.
 
-    Of a scale set one instance is captured: az takes the set as the target and the instance as what it includes.
+    For a scale set instance, az takes the set as the target and the instance as an inclusion.
     """
     account, container, blob = task.storage_account, task.storage_container, task.storage_blob_name
     endpoint = task.storage_endpoint or f"https://{account}.blob.core.windows.net/"
@@ -133,7 +134,9 @@ def create(task: CaptureTask) -> ShellCommand:
 
 
 def list_captures_of_prefix(location: str, prefix: str) -> ShellCommand:
-    """Only those that Ghost names so: a region may hold thousands of others, and the shell shows no long list whole."""
+    """Return the command that lists Ghost's captures only: a region may hold thousands, and the shell truncates long
+    lists.
+    """
     query = f"[?starts_with(name,'{prefix}_')].{{name:name,provisioningState:provisioningState}}"
     words = [*_PACKET_CAPTURE, "list", "-l", location, "--query", query, "-o", "json"]
     return ShellCommand(
@@ -227,7 +230,7 @@ def clean_up(task: CaptureTask, step: int) -> ShellCommand:
 
 
 def cloud_cleanup(task: CaptureTask) -> tuple[CleanupStep, ...]:
-    """Capture first, then its blob. Registered before the capture is created."""
+    """Return the cleanup steps: capture first, then its blob. Registered before the capture is created."""
     blob = ["az", "storage", "blob", "delete", "--account-name", task.storage_account]
     blob += ["--container-name", task.storage_container, "--name", task.storage_blob_name]
     blob += ["--auth-mode", task.storage_auth_mode]
@@ -258,13 +261,13 @@ def local_cleanup(paths: Sequence[str]) -> tuple[CleanupStep, ...]:
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What the engine writes for one analysis, by its naming rule."""
+    """The files the engine writes for one analysis, by its naming rule."""
 
     semantic_json: str
     report: str
     executive_summary: str
     where_written: tuple[str, ...] = ()
-    """Files that the engine may leave out."""
+    """Files that the engine does not always write."""
 
     @property
     def always(self) -> tuple[str, ...]:
@@ -288,7 +291,7 @@ def artifacts_of(task: CaptureTask) -> Artifacts:
 
 
 def context(task: CaptureTask) -> str:
-    """The investigation context as it stands in a reason: one line, no control characters, no final full stop."""
+    """Return the investigation context for a reason: one line, no control characters, no final full stop."""
     return one_line(task.investigation_context, _CONTEXT_LIMIT).rstrip(".") or "no context given"
 
 
@@ -297,13 +300,13 @@ _PACKET_CAPTURE = ("az", "network", "watcher", "packet-capture")
 _CLEANUP_REASONS = {
     Outcome.COMPLETED: "Analysis complete — removing transient resources.",
     Outcome.FAILED: "The capture failed — removing what it left behind.",
-    Outcome.TIMED_OUT: "The capture timed out and may still run — deleting it stops it.",
+    Outcome.TIMED_OUT: "The capture timed out and may still be running — deleting it stops it.",
     Outcome.CANCELLED: "The capture was cancelled — removing what it left behind.",
 }
 
 
 def in_subscription(task: CaptureTask) -> list[str]:
-    """Where the target was named by its full id, the capture is in that subscription, whichever az works in."""
+    """Return the subscription arguments: those of the target's full id, whatever subscription az uses."""
     return ["--subscription", task.subscription] if task.subscription else []
 
 
@@ -312,6 +315,6 @@ def _by_id(target: str) -> bool:
 
 
 def _ends(task: CaptureTask) -> list[str]:
-    """The two captures of a pair, the source's first."""
+    """Return the two captures of a pair, the source's first."""
     ends = [task.local_pcap_path or "", task.compare_with or ""]
     return ends if task.pair_role != "destination" else ends[::-1]

@@ -1,4 +1,4 @@
-"""Cleaning up: a round through the plan, cloud first, then local; what is kept is told and can be tried again."""
+"""Clean-up: one pass through the plan, cloud first, then local. Failed steps are reported and can be retried."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def step_cleaned(task: CaptureTask, event: task_events.StepCleaned, at: datetime
 
 
 def step_kept(task: CaptureTask, event: task_events.StepKept, at: datetime) -> Next:
-    """Not fatal: the rest of the plan still runs, and a later cleanup tries this one again."""
+    """Record a failed step: the rest of the plan still runs, and a later cleanup retries this one."""
     plan = list(task.cleanup_plan)
     plan[event.step] = plan[event.step].having(kept_because=event.detail)
     return _next_step(task.having(cleanup_plan=tuple(plan)), event.step + 1, at)

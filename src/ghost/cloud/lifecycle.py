@@ -1,10 +1,10 @@
-"""The life of a capture as a pure state machine: a task and an event give the task after it and the next command.
+"""The life cycle of a capture as a pure state machine: (task, event) to (task, next command).
 
-Nothing here does I/O, reads a clock or waits. Who carries the commands saves the task before and after each of them,
-so that a crash at any point leaves a record of what may exist; `Resumed` says how to go on from there.
+No I/O, no clock, no waiting. The caller saves the task before and after each command, so that a crash at any point
+leaves a record of what may exist; `Resumed` continues from there.
 
-    CREATED → DETECTING → APPROVED → PROVISIONING → WAITING → DOWNLOADING → ANALYZING → COMPLETED
-    any of these → FAILED, TIMED_OUT or CANCELLED; with something to remove → CLEANING_UP → DONE
+CREATED → DETECTING → APPROVED → PROVISIONING → WAITING → DOWNLOADING → ANALYZING → COMPLETED     any of these → FAILED,
+TIMED_OUT or CANCELLED; with something to remove → CLEANING_UP → DONE
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _Handler = Callable[[CaptureTask, Any, datetime], Next]
 
 
 def advance(task: CaptureTask, event: Event, at: datetime) -> Next:
-    """The task after `event`, and the command to run next, if there is one.
+    """Return the task after `event`, and the next command if there is one.
 
-    Raises `IllegalTransition` where the event cannot happen in the task's state.
+    Raises `IllegalTransition` if the event cannot happen in the task's state.
     """
     handler = _HANDLERS.get((task.state, type(event)))
     if handler is None:
@@ -36,7 +36,7 @@ def advance(task: CaptureTask, event: Event, at: datetime) -> Next:
 
 
 def follow_up(task: CaptureTask) -> Event | None:
-    """What happens without being asked: a capture that failed, timed out or was cancelled is cleaned up."""
+    """Return the automatic next step: a failed, timed-out or cancelled capture is cleaned up."""
     ended_badly = task.state in {State.FAILED, State.TIMED_OUT, State.CANCELLED}
     if ended_badly and task.remaining and task.cleanup_status is CleanupStatus.PENDING:
         return task_events.CleanupRequested()
@@ -44,7 +44,7 @@ def follow_up(task: CaptureTask) -> Event | None:
 
 
 def news_of_partner(partner: CaptureTask | None) -> Event | None:
-    """What the other end's task means to a capture that waits for it; None while it is still under way."""
+    """Return the event for a capture that waits for the other end's task; None while that is active."""
     if partner is None:
         return task_events.PartnerLost()
     capture = partner.local_pcap_path
@@ -65,7 +65,7 @@ def _created(task: CaptureTask, event: task_events.CaptureCreated, at: datetime)
 
 
 def _located(task: CaptureTask, place: BlobPlace | None) -> CaptureTask:
-    """Every later command addresses the blob where Azure says that it is, not where it was asked for."""
+    """Store the blob address reported by Azure, which every later command uses."""
     if place is None:
         return task
     return task.having(
@@ -80,14 +80,14 @@ def _creation_failed(task: CaptureTask, event: task_events.CreationFailed, at: d
     if event.cut_off:  # what is not there now may be there in a minute: looking would prove nothing
         return end(task, Outcome.FAILED, at, event.detail)
     if event.taken:  # a colleague's capture of the same machine in the same second has this name: it is not deleted
-        detail = f"{event.detail}. It is left alone: this task did not make it, as far as can be told"
+        detail = f"{event.detail}. It is not removed: there is no record that this task created it"
         return end(task.having(cleanup_plan=()), Outcome.FAILED, at, detail)
     # Azure may have made the resource before it failed: look, so that nobody is asked to delete what is not there.
     task, _ = end(task, Outcome.FAILED, at, event.detail, cleanup_status=None)
     return task, capture_commands.look_for_capture(task)
 
 
-def _leftover(task: CaptureTask, event: task_events.LeftoverLookedFor, _at: datetime) -> Next:
+def _leftover(task: CaptureTask, event: task_events.LeftoverSearched, _at: datetime) -> Next:
     if event.exists is False:
         return task.having(cleanup_plan=(), cleanup_status=CleanupStatus.SKIPPED), None
     return task.having(cleanup_status=CleanupStatus.PENDING), None
@@ -97,14 +97,14 @@ def _creation_denied(task: CaptureTask, event: task_events.Denied, at: datetime)
     return end(task.having(cleanup_plan=()), Outcome.CANCELLED, at, _denial("the capture", event))
 
 
-def _poll_before_creation_was_seen(task: CaptureTask, event: task_events.PollFailed, _at: datetime) -> Next:
-    """The process ended while the capture was being created. Where Azure knows none, it is asked for once more."""
+def _poll_unconfirmed_creation(task: CaptureTask, event: task_events.PollFailed, _at: datetime) -> Next:
+    """Handle a process that ended while the capture was created: if Azure has none, request it again."""
     if event.absent:
         return task, capture_commands.create(task)
     return task, None
 
 
-def _polled_before_creation_was_seen(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
+def _polled_unconfirmed_creation(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
     task, _ = _created(task, task_events.CaptureCreated(), at)
     return _polled(task, event, at)
 
@@ -124,13 +124,13 @@ def _polled(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
         task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
         return task, _fetch(task)
     if event.status == "Error":
-        named = ", ".join(event.errors) or "Azure names no cause"
+        named = ", ".join(event.errors) or "Azure gives no reason"
         return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {named}")
     return _timed_out_or_waiting(task, at)
 
 
 def _poll_failed(task: CaptureTask, event: task_events.PollFailed, at: datetime) -> Next:
-    """Azure could not be asked: that says nothing about the capture."""
+    """Count a failed poll, which says nothing about the capture."""
     return _timed_out_or_waiting(_counted(task, at).having(poll_error=event.detail), at)
 
 
@@ -194,7 +194,7 @@ def _download_denied(task: CaptureTask, event: task_events.Denied, at: datetime)
 
 
 def _without_local_file(task: CaptureTask) -> CaptureTask:
-    """Nothing was written, so nobody is asked to remove it."""
+    """Drop the local file from the cleanup plan when nothing was written."""
     in_cloud = tuple(step for step in task.cleanup_plan if step.in_cloud)
     return task.having(cleanup_plan=in_cloud)
 
@@ -249,7 +249,7 @@ def _undecided(task: CaptureTask) -> CaptureTask:
 
 
 def _resumed(task: CaptureTask, _: task_events.Resumed, _at: datetime) -> Next:
-    """The command whose answer this state waits for."""
+    """Return the command whose answer this state waits for."""
     match task.state:
         case State.CREATED | State.DETECTING:
             return target_detection.begin(task)
@@ -313,9 +313,9 @@ _HANDLERS: dict[tuple[State, type], _Handler] = {
     (State.APPROVED, task_events.CaptureCreated): _created,
     (State.APPROVED, task_events.CreationFailed): _creation_failed,
     (State.APPROVED, task_events.Denied): _creation_denied,
-    (State.APPROVED, task_events.Polled): _polled_before_creation_was_seen,
-    (State.APPROVED, task_events.PollFailed): _poll_before_creation_was_seen,
-    (State.FAILED, task_events.LeftoverLookedFor): _leftover,
+    (State.APPROVED, task_events.Polled): _polled_unconfirmed_creation,
+    (State.APPROVED, task_events.PollFailed): _poll_unconfirmed_creation,
+    (State.FAILED, task_events.LeftoverSearched): _leftover,
     (State.PROVISIONING, task_events.Polled): _polled,
     (State.PROVISIONING, task_events.PollFailed): _poll_failed,
     (State.WAITING, task_events.Polled): _polled,

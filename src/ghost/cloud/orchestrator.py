@@ -1,7 +1,7 @@
-"""The Cloud Orchestrator: turns an intent into the commands of a capture's life and carries them to the shell.
+"""The Cloud Orchestrator: turns an intent into the commands of a capture's life cycle and passes them to the shell.
 
-What happens next is decided by `lifecycle`; here the commands are carried, time passes, and every state is saved before
-and after each command. It starts no program and reads no capture: both are the shell's.
+`lifecycle` decides the next step; this module runs the commands, waits, and saves every state before and after each
+command. It starts no program and reads no capture: both are the shell's.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ghost.records import Clock, Head, SystemClock, private_dir
 
 
 class Shell(Protocol):
-    """The one thing the orchestrator knows of the shell."""
+    """The shell as the orchestrator sees it."""
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
 
 class CloudOrchestrator:
-    """Capture tasks of one session. Looks for orphans once, when it is made; deletes nothing unasked."""
+    """Capture tasks of one session. Looks for orphans once, when created; deletes nothing unasked."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class CloudOrchestrator:
         self._max_poll_interval = max_poll_interval
         self._capture_dir = Path(local_capture_dir).absolute()
         if not is_local_path(str(self._capture_dir)):
-            raise UsageError(f"local_capture_dir {shown(str(local_capture_dir))} holds characters that nobody can read")
+            raise UsageError(f"local_capture_dir {shown(str(local_capture_dir))} holds control or invisible characters")
         self._container = check_container(storage_container)
         self._prefix = check_prefix(capture_name_prefix)
         self._poll_burst_limit = min(poll_burst_limit, 45)
@@ -90,7 +90,7 @@ class CloudOrchestrator:
         return self._registry.head
 
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does what `request` asks and says how its task stands. Never raises: errors are responses."""
+        """Carry out `request` and return the state of its task. Does not raise: errors are responses."""
         self._trace = CallTrace()
         task_id = request.get("task_id") if isinstance(request, dict) else None
         shown_id = task_id if isinstance(task_id, str) else None
@@ -101,7 +101,9 @@ class CloudOrchestrator:
         except GhostError as error:
             return tool_responses.error_response("internal_error", str(error), self._trace, shown_id)
         except Exception as error:  # noqa: BLE001  the boundary: whatever broke, the investigation goes on
-            message = f"{type(error).__name__}: {error}. The task stands as list_tasks shows it; check_task goes on"
+            message = (
+                f"{type(error).__name__}: {error}. list_tasks shows the state of the task; check_task continues it"
+            )
             return tool_responses.error_response("internal_error", message, self._trace, shown_id)
 
     def _dispatch(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -183,10 +185,10 @@ class CloudOrchestrator:
         return self._respond(task)
 
     def _burst(self, task: CaptureTask) -> CaptureTask:
-        """Polls with back-off until the capture has stopped or the burst is over; then it has taken its full time.
+        """Poll with back-off until the capture has stopped or the burst's time is used up.
 
-        A burst that ended at its last poll would let a brain that asks again at once use up the polls of a long
-        capture before its end.
+        A burst always takes its full time, so that a brain that asks again at once does not exhaust the polls of a long
+        capture.
         """
         end = self._clock.monotonic() + self._poll_burst_limit
         while True:
@@ -206,7 +208,7 @@ class CloudOrchestrator:
         return min(self._initial_poll_interval * 2.0**doublings, self._max_poll_interval)
 
     def _finish_pair(self, task: CaptureTask) -> CaptureTask:
-        """A capture that waits for the other end: compared when that is there, analysed alone when it never will be."""
+        """Finish a capture that waits for the other end: compare when that is ready, analyse alone if it is lost."""
         partner = self._partner(task)
         news = lifecycle.news_of_partner(partner)
         if news is None:
@@ -246,7 +248,7 @@ class CloudOrchestrator:
     # --- carrying commands ---------------------------------------------------------------------------------------
 
     def _run(self, task: CaptureTask, event: Event) -> CaptureTask:
-        """Feeds `event`, and what follows from it, to the state machine until it asks for nothing more."""
+        """Feed `event` and its consequences to the state machine until it requests nothing more."""
         return self._until(None, task, event)[0]
 
     def _carry_on(self, task: CaptureTask, command: ShellCommand | None) -> CaptureTask:
@@ -255,7 +257,7 @@ class CloudOrchestrator:
     def _until(
         self, purpose: Purpose | None, task: CaptureTask, event: Event
     ) -> tuple[CaptureTask, ShellCommand | None]:
-        """As `_run`, but stops before a command for `purpose`, which it returns."""
+        """Like `_run`, but stop before a command for `purpose` and return it."""
         while True:
             before = task
             task, command = lifecycle.advance(before, event, self._clock.now())
@@ -286,7 +288,7 @@ class CloudOrchestrator:
         return task, self._with_local_facts(task, event_of(task, command, reply))
 
     def _with_local_facts(self, task: CaptureTask, event: Event) -> Event:
-        """The events of a download and of an analysis say what came to lie on the disk."""
+        """Add the resulting local files to a download or analysis event."""
         path = Path(task.download_path)
         if isinstance(event, task_events.Analysed):
             optional = artifacts_of(task).where_written

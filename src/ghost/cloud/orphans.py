@@ -1,6 +1,6 @@
-"""What earlier sessions left behind, in three layers: the registry, Azure itself, old local files.
+"""Resources left by earlier sessions, in three layers: the registry, Azure, old local files.
 
-It looks and reports; it deletes nothing. Each orphan is one kind, and where a command would remove it, that command.
+Reports only; deletes nothing. Each orphan has one kind and, if possible, the command that would remove it.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Orphan:
     path: str | None = None
     age_days: float | None = None
     command: str | None = None
-    """Removes it, for what no task's cleanup plan covers; RISKY, so a person decides."""
+    """Removal command for an orphan that no cleanup plan covers; RISKY, so a person decides."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def in_registry(tasks: Iterable[CaptureTask], session_id: str, now: datetime) -> list[Orphan]:
-    """Layer 1. A partial cleanup says more than an abandoned task, so it wins."""
+    """Return layer 1, the registry. A partial cleanup takes precedence over an abandoned task."""
     found: list[Orphan] = []
     for task in tasks:
         kind = _kind(task, session_id)
@@ -105,7 +105,7 @@ def _of_task(kind: str, task: CaptureTask, now: datetime) -> Orphan:
 
 @dataclass(frozen=True)
 class AzureScan:
-    """Layer 2: every capture with Ghost's prefix, in every region that has a network watcher."""
+    """Layer 2: every capture with Ghost's prefix, in every region with a network watcher."""
 
     captures: tuple[tuple[str, str], ...] = ()
     """(location, name)"""
@@ -120,7 +120,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
     captures: list[tuple[str, str]] = []
     warnings: list[str] = []
     if reply.cut or any(not isinstance(watcher, dict) for watcher in watchers):
-        warnings.append("the list of network watchers was cut: some regions were not searched")
+        warnings.append("the list of network watchers was truncated: some regions were not searched")
     regions = {str(watcher.get("location")) for watcher in watchers if isinstance(watcher, dict)}
     for location in sorted(filter(is_location, regions)):
         reply = execute(capture_commands.list_captures_of_prefix(location, prefix))
@@ -133,7 +133,7 @@ def scan_azure(execute: Callable[[ShellCommand], Reply], prefix: str) -> AzureSc
 
 
 def untracked(scan: AzureScan, tasks: Iterable[CaptureTask]) -> list[Orphan]:
-    """Captures that Azure holds and no task will still remove."""
+    """Return captures in Azure that no task will remove."""
     covered = {task.capture_name.lower() for task in tasks if task.active or task.remaining}
     return [
         Orphan(
@@ -148,7 +148,7 @@ def untracked(scan: AzureScan, tasks: Iterable[CaptureTask]) -> list[Orphan]:
 
 
 def stale_files(directory: Path, prefix: str, now: datetime, max_age_days: float) -> list[Orphan]:
-    """Layer 3: captures and reports by name and age alone; no registry and no Azure needed."""
+    """Return layer 3: captures and reports selected by name and age; needs no registry and no Azure."""
     found: list[Orphan] = []
     try:
         entries = sorted(directory.iterdir())

@@ -1,7 +1,7 @@
-"""What is read before a capture is created: the checks as data, and the command of each.
+"""The checks made before a capture is created, as data with their commands.
 
-A check passes, fails, or could not be made. One that fails ends the task before anything exists, with its remedy; one
-that could not be made does so only where it is required: of the others Azure itself is asked, by the creation.
+A check passes, fails, or cannot be made. A failed check ends the task before anything exists, with its remedy; one that
+cannot be made does so only if it is required; for the others the creation itself decides.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class CheckCommand:
-    """One row of the table: the words of a command, some of them `$names` of what is known of the task."""
+    """One row of the table: the words of a command, some of them `$names` of known facts."""
 
     check: Check
     words: tuple[str, ...]
@@ -35,7 +35,7 @@ class CheckCommand:
     in_subscription: bool = False
 
     def filled(self, known: Mapping[str, str | None]) -> list[str] | str:
-        """The argument list, or the name of what is not known."""
+        """Return the argument list, or the name of a missing fact."""
         words: list[str] = []
         for word in self.words:
             if not word.startswith("$"):
@@ -51,7 +51,7 @@ class CheckCommand:
 
 @cache
 def checks() -> tuple[CheckCommand, ...]:
-    """The table, in the order in which the checks are made."""
+    """Return the table in the order of the checks."""
     return load_policy(__file__, "preflight.toml", dict[str, tuple[CheckCommand, ...]])["checks"]
 
 
@@ -60,7 +60,7 @@ def of_target(target_type: str | None) -> tuple[CheckCommand, ...]:
 
 
 def after(check: Check | None, target_type: str | None) -> tuple[CheckCommand, ...]:
-    """The checks still to be made when `check` has been; all of them for None."""
+    """Return the checks after `check`; all of them for None."""
     rows = of_target(target_type)
     made = [row.check for row in rows]
     return rows if check is None else rows[made.index(check) + 1 :]

@@ -1,6 +1,6 @@
-"""What the answer to a preflight read means: passed, failed with its remedy, or not to be told from it.
+"""Result of a preflight read: passed, failed with its remedy, or unknown.
 
-Only an answer that says so fails a check. What Azure did not answer, or the shell cut, is not known.
+A check fails only if the answer says so. What Azure did not answer, or the shell truncated, is unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ghost.cloud.resource_names import (
     serves_account,
 )
 from ghost.cloud.shell_reply import Reply, parse_json, text
-from ghost.cloud.storage_route import STORAGE_PORT, Way, by_gates, by_routes
+from ghost.cloud.storage_route import STORAGE_PORT, PathVerdict, by_gates, by_routes
 from ghost.cloud.task import CaptureTask
 from ghost.cloud.task_events import Checked, Learned
 from ghost.net import groups_from_effective_nsg, routes_from_effective_table
@@ -42,7 +42,7 @@ def judge(check: Check, task: CaptureTask, reply: Reply) -> Checked:
 
 
 def capture_names(reply: Reply) -> list[str] | None:
-    """The names in a list of packet captures; None where they could not be listed in full."""
+    """Return the names in a list of packet captures; None if the list is incomplete."""
     listed = reply.value
     if not isinstance(listed, list) or reply.cut or not all(isinstance(row, dict) for row in listed):
         return None
@@ -50,7 +50,7 @@ def capture_names(reply: Reply) -> list[str] | None:
 
 
 def why_not_listed(reply: Reply) -> str:
-    return "the list was cut" if reply.succeeded else reply.detail
+    return "the list was truncated" if reply.succeeded else reply.detail
 
 
 def lists_no_watcher(reply: Reply) -> bool:
@@ -70,7 +70,7 @@ def _machine(task: CaptureTask, reply: Reply) -> Checked:
         return Checked(
             Check.MACHINE,
             False,
-            f"{task.target} is {one_line(power, 40)}, and only a running machine can be captured on. Start it: "
+            f"{task.target} is {one_line(power, 40)}, and only a running machine can be captured. Start it: "
             f"{_start(task)}",
             learned,
         )
@@ -84,7 +84,9 @@ def _machine(task: CaptureTask, reply: Reply) -> Checked:
 
 
 def _agent(task: CaptureTask, view: Mapping[str, Any]) -> Checked:
-    """Extensions are reported by the VM's own agent: where that is silent, none being listed means nothing."""
+    """Judge the agent extension. The VM's own agent reports extensions; without a report, a missing one proves
+    nothing.
+    """
     listed = [*_rows(view, "extensions"), *_rows(view, "resources")]
     agents = [row for row in listed if _is_agent(row)]
     if any(
@@ -105,7 +107,7 @@ def _agent(task: CaptureTask, view: Mapping[str, Any]) -> Checked:
             f"the Network Watcher agent extension is not installed on {task.target}. Install it: "
             f"{_install(task, view)}",
         )
-    return Checked(Check.MACHINE, None, "which extensions are installed is not known: the VM's agent does not report")
+    return Checked(Check.MACHINE, None, "the installed extensions are unknown: the VM's agent does not report")
 
 
 def _is_agent(row: Mapping[str, Any]) -> bool:
@@ -201,7 +203,7 @@ def _region(account: Mapping[str, Any]) -> str | None:
 
 
 def _endpoint(task: CaptureTask, account: Mapping[str, Any]) -> str | None:
-    """Where the account serves its blobs; None where that names another account: no capture goes there."""
+    """Return the blob endpoint of the account; None if it names another account, where no capture may go."""
     endpoint = text(account.get("endpoint"))
     usable = endpoint and is_storage_endpoint(endpoint) and serves_account(endpoint, task.storage_account)
     return endpoint if usable else None
@@ -215,7 +217,7 @@ def _storage(task: CaptureTask, reply: Reply) -> Checked:
     if found is not None and found.get("exists") is True:
         return Checked(Check.STORAGE, True, f"{place} is there")
     if found is None or found.get("exists") is not False:
-        return Checked(Check.STORAGE, False, f"Storage {place} is not known to be accessible: az said nothing of it")
+        return Checked(Check.STORAGE, False, f"Storage {place} may not be accessible: az did not report it")
     return Checked(
         Check.STORAGE,
         False,
@@ -240,8 +242,10 @@ def _routes(task: CaptureTask, reply: Reply) -> Checked:
     if rows is None:
         return Checked(Check.ROUTES, None, why_not_listed(reply))
     way = by_routes(routes_from_effective_table([_row(row) for row in rows]))
-    remedy = "Let storage go out: a user route for the service tag Storage to Internet, or a service endpoint"
-    return _by_way(Check.ROUTES, task, way, remedy)
+    remedy = (
+        "Allow outbound storage traffic: a user route for the service tag Storage to Internet, or a service endpoint"
+    )
+    return _path_check(Check.ROUTES, task, way, remedy)
 
 
 def _gates(task: CaptureTask, reply: Reply) -> Checked:
@@ -254,13 +258,15 @@ def _gates(task: CaptureTask, reply: Reply) -> Checked:
     ]
     way = by_gates(groups_from_effective_nsg(groups), task.storage_location)
     remedy = f"Allow TCP {STORAGE_PORT} out to the service tag Storage there, with a smaller priority number"
-    return _by_way(Check.GATES, task, way, remedy)
+    return _path_check(Check.GATES, task, way, remedy)
 
 
-def _by_way(check: Check, task: CaptureTask, way: Way, remedy: str) -> Checked:
+def _path_check(check: Check, task: CaptureTask, way: PathVerdict, remedy: str) -> Checked:
     because = one_line(way.because, 300)
     if task.storage_is_private and way.open is not True:
-        return Checked(check, None, f"the account is reached through a private endpoint; to others, {because}")
+        return Checked(
+            check, None, f"the account is reached through a private endpoint; for other addresses, {because}"
+        )
     if way.open is False:
         return Checked(
             check,
@@ -275,7 +281,7 @@ def _by_way(check: Check, task: CaptureTask, way: Way, remedy: str) -> Checked:
 
 
 def usable_id(value: object) -> str | None:
-    """A resource id, or what stands for one where the shell hides it; None where it could not stand in a command."""
+    """Return a resource id, or its placeholder if the shell hides it; None if it is not safe in a command."""
     return value if isinstance(value, str) and (is_resource_id(value) or is_placeholder(value)) else None
 
 
@@ -288,7 +294,7 @@ def _list(reply: Reply) -> list[Any] | None:
 
 
 def _row(row: Any) -> Any:
-    """A row is an object or one line of JSON text; a field whose condition in the query did not hold is false."""
+    """Return a row given as an object or one line of JSON text; a field whose query condition did not hold is false."""
     found = parse_json(row) if isinstance(row, str) else row
     return {name: value for name, value in found.items() if value is not False} if isinstance(found, dict) else found
 

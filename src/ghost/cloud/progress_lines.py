@@ -1,4 +1,4 @@
-"""The `[Cloud Orchestrator]` lines: what a person at the terminal reads while a task moves."""
+"""The `[Cloud Orchestrator]` lines shown on the terminal while a task progresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INDENT = "\n      "
 
 
 def block(first: str, *details: str) -> str:
-    """One announcement: its head and indented details, without control characters."""
+    """Return one announcement: its head and indented details, without control characters."""
     return _HEAD + _INDENT.join(one_line(line, 400) for line in (first, *details))
 
 
@@ -27,7 +27,7 @@ def warning(text: str) -> str:
 
 
 def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
-    """What to tell of one step from `before` to `after`."""
+    """Return the announcement of a step from `before` to `after`."""
     lines: list[str] = []
     if after.target_type in _KINDS and before.target_type is None:
         lines.append(
@@ -45,7 +45,7 @@ def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
         answer = f"failed, {after.poll_error}" if after.poll_error else status
         lines.append(block(f"Poll {after.poll_count}/{after.max_polls}: {answer}"))
         if not after.poll_error and after.capture_status not in _STATUSES:
-            lines.append(warning(f"The status {after.capture_status} is not known: the capture is taken for running"))
+            lines.append(warning(f"The status {after.capture_status} is unknown: the capture is assumed to be running"))
     if before.state is State.DOWNLOADING and after.state in {State.ANALYZING, State.COMPLETED}:
         size = f" ({_size(after.local_pcap_bytes)})" if after.local_pcap_bytes is not None else ""
         lines.append(block(f"Download complete: {after.local_pcap_path}{size}"))
@@ -68,7 +68,7 @@ def _preflight(task: CaptureTask) -> str:
 
 
 def _details(task: CaptureTask) -> list[str] | None:
-    """The lines under a state that is worth telling; None where it is not."""
+    """Return the lines under a state; None if the state is not announced."""
     match task.state:
         case State.PROVISIONING:
             return ["Status: Packet capture starting. Check back in ~5-10 seconds."]

@@ -1,7 +1,7 @@
-"""The task registry: one append-only file per session, the last record of a task wins.
+"""The task registry: one append-only file per session; the last record of a task is valid.
 
-Records of earlier sessions are read from their files and never written there: their chains stay as those sessions left
-them. What happens to such a task later is recorded in this session's file, with a higher `revision`.
+Files of earlier sessions are only read, so their chains stay unchanged. Later changes of such a task are recorded in
+this session's file, with a higher `revision`.
 """
 
 from __future__ import annotations
@@ -45,29 +45,31 @@ class TaskRegistry:
             return known
         task = known.read()
         if task is None:
-            self._read_all_at_once()
+            self._read_all()
             return self.get(task_id)
         self._tasks[task_id] = task
         return task
 
     def all(self) -> list[CaptureTask]:
-        return self._those(list(self._tasks))
+        return self._matching_tasks(list(self._tasks))
 
     def unsettled(self) -> list[CaptureTask]:
-        """All but those that are DONE and kept nothing: what may still hold a resource."""
-        return self._those([task_id for task_id, known in self._tasks.items() if not known.settled])
+        """Return tasks that may still hold a resource: all but those that are DONE and kept nothing."""
+        return self._matching_tasks([task_id for task_id, known in self._tasks.items() if not known.settled])
 
     def of_session(self, session_id: str) -> list[CaptureTask]:
-        return self._those([task_id for task_id, known in self._tasks.items() if known.session_id == session_id])
+        return self._matching_tasks(
+            [task_id for task_id, known in self._tasks.items() if known.session_id == session_id]
+        )
 
     def holds(self, task_id: str) -> bool:
-        """Whether the id is taken. Azure's names and some file systems do not tell upper from lower case."""
+        """Return whether the id is in use. Azure names and some file systems are case-insensitive."""
         return task_id.lower() in self._taken
 
     def save(self, task: CaptureTask) -> CaptureTask:
-        """Appends the task as it now stands, and returns it with its revision; unchanged tasks are not written again.
+        """Append the task and return it with its revision; an unchanged task is not written again.
 
-        Where the file cannot be written the task goes on in memory, with a warning.
+        If the file cannot be written the task is kept in memory, with a warning.
         """
         if self.get(task.task_id) == task:
             return task
@@ -77,14 +79,17 @@ class TaskRegistry:
         try:
             self._log.append(saved.model_dump(mode="json"))
         except RecordError as error:
-            self._warn(f"{error}. Task {task.task_id} is kept in memory only: its resources are lost track of on exit")
+            self._warn(
+                f"{error}. Task {task.task_id} is kept in memory only: its resources will no longer be "
+                "tracked after exit"
+            )
         return saved
 
-    def _those(self, task_ids: list[str]) -> list[CaptureTask]:
+    def _matching_tasks(self, task_ids: list[str]) -> list[CaptureTask]:
         return [task for task_id in task_ids if (task := self.get(task_id)) is not None]
 
-    def _read_all_at_once(self) -> None:
-        """A record that looked like a task is none: an earlier one of that task may be the last that is good."""
+    def _read_all(self) -> None:
+        """Read every record in full, after one proved not to be a task: an earlier record may be the last valid one."""
         read = {task_id: known for task_id, known in self._tasks.items() if isinstance(known, CaptureTask)}
         self._tasks = _load(self._directory, self._warn, at_once=True)
         for task_id, task in read.items():

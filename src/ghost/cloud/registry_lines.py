@@ -1,8 +1,8 @@
-"""The lines of a registry file, read no further than is needed to know which task each is of.
+"""Lines of a registry file, parsed only as far as needed to know which task each belongs to.
 
-Most lines of a long registry are of tasks that nobody asks for again. A line that this program wrote begins and ends in
-a known way, and the line after it carries its hash: where both hold it is that line, whole, and its JSON can wait until
-someone wants the task. Any other line, the last one always, is read at once.
+Most lines of a long registry are never used. A line that this program wrote begins and ends in a known way, and the
+next line carries its hash: if both hold, the line is intact and its JSON is parsed on demand. Any other line, and
+always the last, is parsed at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = (b'"cleanup_status": "partial"', b'"executed": false')
 
 @dataclass(frozen=True, slots=True)
 class UnreadTask:
-    """A record of which only the first look was taken."""
+    """A record whose JSON is not parsed yet."""
 
     task_id: str
     session_id: str
@@ -37,7 +37,7 @@ class UnreadTask:
     line: bytes
 
     def read(self) -> CaptureTask | None:
-        """None where it describes no task, as a record of another version may."""
+        """Return the task; None if the record is not one (for example from another version)."""
         try:
             return CaptureTask.model_validate_json(self.line)
         except ValidationError:
@@ -45,22 +45,22 @@ class UnreadTask:
 
     @property
     def settled(self) -> bool:
-        """As `CaptureTask.settled`. Within a JSON text the quotes would be escaped."""
+        """Like `CaptureTask.settled`, from the raw text. Quotes inside a JSON text would be escaped."""
         return self.state == State.DONE and not any(mark in self.line for mark in _KEPT)
 
 
 @dataclass
 class Reading:
-    """What reading one file showed beside its records."""
+    """Problems found while reading one file."""
 
     broken: list[int] = field(default_factory=list)
-    """Lines that are no JSON object, from 1."""
+    """Numbers (from 1) of lines that are not JSON objects."""
     unusable: int = 0
-    """Records that describe no task."""
+    """Number of records that are not tasks."""
 
 
 def read_tasks(path: Path, reading: Reading, *, at_once: bool = False) -> Iterator[CaptureTask | UnreadTask]:
-    """The records of `path`, oldest first. Raises `RecordError` where it cannot be read."""
+    """Return the records of `path`, oldest first. Raises `RecordError` if it cannot be read."""
     waiting: tuple[int, bytes, re.Match[bytes] | None] | None = None
     for number, line in enumerate(read_lines(path), 1):
         written = None if at_once else _WRITTEN.fullmatch(line)
@@ -75,7 +75,7 @@ def read_tasks(path: Path, reading: Reading, *, at_once: bool = False) -> Iterat
 def _record(
     number: int, line: bytes, written: re.Match[bytes] | None, follows: bytes, reading: Reading
 ) -> Iterator[CaptureTask | UnreadTask]:
-    """`follows` is the hash that the next line carries."""
+    """Return one record; `follows` is the hash carried by the next line."""
     if written is not None and follows and hashlib.sha256(line).hexdigest().encode() == follows:
         task_id, session_id, state, revision = (group.decode() for group in written.groups()[:4])
         yield UnreadTask(task_id, session_id, state, int(revision), line)

@@ -1,4 +1,4 @@
-"""What an answer of the shell means to the task whose command it answers: an event."""
+"""The event that a shell answer means for the task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ghost.cloud import preflight, task_events
 from ghost.cloud.capture_commands import Purpose, ShellCommand
 from ghost.cloud.preflight import Check
 from ghost.cloud.preflight_results import capture_names, judge, usable_id
-from ghost.cloud.resource_names import BlobPlace, blob_place, is_capture_name, is_location
+from ghost.cloud.resource_names import BlobPlace, blob_location, is_capture_name, is_location
 from ghost.cloud.shell_reply import Reply, text
 from ghost.cloud.target_detection import AKS_CLUSTER, SCALE_SET, SCALE_SET_INSTANCE, VIRTUAL_MACHINE
 from ghost.cloud.task import CaptureTask
@@ -23,11 +23,11 @@ _TAKEN = re.compile(r"PacketCapture\w*AlreadyExists|packet capture\b[^\n]{0,200}
 
 
 def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
-    """The event that `reply` is, for the purpose of `command`."""
+    """Return the event that `reply` means for `command`."""
     match command.purpose:
         case Purpose.DETECT:
             return _detected(task, reply)
-        case Purpose.LOOK_ELSEWHERE:
+        case Purpose.SEARCH_OTHER_GROUPS:
             return _found_elsewhere(task, reply)
         case Purpose.PREFLIGHT:
             return _checked(task, command.check or Check.STORAGE, reply)
@@ -80,7 +80,7 @@ def _detected(task: CaptureTask, reply: Reply) -> Event:
     row = (captured or rows)[0]
     location = text(row.get("location"))
     if location is None or not is_location(location):
-        return task_events.TargetUnusable(f"Azure names no usable region for {task.target}")
+        return task_events.TargetUnusable(f"Azure gives no usable region for {task.target}")
     given = usable_id(task.target)
     return task_events.TargetFound(one_line(row["type"], 120), location, given or usable_id(row.get("id")))
 
@@ -93,7 +93,7 @@ def _not_found(task: CaptureTask) -> str:
 
 
 def _found_elsewhere(task: CaptureTask, reply: Reply) -> Event:
-    """A target that is found in another group is not taken from there: the caller named a group."""
+    """Report a target found in another group; it is not used, since the caller named a group."""
     rows = [row for row in _rows(reply.value) if str(row.get("type")).lower() in _CAPTURED]
     if not rows:
         return task_events.TargetUnusable(task.error_detail or _not_found(task))
@@ -125,7 +125,7 @@ def _created(reply: Reply) -> Event:
 
 
 def _capture(reply: Reply) -> dict[str, Any]:
-    """The fields of a packet capture, as either group of az commands shows them or Azure's API does."""
+    """Return the fields of a packet capture, as shown by either az command group or the API."""
     shown = reply.value if isinstance(reply.value, dict) else {}
     inner = shown.get("properties")
     return {**inner, **shown} if isinstance(inner, dict) else shown
@@ -134,12 +134,12 @@ def _capture(reply: Reply) -> dict[str, Any]:
 def _place(capture: dict[str, Any]) -> BlobPlace | None:
     storage = capture.get("storageLocation")
     path = text(storage.get("storagePath")) if isinstance(storage, dict) else None
-    return blob_place(path) if path else None
+    return blob_location(path) if path else None
 
 
 def _looked(task: CaptureTask, reply: Reply) -> Event:
     names = capture_names(reply)
-    return task_events.LeftoverLookedFor(None if names is None else task.capture_name.lower() in map(str.lower, names))
+    return task_events.LeftoverSearched(None if names is None else task.capture_name.lower() in map(str.lower, names))
 
 
 def _polled(reply: Reply) -> Event:
@@ -148,7 +148,7 @@ def _polled(reply: Reply) -> Event:
     found = _capture(reply)
     status = text(found.get("packetCaptureStatus"))
     if status is None:
-        return task_events.PollFailed("the answer holds no packetCaptureStatus")
+        return task_events.PollFailed("the answer has no packetCaptureStatus")
     errors = found.get("packetCaptureError")
     reason = text(found.get("stopReason"))
     return task_events.Polled(

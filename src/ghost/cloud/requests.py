@@ -1,4 +1,4 @@
-"""What the brain asks for, checked before a task is made of it."""
+"""Requests of the brain, validated before a task is created."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RequestRefused(UsageError):  # noqa: N818  the caller's words are wrong; `
 @dataclass(frozen=True)
 class CaptureRequest:
     targets: tuple[str, ...]
-    """One, or the source and the destination of a path."""
+    """One target, or the source and the destination of a path."""
     resource_group: str
     storage_account: str
     storage_auth_mode: AuthMode
@@ -49,12 +49,12 @@ class CaptureRequest:
         return asked if self.size_limit_bytes is None else {**asked, "size_limit_bytes": self.size_limit_bytes}
 
     def group_of(self, target: str) -> str:
-        """A full resource id names its own group; a short name lies in the request's."""
+        """Return the target's resource group: from its full id, else that of the request."""
         return resource_group_of(target) or self.resource_group
 
 
 def capture_request(request: dict[str, Any], default_auth_mode: AuthMode) -> CaptureRequest:
-    """The checked request. Raises `RequestRefused`."""
+    """Return the validated request. Raises `RequestRefused`."""
     parameters = request.get("parameters")
     if parameters is None:
         parameters = {}

@@ -1,8 +1,7 @@
-"""What may stand in a command as a name. A target, a group or an account is text that someone else chose.
+"""Validation of names used in commands. A target, group or account is external text.
 
-Azure's rules: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
-No name that passes begins with `-`, so none can be taken for an option; none holds a space, a quote or a control
-character.
+Azure's rules: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules No accepted name
+begins with `-`, so none can be taken for an option; none holds a space, a quote or a control character.
 """
 
 from __future__ import annotations
@@ -56,17 +55,17 @@ def is_resource_id(text: str) -> bool:
 
 
 def is_blob_name(text: str) -> bool:
-    """A blob's path in its container, of the characters that Ghost and Azure give captures."""
+    """Return whether the text is a blob path in its container, of the characters Ghost and Azure use for captures."""
     return _BLOB.fullmatch(text) is not None and "/../" not in f"/{text}/" and "/./" not in f"/{text}/"
 
 
 def is_storage_endpoint(text: str) -> bool:
-    """Where an account serves its blobs: an https URL of a host, with the account as its path or without one."""
+    """Return whether the text is a blob endpoint: an https URL of a host, optionally with the account as its path."""
     return _ENDPOINT.fullmatch(text) is not None
 
 
 def serves_account(endpoint: str, account: str) -> bool:
-    """Whether a storage endpoint names the account, in its host's name or as its path."""
+    """Return whether a storage endpoint names the account, in its host or as its path."""
     parts = urlsplit(endpoint)
     return account in ((parts.hostname or "").partition(".")[0], parts.path.strip("/"))
 
@@ -92,7 +91,7 @@ def check_resource_group(text: str) -> str:
     if is_resource_group(text):
         return text
     raise UsageError(
-        f"resource_group {shown(text)} is no Azure resource group name (letters, digits, '_', '-', '.', "
+        f"resource_group {shown(text)} is not an Azure resource group name (letters, digits, '_', '-', '.', "
         "parentheses; 90 at most; it does not begin with '-' or end with '.')"
     )
 
@@ -109,30 +108,30 @@ def check_storage_account(text: str) -> str:
     if is_storage_account(text):
         return text
     raise UsageError(
-        f"storage_account {shown(text)} is no Azure storage account name (3 to 24 lower-case letters and digits)"
+        f"storage_account {shown(text)} is not an Azure storage account name (3 to 24 lower-case letters and digits)"
     )
 
 
 def check_container(text: str) -> str:
     if is_container(text):
         return text
-    raise UsageError(f"storage_container {shown(text)} is no container name (3 to 63 of a-z, 0-9 and single '-')")
+    raise UsageError(f"storage_container {shown(text)} is not a container name (3 to 63 of a-z, 0-9 and single '-')")
 
 
 def check_prefix(text: str) -> str:
     if _PREFIX.fullmatch(text):
         return text
-    raise UsageError(f"capture_name_prefix {shown(text)} is no prefix (1 to 20 letters, digits and '-')")
+    raise UsageError(f"capture_name_prefix {shown(text)} is not a prefix (1 to 20 letters, digits and '-')")
 
 
 def resource_group_of(target: str) -> str | None:
-    """The resource group that a full resource id names."""
+    """Return the resource group of a full resource id."""
     match = _RESOURCE_ID.fullmatch(target)
     return match["group"] if match else None
 
 
 def subscription_of(target: str) -> str | None:
-    """The subscription that a full resource id names."""
+    """Return the subscription of a full resource id."""
     match = _RESOURCE_ID.fullmatch(target)
     return match["subscription"] if match else None
 
@@ -145,7 +144,7 @@ class ScaleSetInstance:
 
 
 def scale_set_instance(target: str) -> ScaleSetInstance | None:
-    """The scale set and the instance that a full resource id names; None where it names something else."""
+    """Return the scale set and instance of a full resource id; None if it is something else."""
     match = _INSTANCE_ID.fullmatch(target) if is_resource_id(target) else None
     return ScaleSetInstance(match["set"], match["name"], match["instance"]) if match else None
 
@@ -157,10 +156,10 @@ class BlobPlace:
     blob: str
 
 
-def blob_place(url: str) -> BlobPlace | None:
-    """Account, container and blob of a blob's URL, the account in the host's name or as the path's first segment.
+def blob_location(url: str) -> BlobPlace | None:
+    """Return account, container and blob of a blob URL, with the account in the host or as the first path segment.
 
-    None where it is no such URL, or holds what cannot stand in a command.
+    None if it is not such a URL, or holds text that is not safe in a command.
     """
     if not url.isprintable():  # urlsplit drops some control characters: the rest would name another blob
         return None
@@ -178,14 +177,14 @@ def blob_place(url: str) -> BlobPlace | None:
 
 
 def short_name(target: str) -> str:
-    """A target's last path segment."""
+    """Return a target's last path segment."""
     return target.rstrip("/").rsplit("/", 1)[-1]
 
 
 def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str], bool]) -> str:
-    """`{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, within 80 characters, numbered where it is taken already.
+    """Return `{prefix}_{last segment}_{YYYYMMDDTHHMMSS}`, at most 80 characters, numbered if in use.
 
-    An instance of a scale set is named as Azure names it, `{set}_{instance}`: its last segment is a number.
+    A scale set instance is named as in Azure, `{set}_{instance}`: its last segment is a number.
     """
     instance = scale_set_instance(target)
     last = f"{instance.scale_set}_{instance.instance}" if instance else short_name(target)
@@ -202,7 +201,7 @@ def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str
 
 
 def shown(text: str, limit: int = 80) -> str:
-    """A refused value, fit to be read: in quotes, on one line, bounded."""
+    """Return a refused value for a message: quoted, on one line, bounded."""
     return repr(one_line(text, limit))
 
 

@@ -1,4 +1,4 @@
-"""What the shell answered, reduced to the fields that the orchestrator acts on."""
+"""A shell response, reduced to the fields the orchestrator uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABSENT = re.compile(
     r"\b\w*NotFound\b|\bwas not found\b|\bcould not be found\b|\bnot found\b|\bdoes not exist\b|\bNo such file\b",
     re.IGNORECASE,
 )
-_OTHER_ABSENCE = re.compile(
+_UNRELATED_NOT_FOUND = re.compile(
     r"SubscriptionNotFound|InvalidSubscription|\bsubscription\b[^/\n]{0,80}(not|n't)\b|\btenant\b|command not found|"
     r"Failed to resolve|Name or service not known",
     re.IGNORECASE,
@@ -27,7 +27,7 @@ _OTHER_ABSENCE = re.compile(
 
 @dataclass(frozen=True)
 class Reply:
-    """The fields of a shell response that the orchestrator acts on."""
+    """The fields of a shell response that the orchestrator uses."""
 
     status: str
     output: str = ""
@@ -38,7 +38,7 @@ class Reply:
     denial_reason: str | None = None
     audit_id: str | None = None
     cut: bool = False
-    """The shell showed only a part of the output: what is not in it may still be there."""
+    """The shell truncated the output: what is missing from it may still exist."""
 
     @classmethod
     def of(cls, response: dict[str, Any]) -> Reply:
@@ -68,20 +68,20 @@ class Reply:
 
     @property
     def user_denied(self) -> bool:
-        """A person refused; a prompt that nobody answered is no refusal."""
+        """True if a person denied the command; an unanswered prompt is not a denial."""
         return self.denied and self.action != "user_abandoned"
 
     @property
     def absent(self) -> bool:
-        """The program ran and said that what it was asked for does not exist."""
+        """True if the program ran and reported that the resource does not exist."""
         if self.status != "completed" or self.exit_code in (0, None, _PROGRAM_MISSING):
             return False
-        return _OTHER_ABSENCE.search(self.stderr) is None and _ABSENT.search(self.stderr) is not None
+        return _UNRELATED_NOT_FOUND.search(self.stderr) is None and _ABSENT.search(self.stderr) is not None
 
     @property
     def detail(self) -> str:
-        """Why it failed, in one line: the error of the program, else of the shell."""
-        said = one_line(_last_words(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
+        """Return the reason of a failure in one line: the program's error, else the shell's."""
+        said = one_line(_error_line(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
         if self.error:
             return f"{self.error}: {said}" if said else self.error
         if self.denied:
@@ -90,7 +90,7 @@ class Reply:
 
     @property
     def value(self) -> Any:
-        """The JSON of a command that succeeded; None where there is none."""
+        """Return the JSON of a successful command; None without any."""
         return parse_json(self.output) if self.succeeded else None
 
 
@@ -109,7 +109,7 @@ def line(value: object) -> str | None:
     return one_line(value, _DETAIL_LIMIT) or None if isinstance(value, str) else None
 
 
-def _last_words(said: str) -> str:
-    """What az says after `ERROR:`; of another program, whose progress may come before it, the last line."""
+def _error_line(said: str) -> str:
+    """Return az's text after `ERROR:`; for another program, which may print progress first, the last line."""
     _, marker, message = said.rpartition("ERROR:")
     return message if marker else said.rpartition("\n")[2]

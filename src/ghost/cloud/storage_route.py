@@ -1,8 +1,7 @@
-"""Whether a VM's packets get to a storage account, by its effective routes and security groups.
+"""Reachability of a storage account from a VM, by its effective routes and security groups.
 
-The account's address is not known here: it is some public address on port 443. So an answer has three values. True or
-False hold for every public address; None says that it depends on which one it is, or on a device that Azure does not
-show, and names what it depends on.
+The account's address is unknown: some public address on port 443. So the answer has three values: True or False hold
+for every public address; None depends on the address, or on a device that Azure does not show, which is named.
 
 https://learn.microsoft.com/azure/network-watcher/packet-capture-overview
 """
@@ -26,41 +25,41 @@ _CARRIES = {"internet": True, "virtualnetworkserviceendpoint": True, "none": Fal
 
 
 @dataclass(frozen=True)
-class Way:
-    """`open` as the module says; `because` names what decided, or what it depends on."""
+class PathVerdict:
+    """The answer: `open` as described above; `because` names what decided it or what it depends on."""
 
     open: bool | None
     because: str
 
 
-def by_routes(routes: Iterable[Route]) -> Way:
-    """Takes the active effective routes of the VM's interface."""
+def by_routes(routes: Iterable[Route]) -> PathVerdict:
+    """Judge the active effective routes of the VM's interface."""
     public = [(route, network) for route in routes if (network := _public(route.prefix)) is not None]
     if not public:
-        return Way(None, "no active route to a public address was shown")
+        return PathVerdict(None, "no active route to a public address was listed")
     general = [route for route, network in public if network.prefixlen == 0]
     chosen = [min(general, key=_precedence)] if general else []
     special = [route for route, network in public if network.prefixlen > 0]
     known = {_carries(route) for route in (*chosen, *special)} if chosen else {None}
     if known == {True}:
-        return Way(True, str(chosen[0]))
+        return PathVerdict(True, str(chosen[0]))
     if known == {False}:
-        return Way(False, f"the route {chosen[0]} drops what goes to public addresses")
+        return PathVerdict(False, f"the route {chosen[0]} drops traffic to public addresses")
     if not chosen:
-        return Way(None, "there is no default route, only routes to some public addresses: " + _named(special))
+        return PathVerdict(None, "there is no default route, only routes to some public addresses: " + _named(special))
     unsure = [route for route in (*chosen, *special) if _carries(route) is not True]
-    return Way(None, "it depends on " + _named(unsure))
+    return PathVerdict(None, "it depends on " + _named(unsure))
 
 
-def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> Way:
-    """Takes the effective groups of the VM's interface; `location` is the account's region, where it is known."""
+def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> PathVerdict:
+    """Judge the effective groups of the VM's interface; `location` is the account's region, if known."""
     asked = [replace(group, rules=tuple(_of_public_addresses(rule) for rule in group.rules)) for group in groups]
     flow = Flow("Tcp", _THE_VM, None, _SOME_PUBLIC_ADDRESS, STORAGE_PORT)
     verdict = evaluate_gates(asked, flow, "Outbound", _tags(location))
     if verdict.certain:
-        return Way(verdict.allowed, _told(verdict.rule, verdict.group))
+        return PathVerdict(verdict.allowed, _rule_text(verdict.rule, verdict.group))
     rule, group = next((rule, gate.group) for gate in verdict.gates for rule in gate.undecided)
-    return Way(None, f"it depends on {_told(rule, group)}")
+    return PathVerdict(None, f"it depends on {_rule_text(rule, group)}")
 
 
 def _public(prefix: str) -> Network | None:
@@ -86,7 +85,7 @@ def _named(routes: list[Route]) -> str:
 
 
 def _of_public_addresses(rule: SecurityRule) -> SecurityRule:
-    """The rule as it reads where the other end is some public address and the source is this VM."""
+    """Return the rule restricted to flows from this VM to some public address."""
     return replace(
         rule,
         source_prefixes=tuple(_as_source(prefix) for prefix in rule.source_prefixes),
@@ -95,7 +94,9 @@ def _of_public_addresses(rule: SecurityRule) -> SecurityRule:
 
 
 def _as_source(prefix: str) -> str:
-    """The VM's own address was not read, so a rule for certain addresses may be for it or not."""
+    """Return the source condition. The VM's own address is unknown, so a rule for certain addresses may or may not
+    apply.
+    """
     return "*" if prefix.casefold() in ("*", "0.0.0.0/0", "virtualnetwork") else f"source {prefix}"
 
 
@@ -110,16 +111,16 @@ def _as_destination(prefix: str) -> str:
 
 
 def _tags(location: str | None) -> ServiceTags:
-    """What is known to hold a storage account's address: the tags for storage, everywhere and in its region.
+    """Return the service tags that contain a storage account's address: Storage, global and regional.
 
-    VirtualNetwork holds private addresses here; what else it holds stands among the rule's expanded prefixes.
+    VirtualNetwork holds private addresses here; its other contents are among the rule's expanded prefixes.
     """
     own = f"{_SOME_PUBLIC_ADDRESS}/32"
     names = ["Storage", "AzureCloud", *([f"Storage.{location}", f"AzureCloud.{location}"] if location else [])]
     return ServiceTags((_PRIVATE,), dict.fromkeys(names, (own,)))
 
 
-def _told(rule: SecurityRule | None, group: SecurityGroup | None) -> str:
+def _rule_text(rule: SecurityRule | None, group: SecurityGroup | None) -> str:
     if rule is None or group is None:
         return "no network security group is associated"
     where = group.name.rsplit("/", 1)[-1] or "unnamed"

@@ -1,4 +1,6 @@
-"""Before anything exists: what the target is, and whether a capture of it can work. Only reads; see `preflight`."""
+"""Detection of the target, and checks that a capture of it can work, before anything is created. Reads only; see
+`preflight`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def registered(task: CaptureTask, _: task_events.Registered, _at: datetime) -> N
 
 
 def begin(task: CaptureTask) -> Next:
-    """From the start, also after a crash: these commands only read, and what they read may have changed."""
+    """Start from the beginning, also after a crash: these commands only read, and results may have changed."""
     task = task if task.state is State.DETECTING else to(task, State.DETECTING)
     return task.having(preflight=(), error_detail=None), capture_commands.detect(task)
 
@@ -50,12 +52,12 @@ def _not_captured(task: CaptureTask, resource_type: str) -> str:
             f"/virtualMachines/ID; az vmss list-instances -g {task.resource_group} -n {task.target_name} lists them"
         )
     if kind == SCALE_SET_INSTANCE:
-        return f"{task.target} is a scale set instance: only its full id tells which one"
+        return f"{task.target} is a scale set instance: only its full id identifies it"
     return f"{task.target} is a {resource_type}: packets are captured on virtual machines"
 
 
 def target_missing(task: CaptureTask, event: task_events.TargetMissing, _at: datetime) -> Next:
-    return task.having(error_detail=event.detail), capture_commands.look_elsewhere(task)
+    return task.having(error_detail=event.detail), capture_commands.search_other_groups(task)
 
 
 def target_unusable(task: CaptureTask, event: task_events.TargetUnusable, at: datetime) -> Next:
@@ -72,7 +74,7 @@ def checked(task: CaptureTask, event: task_events.Checked, at: datetime) -> Next
 
 
 def _next_check(task: CaptureTask, made: Check | None, at: datetime) -> Next:
-    """The first of the remaining checks whose command can be written; after the last one the capture is created."""
+    """Return the next check whose command can be built; after the last one, the creation of the capture."""
     for row in preflight.after(made, task.target_type):
         command = capture_commands.check(task, row)
         if isinstance(command, capture_commands.ShellCommand):

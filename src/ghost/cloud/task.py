@@ -1,4 +1,4 @@
-"""One capture task: everything that is known of it, as it stands in the registry."""
+"""One capture task as stored in the registry."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How the capture ended. It survives cleanup, so that DONE does not hide a failure."""
+    """How the capture ended. Kept after cleanup, so that DONE does not hide a failure."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -80,20 +80,22 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError("the moment lies outside the calendar") from error
+        raise ValueError("the time is outside the supported range") from error
 
 
 def _matching(holds: Callable[[str], bool]) -> AfterValidator:
     def check(text: str) -> str:
         if not holds(text):
-            raise ValueError("this cannot stand in a command")
+            raise ValueError("this is not safe in a command")
         return text
 
     return AfterValidator(check)
 
 
 def _is_cleanup_command(command: str) -> bool:
-    """Whether it removes a capture, a blob or one file, as plans do. A registry is a file that others may write to."""
+    """Return whether the command removes a capture, a blob or one file, as plans do. Others may write to a registry
+    file.
+    """
     try:
         words = shlex.split(command)
     except ValueError:
@@ -136,7 +138,7 @@ class CleanupStep(_Record):
 
 
 class CheckResult(_Record):
-    """What a preflight check found; `passed` is None where it could not be made."""
+    """The result of a preflight check; `passed` is None if it could not be made."""
 
     check: Check
     passed: bool | None
@@ -166,28 +168,28 @@ class CaptureTask(_Record):
     target_type: str | None = None
     state: State
     outcome: Outcome | None = None
-    """None while the capture, or the analysis of a pair, is still to be done."""
+    """None until the capture, or the analysis of a pair, is finished."""
     mode: Mode = Mode.SINGLE_END
     investigation_context: str = ""
     parameters: dict[str, Any] = Field(default_factory=dict)
     resource_group: ResourceGroup = ""
     target_id: ResourceId | None = None
-    """The id that Azure gives the target; `target` is what was asked for."""
+    """The target's resource id; `target` is the requested name."""
     network_interface: ResourceId | None = None
     location: Location | None = None
-    """The target's region: what every later packet-capture command is addressed with."""
+    """The target's region, used by every later packet-capture command."""
     azure_operation_id: CaptureName | None = None
     storage_account: StorageAccount = ""
     storage_account_id: ResourceId | None = None
     storage_location: Location | None = None
-    """The account's region, which need not be the target's."""
+    """The account's region, which may differ from the target's."""
     storage_endpoint: Endpoint | None = None
     storage_is_private: bool = False
     """The account has a private endpoint."""
     storage_container: Container = "captures"
     storage_blob_name: BlobName = ""
     blob_located: bool = False
-    """Container and blob are those that Azure named as the capture's `storagePath`."""
+    """True if container and blob come from the capture's `storagePath` in Azure."""
     storage_auth_mode: Literal["login", "key"] = "login"
     duration_limit_seconds: int = 60
     size_limit_bytes: int | None = None
@@ -205,13 +207,13 @@ class CaptureTask(_Record):
     paired_task_id: str | None = None
     pair_role: str | None = None
     compare_with: LocalPath | None = None
-    """The other end's capture file, while and after the two are compared."""
+    """The other end's capture file, during and after the comparison."""
     cleanup_plan: tuple[CleanupStep, ...] = ()
     cleanup_status: CleanupStatus | None = None
     poll_count: int = 0
     max_polls: int = 20
     poll_error: str | None = None
-    """Why the last poll said nothing; None where it did."""
+    """Why the last poll failed; None if it succeeded."""
     capture_status: str | None = None
     stop_reason: str | None = None
     capture_errors: tuple[str, ...] = ()
@@ -222,7 +224,7 @@ class CaptureTask(_Record):
     error_detail: str | None = None
     duration_seconds: float | None = None
     revision: int = 0
-    """Grows with every saved record, so that the last one wins across the files of several sessions."""
+    """Increases with every saved record, to find the newest across the files of several sessions."""
 
     @property
     def active(self) -> bool:
@@ -230,7 +232,7 @@ class CaptureTask(_Record):
 
     @property
     def subscription(self) -> str | None:
-        """That of a target which was named by its full id; None is the one that az works in."""
+        """The subscription of a target named by its full id; None is az's current one."""
         return subscription_of(self.target)
 
     @property
@@ -247,7 +249,7 @@ class CaptureTask(_Record):
 
     @property
     def download_path(self) -> str:
-        """Where the capture will lie; `local_pcap_path` once it does."""
+        """Where the capture will be downloaded; `local_pcap_path` once it is."""
         return f"{self.capture_dir}/{self.task_id}.cap"
 
     @property
@@ -256,7 +258,7 @@ class CaptureTask(_Record):
 
     @property
     def settled(self) -> bool:
-        """Nothing of it is left; another tool's record may be DONE after a cleanup that kept something."""
+        """True if none of its resources are left; a record of another tool may be DONE after an incomplete cleanup."""
         return self.state is State.DONE and self.cleanup_status is not CleanupStatus.PARTIAL and not self.remaining
 
     def stamped(self, **moments: datetime) -> CaptureTask:

@@ -1,4 +1,4 @@
-"""What can happen to a capture task: answers of the shell as they were understood, and requests of the brain."""
+"""Events of a capture task: interpreted shell answers, and requests of the brain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TargetFound:
 
 @dataclass(frozen=True)
 class TargetMissing:
-    """Nothing of that short name is in the resource group; it may be in another."""
+    """No resource of that short name is in the resource group; it may be in another."""
 
     detail: str
 
@@ -34,7 +34,7 @@ class TargetUnusable:
 
 @dataclass(frozen=True)
 class Learned:
-    """Facts that a preflight read gave beside its verdict; None where it gave none."""
+    """Facts from a preflight read beside its verdict; None if unknown."""
 
     network_interface: str | None = None
     storage_account_id: str | None = None
@@ -45,7 +45,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Checked:
-    """A preflight check was made. `passed` is None where that could not be done."""
+    """A preflight check was made; `passed` is None if that was not possible."""
 
     check: Check
     passed: bool | None
@@ -55,7 +55,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class CaptureCreated:
-    """`name` and `place` are what Azure reports; a person may have modified the command."""
+    """The capture exists. `name` and `place` are Azure's, since a person may have modified the command."""
 
     name: str | None = None
     place: BlobPlace | None = None
@@ -65,21 +65,21 @@ class CaptureCreated:
 class CreationFailed:
     detail: str
     cut_off: bool = False
-    """The command was stopped before its end: Azure may still be at work on it."""
+    """The command was stopped early: Azure may still be processing it."""
     taken: bool = False
-    """Azure refused because a capture of that name was there before: it need not be this task's."""
+    """Azure refused because a capture of that name exists, which may not be this task's."""
 
 
 @dataclass(frozen=True)
-class LeftoverLookedFor:
-    """After a failed creation: is a capture of that name there? None where that could not be found out."""
+class LeftoverSearched:
+    """After a failed creation: whether a capture of that name exists; None if unknown."""
 
     exists: bool | None
 
 
 @dataclass(frozen=True)
 class Denied:
-    """The shell did not run the command because it was not approved."""
+    """The command was not approved and did not run."""
 
     reason: str | None = None
 
@@ -95,12 +95,12 @@ class Polled:
 class PollFailed:
     detail: str
     absent: bool = False
-    """Azure answered that it knows no such capture."""
+    """Azure answered that there is no such capture."""
 
 
 @dataclass(frozen=True)
 class BlobLocated:
-    """Where the capture's blob is, by Azure's `storagePath`; None where Azure did not say."""
+    """The location of the capture's blob from `storagePath`; None if Azure did not report it."""
 
     place: BlobPlace | None
 
@@ -120,7 +120,7 @@ class DownloadFailed:
 @dataclass(frozen=True)
 class Analysed:
     also_written: tuple[str, ...] = ()
-    """Those of the engine's optional files that are there."""
+    """The optional files of the engine that exist."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ComparedByPartner:
 
 @dataclass(frozen=True)
 class Resumed:
-    """Go on where the task stands: a check, or the first one after a crash."""
+    """Continue from the current state: a check, or the first one after a crash."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ Event = (
     | Checked
     | CaptureCreated
     | CreationFailed
-    | LeftoverLookedFor
+    | LeftoverSearched
     | Denied
     | Polled
     | PollFailed

@@ -1,4 +1,4 @@
-"""What the brain gets back: every field of the contract, always, built from the task alone."""
+"""Responses to the brain: always all fields of the contract, built from the task alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLLING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
 
 @dataclass
 class CallTrace:
-    """What the shell recorded during one call of `orchestrate`."""
+    """The shell's records of one call of `orchestrate`."""
 
     audit_ids: list[str] = field(default_factory=list)
     user_denied: bool = False
@@ -91,7 +91,7 @@ def error_response(code: str, message: str, trace: CallTrace, task_id: str | Non
 
 
 def _preflight(task: CaptureTask) -> list[dict[str, Any]]:
-    """Told until the capture runs: after that it says nothing that anyone could act on."""
+    """Return the preflight results until the capture runs; afterwards they are of no use."""
     if task.timestamps.first_poll is not None:
         return []
     return [result.model_dump(mode="json") for result in task.preflight]
@@ -139,7 +139,7 @@ def _progress(task: CaptureTask, partner: CaptureTask | None) -> str:
         case State.PROVISIONING:
             return "Packet capture starting. Check back in ~5-10 seconds."
         case State.WAITING | State.APPROVED:
-            status = task.capture_status or "not known yet"
+            status = task.capture_status or "not yet known"
             return f"Packet capture running on {task.target}. Azure capture status: {status}."
         case State.COMPLETED:
             other = f" ({partner.target})" if partner is not None else ""
@@ -149,7 +149,7 @@ def _progress(task: CaptureTask, partner: CaptureTask | None) -> str:
                 "analysis."
             )
         case _:
-            return f"Task is {task.state}. check_task goes on from there."
+            return f"Task is {task.state}. check_task continues from there."
 
 
 def _detail(task: CaptureTask) -> str:

@@ -1,4 +1,4 @@
-"""Which state may follow which, and the two moves that every change of state is made of."""
+"""Allowed state transitions, and the two functions that make every change of state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State
 from ghost.errors import GhostError
 
 Next = tuple[CaptureTask, ShellCommand | None]
-"""The task after an event, and the command to run next."""
+"""The task after an event, and the next command."""
 
 _ENDED_EARLY = frozenset({State.FAILED, State.CANCELLED, State.ABANDONED})
 LEGAL: dict[State, frozenset[State]] = {
@@ -57,7 +57,7 @@ def end(
     state: State | None = None,
     cleanup_status: CleanupStatus | None = CleanupStatus.PENDING,
 ) -> Next:
-    """Every way in which a capture ends passes here once."""
+    """End a capture; every kind of end passes through here once."""
     if not task.cleanup_plan:
         cleanup_status = CleanupStatus.SKIPPED
     wanted = state or _STATE_OF[outcome]

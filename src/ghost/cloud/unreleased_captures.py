@@ -1,4 +1,4 @@
-"""Which captures of a registry still hold something: read only, for whoever reminds a person of them."""
+"""Captures of a registry that still hold resources; read only, for reminders."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from ghost.cloud.registry import TaskRegistry
 
 
 @dataclass(frozen=True)
-class LeftBehind:
-    """`kind` is that of an orphan: abandoned_task, needs_cleanup or partially_cleaned."""
+class UnreleasedCapture:
+    """A capture with resources left. `kind` is an orphan's: abandoned_task, needs_cleanup or partially_cleaned."""
 
     task_id: str
     session_id: str
     kind: str
     target: str
     left: int
-    """Steps of the cleanup plan that were not carried out."""
+    """Number of cleanup steps not done."""
     created: datetime | None
 
 
-def left_behind(audit_dir: Path, running: str, now: datetime) -> list[LeftBehind]:
-    """Across all sessions, the last record of each task. Captures under way of the session `running` are not among
-    them. Files that cannot be read are passed over; nothing is written."""
+def unreleased_captures_of(audit_dir: Path, running: str, now: datetime) -> list[UnreleasedCapture]:
+    """Return unreleased captures across all sessions, from the last record of each task. Active captures of the
+    session `running` are excluded; unreadable files are skipped; nothing is written.
+    """
     registry = TaskRegistry(audit_dir, "reader", lambda _: None)
     tasks = {task.task_id: task for task in registry.unsettled()}
     found = ((orphan.kind, tasks[orphan.task_id or ""]) for orphan in in_registry(tasks.values(), running, now))
     return [
-        LeftBehind(task.task_id, task.session_id, kind, task.target_name, len(task.remaining), task.timestamps.created)
+        UnreleasedCapture(
+            task.task_id, task.session_id, kind, task.target_name, len(task.remaining), task.timestamps.created
+        )
         for kind, task in found
     ]

@@ -1,7 +1,7 @@
-"""How Azure decides what a packet may do and where it goes: pure functions over what the Azure API returns.
+"""Azure's decisions about packets, as pure functions over what the Azure API returns.
 
-This room starts nothing, reads nothing and knows no other room. `evaluate_gates` answers for network security
-groups, `select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
+Starts nothing, reads nothing and imports no other room. `evaluate_gates` decides for network security groups,
+`select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
 """
 
 from ghost.net.address_matching import HOST_ADDRESS, Network, ServiceTags, parse_ports

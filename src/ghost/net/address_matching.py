@@ -1,7 +1,7 @@
-"""Whether an address prefix, a service tag or a port range of a rule covers an address or a port.
+"""Matching of address prefixes, service tags and port ranges of a rule.
 
-Answers are True, False, or None where it cannot be known: the tag's prefixes are not at hand, or the flow does not
-say which source port it uses. A rule that cannot be decided must be reported, not guessed.
+The result is True, False, or None if unknown: the tag's prefixes are not available, or the flow has no known source
+port. An undecidable rule must be reported, not guessed.
 
 https://learn.microsoft.com/azure/virtual-network/service-tags-overview
 """
@@ -25,10 +25,10 @@ https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-
 
 @dataclass(frozen=True)
 class ServiceTags:
-    """What the tags stand for, seen from one network interface.
+    """Prefixes of service tags, as seen from one network interface.
 
     `virtual_network` holds the prefixes of the interface's network and of all networks and sites connected to it;
-    `others` further tags and application security groups (by name or id), as far as they are known.
+    `others` the known prefixes of further tags and application security groups (by name or id).
     """
 
     virtual_network: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class ServiceTags:
 
 
 def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> bool | None:
-    """Whether one of `prefixes` (`*`, an address, a prefix or a service tag) covers `address`."""
+    """Return whether one of `prefixes` (`*`, an address, a prefix or a service tag) covers `address`."""
     parsed = ip_address(address)
     answer: bool | None = False
     for prefix in prefixes:
@@ -66,9 +66,9 @@ def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> 
 
 
 def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = True) -> bool | None:
-    """Whether one of `ranges` (`*`, `443`, `8000-8999`) covers `port`.
+    """Return whether one of `ranges` (`*`, `443`, `8000-8999`) covers `port`.
 
-    None is an unknown port where the protocol `has_ports`; a protocol without ports is covered by all ports only.
+    `port` None: unknown if the protocol `has_ports`; a protocol without ports is covered only by a range of all ports.
     """
     spans = [parse_ports(text) for text in ranges]
     if any(span == (0, 65535) for span in spans):
@@ -80,7 +80,7 @@ def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = Tr
 
 @lru_cache(maxsize=4096)
 def parse_network(text: str) -> Network | None:
-    """The prefix in `text`, or None where it is a tag. Host bits are allowed, as Azure allows them."""
+    """Return the prefix in `text`, or None for a tag. Host bits are allowed, as in Azure."""
     try:
         return ip_network(text, strict=False)
     except ValueError:
@@ -88,7 +88,7 @@ def parse_network(text: str) -> Network | None:
 
 
 def parse_ports(text: str) -> tuple[int, int]:
-    """First and last port of a range. Raises `ValueError` where it is none."""
+    """Return the first and last port of a range. Raises `ValueError` if it is not a range."""
     if text == "*":
         return 0, 65535
     low, dash, high = text.partition("-")
@@ -97,7 +97,7 @@ def parse_ports(text: str) -> tuple[int, int]:
         first, last = map(int, numbers)
         if first <= last <= 65535:
             return first, last
-    raise ValueError(f"{text!r} is no range of ports: give '*', a port, or LOW-HIGH within 0-65535")
+    raise ValueError(f"{text!r} is not a port range: give '*', a port, or LOW-HIGH within 0-65535")
 
 
 def _within(prefixes: Iterable[str], address: Address) -> bool:

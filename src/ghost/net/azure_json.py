@@ -1,10 +1,9 @@
-"""From the Azure CLI's JSON to rules, groups and routes.
+"""Parsers from the Azure CLI's JSON to rules, groups and routes.
 
-    az network nic list-effective-nsg           groups_from_effective_nsg
-    az network nsg show | list                  group_from_arm
-    az network nic show-effective-route-table   routes_from_effective_table
+az network nic list-effective-nsg           groups_from_effective_nsg     az network nsg show | list
+group_from_arm     az network nic show-effective-route-table   routes_from_effective_table
 
-Raises `ValueError` where the JSON is not of that shape; fields that are absent or null take Azure's defaults.
+Raise `ValueError` if the JSON does not have that shape; absent or null fields take Azure's defaults.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from ghost.net.security import FIRST_DEFAULT_PRIORITY, Access, Association, Dire
 
 
 def groups_from_effective_nsg(answer: Any) -> tuple[SecurityGroup, ...]:
-    """The groups that guard one network interface, with the prefixes their tags stand for."""
+    """Return the groups of one network interface, with the expanded prefixes of their tags."""
     return tuple(_effective_group(item) for item in _items(answer, "list-effective-nsg"))
 
 
 def group_from_arm(answer: Any, association: Association) -> SecurityGroup:
-    """One group as `nsg show` gives it; `association` says at which gate it is to be evaluated."""
+    """Return one group as given by `nsg show`; `association` says at which gate it applies."""
     group = _mapping(answer, "network security group")
     rules = [*_list(group, "securityRules"), *_list(group, "defaultSecurityRules")]
     return SecurityGroup(
@@ -32,7 +31,7 @@ def group_from_arm(answer: Any, association: Association) -> SecurityGroup:
 
 
 def routes_from_effective_table(answer: Any) -> tuple[Route, ...]:
-    """One `Route` for each prefix: Azure groups prefixes that share a next hop."""
+    """Return one `Route` per prefix; Azure groups prefixes that share a next hop."""
     return tuple(
         Route(
             prefix=str(prefix),
@@ -66,9 +65,9 @@ def _effective_rule(rule: Mapping[str, Any]) -> SecurityRule:
 
 
 def _effective_prefixes(rule: Mapping[str, Any], stated_field: str, expanded_field: str) -> tuple[str, ...]:
-    """The expanded prefixes stand for the tags among the stated ones.
+    """Return the prefixes with tags replaced by their expansion.
 
-    A default rule's 0.0.0.0/0 means every address, IPv6 too.
+    A default rule's 0.0.0.0/0 means every address, IPv6 included.
     """
     stated = _values(rule, stated_field)
     expanded = tuple(str(prefix) for prefix in _list(rule, expanded_field))
@@ -111,7 +110,7 @@ def _rule(
 
 
 def _values(rule: Mapping[str, Any], singular: str) -> tuple[str, ...]:
-    """An augmented rule gives a list under the plural name, a plain one a text under the singular; each once."""
+    """Return the distinct values of an augmented rule (plural field, list) or a plain one (singular field, text)."""
     plural = f"{singular}es" if singular.endswith("x") else f"{singular}s"
     values = [*_list(rule, plural), *([rule[singular]] if rule.get(singular) else ())]
     return tuple(dict.fromkeys(str(value) for value in values if value))
@@ -124,7 +123,7 @@ def _group_ids(rule: Mapping[str, Any], field: str) -> tuple[str, ...]:
 def _priority(rule: Mapping[str, Any]) -> int:
     priority = rule.get("priority") or 0
     if not isinstance(priority, int):
-        raise ValueError(f"{priority!r} is no priority of a rule: a whole number is expected")
+        raise ValueError(f"{priority!r} is not a rule priority: a whole number is expected")
     return priority
 
 
@@ -132,7 +131,7 @@ def _direction(value: Any) -> Direction:
     for direction in get_args(Direction):
         if str(value).casefold() == direction.casefold():
             return "Inbound" if direction == "Inbound" else "Outbound"
-    raise ValueError(f"{value!r} is no direction of a rule: Inbound or Outbound")
+    raise ValueError(f"{value!r} is not a rule direction: Inbound or Outbound")
 
 
 def _access(value: Any) -> Access:
@@ -140,11 +139,11 @@ def _access(value: Any) -> Access:
         return "Allow"
     if str(value).casefold() == "deny":
         return "Deny"
-    raise ValueError(f"{value!r} is no access of a rule: Allow or Deny")
+    raise ValueError(f"{value!r} is not a rule access: Allow or Deny")
 
 
 def _items(answer: Any, command: str) -> list[Any]:
-    """The list itself, or the list under `value`: the CLI gives an object, REST clients often the list."""
+    """Return the list itself, or the list under `value`: the CLI gives an object, REST clients often the list."""
     items = answer.get("value") if isinstance(answer, Mapping) else answer
     if items is None or not isinstance(items, list):
         raise ValueError(f"not the JSON of {command}: expected a list or an object with 'value'")
@@ -152,7 +151,7 @@ def _items(answer: Any, command: str) -> list[Any]:
 
 
 def _list(owner: Mapping[str, Any], field: str) -> list[Any]:
-    """The list in a field, empty where the field is absent or null."""
+    """Return the list in a field; empty if the field is absent or null."""
     items = owner.get(field)
     if items is None:
         return []

@@ -38,9 +38,9 @@ class Route:
 
 
 def select_route(routes: Iterable[Route], address: str) -> Route | None:
-    """The route a packet to `address` takes; None where no active route covers it, and the packet is dropped.
+    """Return the route for packets to `address`; None if no active route covers it and they are dropped.
 
-    A route whose next hop type is the word None drops the packet too.
+    A route whose next hop type is "None" also drops the packet.
     """
     destination = ip_address(address)
     candidates: list[tuple[int, int, Route]] = []

@@ -29,7 +29,7 @@ FIRST_DEFAULT_PRIORITY = 65000
 
 @dataclass(frozen=True)
 class Flow:
-    """The first packet of a conversation: Azure remembers an allowed flow and lets its answers pass."""
+    """The first packet of a conversation; Azure is stateful and lets the answers of an allowed flow pass."""
 
     protocol: str
     """Tcp, Udp, Icmp, Esp or Ah, in any case."""
@@ -66,7 +66,7 @@ class SecurityRule:
         return self.priority >= FIRST_DEFAULT_PRIORITY
 
     def matches(self, flow: Flow, tags: ServiceTags) -> bool | None:
-        """None where it cannot be decided: an unknown tag or an unknown port, and all the rest matches."""
+        """Return whether the rule matches; None if a tag or port is unknown and everything else matches."""
         parts = (
             self.protocol.casefold() in ("*", "all", "any", flow.protocol.casefold()),
             covers_address(self.source_prefixes, flow.source_address, tags),
@@ -97,7 +97,7 @@ class SecurityGroup:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """What one group says, and which of its rules says so."""
+    """The decision of one group, and the rule that made it."""
 
     allowed: bool
     rule: SecurityRule | None
@@ -113,13 +113,13 @@ class GateVerdict:
 
     @property
     def certain(self) -> bool:
-        """No undecided rule would turn the verdict round."""
+        """True if no undecided rule could change the verdict."""
         return all((rule.access == "Allow") == self.allowed for rule in self.undecided)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What all gates of one direction say: allowed when each allows, else the first that denies decides."""
+    """The decision of all gates of one direction: allowed if each allows, else denied by the first that denies."""
 
     allowed: bool
     deciding: GateVerdict | None
@@ -151,7 +151,7 @@ class Verdict:
 def evaluate_gates(
     groups: Iterable[SecurityGroup], flow: Flow, direction: Direction, tags: ServiceTags | None = None
 ) -> Verdict:
-    """Takes the groups of one network interface, in any order, and decides about `flow`."""
+    """Return the decision about `flow` of one network interface's groups, given in any order."""
     order = GATE_ORDER[direction]
     passed: list[GateVerdict] = []
     for group in sorted(groups, key=lambda group: order.index(group.association)):
@@ -181,14 +181,14 @@ def evaluate_group(
 
 
 def rules_in_order(group: SecurityGroup, direction: Direction) -> list[SecurityRule]:
-    """The group's rules of one direction as Azure takes them, default rules last."""
+    """Return the group's rules of one direction by priority, default rules last."""
     names = {rule.name.casefold() for rule in group.rules if rule.is_default}
     missing = [rule for rule in default_rules() if rule.name.casefold() not in names]
     return sorted((rule for rule in (*group.rules, *missing) if rule.direction == direction), key=lambda r: r.priority)
 
 
 def default_rules() -> tuple[SecurityRule, ...]:
-    """The six rules that every group ends with and that nobody can remove."""
+    """Return the six default rules of every group."""
     vnet, probe, everywhere = ("VirtualNetwork",), ("AzureLoadBalancer",), ("*",)
     return (
         _default("AllowVnetInBound", 65000, "Inbound", "Allow", vnet, vnet),

@@ -1,6 +1,6 @@
-"""What Ghost writes down: append-only JSONL with a hash chain, atomic JSON files, locks, ids and time.
+"""Persistent records: append-only JSONL with a hash chain, atomic JSON files, locks, ids and time.
 
-It knows nothing of what a record means. Files are made 0600, directories 0700.
+Does not interpret the records. Files have mode 0600, directories 0700.
 """
 
 from ghost.records.atomic_files import private_dir, read_json, write_json, write_text

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: a temporary file beside the target, fsync, rename."""
+"""Atomic file replacement: a temporary file beside the target, fsync, rename."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ghost.errors import RecordError
 
 
 def private_dir(path: Path) -> Path:
-    """Makes `path` and its missing parents, readable by their owner only, and returns it.
+    """Create `path` and its missing parents, readable by the owner only, and return it.
 
-    Raises `RecordError` where that cannot be done.
+    Raises `RecordError` if it cannot be created.
     """
     try:
         missing = [d for d in (path, *path.parents) if not d.exists()]
@@ -25,14 +25,14 @@ def private_dir(path: Path) -> Path:
         if not path.is_dir():
             raise NotADirectoryError(f"{path} is not a directory")
     except OSError as error:
-        raise RecordError(f"cannot make the directory {path} ({error.strerror or error}): name another") from error
+        raise RecordError(f"cannot create the directory {path} ({error.strerror or error}): name another") from error
     return path
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces `path` by a file that holds `text`; a crash leaves the old file or the new one, never a part.
+    """Replace `path` by a file with `text`; after a crash it holds the old or the new content, never a part.
 
-    Raises `RecordError` where the file cannot be written.
+    Raises `RecordError` if the file cannot be written.
     """
     private_dir(path.parent)
     temporary = None
@@ -60,19 +60,19 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Opens a file to read: never through a link, never a pipe or a device, which could wait for ever.
+    """Open a file for reading; refuses links, pipes and devices, which could block.
 
-    Raises `OSError` where it is missing or something else.
+    Raises `OSError` if it is missing or not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
 
 
 def read_json(path: Path) -> Any:
-    """The value in `path`. Raises `FileNotFoundError` where it is missing, `RecordError` where it is no JSON."""
+    """Return the value in `path`. Raises `FileNotFoundError` if it is missing, `RecordError` if it is not JSON."""
     try:
         with open_regular(path) as file:
             return json.loads(file.read().decode("utf-8"))

@@ -1,9 +1,9 @@
-"""Append-only JSONL in which every record carries the hash of the line before it.
+r"""Append-only JSONL in which every record carries the hash of the line before it.
 
-A line is one JSON object and `\\n`, written by a single `write` to a file opened for appending. Its last field,
-`prev`, is the SHA-256 of the previous line's bytes without the line feed, in hex; the first line's is 64 zeros.
-A chain shows that no line but the last was changed; the last one is held by a *head* (count and hash) that is
-kept elsewhere, in the session or in `{file}.head`.
+A line is one JSON object and `\n`, written by one `write` to a file opened for appending. Its last field, `prev`, is
+the SHA-256 in hex of the previous line without the line feed; the first line has 64 zeros. A chain proves that no line
+but the last was changed; the last is covered by a *head* (count and hash) stored elsewhere, in the session or in
+`{file}.head`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True)
 class Head:
-    """How far a chain had come: the number of its lines and the hash of the last (`GENESIS` for none)."""
+    """The length of a chain and the hash of its last line (`GENESIS` if empty)."""
 
     count: int = 0
     sha256: str = GENESIS
@@ -44,7 +44,7 @@ class Head:
 
 
 class ChainedLog:
-    """The writing end of one file. Its owner is the only writer; it goes on where an existing file ends."""
+    """The writer of one file. It must be the only writer; it continues an existing file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,16 +57,16 @@ class ChainedLog:
         return self._head
 
     def append(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Writes `record` with its `prev` and returns what was written.
+        """Write `record` with its `prev` and return what was written.
 
-        A half-written last line, as a crash leaves one, is closed first so that it stays one broken line.
-        Raises `RecordError` where the file cannot be written or the record is no JSON.
+        A half-written last line, left by a crash, is terminated first, so that it remains one broken line. Raises
+        `RecordError` if the file cannot be written or the record is not JSON.
         """
         chained = {**record, "prev": self.head.sha256}
         try:
             line = json.dumps(chained, ensure_ascii=True, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
-            raise RecordError(f"a record for {self.path} is no JSON: {error}") from error
+            raise RecordError(f"a record for {self.path} is not JSON: {error}") from error
         try:
             private_dir(self.path.parent)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -86,16 +86,16 @@ class ChainedLog:
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records in `path`, oldest first. Raises `ChainError` at the first line that is no JSON object."""
+    """Return the records in `path`, oldest first. Raises `ChainError` at the first line that is not a JSON object."""
     for number, line in enumerate(read_lines(path), 1):
         record = parse_record(line)
         if record is None:
-            raise ChainError(f"{path} line {number} is no JSON object: the file was changed or cut")
+            raise ChainError(f"{path} line {number} is not a JSON object: the file was modified or truncated")
         yield record
 
 
 def read_valid_records(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """The records that can be read, and the numbers of the lines that cannot (from 1)."""
+    """Return the readable records, and the numbers of the unreadable lines (from 1)."""
     records: list[dict[str, Any]] = []
     broken: list[int] = []
     for number, line in enumerate(read_lines(path), 1):
@@ -109,7 +109,7 @@ def read_valid_records(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
 
 @dataclass(frozen=True)
 class Verification:
-    """What recomputing a chain showed. `errors` are in words; `notes` do not make it fail."""
+    """The result of recomputing a chain. `errors` make it fail; `notes` do not."""
 
     path: Path
     head: Head
@@ -122,10 +122,10 @@ class Verification:
 
 
 def verify(path: Path, expected: Head | None) -> Verification:
-    """Recomputes the chain of `path` and compares it with the saved head.
+    """Recompute the chain of `path` and compare it with the saved head.
 
-    Valid records after the saved head pass with a note (the process ended before it saved the new head);
-    a file shorter than the head, a different line at the head, or a broken link anywhere fails.
+    Valid records after the saved head pass with a note (the process ended before it saved the new head); a file shorter
+    than the head, a different line at the head, or a broken link fails.
     """
     errors: list[str] = []
     notes: list[str] = []
@@ -138,18 +138,18 @@ def verify(path: Path, expected: Head | None) -> Verification:
         count += 1
         record = parse_record(line)
         if record is None:
-            errors.append(f"line {count} is no JSON object")
+            errors.append(f"line {count} is not a JSON object")
         elif record.get("prev") != previous:
             errors.append(f"line {count}: its prev is not the hash of line {count - 1}: one of the two was changed")
         previous = hashlib.sha256(line).hexdigest()
         if expected is not None and count == expected.count:
             at_expected = previous
     if count and not _ends_with_line_feed(path):
-        errors.append(f"line {count} is cut: it does not end with a line feed")
+        errors.append(f"line {count} is truncated: it does not end with a line feed")
     if expected is None:
-        errors.append("no head was saved, so a change of the last line would not show")
+        errors.append("no head was saved, so a change of the last line cannot be detected")
     elif count < expected.count:
-        errors.append(f"{expected.count} records were written, {count} are left: the end was cut")
+        errors.append(f"{expected.count} records were written, {count} remain: the file was truncated")
     elif expected.count and at_expected != expected.sha256:
         errors.append(f"line {expected.count} is not the record that was written there")
     elif count > expected.count:
@@ -158,7 +158,7 @@ def verify(path: Path, expected: Head | None) -> Verification:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of `path` as they stand, without their line feeds; none where there is no file."""
+    """Return the lines of `path` without their line feeds; none if there is no file."""
     try:
         with open_regular(path) as file:
             for line in file:
@@ -170,7 +170,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def parse_record(line: bytes) -> dict[str, Any] | None:
-    """The record on a line; None where it is no JSON object."""
+    """Return the record on a line; None if it is not a JSON object."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -192,7 +192,7 @@ def _ends_with_line_feed(path: Path) -> bool:
 
 
 def _closing_line_feed(descriptor: int) -> bytes:
-    """A line feed where a crash left the last line without one."""
+    """Return a line feed if a crash left the last line without one, else nothing."""
     size = os.fstat(descriptor).st_size
     if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
         return b""
@@ -200,7 +200,7 @@ def _closing_line_feed(descriptor: int) -> bytes:
 
 
 def _write_whole(descriptor: int, content: bytes) -> None:
-    """All of `content` or none of it: a full disk must not leave half a record."""
+    """Write all of `content` or none of it, so that a full disk does not leave half a record."""
     before = os.fstat(descriptor).st_size
     try:
         written = os.write(descriptor, content)
@@ -214,4 +214,4 @@ def _write_whole(descriptor: int, content: bytes) -> None:
 
 def _check_regular(descriptor: int) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError("it is no regular file")
+        raise OSError("it is not a regular file")

@@ -1,4 +1,4 @@
-"""Time as an argument: what waits or stamps takes a `Clock`, so that tests need no patching."""
+"""The clock as an argument, so that tests need no patching."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The wall clock, aware, in UTC."""
+        """Return the wall-clock time, timezone-aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary origin that never go back."""
+        """Return seconds from an arbitrary origin; never decreases."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
@@ -31,12 +31,12 @@ class SystemClock:
 
 
 def isoformat(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds: `2025-01-15T14:32:00.000Z`."""
+    """Return ISO 8601 in UTC with milliseconds: `2025-01-15T14:32:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def elapsed(seconds: float) -> str:
-    """A duration for people: `42s`, `8m 32s`, `2h 05m`."""
+    """Return a duration for people: `42s`, `8m 32s`, `2h 05m`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole}s"

@@ -1,4 +1,4 @@
-"""One investigation per workspace: an advisory lock that the kernel drops when the process ends, however it ends."""
+"""One investigation per workspace: an advisory lock that the kernel releases when the process ends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LOCK = "ghost_session.lock"
 
 @contextmanager
 def workspace_lock(workspace: Path) -> Iterator[None]:
-    """Holds the workspace for this process.
+    """Lock the workspace for this process.
 
-    Raises `WorkspaceError` at once when another process holds it, naming that process.
+    Raises `WorkspaceError` at once if another process holds it, naming that process.
     """
     private_dir(workspace)
     path = workspace / LOCK
@@ -26,7 +26,7 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise WorkspaceError(
-            f"cannot lock the workspace {workspace} ({error.strerror}): use one of your own with --workspace DIR"
+            f"cannot lock the workspace {workspace} ({error.strerror}): name another one with --workspace DIR"
         ) from error
     try:
         try:
@@ -46,12 +46,12 @@ def workspace_lock(workspace: Path) -> Iterator[None]:
 
 
 def is_locked(workspace: Path) -> bool:
-    """Whether a process works in this workspace now."""
+    """Return whether a process is working in this workspace."""
     return is_held(workspace / LOCK)
 
 
 def is_held(lock: Path) -> bool:
-    """Whether a process holds a lock on this file now; a file that is not there is held by nobody."""
+    """Return whether a process holds a lock on this file; False if the file does not exist."""
     try:
         descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

@@ -1,4 +1,4 @@
-"""Session ids: `ghost_{YYYYMMDD}_{HHMMSS}`, with `_2`, `_3`, ... where that second is taken already."""
+"""Session ids: `ghost_{YYYYMMDD}_{HHMMSS}`, with `_2`, `_3`, ... if the id is already in use."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def new_session_id(moment: datetime, taken: Callable[[str], bool] = lambda _: Fa
 
 
 def valid_session_id(text: str) -> bool:
-    """Whether `text` may be part of a file name: letters, digits, `_`, `-` and `.`, 100 at most, no `..`."""
+    """Return whether `text` is safe in a file name: letters, digits, `_`, `-`, `.`, at most 100, no `..`."""
     return _SESSION_ID.fullmatch(text) is not None and ".." not in text

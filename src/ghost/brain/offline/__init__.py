@@ -1,6 +1,6 @@
-"""An investigator without a model: reads the symptom, asks Azure, decides with `ghost.net`, and says why.
+"""An investigator without a model: parses the symptom, queries Azure, decides with `ghost.net`, explains.
 
-It calls the same tools as a model does, through the same gates, and executes nothing itself.
+Calls the same tools as a model, with the same approvals, and executes nothing itself.
 """
 
 from ghost.brain.offline.replay import OfflineBrain

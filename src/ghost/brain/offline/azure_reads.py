@@ -1,7 +1,7 @@
-"""Reads of the Azure API: how a command is built, and what its result is worth.
+"""Reads of the Azure API: building the commands and rating their results.
 
-Every word of a command is quoted; names that come from the tenant are data, and one that Azure could not have given
-is refused before it becomes part of a command. A truncated answer is no answer.
+Every word of a command is quoted. Names from the tenant are data; one that Azure could not have issued is refused
+before it becomes part of a command. A truncated answer is not used.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One result of `run_shell_cmd`, or of several pages of it taken together."""
+    """The result of one `run_shell_cmd`, or of several pages combined."""
 
     outcome: Outcome
     audit_ids: tuple[str, ...]
-    """Records that may be cited: never a refused command or one that did not run."""
+    """Citable records; excludes refused commands and those that did not run."""
     value: Any = None
-    """The JSON of the output; the text itself where it is none."""
+    """The output as JSON, or as text if it is not JSON."""
     exit_code: int | None = None
     why: str = ""
     """Why there is no answer, as a clause."""
@@ -56,7 +56,7 @@ class Reading:
         return self.record
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of a list whose elements are objects, or objects as JSON text."""
+        """Return the rows of a list of objects, or of objects as JSON text."""
         items = self.value if isinstance(self.value, list) else []
         return [row for row in map(_object, items) if row is not None]
 
@@ -86,7 +86,7 @@ def reading_of(result: dict[str, Any]) -> Reading:
         )
     if (result.get("output_metadata") or {}).get("truncation_applied"):
         return Reading(
-            Outcome.TRUNCATED, cited, None, 0, f"the answer was longer than may be shown, record {record}", record
+            Outcome.TRUNCATED, cited, None, 0, f"the answer exceeded the output limit, record {record}", record
         )
     return Reading(Outcome.OK, cited, _json_or_text(output), 0, record=record)
 
@@ -118,12 +118,12 @@ def _object(item: Any) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Read:
-    """A command to run, and, for an answer that may be too long, narrower ones that together say the same."""
+    """A command, and narrower ones with the same content in case its answer is too long."""
 
     words: tuple[str, ...]
     reasoning: str
     tests: tuple[str, ...] = ()
-    """The hypotheses it tests."""
+    """The hypotheses that the command tests."""
     pages: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -144,7 +144,7 @@ def _templates() -> dict[str, str]:
 
 
 def query(name: str, **values: Any) -> str:
-    """The template of that name with `values` as JMESPath literals."""
+    """Return the named template with `values` as JMESPath literals."""
     return Template(_templates()[name]).substitute({key: _literal(value) for key, value in values.items()})
 
 
@@ -158,7 +158,7 @@ class ResourceId:
     subscription: str
     group: str
     names: tuple[str, ...]
-    """Of the resource and, after it, of its parts: (`vnet-a`, `subnet-1`)."""
+    """Names of the resource and its parts: (`vnet-a`, `subnet-1`)."""
 
     @property
     def name(self) -> str:
@@ -169,7 +169,7 @@ class ResourceId:
 
 
 def resource_id(text: Any) -> ResourceId | None:
-    """None where it is none, or where a name in it is not one Azure gives."""
+    """Parse a resource id; None if it is not one or holds a name that Azure does not issue."""
     match = ID.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""What a capture says about the two ends: which direction loses packets, and where, or what else is broken."""
+"""Verdict of a capture about the two ends: direction and place of packet loss, or other faults."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ghost.text import one_line
 LOSS = {"loss", "rto_loss"}
 HARMLESS = {"LOW", "INFO"}
 GUEST = {"server_application", "server_host", "client"}
-"""Whom a finding blames when the path is not to blame."""
+"""The `blame` values of a finding that is not about the path."""
 
 
-MOST_PORTS = 3
+MAX_PORTS = 3
 """Observed ports for which the security rules are judged too."""
 
 Gates = Callable[[Symptom], Steps[None]]
@@ -30,15 +30,15 @@ Gates = Callable[[Symptom], Steps[None]]
 
 
 def examine_wire(case: Case, symptom: Symptom, source: End, destination: End, gates: Gates) -> Steps[None]:
-    """Captures at the source, or at the destination where the source is outside, and judges what it shows.
+    """Capture at the source, or at the destination if the source is outside the tenant, and judge the findings.
 
-    What slows a transfer may be visible at the other end alone: losses of acknowledgements, for one.
+    Causes of slow transfers may be visible only at the other end: losses of acknowledgements, for example.
     """
     activate(case, LOST)
     here, there = (source, destination) if source.machine else (destination, source)
     clean = yield from _captured_clean(case, symptom, here, there, source, destination, gates)
     if clean and symptom.kind == "degraded" and there.machine:
-        case.say("A clean capture at one end is not a clean path, so I look at the other end too.")
+        case.say("A clean capture at one end does not prove a clean path, so I capture at the other end too.")
         yield from _captured_clean(case, symptom, there, here, source, destination, gates)
     causes = [cause for cause in case.causes if cause.hypothesis == LOST]
     wire = case.layers.get("wire")
@@ -51,7 +51,9 @@ def examine_wire(case: Case, symptom: Symptom, source: End, destination: End, ga
 def _captured_clean(
     case: Case, symptom: Symptom, here: End, there: End, source: End, destination: End, gates: Gates
 ) -> Steps[bool]:
-    """Whether a capture was made at `here`, holds the symptom's traffic, and shows nothing that explains it."""
+    """Return whether a capture was made at `here`, contains the symptom's traffic, and shows nothing that explains
+    it.
+    """
     captured = yield from capture_at(case, symptom, here, there)
     if captured is None:
         return False
@@ -66,19 +68,19 @@ def _captured_clean(
             seen_besides = True
             continue
         if kind in LOSS:
-            _lost(case, finding, captured, source, destination)
+            _report_loss(case, finding, captured, source, destination)
         elif kind == "syn_unanswered" and str(finding["who"].get("src")) == source.address:
             yield from _unanswered(case, symptom, finding, captured, source, destination)
         else:
-            _broken(case, finding, captured)
+            _report_fault(case, finding, captured)
         clean = False
-    return clean and _clean(case, symptom, captured, source, destination, seen_besides)
+    return clean and _report_clean(case, symptom, captured, source, destination, seen_besides)
 
 
 def _judge_observed_ports(
     case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, gates: Gates
 ) -> Steps[None]:
-    """Where no port was stated, the capture may show which one is used: the rules are judged for that one."""
+    """Judge the security rules for ports seen in the capture, if the symptom states no port."""
     if symptom.port_decides or symptom.protocol == "Icmp":
         return
     rows = [
@@ -87,7 +89,7 @@ def _judge_observed_ports(
         if str(row.get("src")) == source.address and isinstance(row.get("port"), int)
     ]
     unanswered = [row for row in rows if row.get("unanswered")]
-    for row in (unanswered or (rows if len(rows) == 1 else []))[:MOST_PORTS]:
+    for row in (unanswered or (rows if len(rows) == 1 else []))[:MAX_PORTS]:
         if row["port"] == symptom.port:
             continue
         protocol = str(row.get("protocol")).capitalize()
@@ -99,26 +101,26 @@ def _judge_observed_ports(
 
 
 def _observe(case: Case, symptom: Symptom, finding: dict[str, Any], captured: Captured) -> None:
-    """Broken too, but not the traffic that the symptom names."""
+    """Report a fault of other traffic than the symptom's."""
     port = (finding.get("who") or {}).get("port")
     where = f"{finding.get('protocol')} port {port}" if port else str(finding.get("protocol"))
     text = (
-        f"Besides, the capture at {captured.end.label} shows on other traffic between the two ends "
-        f"({one_line(where, 40)}): {one_line(str(finding.get('title')), 160)}. That is not {symptom.flow_name}"
+        f"In addition, the capture at {captured.end.label} shows on other traffic between the two ends "
+        f"({one_line(where, 40)}): {one_line(str(finding.get('title')), 160)}. This is not {symptom.flow_name}"
     )
     case.state(f"{text}.", *captured.audit_ids)
     case.observations.append(text)
-    case.actions.append(f"If it is the traffic on {one_line(where, 40)} that fails, investigate again with it named.")
+    case.actions.append(f"If the failing traffic is on {one_line(where, 40)}, repeat the investigation and name it.")
 
 
-def _lost(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
+def _report_loss(case: Case, finding: dict[str, Any], captured: Captured, source: End, destination: End) -> None:
     who = finding["who"]
     by_address = {source.address: source.label, destination.address: destination.label}
     sender, receiver = by_address[str(who["src"])], by_address[str(who["dst"])]
     measured = finding.get("measured") or {}
     text = (
-        f"Segments from {sender} to {receiver} are lost{_how_many(finding)}, "
-        f"{_place(measured, captured.end.label, sender, receiver)}"
+        f"Segments from {sender} to {receiver} are lost{_loss_ratio(finding)}, "
+        f"{_loss_location(measured, captured.end.label, sender, receiver)}"
     )
     actions = (
         f"Look at what lies on the way from {sender} to {receiver}, in that direction: appliances, host maintenance, "
@@ -129,8 +131,8 @@ def _lost(case: Case, finding: dict[str, Any], captured: Captured, source: End, 
     case.blame(Cause("wire", LOST, text, captured.audit_ids, actions, conclusive=True))
 
 
-def _how_many(finding: dict[str, Any]) -> str:
-    """How many of how many: the engine counts what was sent beside what was seen, and says so in the detail."""
+def _loss_ratio(finding: dict[str, Any]) -> str:
+    """Return the loss ratio from the finding's detail, which counts lost and sent segments."""
     measured = finding.get("measured") or {}
     share = measured.get("loss_pct")
     if share is None:
@@ -147,7 +149,7 @@ def _how_many(finding: dict[str, Any]) -> str:
     return f" ({f'{lost_in_all} segments, ' if lost_in_all else ''}{share}% of all sent{seen})"
 
 
-def _place(measured: dict[str, Any], where: str, sender: str, receiver: str) -> str:
+def _loss_location(measured: dict[str, Any], where: str, sender: str, receiver: str) -> str:
     before, after = measured.get("lost_before_capture_point"), measured.get("lost_after_capture_point")
     if after and not before:
         return f"between the capture at {where} and {receiver}."
@@ -161,24 +163,25 @@ def _place(measured: dict[str, Any], where: str, sender: str, receiver: str) -> 
 def _unanswered(
     case: Case, symptom: Symptom, finding: dict[str, Any], captured: Captured, source: End, destination: End
 ) -> Steps[None]:
-    """SYNs leave the source and nothing comes back: a second capture tells whether they arrive."""
+    """Handle SYNs that leave the source without an answer: a second capture shows whether they arrive."""
     port = finding["who"].get("port")
     text = (
-        f"{_attempts(finding)} from {source.label} to {destination.label}{f' port {port}' if port else ''} are seen "
+        f"{_connection_attempts(finding)} from {source.label} to "
+        f"{destination.label}{f' port {port}' if port else ''} are seen "
         f"at {captured.end.label} and never answered"
     )
     if case.causes:
         case.state(f"{text}, which agrees with the cause found.", *captured.audit_ids)
-        case.cover("wire", "not_verified", captured.audit_ids, f"{text}, as the cause found makes it")
+        case.cover("wire", "not_verified", captured.audit_ids, f"{text}, as expected from the cause found")
         return
     if captured.end is destination or destination.machine is None:
         _silent_guest(case, f"{text}.", captured.audit_ids, destination)
         return
     case.state(f"{text}.", *captured.audit_ids)
-    case.say("To see whether they arrive I need the other end too.")
+    case.say("To see whether they arrive I also capture at the other end.")
     arriving = yield from capture_at(case, symptom, destination, source)
     if arriving is None:
-        text = f"{text}; whether they arrive could not be verified, so the place of the fault is open."
+        text = f"{text}; whether they arrive could not be verified, so the location of the fault is not known."
         case.blame(Cause("wire", LOST, text, captured.audit_ids))
         return
     both = (*captured.audit_ids, *arriving.audit_ids)
@@ -205,7 +208,7 @@ def _unanswered(
     case.blame(Cause("wire", LOST, text, both))
 
 
-def _attempts(finding: dict[str, Any]) -> str:
+def _connection_attempts(finding: dict[str, Any]) -> str:
     measured = finding.get("measured") or {}
     sent, repeated = measured.get("syn"), measured.get("syn_retransmitted")
     if not sent:
@@ -219,10 +222,10 @@ def _silent_guest(case: Case, seen: str, audit_ids: tuple[str, ...], destination
         f"On {destination.label}: does the service listen (ss -ltn), what does its firewall drop (nft list ruleset)?"
     )
     case.blame(Cause("guest_firewall", LOST, text, audit_ids, (advice,)))
-    case.cover("wire", "cleared", audit_ids, f"packets reach {destination.label}; it is the guest that does not answer")
+    case.cover("wire", "cleared", audit_ids, f"packets reach {destination.label}; the guest does not answer")
 
 
-def _broken(case: Case, finding: dict[str, Any], captured: Captured) -> None:
+def _report_fault(case: Case, finding: dict[str, Any], captured: Captured) -> None:
     layer = "guest_firewall" if finding.get("blame") in GUEST else "wire"
     title, detail = one_line(str(finding.get("title")), 160), one_line(str(finding.get("detail")), 240)
     actions = tuple(
@@ -233,20 +236,20 @@ def _broken(case: Case, finding: dict[str, Any], captured: Captured) -> None:
     text = f"The capture at {captured.end.label} shows: {title}. {detail}"
     case.blame(Cause(layer, LOST, text, captured.audit_ids, actions))
     if layer != "wire":
-        case.cover(
-            "wire", "cleared", captured.audit_ids, "packets pass in both directions; what is broken is at an end"
-        )
+        case.cover("wire", "cleared", captured.audit_ids, "packets pass in both directions; the fault is at an end")
 
 
-def _clean(case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, seen_besides: bool) -> bool:
-    """Clean is a capture that holds the traffic and shows nothing broken; one without it says nothing of it."""
+def _report_clean(
+    case: Case, symptom: Symptom, captured: Captured, source: End, destination: End, seen_besides: bool
+) -> bool:
+    """Clear the wire if the capture contains the traffic and shows no fault; without the traffic it proves nothing."""
     packets, where = captured.capture.get("packets"), captured.end.label
     if packets == 0:
         case.not_verified("wire", f"the capture at {where} holds no packets", captured.audit_ids)
         return False
     rows = talks(captured, symptom, source, destination)
     if not rows:
-        _absent(case, symptom, captured, source, destination)
+        _report_no_traffic(case, symptom, captured, source, destination)
         return False
     unanswered = sum(int(row.get("unanswered") or 0) for row in rows)
     if unanswered or seen_besides:
@@ -265,10 +268,10 @@ def _clean(case: Case, symptom: Symptom, captured: Captured, source: End, destin
     return True
 
 
-def _absent(case: Case, symptom: Symptom, captured: Captured, source: End, destination: End) -> None:
+def _report_no_traffic(case: Case, symptom: Symptom, captured: Captured, source: End, destination: End) -> None:
     flow = f"{symptom.flow_name} between {source.label} and {destination.label}"
     note = (
-        f"the capture at {captured.end.label} holds no packet of {flow}, so it says nothing about the symptom"
+        f"the capture at {captured.end.label} holds no packet of {flow}, so it proves nothing about the symptom"
         if symptom.protocol.upper() in captured.complete
         else f"the capture at {captured.end.label} does not show whether it holds packets of {flow}"
     )

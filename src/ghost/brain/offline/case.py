@@ -1,4 +1,4 @@
-"""The case file of one investigation: what was said, what was found, which layers are cleared and by which record."""
+"""The case file of one investigation: statements, findings, and which layers are cleared by which record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Status = Literal["cleared", "at_fault", "not_verified"]
 
 @dataclass(frozen=True)
 class Cause:
-    """Something that is wrong and explains the symptom."""
+    """A fault that explains the symptom."""
 
     layer: str
     hypothesis: str
@@ -35,7 +35,7 @@ class Cause:
     audit_ids: tuple[str, ...]
     actions: tuple[str, ...] = ()
     conclusive: bool = False
-    """Shown by itself, whatever the layers say that could not be verified."""
+    """Proven by itself, independent of layers that could not be verified."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +56,28 @@ class Case:
     gaps: list[tuple[str, str]] = field(default_factory=list)
     """Layers that could not be verified, and why."""
     observations: list[str] = field(default_factory=list)
-    """What is broken beside the symptom's own traffic. It never decides."""
+    """Faults of other traffic than the symptom's. They do not affect the verdict."""
     actions: list[str] = field(default_factory=list)
     reads: dict[str, Reading] = field(default_factory=dict)
-    """By command. A command runs once, above all one that was denied."""
+    """Results by command. A command runs once, in particular one that was denied."""
     resolved: dict[str, str] = field(default_factory=dict)
     """Hypothesis to confirm or refute."""
     verdicts: list[Call] = field(default_factory=list)
-    """Changes of hypotheses that the next turn makes before its calls."""
+    """Hypothesis changes that the next turn makes before its calls."""
     asked: int = 0
 
     def say(self, text: str) -> None:
         self.notes.append(text)
 
     def state(self, text: str, *audit_ids: str) -> None:
-        """A finding for the report, which the next turn says too."""
+        """Add a finding to the report and to the next turn's text."""
         self.statements.append((text, tuple(dict.fromkeys(audit_ids))))
         self.notes.append(text)
 
     def cover(self, layer: str, status: Status, audit_ids: Iterable[str], note: str) -> None:
-        """A fault is never overwritten, and what was not verified is not cleared later by less."""
+        """Set a layer's status. A fault is never overwritten, and "not verified" is not overwritten by weaker
+        evidence.
+        """
         before = self.layers.get(layer)
         if status != "not_verified":
             self.gaps = [gap for gap in self.gaps if gap[0] != layer]
@@ -98,14 +100,14 @@ class Case:
         self.actions.extend(action for action in cause.actions if action not in self.actions)
 
     def spoken(self, purpose: str) -> str:
-        """The sentences kept so far and what comes next, as the text of a turn."""
+        """Return the pending sentences and `purpose` as the text of a turn."""
         text = " ".join([*self.notes, purpose]).strip()
         self.notes.clear()
         return text
 
 
 def run(case: Case, purpose: str, calls: Sequence[Call]) -> Steps[list[dict[str, Any]]]:
-    """Runs the calls in one turn, after the changes of hypotheses that wait for one."""
+    """Run the calls in one turn, after pending hypothesis changes."""
     verdicts = tuple(case.verdicts)
     case.verdicts.clear()
     results: list[dict[str, Any]] = yield Step(case.spoken(purpose), (*verdicts, *calls))
@@ -119,7 +121,7 @@ def ask(case: Case, question: str) -> Steps[str]:
 
 
 def read(case: Case, purpose: str, *reads: Read) -> Steps[list[Reading]]:
-    """Runs what has not run yet, all in one turn; an answer that was too long is read again in narrower pages."""
+    """Run the reads not yet run, in one turn; repeat one whose answer was too long as narrower pages."""
     new = {item.command: item for item in reads if item.command not in case.reads}
     if new:
         results = yield from run(case, purpose, [shell_call(item) for item in new.values()])
@@ -142,13 +144,13 @@ def _narrowed(case: Case, item: Read) -> Steps[Reading]:
     whole = case.reads[item.command]
     if whole.outcome is not Outcome.TRUNCATED or not item.pages:
         return whole
-    case.say("That answer was cut to fit, so I conclude nothing from it and ask in narrower parts.")
+    case.say("That answer was truncated, so I do not use it and repeat the query in smaller parts.")
     pages = yield from read(case, "", *(item.page(words) for words in item.pages))
-    return _together(pages)
+    return _merged_pages(pages)
 
 
-def _together(pages: Sequence[Reading]) -> Reading:
-    """Pages as one reading: good only when each of them is."""
+def _merged_pages(pages: Sequence[Reading]) -> Reading:
+    """Return pages as one reading, good only if each page is."""
     for page in pages:
         if not page.ok:
             return page
@@ -158,7 +160,7 @@ def _together(pages: Sequence[Reading]) -> Reading:
 
 
 def merged(values: Sequence[Any]) -> Any:
-    """Lists one after the other, each element once; objects field by field; groups of rules one by one."""
+    """Merge values: lists are concatenated without duplicates, objects field by field, rule groups one by one."""
     if all(isinstance(value, list) for value in values):
         lists: list[list[Any]] = list(values)
         if len({len(items) for items in lists}) == 1 and all(isinstance(i, dict) for items in lists for i in items):

@@ -1,4 +1,4 @@
-"""The end: what is certain, by which records, what was not verified, and what to do."""
+"""The conclusion: what is certain and by which records, what was not verified, and what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNEXAMINED = {
     "wire": "configuration explains the symptom, so nothing was captured",
 }
 WORDS = {
-    "local_probe": "the look from the engineer's local machine",
+    "local_probe": "the probe from the engineer's local machine",
     "vm_state": "the state of the machines",
     "nsg_outbound": "the outbound security rules at the source",
     "nsg_inbound": "the inbound security rules at the destination",
@@ -32,7 +32,7 @@ WORDS = {
 }
 TESTED_BY = {FILTERED: ("nsg_outbound", "nsg_inbound"), MISROUTED: ("routes", "peering"), ABSENT: ("vm_state",)}
 
-MOST_LISTED = 10
+MAX_LISTED = 10
 
 Confidence = Literal["high", "medium", "low"]
 
@@ -43,45 +43,46 @@ def conclude(case: Case, symptom: Symptom) -> Steps[None]:
 
 
 def conclude_unresolved(case: Case, ends: Ends, tenant: Tenant) -> Steps[None]:
-    """Nobody could say which machines are meant: nothing was tested, and the report says what it would take."""
+    """Conclude without knowing the machines: nothing was tested; the report names the missing information."""
     because = "".join(f" The {item}." for item in tenant.missing)
     named_wrongly = ends.source.unknown or ends.destination.unknown
     why = (
-        "no one could say which machine is meant."
+        "nobody could say which machine is meant."
         if named_wrongly
-        else "nothing that could be seen matches it, or several things do, and no one could say which."
+        else "no visible resource matches it, or several do and nobody could say which."
     )
-    summary = f"No cause was sought, because {ends.missing} is not known: {why}{because}"
+    summary = f"No investigation was made, because {ends.missing} is not known: {why}{because}"
     action = "Start again and name the source and the destination machine, with the port, as they are called in Azure."
     for layer in LAYERS:
         case.cover(layer, "not_verified", (), f"{ends.missing} is not known")
-    _seen(case, tenant)
+    _tenant_records(case, tenant)
     yield from _complete(case, "low", summary, [action])
 
 
 def conclude_without_port(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[None]:
     why = f"{symptom.invalid_port} is not a port: ports are 1 to 65535"
     action = "Start again with the port on which the destination listens."
-    _seen(case, tenant)
-    yield from _nothing_to_examine(case, f"No cause was sought, because {why}.", why, action)
+    _tenant_records(case, tenant)
+    yield from _nothing_to_examine(case, f"No investigation was made, because {why}.", why, action)
 
 
 def conclude_same(case: Case, machine: str, tenant: Tenant) -> Steps[None]:
     why = f"{machine} is both source and destination"
     summary = (
-        f"No cause was sought, because {why}: traffic of a machine with itself crosses no network, so no rule, route "
+        f"No investigation was made, because {why}: traffic of a machine with itself crosses no network, "
+        "so no rule, route "
         "or wire of Azure can be at fault."
     )
     action = (
         f"On {machine}: does the service listen, on which address (ss -ltnp), and what does its own firewall drop "
         "(nft list ruleset)? If another machine is meant, start again and name it."
     )
-    _seen(case, tenant)
+    _tenant_records(case, tenant)
     yield from _nothing_to_examine(case, summary, why, action)
 
 
 def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
-    """A name without an address: there is no path that could be examined."""
+    """Conclude for a name without an address: there is no path to examine."""
     blame_unknown_name(case, name)
     machine = next((m for m in tenant.machines if m.name.casefold() == name.name.split(".")[0]), None)
     if machine is not None and machine.addresses:
@@ -93,12 +94,10 @@ def conclude_name(case: Case, name: LookUp, tenant: Tenant) -> Steps[None]:
     yield from _complete(case, "medium", f"{cause.text.rstrip('.')}{_records(cause.audit_ids)}.", case.actions)
 
 
-def _seen(case: Case, tenant: Tenant) -> None:
-    """What a conclusion without an investigation rests on: the list of machines."""
+def _tenant_records(case: Case, tenant: Tenant) -> None:
+    """Return the evidence of a conclusion without an investigation: the list of machines."""
     names = [machine.name for machine in tenant.machines]
-    listed = ", ".join(names[:MOST_LISTED]) + (
-        f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-    )
+    listed = ", ".join(names[:MAX_LISTED]) + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
     case.statements.append((f"Machines that can be seen: {listed or 'none'}.", tenant.audit_ids))
 
 
@@ -139,7 +138,7 @@ def _confidence(case: Case) -> Confidence:
 
 
 def _summary(case: Case, symptom: Symptom) -> str:
-    unsure = "; ".join(_gap(layer, note) for layer, note in case.gaps)
+    unsure = "; ".join(_unverified_text(layer, note) for layer, note in case.gaps)
     gaps = f" Not verified: {unsure}." if unsure else ""
     besides = "".join(f" {text}." for text in case.observations)
     if not case.causes:
@@ -148,26 +147,26 @@ def _summary(case: Case, symptom: Symptom) -> str:
     if len(found) == 1:
         return f"{found[0]}{gaps}{besides}"
     numbered = " ".join(f"({number}) {text}" for number, text in enumerate(found, 1))
-    return f"{len(found)} faults, each to be mended: {numbered}{gaps}{besides}"
+    return f"{len(found)} faults, each to be corrected: {numbered}{gaps}{besides}"
 
 
-def _gap(layer: str, note: str) -> str:
-    """The note where it says itself what it is about."""
+def _unverified_text(layer: str, note: str) -> str:
+    """Return the text for a layer that was not verified."""
     return note if layer in ("wire", "dns") else f"{WORDS[layer]} ({note})"
 
 
-def _looked_everywhere(case: Case) -> bool:
+def _all_layers_checked(case: Case) -> bool:
     return all(case.layers.get(layer) and case.layers[layer].status == "cleared" for layer in (*ESSENTIAL, "wire"))
 
 
 def _nothing_found(case: Case, symptom: Symptom) -> str:
     cleared = [layer for layer, found in case.layers.items() if found.status == "cleared"]
     listed = ", ".join(WORDS[layer] for layer in cleared) or "nothing"
-    whole = _looked_everywhere(case)
-    opening = "No fault found" if whole else "No cause found in what could be looked at"
-    text = f"{opening} for {symptom.flow_name}. Looked at and found in order: {listed}."
+    whole = _all_layers_checked(case)
+    opening = "No fault found" if whole else "No cause found in what could be checked"
+    text = f"{opening} for {symptom.flow_name}. Checked, no fault found: {listed}."
     records = [audit_id for layer in cleared for audit_id in case.layers[layer].audit_ids]
-    case.statements.append((f"Found in order: {listed}.", tuple(dict.fromkeys(records))))
+    case.statements.append((f"Checked, no fault found: {listed}.", tuple(dict.fromkeys(records))))
     return text
 
 
@@ -180,10 +179,8 @@ def _actions(case: Case) -> list[str]:
     if case.causes:
         return case.actions
     advice = ["Look inside the guest: whether the service listens, what its firewall drops, and what its log says."]
-    if _looked_everywhere(case):
-        advice.insert(
-            0, "Repeat the investigation while the symptom is present: at the time of these records nothing was wrong."
-        )
+    if _all_layers_checked(case):
+        advice.insert(0, "Repeat the investigation while the symptom is present: these records show no fault.")
     return list(dict.fromkeys([*case.actions, *advice]))
 
 

@@ -1,4 +1,4 @@
-"""Names: what a DNS name of the symptom means inside Azure, where private zones decide and local resolvers do not."""
+"""DNS names of the symptom: resolved in Azure's private zones, which take precedence over local resolvers."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ghost.text import one_line
 
 @dataclass(frozen=True)
 class LookUp:
-    """What Azure's private DNS and the local resolver say about one name."""
+    """Answers of Azure's private DNS and the local resolver for one name."""
 
     name: str
     zone: str = ""
     zone_group: str = ""
     private_addresses: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
-    """Ids of the networks that see the zone, in lower case."""
+    """Ids of the networks linked with the zone, in lower case."""
     local_addresses: tuple[str, ...] = ()
     zone_ids: tuple[str, ...] = ()
     local_ids: tuple[str, ...] = ()
     unread: str = ""
-    """Why the private zones could not be read."""
+    """The reason the private zones could not be read."""
 
     zones: tuple[str, ...] = ()
-    """All private zones that can be seen."""
+    """All visible private zones."""
     asked_locally: bool = False
-    """The local resolver was asked, and answered or said that there is no such name."""
+    """The local resolver gave an answer or NXDOMAIN."""
 
     @property
     def nowhere(self) -> bool:
-        """It was looked up wherever that was possible, and no one knows an address."""
+        """True if every available resolver was asked and none has an address."""
         return not self.unread and not self.zone and not self.local_addresses and self.asked_locally
 
     @property
@@ -48,7 +48,7 @@ class LookUp:
 
 
 def look_up(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[LookUp | None]:
-    """The first DNS name of the symptom that is not simply the name of a machine."""
+    """Resolve the first DNS name of the symptom that is not just the name of a machine."""
     machines = {machine.name.casefold() for machine in tenant.machines}
     name = next((name for name in symptom.dns_names if name.casefold() not in machines), None)
     if name is None:
@@ -83,7 +83,7 @@ def _in_zone(case: Case, found: LookUp, zones: Reading) -> Steps[LookUp]:
     where = ("-g", zone["group"], "-z", zone["name"])
     records, links = yield from read(
         case,
-        f"The private zone {zone['name']} holds that name; I read its records and which networks see it.",
+        f"The private zone {zone['name']} holds that name; I read its records and linked networks.",
         Read(
             az("network", "private-dns", "record-set", "a", "list", *where, query=query("zone_records")),
             f"Addresses in the private zone {zone['name']}.",
@@ -110,7 +110,7 @@ def _in_zone(case: Case, found: LookUp, zones: Reading) -> Steps[LookUp]:
 
 
 def with_address(symptom: Symptom, found: LookUp | None) -> Symptom:
-    """The symptom with the name's address in its place, so that the address can be matched with a machine."""
+    """Return the symptom with the name replaced by its address, so that it can be matched with a machine."""
     if found is None or not found.addresses:
         return symptom
     ways = tuple(Phrases(_replaced(way.source, found), _replaced(way.destination, found)) for way in symptom.ways)
@@ -142,14 +142,15 @@ def check_name(case: Case, found: LookUp | None, source: End, destination: End) 
         confirm(case, ABSENT, found.zone_ids)
         return
     text = (
-        f"{found.name} is {', '.join(found.private_addresses)} in the private zone {found.zone}, which the source sees."
+        f"{found.name} is {', '.join(found.private_addresses)} in the private zone {found.zone}, "
+        "which the source can resolve."
     )
     case.state(text, *found.zone_ids)
     case.cover("dns", "cleared", found.zone_ids, text)
 
 
 def blame_unknown_name(case: Case, found: LookUp) -> None:
-    """No zone and no resolver that could be asked knows the name: that is the finding."""
+    """Report a name that no private zone and no available resolver knows as the fault."""
     zones = f"none of the private DNS zones ({', '.join(found.zones)}) holds it" if found.zones else ""
     text = (
         f"The name {found.name} resolves to nothing: {FROM} it has no address, and "

@@ -1,4 +1,4 @@
-"""From the phrases of the symptom to two ends: machines of the tenant, or addresses outside it."""
+"""Resolution of the symptom's phrases to two ends: machines of the tenant, or addresses outside it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ghost.brain.offline.steps import Steps
 from ghost.brain.offline.symptom import Phrases, Symptom, addresses_in, vocabulary, word_set
 from ghost.brain.offline.tenant import Machine, Subnet, Tenant
 
-MOST_LISTED = 10
-MOST_QUESTIONS = 3
+MAX_LISTED = 10
+MAX_QUESTIONS = 3
 
 
 @dataclass(frozen=True)
-class Meant:
-    """What a phrase may mean. One machine or one address: resolved. Several machines: to be asked."""
+class EndpointMatch:
+    """Possible meanings of a phrase. One machine or address: resolved. Several machines: the engineer is asked."""
 
     phrase: str
     machines: tuple[Machine, ...] = ()
     address: str | None = None
-    """Of no known machine."""
+    """Addresses of no known machine."""
     one_of: tuple[Machine, ...] = ()
     """The group that `machines[0]` stands for."""
     certainty: int = 0
     """0 nothing, 1 by words, 2 by an exact name or address."""
     unknown: str = ""
-    """What looks like a machine's name and is none; `machines` are then the ones with similar names."""
+    """A word that looks like a machine name and is not one; `machines` then have similar names."""
 
     @property
     def resolved(self) -> bool:
@@ -54,29 +54,31 @@ class Meant:
 
 @dataclass(frozen=True)
 class Ends:
-    source: Meant
-    destination: Meant
+    source: EndpointMatch
+    destination: EndpointMatch
     missing: str = ""
-    """What could not be found out; empty when both ends are known."""
+    """The missing information; empty if both ends are known."""
     same: str = ""
-    """The one machine that both phrases name."""
+    """The machine that both phrases name."""
 
 
 def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
-    """Both ends, asking the engineer where the tenant does not decide."""
+    """Return both ends, asking the engineer if the tenant does not decide."""
     ways = [*symptom.ways, *_in_order_of_mention(symptom, tenant)]
     read_as = [_ends(way, tenant) for way in ways]
     best = max(read_as, key=_certainty)
     if not (best.source.resolved and best.destination.resolved):
         same = next((ends for ends in read_as if _names_one_twice(ends)), None)
         if same is not None:
-            best = yield from _other_than_itself(case, same, tenant)
+            best = yield from _ask_for_other_machine(case, same, tenant)
             if best.same:
                 return best
-    source = yield from _settle(case, best.source, "source", "From which machine", tenant, best.destination)
+    source = yield from _ask_until_resolved(case, best.source, "source", "From which machine", tenant, best.destination)
     if not source.resolved:
         return Ends(source, best.destination, missing=_missing(source, "source"))
-    destination = yield from _settle(case, best.destination, "destination", "To which machine", tenant, source)
+    destination = yield from _ask_until_resolved(
+        case, best.destination, "destination", "To which machine", tenant, source
+    )
     missing = "" if destination.resolved else _missing(destination, "destination")
     if not missing and source.label == destination.label:
         return Ends(source, destination, same=source.label)
@@ -86,11 +88,11 @@ def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
     return Ends(source, destination, missing)
 
 
-def _missing(meant: Meant, role: str) -> str:
+def _missing(meant: EndpointMatch, role: str) -> str:
     if not meant.unknown:
         return f"the {role} of the traffic ({_quoted(meant.phrase)})"
     names = ", ".join(machine.name for machine in meant.machines)
-    resembling = f"similar: {names}" if names else "nor is there one with a similar name"
+    resembling = f"similar: {names}" if names else "and none with a similar name"
     return f"the {role} of the traffic (there is no machine named {meant.unknown}; {resembling})"
 
 
@@ -99,60 +101,60 @@ def _names_one_twice(ends: Ends) -> bool:
     return all(m.resolved and m.certainty == 2 for m in both) and ends.source.label == ends.destination.label
 
 
-def _other_than_itself(case: Case, ends: Ends, tenant: Tenant) -> Steps[Ends]:
-    """Traffic of a machine with itself crosses no network: either another machine is meant, or there is no path."""
+def _ask_for_other_machine(case: Case, ends: Ends, tenant: Tenant) -> Steps[Ends]:
+    """Handle a machine named as both ends: ask for another, since traffic to itself crosses no network."""
     label = ends.source.label
     answer = yield from ask(
         case,
         f"The symptom names {label} as both the source and the destination. To which other machine does the failing "
         "traffic go? Please answer with a name or an address.",
     )
-    other = meaning(answer, tenant) if not nobody(answer) else Meant("")
+    other = meaning(answer, tenant) if not nobody(answer) else EndpointMatch("")
     if other.resolved and other.label != label:
         return Ends(ends.source, other)
     return Ends(ends.source, ends.destination, same=label)
 
 
 def _in_order_of_mention(symptom: Symptom, tenant: Tenant) -> list[Phrases]:
-    """Two machines named in a sentence of no known form: the first is taken for the source."""
+    """Take two machines in a sentence of unknown form as source and destination, in that order."""
     lowered = symptom.text.lower()
     named = {m.name for m in tenant.machines if mentions(symptom.text, m.name)}
     return [Phrases(*sorted(named, key=lambda name: lowered.index(name.lower())))] if len(named) == 2 else []
 
 
-def meaning(phrase: str, tenant: Tenant) -> Meant:
-    """Exact addresses and names first, then words."""
+def meaning(phrase: str, tenant: Tenant) -> EndpointMatch:
+    """Return the matches of a phrase: exact addresses and names first, then words."""
     if not phrase:
-        return Meant(phrase)
+        return EndpointMatch(phrase)
     for address in addresses_in(phrase):
         at = tenant.machines_at(address)
         if at:
-            return Meant(phrase, tuple(at), certainty=2)
-        return Meant(phrase, address=address, certainty=2)
+            return EndpointMatch(phrase, tuple(at), certainty=2)
+        return EndpointMatch(phrase, address=address, certainty=2)
     group = [m for m in tenant.machines if mentions(phrase, m.group)]
     named = [m for m in tenant.machines if mentions(phrase, m.name)]
     if named:
         narrowed = [m for m in named if m in group] or named
         longest = [m for m in narrowed if len(m.name) == max(len(n.name) for n in narrowed)]
         if len({m.name.casefold() for m in narrowed}) > 1 and len(longest) == 1:
-            return Meant(phrase, (longest[0],), one_of=tuple(narrowed), certainty=2)
-        return Meant(phrase, tuple(longest), certainty=2)
-    for members in _places(phrase, tenant):
+            return EndpointMatch(phrase, (longest[0],), one_of=tuple(narrowed), certainty=2)
+        return EndpointMatch(phrase, tuple(longest), certainty=2)
+    for members in _machines_of_networks(phrase, tenant):
         narrowed = [m for m in members if m in group] or members
-        return _one_of(phrase, narrowed, tenant, certainty=2)
+        return _representative(phrase, narrowed, tenant, certainty=2)
     if group:
-        return _one_of(phrase, group, tenant, certainty=2)
+        return _representative(phrase, group, tenant, certainty=2)
     described = _described(tenant.machines, tenant)
     exact = {text.casefold() for machine in tenant.machines for text in machine.tags}
     unknown = [name for name in unknown_names(phrase, described) if name not in exact]
     if unknown:
         candidates = tuple(tenant.machines[item.key] for item in similar(unknown[0], described))
-        return Meant(phrase, candidates, unknown=unknown[0])
+        return EndpointMatch(phrase, candidates, unknown=unknown[0])
     return _by_words(phrase, tenant)
 
 
-def _places(phrase: str, tenant: Tenant) -> Iterable[list[Machine]]:
-    """The machines of each subnet or network that the phrase names."""
+def _machines_of_networks(phrase: str, tenant: Tenant) -> Iterable[list[Machine]]:
+    """Return the machines of each subnet or network that the phrase names."""
     subnets = [s for s in tenant.subnets if mentions(phrase, s.name)]
     of_named_network = [s for s in subnets if mentions(phrase, s.network)]
     if subnets:
@@ -166,29 +168,29 @@ def _in_subnets(subnets: Sequence[Subnet], tenant: Tenant) -> list[Machine]:
     return [m for m in tenant.machines if any(s.holds(address) for s in subnets for address in m.addresses)]
 
 
-def _one_of(phrase: str, members: list[Machine], tenant: Tenant, certainty: int) -> Meant:
-    """One member of a group stands for all; words of the phrase, and a running machine, decide which."""
+def _representative(phrase: str, members: list[Machine], tenant: Tenant, certainty: int) -> EndpointMatch:
+    """Return one member to represent a group, chosen by words of the phrase and by power state."""
     if not members:
-        return Meant(phrase)
+        return EndpointMatch(phrase)
     ranked = clear_winners(rank(phrase, _described(members, tenant)))
     chosen = [members[item.key] for item in ranked] or members
     chosen.sort(key=lambda m: (not m.power.lower().endswith("running"), m.name))
-    return Meant(phrase, (chosen[0],), one_of=tuple(members), certainty=certainty)
+    return EndpointMatch(phrase, (chosen[0],), one_of=tuple(members), certainty=certainty)
 
 
-def _by_words(phrase: str, tenant: Tenant) -> Meant:
+def _by_words(phrase: str, tenant: Tenant) -> EndpointMatch:
     if word_set("subnet_words") & set(re.findall(r"\w+", phrase.lower())):
         described = [Described(i, s.name, tokens(s.name), tokens(s.network)) for i, s in enumerate(tenant.subnets)]
         winners = clear_winners(rank(phrase, described))
         if len(winners) == 1:
             members = _in_subnets([tenant.subnets[winners[0].key]], tenant)
             if members:
-                return _one_of(phrase, members, tenant, certainty=1)
+                return _representative(phrase, members, tenant, certainty=1)
     winners = clear_winners(rank(phrase, _described(tenant.machines, tenant)))
     machines = tuple(tenant.machines[item.key] for item in winners)
     if len(machines) > 1 and is_plural(phrase):
-        return _one_of(phrase, list(machines), tenant, certainty=1)
-    return Meant(phrase, machines, certainty=1 if machines else 0)
+        return _representative(phrase, list(machines), tenant, certainty=1)
+    return EndpointMatch(phrase, machines, certainty=1 if machines else 0)
 
 
 def _described(machines: Sequence[Machine], tenant: Tenant) -> list[Described]:
@@ -202,7 +204,7 @@ def _described(machines: Sequence[Machine], tenant: Tenant) -> list[Described]:
 
 
 def _ends(way: Phrases, tenant: Tenant) -> Ends:
-    """A machine is not both ends: where one end is certain, the other is another machine."""
+    """Return both ends; if one end is certain, it is excluded from the other."""
     source, destination = meaning(way.source, tenant), meaning(way.destination, tenant)
     if source.resolved:
         destination = _without(destination, source)
@@ -211,13 +213,13 @@ def _ends(way: Phrases, tenant: Tenant) -> Ends:
     return Ends(source, destination)
 
 
-def _without(meant: Meant, other: Meant) -> Meant:
+def _without(meant: EndpointMatch, other: EndpointMatch) -> EndpointMatch:
     if len(meant.machines) < 2 or not other.machines:
         return meant
     rest = tuple(m for m in meant.machines if m != other.machines[0])
     if meant.unknown or (len(rest) == 1 and meant.certainty < 2):
         return meant  # words that fit the other end as well do not say which machine is meant
-    return Meant(meant.phrase, rest, meant.address, meant.one_of, meant.certainty)
+    return EndpointMatch(meant.phrase, rest, meant.address, meant.one_of, meant.certainty)
 
 
 def _certainty(ends: Ends) -> tuple[int, int, int]:
@@ -233,41 +235,43 @@ def _certainty(ends: Ends) -> tuple[int, int, int]:
 # Asking
 
 
-def _settle(case: Case, meant: Meant, role: str, asking: str, tenant: Tenant, other: Meant) -> Steps[Meant]:
-    """Asks until one machine or address is left, or nobody answers, or it has been asked often enough."""
-    while not meant.resolved and case.asked < MOST_QUESTIONS:
+def _ask_until_resolved(
+    case: Case, meant: EndpointMatch, role: str, asking: str, tenant: Tenant, other: EndpointMatch
+) -> Steps[EndpointMatch]:
+    """Ask until one machine or address is left, nobody answers, or the question limit is reached."""
+    while not meant.resolved and case.asked < MAX_QUESTIONS:
         candidates = [m for m in (meant.machines or tenant.machines) if (m,) != other.machines]
         answer = yield from ask(case, _question(meant, role, asking, candidates))
         if nobody(answer):
-            case.asked = MOST_QUESTIONS
+            case.asked = MAX_QUESTIONS
             return meant
-        meant = _answered(answer, candidates[:MOST_LISTED], meant, tenant)
+        meant = _answered(answer, candidates[:MAX_LISTED], meant, tenant)
     return meant
 
 
-def _question(meant: Meant, role: str, asking: str, candidates: Sequence[Machine]) -> str:
+def _question(meant: EndpointMatch, role: str, asking: str, candidates: Sequence[Machine]) -> str:
     if meant.unknown:
-        opening = f"There is no machine named {_quoted(meant.unknown)} that I can see, which should be the {role}."
+        opening = f"There is no machine named {_quoted(meant.unknown)} visible to me that could be the {role}."
     elif meant.machines:
         opening = f"{_quoted(meant.phrase)} as the {role} fits {len(candidates)} machines."
     elif meant.phrase:
-        opening = f"Nothing I can see in the subscription matches {_quoted(meant.phrase)} as the {role}."
+        opening = f"Nothing visible in the subscription matches {_quoted(meant.phrase)} as the {role}."
     else:
         opening = f"The symptom does not say what the {role} of the traffic is."
-    listed = "\n".join(f"  {place}. {_line(machine)}" for place, machine in enumerate(candidates[:MOST_LISTED], 1))
-    more = f"\n  and {len(candidates) - MOST_LISTED} more" if len(candidates) > MOST_LISTED else ""
+    listed = "\n".join(f"  {place}. {_line(machine)}" for place, machine in enumerate(candidates[:MAX_LISTED], 1))
+    more = f"\n  and {len(candidates) - MAX_LISTED} more" if len(candidates) > MAX_LISTED else ""
     choices = f"\n{listed}{more}\n" if listed else " "
     return f"{opening} {asking} does the failing traffic go?{choices}Please answer with a number, a name or an address."
 
 
-def _answered(answer: str, candidates: Sequence[Machine], meant: Meant, tenant: Tenant) -> Meant:
+def _answered(answer: str, candidates: Sequence[Machine], meant: EndpointMatch, tenant: Tenant) -> EndpointMatch:
     number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
     exact = meaning(answer, tenant)
     if exact.certainty < 2 and number and 1 <= int(number[1]) <= len(candidates):
-        return Meant(meant.phrase, (candidates[int(number[1]) - 1],), certainty=2)
+        return EndpointMatch(meant.phrase, (candidates[int(number[1]) - 1],), certainty=2)
     among = [m for m in exact.machines if m in candidates]
     if len(among) >= 1 and len(exact.machines) > 1:
-        return Meant(answer, tuple(among), certainty=exact.certainty)
+        return EndpointMatch(answer, tuple(among), certainty=exact.certainty)
     return exact if exact.machines or exact.address else meant
 
 
@@ -276,12 +280,12 @@ def nobody(answer: str) -> bool:
     return any(phrase in answer.lower() for phrase in phrases)
 
 
-def _explain(case: Case, meant: Meant, role: str) -> None:
+def _explain(case: Case, meant: EndpointMatch, role: str) -> None:
     if not meant.machines:
-        case.say(f"The {role} {meant.label} belongs to no machine that I can see.")
+        case.say(f"The {role} {meant.label} belongs to no visible machine.")
         return
     others = len(meant.one_of) - 1
-    standing = f", standing for {others} more of its kind" if others > 0 else ""
+    standing = f", representing {others} more of the group" if others > 0 else ""
     case.say(f"The {role} is {_line(meant.machines[0])}{standing}.")
 
 

@@ -1,4 +1,4 @@
-"""The two ends as Azure has them: power state, interface, address, subnet, and what guards it."""
+"""The two ends in Azure: power state, interface, address, subnet, and their security groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ghost.brain.offline.azure_reads import Read, Reading, ResourceId, az, query, resource_id
 from ghost.brain.offline.case import Case, Cause, confirm, read, refute
-from ghost.brain.offline.endpoint_resolution import Meant
+from ghost.brain.offline.endpoint_resolution import EndpointMatch
 from ghost.brain.offline.hypothesis_catalogue import ABSENT
 from ghost.brain.offline.resource_matching import mentions
 from ghost.brain.offline.steps import Steps
@@ -24,14 +24,14 @@ class End:
     role: Role
     label: str
     address: str = ""
-    """Empty where it is not known."""
+    """Empty if unknown."""
     phrase: str = ""
-    """How the symptom names it."""
+    """The phrase of the symptom."""
     machine: Machine | None = None
     machine_id: str = ""
     location: str = ""
     power: str = ""
-    """`VM running`, `VM deallocated`, ...; empty where it is not known."""
+    """`VM running`, `VM deallocated`, ...; empty if unknown."""
     interface: ResourceId | None = None
     subnet: ResourceId | None = None
     subnet_prefixes: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class End:
     pools: tuple[str, ...] = ()
     forwarding: bool = False
     complete: bool = False
-    """Interface and subnet were both read, so that a group or table that is absent is absent."""
+    """Interface and subnet were both read, so a missing group or table does not exist."""
     audit_ids: tuple[str, ...] = ()
 
     @property
@@ -51,7 +51,9 @@ class End:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """What a rule for it has to cover: its whole subnet where the symptom speaks of that, else its address."""
+        """Return the prefix a rule for this end must cover: its subnet if the symptom speaks of that, else its
+        address.
+        """
         whole = self.subnet is not None and mentions(self.phrase, self.subnet.name)
         return self.subnet_prefixes if whole and self.subnet_prefixes else (self.address,)
 
@@ -61,7 +63,7 @@ class End:
         return resource_id(self.subnet.text.rsplit("/subnets/", 1)[0]) if self.subnet else None
 
 
-def inspect_ends(case: Case, source: Meant, destination: Meant) -> Steps[tuple[End, End]]:
+def inspect_ends(case: Case, source: EndpointMatch, destination: EndpointMatch) -> Steps[tuple[End, End]]:
     ends = [_bare("source", source), _bare("destination", destination)]
     ends = yield from _with_machines(case, ends)
     _judge_power(case, ends)
@@ -70,7 +72,7 @@ def inspect_ends(case: Case, source: Meant, destination: Meant) -> Steps[tuple[E
     return ends[0], ends[1]
 
 
-def _bare(role: Role, meant: Meant) -> End:
+def _bare(role: Role, meant: EndpointMatch) -> End:
     if not meant.machines:
         return End(role, meant.address or meant.phrase, meant.address or "", meant.phrase)
     machine = meant.machines[0]
@@ -82,7 +84,7 @@ def _with_machines(case: Case, ends: Sequence[End]) -> Steps[list[End]]:
     reads = {end.role: _machine_read(end.machine) for end in ends if end.machine}
     if not reads:
         return list(ends)
-    readings = yield from read(case, "I look at the state of both machines and at their interfaces.", *reads.values())
+    readings = yield from read(case, "I check the state of both machines and their interfaces.", *reads.values())
     answers = dict(zip(reads, readings, strict=True))
     return [_with_machine(case, end, answers[end.role]) if end.role in answers else end for end in ends]
 
@@ -97,7 +99,7 @@ def _machine_read(machine: Machine) -> Read:
 
 def _with_machine(case: Case, end: End, answer: Reading) -> End:
     if not answer.ok:
-        case.say(f"The state of {end.label} is not to be had: {answer.why}.")
+        case.say(f"The state of {end.label} could not be read: {answer.why}.")
         return end
     row = answer.row()
     interfaces = [item for item in row.get("interfaces") or () if isinstance(item, dict)]
@@ -139,7 +141,7 @@ def _judge_power(case: Case, ends: Sequence[End]) -> None:
 
 
 def settle_presence(case: Case, source: End, destination: End) -> None:
-    """Refutes that an end is absent, once both are known to run and no name leads elsewhere."""
+    """Refute the hypothesis of an absent end, once both run and no name leads elsewhere."""
     dns = case.layers.get("dns")
     if source.running and destination.running and not (dns and dns.status == "at_fault"):
         refute(case, ABSENT, [*source.audit_ids, *destination.audit_ids, *(dns.audit_ids if dns else ())])
@@ -163,7 +165,7 @@ def _interface_read(interface: ResourceId) -> Read:
 
 def _with_interface(case: Case, end: End, answer: Reading) -> End:
     if not answer.ok:
-        case.say(f"The interface of {end.label} is not to be had: {answer.why}.")
+        case.say(f"The interface of {end.label} could not be read: {answer.why}.")
         return end
     row = answer.row()
     configurations = [item for item in row.get("configurations") or () if isinstance(item, dict)]
@@ -210,7 +212,7 @@ def _network_read(network: ResourceId) -> Read:
 def _with_subnet(case: Case, end: End, subnet: Reading, network: Reading) -> End:
     for what, answer in (("subnet", subnet), ("virtual network", network)):
         if not answer.ok:
-            case.say(f"The {what} of {end.label} is not to be had: {answer.why}.")
+            case.say(f"The {what} of {end.label} could not be read: {answer.why}.")
     row = subnet.row()
     return replace(
         end,

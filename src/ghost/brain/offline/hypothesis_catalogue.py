@@ -1,4 +1,4 @@
-"""The explanations that are tested, each with the observation that would refute it."""
+"""The hypotheses that are tested, each with the observation that would refute it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILTERED, MISROUTED, ABSENT, LOST = "H1", "H2", "H3", "H4"
 
 
 def register_all(case: Case, symptom: Symptom, source: str, destination: str) -> None:
-    """Registers all four; the first three are tested from now on, the fourth when one of them is resolved."""
+    """Register all four; three are active at once, the fourth when one of them is resolved."""
     path = f"{symptom.flow_name} from {source} to {destination}"
     explanations = {
         FILTERED: (
@@ -22,7 +22,7 @@ def register_all(case: Case, symptom: Symptom, source: str, destination: str) ->
             "the effective routes of both interfaces lead to the other end, and any peering on the way is connected",
         ),
         ABSENT: (
-            f"{destination} or {source} is not there: it is not running, or its name leads elsewhere.",
+            f"{destination} or {source} is absent: it is not running, or its name resolves to another address.",
             "both machines are running, and a name that is used resolves to the destination's address",
         ),
         LOST: (

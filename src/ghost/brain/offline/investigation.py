@@ -1,6 +1,6 @@
-"""The whole investigation, top to bottom: symptom, scope, one stage for each layer, the wire, the conclusion.
+"""The whole investigation: symptom, scope, one stage per layer, the wire, the conclusion.
 
-A stage ends only with its own layer; whatever it finds, the next one follows, so that two faults are two findings.
+A stage concerns only its own layer and the next one always follows, so that two faults give two findings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from ghost.brain.offline.tenant import read_tenant
 
 
 def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
-    """`suspected`: layers that memory names, likeliest first. Of two that may go in either order, it goes first."""
+    """Run the investigation. `suspected`: layers named by memory, most likely first; decides which of two independent
+    stages runs first.
+    """
     symptom = parse_symptom(text)
     case = Case(symptom.text)
     case.say(f"I understand the symptom as {symptom.flow_name}, {symptom.kind}.")
@@ -80,10 +82,10 @@ def investigate(text: str, suspected: Sequence[str] = ()) -> Steps[None]:
 
 
 def _routes_first(case: Case, suspected: Sequence[str]) -> bool:
-    """Both are always looked at. Effective rules and routes take Azure seconds each, so the likelier goes first."""
+    """Return whether routes are read before rules. Both are always read; each takes Azure seconds."""
     likely = [layer for layer in suspected if layer in ("routes", "nsg_outbound", "nsg_inbound")]
     if likely[:1] == ["routes"]:
-        case.say("Memory, which is no evidence, names routing in the nearest earlier incident: I look there first.")
+        case.say("Memory (not evidence) names routing in the most similar earlier incident: I check routes first.")
         return True
     return False
 
@@ -96,7 +98,7 @@ def _valid_port(case: Case, symptom: Symptom) -> Steps[Symptom]:
 
 
 def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
-    """The rules are about ports: one that was neither said nor implied is asked for."""
+    """Return the symptom with a port, asking for it if neither stated nor implied, since rules depend on it."""
     if symptom.port is not None or symptom.protocol == "Icmp":
         return symptom
     implied = with_service(symptom, destination)
@@ -104,7 +106,5 @@ def _port(case: Case, symptom: Symptom, destination: str) -> Steps[Symptom]:
         return implied
     if symptom.kind == "dns":
         return symptom
-    answer = yield from ask(
-        case, f"Which port of {destination} does not answer as it should? For example: 443, or udp 53."
-    )
+    answer = yield from ask(case, f"Which port of {destination} is affected? For example: 443, or udp 53.")
     return symptom if nobody(answer) else with_service(symptom, answer)

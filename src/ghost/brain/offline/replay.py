@@ -1,11 +1,11 @@
-"""The offline brain: replays the investigation against what the conversation holds, and asks for what it lacks.
+"""The offline brain: replays the investigation against the conversation and requests what is missing.
 
-The investigation is a generator. Each turn runs it from the start; recorded results answer its calls, by call and by
-how often that call was made, and the first calls without one are the next turn. So the brain keeps nothing between
-turns: the same conversation gives the same turn, and an interrupted investigation needs no state but its conversation.
+The investigation is a generator. Each turn runs it from the start; recorded results answer its calls, matched by call
+and occurrence, and the first calls without a result are the next turn. The brain holds no state: the same conversation
+gives the same turn, and an interrupted investigation needs only its conversation.
 
-After an interruption the network may have changed. The two or three reads that matter most run again first; what they
-say now replaces what they said before, and the investigation goes on from there.
+After an interruption the network may have changed: the two or three most important reads run again first, and their new
+results replace the old ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OfflineBrain:
         self._investigation = investigation
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
-        """Raises `BrainError` where the conversation has no symptom, or the investigation has already concluded."""
+        """Return the next turn. Raises `BrainError` if the conversation has no symptom or is already concluded."""
         history = read_history(conversation)
         number = sum(isinstance(message, Turn) for message in conversation) + 1
         if history.due:
@@ -42,13 +42,13 @@ class OfflineBrain:
         step = self._advance(history)
         if isinstance(step, Question):
             return Turn(_joined(preface, step.text))
-        left_over = [Call("cleanup_task", {"task_id": task}) for task in history.left_over(step)]
-        if left_over:
-            return _turn(number, _joined(preface, _LEFT_OVER), left_over)
+        open_captures_turn = [Call("cleanup_task", {"task_id": task}) for task in history.open_captures_turn(step)]
+        if open_captures_turn:
+            return _turn(number, _joined(preface, _OPEN_CAPTURES), open_captures_turn)
         return _turn(number, _joined(preface, step.text), step.calls)
 
     def _advance(self, history: History) -> Step | Question:
-        """The first step that is not wholly recorded; of its calls only those without a result."""
+        """Return the first step without a full record; of its calls only those without a result."""
         investigation = self._investigation(history.symptom, history.suspected)
         answers = iter(history.answers)
         made: Counter[str] = Counter()
@@ -80,7 +80,7 @@ _REVALIDATION = (
     "The investigation was interrupted, and the network may have changed since. Before I rely on earlier evidence I "
     "run the reads it rests on again and compare."
 )
-_LEFT_OVER = (
+_OPEN_CAPTURES = (
     "A capture that was started has not been cleaned up yet and is no longer needed. I clean it up before I conclude."
 )
 
@@ -88,37 +88,37 @@ _LEFT_OVER = (
 @dataclass
 class Record:
     position: int
-    """Of the message that holds the result."""
+    """Index of the message that holds the result."""
     call: ToolCall
     result: dict[str, Any]
 
 
 @dataclass
 class History:
-    """What a conversation says, in the form the replay needs."""
+    """The content of a conversation, indexed for the replay."""
 
     symptom: str
     suspected: tuple[str, ...]
-    """Layers that memory names. They change the order of the walk, never what it finds."""
+    """Layers named by memory. They change the order of the stages, never the findings."""
     answers: list[str]
     memo: dict[str, list[dict[str, Any]]]
     due: list[Rerun]
-    """Reads to run again now: an interruption has not been followed up yet."""
+    """Reads to repeat after an interruption."""
     fresh_changes: list[Change]
     just_compared: bool
-    """The reads that ran again are the last thing that happened."""
+    """True if the repeated reads are the last message."""
     reopened: list[Call]
     """Hypotheses that rest on evidence that has changed, to be tested again."""
     captures: list[str]
     """Tasks that were started and not cleaned up."""
 
-    def left_over(self, step: Step) -> list[str]:
+    def open_captures_turn(self, step: Step) -> list[str]:
         concluding = any(call.name == "complete_investigation" for call in step.calls)
         return self.captures if concluding else []
 
 
 def read_history(conversation: Sequence[Message]) -> History:
-    """Raises `BrainError` where the conversation does not begin with a symptom."""
+    """Index a conversation. Raises `BrainError` if it does not begin with a symptom."""
     symptom = next((message.text for message in conversation if isinstance(message, UserMessage)), "")
     if not symptom.strip():
         raise BrainError("the conversation holds no symptom: begin it with the engineer's description of the failure")
@@ -162,7 +162,7 @@ def _records(conversation: Sequence[Message]) -> list[Record]:
 
 
 def _answers(conversation: Sequence[Message]) -> list[str]:
-    """What the engineer said after each question, that is after each turn without calls."""
+    """Return what the engineer said after each question, i.e. after each turn without calls."""
     answers: list[str] = []
     asked = False
     for message in conversation:
@@ -210,7 +210,7 @@ def _compare(
     *,
     last: bool,
 ) -> None:
-    """Weighs fresh results against earlier ones: what rested on a changed one is to be judged anew."""
+    """Compare fresh results with earlier ones; hypotheses that rest on a changed one are tested again."""
     changes = [compare(reruns[r.call_id], r.result) for r in results.results if r.call_id in reruns]
     changed_ids = {change.before_id for change in changes if change.changed}
     position_of = {r.call.id: r.position for r in records}

@@ -1,7 +1,7 @@
-"""Which resource a phrase of the symptom means, by the names, tags, addresses and subnets of the tenant.
+"""Matching of a phrase with resources by name, tag, address and subnet of the tenant.
 
-Exact mentions come first; then words, weighted by how few resources carry them, so that a word that every name has
-counts for nothing. Nothing here knows any resource's name.
+Exact mentions come first; then words, weighted by rarity, so that a word in every name counts for nothing. No resource
+name is built in.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ghost.brain.offline.symptom import vocabulary, word_set, words_of
 
 CLOSE_SPELLING = 0.84
 ENOUGH = 0.55
-"""Score from which a resource may be meant at all."""
+"""Minimum score of a candidate."""
 CLEARLY_BETTER = 1.15
-"""The best must beat the second by this factor, or the engineer is asked."""
+"""Required ratio of the best score to the second; otherwise the engineer is asked."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """Something that has a name: `strong` are words of the name, `weak` those of what surrounds it."""
+    """A named resource: `strong` are words of its name, `weak` those of its surroundings."""
 
     key: int
     name: str
     strong: frozenset[str]
     weak: frozenset[str]
     spoken: tuple[str, ...] = ()
-    """Names and tag values as one would say them (`redis cache 01`); words next to each other there count more."""
+    """Names and tag values as spoken (`redis cache 01`); adjacent words count more."""
 
 
 def spoken(text: str) -> str:
@@ -41,12 +41,12 @@ def spoken(text: str) -> str:
 
 
 def mentions(phrase: str, name: str) -> bool:
-    """The whole name, not as a part of a longer one."""
+    """Return whether `text` contains the whole name, not as part of a longer one."""
     return re.search(rf"(?<![\w.\-]){re.escape(name)}(?![\w\-]|\.\w)", phrase, re.IGNORECASE) is not None
 
 
 def tokens(text: str) -> frozenset[str]:
-    """Parts of a name, also between letters and digits, and the name itself; plurals as singulars."""
+    """Return the parts of a name (also split between letters and digits) and the name itself, plurals as singulars."""
     pieces: set[str] = set()
     for word in re.findall(r"[a-z0-9]+", text.lower()):
         pieces.add(word)
@@ -55,19 +55,19 @@ def tokens(text: str) -> frozenset[str]:
 
 
 def meaningful(phrase: str) -> frozenset[str]:
-    """The words of a phrase that can tell one resource from another."""
+    """Return the words of a phrase that can tell resources apart."""
     ignored = word_set("stop_words") | word_set("machine_words") | word_set("subnet_words") | word_set("network_words")
     kept = " ".join(word for word in re.findall(r"[\w.\-]+", phrase.lower()) if word.strip(".-") not in ignored)
     return tokens(kept)
 
 
 def is_plural(phrase: str) -> bool:
-    """More than one machine is meant, so that any of them will do."""
+    """Return whether more than one machine is meant, so that any of them will do."""
     return bool(word_set("plural_words") & set(re.findall(r"\w+", phrase.lower())))
 
 
 def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Described]]:
-    """Best first; only what scores enough."""
+    """Return the matches that score enough, best first."""
     wanted = meaningful(phrase)
     if not wanted or not described:
         return []
@@ -75,12 +75,12 @@ def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Descr
     pairs = _adjacent(phrase, wanted)
     telling = [word for word in wanted if not is_generic(word)]
     meant = [item for item in described if any(_likeness(word, item.strong | item.weak) for word in telling)]
-    scored = ((_score(wanted, item, weight) + _together(pairs, item, weight), item) for item in meant)
+    scored = ((_score(wanted, item, weight) + _adjacency_score(pairs, item, weight), item) for item in meant)
     return sorted((pair for pair in scored if pair[0] >= ENOUGH), key=lambda pair: (-pair[0], pair[1].name))
 
 
 def clear_winners(ranked: Sequence[tuple[float, Described]]) -> list[Described]:
-    """The best and those as good as it."""
+    """Return the best match and those with an equal score."""
     if not ranked:
         return []
     best = ranked[0][0]
@@ -88,7 +88,7 @@ def clear_winners(ranked: Sequence[tuple[float, Described]]) -> list[Described]:
 
 
 def is_generic(word: str) -> bool:
-    """Carried by many names (`vm`, `prod`, a number), so that it never says alone which one is meant."""
+    """Return whether many names carry the word (`vm`, `prod`, a number), so that it does not identify one."""
     return word.isdigit() or word in word_set("generic_words")
 
 
@@ -96,10 +96,10 @@ _NAME_LIKE = re.compile(r"(?=[a-z0-9-]*[a-z])(?:[a-z0-9]+(?:-[a-z0-9]+)+|[a-z]{2
 
 
 def unknown_names(phrase: str, described: Sequence[Described]) -> list[str]:
-    """Words that look like a machine's name (hyphens, numbers) and are none.
+    """Return words that look like a machine name (hyphens, numbers) and are not one.
 
-    A hyphened word without a number is only a way to say it (`redis-cache`, `app-server`) where one machine carries
-    all that it says, or where it is not in the place of a name.
+    A hyphenated word without a number is a description (`redis-cache`, `app-server`) if one machine carries all its
+    parts, or if it is not in the position of a name.
     """
     words = words_of(phrase)
     ignored = word_set("stop_words") | word_set("ordinary_words")
@@ -121,7 +121,7 @@ def unknown_names(phrase: str, described: Sequence[Described]) -> list[str]:
 
 
 def similar(name: str, described: Sequence[Described]) -> list[Described]:
-    """Names that resemble one nobody has, the nearest first."""
+    """Return the names that resemble an unknown one, most similar first."""
     scored = [(SequenceMatcher(None, name.lower(), item.name.lower()).ratio(), item) for item in described]
     return [item for score, item in sorted(scored, key=lambda pair: (-pair[0], pair[1].name)) if score >= 0.5]
 
@@ -135,8 +135,8 @@ def _adjacent(phrase: str, wanted: frozenset[str]) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairwise(words) if a in wanted and b in wanted]
 
 
-def _together(pairs: Iterable[tuple[str, str]], item: Described, weight: dict[str, float]) -> float:
-    """Two words that stand side by side in the phrase and in one name or tag mean that name or tag."""
+def _adjacency_score(pairs: Iterable[tuple[str, str]], item: Described, weight: dict[str, float]) -> float:
+    """Return a bonus for adjacent words that are adjacent in a name or tag too."""
     said = [f" {text} " for text in item.spoken]
     return sum(weight[a] + weight[b] for a, b in pairs if any(f" {a} {b} " in text for text in said))
 
@@ -159,13 +159,13 @@ def _likeness(word: str, known: frozenset[str]) -> float:
 
 @cache
 def _synonyms() -> dict[str, tuple[str, ...]]:
-    """In the form that `tokens` gives words."""
+    """Return the synonyms in the form that `tokens` produces."""
     known: dict[str, list[str]] = vocabulary()["synonyms"]
     return {_singular(word): tuple(map(_singular, others)) for word, others in known.items()}
 
 
 def _rarity(wanted: Iterable[str], described: Sequence[Described]) -> dict[str, float]:
-    """A word counts the less the more resources carry it; what all of them carry counts for nothing."""
+    """Return the weight of a word: lower the more resources carry it, zero if all do."""
     carried: Counter[str] = Counter()
     for word in wanted:
         carried[word] = sum(_likeness(word, item.strong | item.weak) > 0 for item in described)

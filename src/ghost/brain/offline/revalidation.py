@@ -1,4 +1,4 @@
-"""After an interruption: which reads to run again, and what their new answers change."""
+"""Revalidation after an interruption: which reads to repeat, and what their new answers change."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ghost.brain.offline.azure_reads import Outcome, reading_of
 from ghost.brain.offline.steps import Call, key_of
 from ghost.text import one_line
 
-MOST = 3
-"""How many reads run again at most."""
+MAX_READS = 3
+"""Maximum number of reads to repeat."""
 
 CRITICAL: tuple[tuple[str, ...], ...] = (
     ("list-effective-nsg",),
@@ -25,7 +25,7 @@ CRITICAL: tuple[tuple[str, ...], ...] = (
     ("nic", "show"),
     ("vm", "list"),
 )
-"""Words of az commands, those whose answer decides most first."""
+"""Words of az commands, most important first."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Change:
     before_id: str
     after_id: str
     replaces: bool
-    """The new answer stands in place of the earlier one; a refused or failed call answers nothing."""
+    """The new answer replaces the earlier one; a refused or failed call does not."""
     differences: tuple[str, ...]
 
     @property
@@ -49,8 +49,9 @@ class Change:
 
 
 def critical_reads(recorded: Sequence[tuple[ToolCall, dict[str, Any]]]) -> list[Rerun]:
-    """Reads that ran without asking anyone and gave an answer: first those a resolved hypothesis cites, then by
-    how much they decide, the most recent first."""
+    """Return the successful reads that needed no approval: first those cited by a resolved hypothesis, then by
+    importance, most recent first.
+    """
     cited = {
         audit_id
         for call, _ in recorded
@@ -65,7 +66,7 @@ def critical_reads(recorded: Sequence[tuple[ToolCall, dict[str, Any]]]) -> list[
         latest.values(),
         key=lambda item: (_rank(item[1]), item[2].get("audit_id") not in cited, -item[0]),
     )
-    chosen = sorted(ranked[:MOST], key=lambda item: item[0])
+    chosen = sorted(ranked[:MAX_READS], key=lambda item: item[0])
     return [Rerun(Call(call.name, dict(call.arguments)), result) for _, call, result in chosen]
 
 
@@ -83,7 +84,7 @@ def compare(rerun: Rerun, after: dict[str, Any]) -> Change:
 
 
 def describe(changes: Iterable[Change]) -> str:
-    """One sentence for each read that ran again."""
+    """Return one sentence for each repeated read."""
     sentences = []
     for change in changes:
         if not change.replaces:
@@ -94,7 +95,7 @@ def describe(changes: Iterable[Change]) -> str:
         elif change.changed:
             sentences.append(
                 f"`{change.command}` changed between {change.before_id} and {change.after_id}: "
-                f"{'; '.join(change.differences[:4])}. I go on from the new answer."
+                f"{'; '.join(change.differences[:4])}. I continue with the new answer."
             )
         else:
             sentences.append(f"`{change.command}` says in {change.after_id} what it said in {change.before_id}.")
@@ -119,7 +120,7 @@ def _rank(call: ToolCall) -> int:
 
 
 def _command_words(arguments: Any) -> list[str]:
-    """The command without its query and output options: what an engineer recognises."""
+    """Return the command without query and output options, as an engineer recognises it."""
     kept: list[str] = []
     words = iter(_words(str(arguments.get("command", ""))))
     for word in words:
@@ -138,7 +139,7 @@ def _words(command: str) -> list[str]:
 
 
 def _leaves(value: Any) -> set[str]:
-    """Every row or scalar of an answer as one line; rows given as JSON text are read."""
+    """Return each row or scalar of an answer as one line; rows given as JSON text are parsed."""
     if isinstance(value, dict):
         return {f"{key}: {leaf}" if leaf else key for key, inner in value.items() for leaf in _leaves(inner)}
     if isinstance(value, list):

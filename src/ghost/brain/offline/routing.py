@@ -1,4 +1,4 @@
-"""Peering of the networks, and the route each end takes to the other."""
+"""Network peering, and the route from each end to the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITHIN_AZURE = {"vnetlocal", "vnetpeering", "vnetglobalpeering", "globalvnetpeer
 
 
 def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTags]:
-    """Judges the peering where the ends are in two networks, and says what `VirtualNetwork` means to the source."""
+    """Judge the peering if the ends are in two networks, and determine `VirtualNetwork` for the source."""
     prefixes = (*source.network_prefixes, *destination.network_prefixes)
     if source.network is None or destination.network is None:
         case.not_verified("peering", "the virtual network of one end is not known, so no peering can be judged")
@@ -46,7 +46,7 @@ def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTag
         case.blame(
             Cause("peering", MISROUTED, text, tuple(cited), _peering_advice(source.network, destination.network))
         )
-        case.say("I judge the security rules as they will count once the networks are peered.")
+        case.say("I judge the security rules as they will apply once the networks are peered.")
         return ServiceTags(tuple(dict.fromkeys(prefixes)))
     if unread is not None:
         case.not_verified("peering", f"the peerings could not be read: {unread.why}")
@@ -97,7 +97,7 @@ def check_routes(case: Case, tenant: Tenant, source: End, destination: End) -> S
     able = [(end, other) for end, other in directions if end.interface and end.running is not False and other.address]
     readings = yield from read(
         case,
-        "Next, the effective routes in both directions; answers have to find their way back too.",
+        "Next, the effective routes in both directions; the return path matters too.",
         *(_route_read(end.interface, other.address) for end, other in able if end.interface),
     )
     answers = {end.role: answer for (end, _), answer in zip(able, readings, strict=True)}
@@ -117,7 +117,7 @@ def check_routes(case: Case, tenant: Tenant, source: End, destination: End) -> S
                 cleared.append(said)
                 cited += audit_ids
     if len(cleared) == len([pair for pair in directions if pair[0].machine]) and cleared:
-        case.state(f"Routing is sound: {'; '.join(cleared)}.", *cited)
+        case.state(f"Routing has no fault: {'; '.join(cleared)}.", *cited)
         case.cover("routes", "cleared", cited, "; ".join(cleared))
     _resolve(case)
 
@@ -136,7 +136,7 @@ def _route_read(interface: ResourceId, address: str) -> Read:
 def _routes(
     case: Case, end: End, other: End, answer: Reading | None
 ) -> Steps[tuple[Sequence[Route] | None, tuple[str, ...]]]:
-    """Effective routes, or those that follow from the route table and the address spaces; None where neither."""
+    """Return effective routes, else those derived from the route table and the address spaces; None without either."""
     if end.machine is None:
         return None, ()
     if not other.address:
@@ -148,7 +148,7 @@ def _routes(
         except ValueError as error:
             case.say(f"The effective routes of {end.label} cannot be read: {error}.")
     elif answer is not None:
-        case.say(f"The effective routes of {end.label} are not to be had: {answer.why}.")
+        case.say(f"The effective routes of {end.label} could not be read: {answer.why}.")
     if not end.complete:
         because = answer.why if answer is not None else "its interface is not known"
         case.not_verified("routes", f"the routes of {end.label} could not be read: {because}")
@@ -192,7 +192,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _problem(route: Route | None, end: End, other: End) -> str | None:
-    """Why packets do not arrive by this route; None where they may."""
+    """Return why packets do not arrive by this route; None if they may."""
     if route is None:
         return f"{end.label} has no active route to {other.address}"
     hop = route.next_hop_type.casefold()
@@ -211,7 +211,7 @@ def _named(route: Route) -> str:
 def _blame(case: Case, route: Route | None, problem: str, end: End, other: End, audit_ids: tuple[str, ...]) -> None:
     by_peering = any(cause.layer == "peering" for cause in case.causes)
     if by_peering and (route is None or route.source.casefold() == "default"):
-        case.state(f"{problem}, as is to be expected without a peering.", *audit_ids)
+        case.state(f"{problem}, as expected without a peering.", *audit_ids)
         case.not_verified("routes", "without the peering there is no route to judge", audit_ids)
         return
     case.blame(Cause("routes", MISROUTED, f"{problem}.", audit_ids, _route_advice(route, end, other)))
@@ -224,29 +224,31 @@ def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
     delete = shlex.join(["az", "network", "route-table", "route", "delete", *where])
     mend = shlex.join(["az", "network", "route-table", "route", "update", *where, "--next-hop-type", "VnetLocal"])
     return (
-        f"If nothing needs the route {one_line(route.name)}, remove it, so that Azure's own route counts: {delete}",
+        f"If the route {one_line(route.name)} is not needed, remove it, so that Azure's own route counts: {delete}",
         f"Or give it a next hop that delivers: {mend}",
     )
 
 
 def _onward(case: Case, tenant: Tenant, route: Route, end: End, other: End) -> Steps[str | None]:
-    """What the selected route does, where that is known to deliver; None, with a note, where it is not."""
+    """Return what the selected route does if it delivers; None, with a note, if that is not known."""
     hop = route.next_hop_type.casefold()
     said = f"{end.label} reaches {other.address} by the {_named(route)} ({route.next_hop_type})"
     if hop == "virtualappliance":
         return (yield from _through_appliance(case, tenant, route, said))
     if hop == "virtualnetworkgateway" and other.machine is not None:
-        case.not_verified("routes", f"{said}: a gateway, though the destination is in the tenant; I cannot see past it")
+        case.not_verified(
+            "routes", f"{said}: a gateway, though the destination is in the tenant; what is behind it is not visible"
+        )
         return None
     return said
 
 
 def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> Steps[str | None]:
-    """An appliance delivers only when it runs and forwards; whether its own rules let the flow pass is not visible."""
+    """Judge an appliance: it delivers only if running and forwarding; its own rules are not visible."""
     address = route.next_hop_ip or "an address not given"
     machine = next(iter(tenant.machines_at(address)), None)
     if machine is None:
-        case.not_verified("routes", f"{said} through the appliance {one_line(address)}, which is no machine I can see")
+        case.not_verified("routes", f"{said} through the appliance {one_line(address)}, which is not a visible machine")
         return None
     (answer,) = yield from read(
         case,

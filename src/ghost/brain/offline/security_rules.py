@@ -1,4 +1,4 @@
-"""Both network security gates: outbound at the source, inbound at the destination, decided by Azure's own rules."""
+"""Both security gates, outbound at the source and inbound at the destination, evaluated with Azure's rules."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ghost.net import (
 from ghost.text import one_line
 
 BANDS = (0, 200, 400, 700, 1000, 2000, 4097, 70000)
-"""Priorities at which rules are read in parts when all of them are too many for one answer."""
+"""Priorities at which the rules are split if they exceed one answer."""
 NO_ADDRESS = "255.255.255.255/32"
-"""Stands for prefixes that are known and hold neither address."""
+"""Marks known prefixes that hold neither address."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 4096, 100
 GATE_ORDER: dict[Direction, tuple[str, str]] = {"Outbound": ("nic", "subnet"), "Inbound": ("subnet", "nic")}
 LAYER: dict[Direction, str] = {"Outbound": "nsg_outbound", "Inbound": "nsg_inbound"}
@@ -71,7 +71,7 @@ def _effective_read(interface: ResourceId, direction: Direction) -> Read:
 def _groups(
     case: Case, end: End, direction: Direction, answer: Reading | None
 ) -> Steps[tuple[tuple[SecurityGroup, ...] | None, tuple[str, ...]]]:
-    """The groups at one gate, effective if they can be had, else as configured; None where neither can."""
+    """Return the groups at one gate, effective if available, else as configured; None without either."""
     layer = LAYER[direction]
     if end.machine is None:
         case.not_verified(layer, f"{end.label} has no interface in the tenant whose rules could be read")
@@ -82,9 +82,9 @@ def _groups(
         except ValueError as error:
             case.say(f"The effective rules of {end.label} cannot be read: {error}.")
     elif answer is not None:
-        case.say(f"The effective rules of {end.label} are not to be had: {answer.why}.")
+        case.say(f"The effective rules of {end.label} could not be read: {answer.why}.")
     else:
-        case.say(f"{end.label} is not running, so it has no effective rules; the configured ones are what counts.")
+        case.say(f"{end.label} is not running, so it has no effective rules; the configured ones apply.")
     if not end.complete:
         case.not_verified(layer, f"the rules at {end.label} could not be read: {_reason(answer)}")
         return None, ()
@@ -109,7 +109,7 @@ def _configured(
             for gate, answer in zip(reads, readings, strict=True)
         )
     except ValueError as error:
-        case.not_verified(LAYER[direction], f"the rules at {end.label} cannot be understood: {error}")
+        case.not_verified(LAYER[direction], f"the rules at {end.label} could not be parsed: {error}")
         return None, ()
     return groups, tuple(audit_id for answer in readings for audit_id in answer.audit_ids)
 
@@ -124,7 +124,7 @@ def _configured_read(group: ResourceId, direction: Direction) -> Read:
 
 
 def _decoded(value: Any, field: str) -> Any:
-    """The rules came as one line of JSON text each; here they are objects again."""
+    """Return rules given as one line of JSON text each as objects."""
     if isinstance(value, dict):
         return {
             key: [_object(i) for i in v] if key == field and isinstance(v, list) else _decoded(v, field)
@@ -136,7 +136,7 @@ def _decoded(value: Any, field: str) -> Any:
 
 
 def _object(item: Any) -> Any:
-    """A row as an object; a field whose condition in the query did not hold is false, and means absent."""
+    """Return a row as an object; a field whose query condition did not hold is false, i.e. absent."""
     row = json.loads(item) if isinstance(item, str) else item
     return {key: value for key, value in row.items() if value is not False} if isinstance(row, dict) else row
 
@@ -168,7 +168,8 @@ def _judge(
     for denial in denials:
         if denial.rule is not None and denial.rule.is_default and any(c.layer == "peering" for c in case.causes):
             text = (
-                f"{_denial_text(denial, end, direction, flow, tags)} That follows from the peering and mends with it."
+                f"{_denial_text(denial, end, direction, flow, tags)} This results from the missing "
+                "peering and is corrected with it."
             )
             case.state(text, *audit_ids)
             case.not_verified(layer, "without the peering the default rules deny; the custom rules do not", audit_ids)
@@ -190,8 +191,9 @@ def _judge(
 def _with_expansions(
     case: Case, interface: ResourceId, flow: Flow, rules: Sequence[SecurityRule], tags: ServiceTags
 ) -> Steps[tuple[ServiceTags, tuple[str, ...]]]:
-    """What the tags in undecided rules stand for. Azure knows; the lists are long, so only prefixes that hold one of
-    the two addresses are asked for."""
+    """Return the prefixes behind tags in undecided rules. The lists are long, so only prefixes that hold one of the
+    two addresses are requested.
+    """
     prefixes = {
         "source_prefixes": prefixes_around(flow.source_address),
         "destination_prefixes": prefixes_around(flow.destination_address),
@@ -200,11 +202,11 @@ def _with_expansions(
     named = {rule.name: rule for rule in rules}
     readings = yield from read(
         case,
-        "Some rules use tags whose prefixes I do not know, so I ask which of them hold these two addresses.",
+        "Some rules use tags whose prefixes I do not know, so I query which of them hold these two addresses.",
         *(
             Read(
                 az(*words, query=query("effective_prefixes", rule=f"securityRules/{name}", **prefixes)),
-                f"What the tags of the rule {one_line(name)} stand for.",
+                f"The prefixes of the tags in rule {one_line(name)}.",
                 (FILTERED,),
             )
             for name in named
@@ -225,13 +227,13 @@ def _with_expansions(
 
 
 def _groups_of_rows(answer: Reading) -> list[list[dict[str, Any]]]:
-    """The rule's rows in each group: rows are lines of JSON text."""
+    """Return the rule rows of each group; rows are lines of JSON text."""
     groups = answer.value if answer.ok and isinstance(answer.value, list) else []
     return [[_object(row) for row in group] for group in groups if isinstance(group, list)]
 
 
 def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
-    """One group at both gates denies by one rule: one finding."""
+    """Drop duplicates: one group at both gates that denies by one rule is one finding."""
     return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
 
 
@@ -244,7 +246,7 @@ def _denial_text(verdict: GateVerdict, end: End, direction: Direction, flow: Flo
 
 
 def _shadowed(verdict: GateVerdict, flow: Flow, tags: ServiceTags) -> SecurityRule | None:
-    """The rule that someone wrote to allow the flow and that comes too late."""
+    """Return the rule that would allow the flow and comes after the denying one."""
     if verdict.rule is None:
         return None
     later = (
@@ -258,8 +260,8 @@ def _shadowed(verdict: GateVerdict, flow: Flow, tags: ServiceTags) -> SecurityRu
     return next((rule for rule in later if rule.matches(flow, tags)), None)
 
 
-def _covers_no_more(rule: SecurityRule, flow: Flow, source: End, destination: End) -> bool:
-    """Whether the rule is about this traffic alone, so that turning it round opens nothing else."""
+def _covers_only(rule: SecurityRule, flow: Flow, source: End, destination: End) -> bool:
+    """Return whether the rule covers only this traffic, so that inverting it opens nothing else."""
     ports = [_port_range(text) for text in rule.destination_ports]
     return (
         (ports == [str(flow.destination_port)] or not flow.has_ports)
@@ -270,7 +272,7 @@ def _covers_no_more(rule: SecurityRule, flow: Flow, source: End, destination: En
 
 
 def _inside(prefixes: Sequence[str], scope: Sequence[str]) -> bool:
-    """A tag or `*` is never inside: it stands for more."""
+    """Return whether a prefix lies inside another; a tag or `*` never does."""
     try:
         outer = [ip_network(text, strict=False) for text in scope]
         inner = [ip_network(text, strict=False) for text in prefixes]
@@ -288,7 +290,7 @@ def _within(narrow: IPv4Network | IPv6Network, wide: IPv4Network | IPv6Network) 
 
 
 def _port_range(text: str) -> str:
-    """Azure writes one port as a range of one: `6379-6379`."""
+    """Return the range; Azure writes one port as `6379-6379`."""
     first, _, last = text.partition("-")
     return first if first == last else text
 
@@ -315,7 +317,7 @@ def _rule(verdict: GateVerdict) -> str:
 def _remedies(
     verdict: GateVerdict, direction: Direction, flow: Flow, source: End, destination: End, tags: ServiceTags
 ) -> tuple[str, ...]:
-    """Advice with real names that opens no more than this traffic; the engineer decides whether it is meant to pass."""
+    """Return advice with real names that opens only this traffic; the engineer decides whether it should pass."""
     group, rule = resource_id(verdict.group.name), verdict.rule
     if group is None or rule is None:
         return ()
@@ -327,7 +329,7 @@ def _remedies(
     if priority is not None and shadowed is not None and "*" not in shadowed.destination_ports:
         move = [*words, "update", *where, "-n", shadowed.name, "--priority", str(priority)]
         remedies.append(
-            f"If {one_line(shadowed.name)} is meant to count, move it before {one_line(rule.name)}: {shlex.join(move)}"
+            f"If {one_line(shadowed.name)} is meant to apply, move it before {one_line(rule.name)}: {shlex.join(move)}"
         )
     if priority is not None:
         port = str(flow.destination_port or "PORT")
@@ -342,14 +344,14 @@ def _remedies(
         alone = f"before {one_line(rule.name)}: {shlex.join(allow)}"
         opening = "Or allow this traffic alone," if remedies else "If this traffic is meant to pass, allow it"
         remedies.append(f"{opening} {alone}")
-    if not rule.is_default and _covers_no_more(rule, flow, source, destination):
+    if not rule.is_default and _covers_only(rule, flow, source, destination):
         change = [*words, "update", *where, "-n", rule.name, "--access", "Allow"]
         remedies.append(f"Or, if {one_line(rule.name)} itself is the mistake, change it: {shlex.join(change)}")
     return tuple(remedies)
 
 
 def _free_priority(verdict: GateVerdict) -> int | None:
-    """The lowest place before the rule that denies."""
+    """Return the lowest free priority before the denying rule."""
     assert verdict.rule is not None
     used = {rule.priority for rule in verdict.group.rules if rule.direction == verdict.direction}
     last = min(verdict.rule.priority - 1, LOWEST_PRIORITY)
@@ -358,7 +360,7 @@ def _free_priority(verdict: GateVerdict) -> int | None:
 
 
 def settle_gates(case: Case) -> None:
-    """Says what the rules mean for the hypothesis, once no capture can show another port any more."""
+    """Resolve the hypothesis about the rules, once no capture can show another port."""
     _resolve(case, settled=True)
 
 
@@ -374,4 +376,4 @@ def _resolve(case: Case, *, settled: bool) -> None:
 def _reason(answer: Reading | None) -> str:
     if answer is None:
         return "its interface is not known"
-    return answer.why if answer.outcome is not Outcome.OK else "its answer is not understood"
+    return answer.why if answer.outcome is not Outcome.OK else "its answer could not be parsed"

@@ -1,4 +1,4 @@
-"""What may stand between the address of the symptom and a machine: a load balancer, a private or service endpoint."""
+"""Services between the symptom's address and a machine: load balancer, private endpoint, service endpoint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_service(case: Case, destination: End) -> Steps[None]:
     if balancer is not None:
         text = (
             f"{destination.address} is a frontend of the load balancer {one_line(str(balancer.get('name')))}; "
-            "name one of the machines behind it to have that path examined."
+            "name one of the machines behind it to examine that path."
         )
         case.state(text, *balancers.audit_ids)
         case.not_verified("load_balancer", text, balancers.audit_ids)

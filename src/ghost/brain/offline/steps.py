@@ -1,4 +1,4 @@
-"""What an investigation yields: calls of tools, or a question. It gets results, or an answer, back."""
+"""The steps an investigation yields: tool calls or a question. It receives results or an answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _COMMENTARY = {"reasoning", "hypothesis_ids", "investigation_context"}
 
 
 def key_of(name: str, arguments: Mapping[str, Any]) -> str:
-    """What makes two calls the same one. Why it was made does not, nor, for a hypothesis, how it is worded."""
+    """Return the identity of a call; its reason, and the wording of a hypothesis, are ignored."""
     if name == "manage_hypotheses":
         kept = {key: arguments.get(key) for key in ("action", "id")}
     elif name == "complete_investigation":

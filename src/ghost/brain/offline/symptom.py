@@ -1,7 +1,7 @@
-"""What the engineer's sentence says: who cannot reach whom, by which protocol and port, and in what manner it fails.
+"""Parsing of the engineer's sentence: source, destination, protocol, port and kind of failure.
 
-Words are data (`vocabulary.toml`); the names of resources are not, they are matched against the tenant later. A
-sentence can be read in several ways, and all of them are kept: the one whose phrases name something real wins.
+Words are data (`vocabulary.toml`); resource names are matched against the tenant later. All readings of an ambiguous
+sentence are returned; the one whose phrases name existing resources is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["unreachable", "degraded", "dns", "reset"]
 
 @dataclass(frozen=True)
 class Phrases:
-    """One way to read the sentence. An empty phrase was not said."""
+    """One reading of the sentence. An empty phrase was not stated."""
 
     source: str
     destination: str
@@ -33,13 +33,13 @@ class Symptom:
     """Tcp, Udp or Icmp."""
     port: int | None
     port_from: str
-    """Where the port comes from: `stated`, `observed` in a capture, the service word that implies it, or empty."""
+    """Source of the port: `stated`, `observed` in a capture, the service word that implies it, or empty."""
     ways: tuple[Phrases, ...]
     """Most likely first; never empty."""
     dns_names: tuple[str, ...]
     protocol_stated: bool = False
     invalid_port: str = ""
-    """A number given as a port that is none."""
+    """A number given as a port that is not valid."""
 
     @property
     def port_stated(self) -> bool:
@@ -47,7 +47,7 @@ class Symptom:
 
     @property
     def port_decides(self) -> bool:
-        """Only failures of this port explain the symptom: it was stated, or a protocol was named that has its own."""
+        """True if only failures of this port explain the symptom: it was stated, or implied by a named protocol."""
         return self.port_stated or self.port_from in word_set("protocol_words")
 
     @property
@@ -83,11 +83,11 @@ def parse_symptom(text: str) -> Symptom:
         protocol_stated=said.protocol_stated,
         invalid_port=said.invalid_port,
     )
-    return symptom if said.invalid_port else _with_implied(symptom, _beside(sentence, ways[0].source))
+    return symptom if said.invalid_port else _with_implied(symptom, _without_source(sentence, ways[0].source))
 
 
 def with_service(symptom: Symptom, text: str) -> Symptom:
-    """The symptom with the protocol and port that `text` states or implies by a service word."""
+    """Return the symptom with the protocol and port that `text` states or implies."""
     said = _stated(text)
     port, protocol = said.port, said.protocol
     if port is None and text.strip().isdigit():
@@ -105,7 +105,7 @@ def with_service(symptom: Symptom, text: str) -> Symptom:
 
 
 def _with_implied(symptom: Symptom, text: str) -> Symptom:
-    """The port that is usual for a service that `text` names. Names of protocols come before those of products."""
+    """Return the usual port of a service that `text` names. Protocol names take precedence over products."""
     if symptom.port is not None or symptom.protocol == "Icmp":
         return symptom
     services = vocabulary()["services"]
@@ -121,9 +121,8 @@ def _with_implied(symptom: Symptom, text: str) -> Symptom:
     return replace(symptom, protocol=protocol, port=int(port), port_from=word)
 
 
-def _beside(sentence: str, source: str) -> str:
-    """The sentence without the phrase of the source, whose own services say nothing about where it connects; what its
-    clients are clients of does."""
+def _without_source(sentence: str, source: str) -> str:
+    """Return the sentence without the source phrase, whose own services say nothing about the destination."""
     if not source or source not in sentence:
         return sentence
     used = re.findall(r"\b([\w-]+)\s+clients?\b", source, re.IGNORECASE)
@@ -131,7 +130,7 @@ def _beside(sentence: str, source: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words, punctuation of sentences removed, that of names kept."""
+    """Return lower-case words without the punctuation of sentences; punctuation inside names stays."""
     return [word.strip(".,;:!?\"'`()[]{}") for word in text.lower().split()]
 
 
@@ -166,7 +165,7 @@ _TOOL = re.compile(
 
 @dataclass(frozen=True)
 class Stated:
-    """What a sentence states about the service, and the sentence without it."""
+    """The stated service, and the sentence without it."""
 
     protocol: str | None
     port: int | None
@@ -210,7 +209,7 @@ def _stated_protocol(sentence: str) -> str | None:
 
 
 def _usual_protocol(sentence: str, port: int) -> str:
-    """Of the service word that goes with the port; TCP where there is none, for a number alone proves nothing."""
+    """Return the protocol of the service word for this port; TCP for a bare number."""
     services = vocabulary()["services"]
     named = (services[word] for word in words_of(sentence) if word in services)
     return next((str(protocol) for protocol, number in named if number == port), "Tcp")

@@ -1,4 +1,4 @@
-"""The machines and networks of the subscription, as far as the investigation may see them."""
+"""The machines and networks of the subscription that the investigation may read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Tenant:
     subnets: tuple[Subnet, ...] = field(default=())
 
     def subnet_of(self, machine: Machine) -> Subnet | None:
-        """By address alone: networks may overlap, so this finds candidates and decides nothing."""
+        """Return a candidate subnet by address alone; networks may overlap."""
         return next((s for s in self.subnets for address in machine.addresses if s.holds(address)), None)
 
     def machines_at(self, address: str) -> list[Machine]:
@@ -64,7 +64,7 @@ class Tenant:
 def read_tenant(case: Case, symptom: Symptom) -> Steps[Tenant]:
     machines, networks = yield from read(
         case,
-        "First I list the virtual machines and networks, to see which of them the symptom means.",
+        "First I list the virtual machines and networks to resolve the symptom.",
         _machine_list(symptom),
         _network_list(symptom),
     )
@@ -72,7 +72,7 @@ def read_tenant(case: Case, symptom: Symptom) -> Steps[Tenant]:
     missing = []
     audit_ids = [*machines.audit_ids, *networks.audit_ids]
     if not machines.ok:
-        case.say(f"The list of machines is not to be had: {machines.why}.")
+        case.say(f"The list of machines could not be read: {machines.why}.")
         missing.append(f"list of virtual machines: {machines.why}")
         (interfaces,) = yield from read(
             case, "Network interfaces name their machines too, so I list those.", _INTERFACES
@@ -82,7 +82,7 @@ def read_tenant(case: Case, symptom: Symptom) -> Steps[Tenant]:
         if not interfaces.ok:
             missing.append(f"list of network interfaces: {interfaces.why}")
     if not networks.ok:
-        case.say(f"The list of networks is not to be had: {networks.why}.")
+        case.say(f"The list of networks could not be read: {networks.why}.")
         missing.append(f"list of virtual networks: {networks.why}")
     known = _networks(networks)
     return Tenant(found, known, tuple(audit_ids), tuple(missing), tuple(s for n in known for s in n.subnets))
@@ -117,9 +117,9 @@ def _network_list(symptom: Symptom) -> Read:
 
 
 def _words_to_look_for(symptom: Symptom) -> list[str]:
-    """Words of the symptom that may be part of a name, for a tenant too large to be listed whole.
+    """Return words of the symptom that may be part of a name, for a tenant too large to list.
 
-    JMESPath compares letters as they are, so each is tried as typed and in lower case.
+    JMESPath comparison is case-sensitive, so each word is tried as typed and in lower case.
     """
     useful = meaningful(symptom.text)
     typed = [word.strip(".,;:!?\"'()") for word in symptom.text.split()]
@@ -177,13 +177,13 @@ def _networks(reading: Reading) -> tuple[Network, ...]:
 
 
 def prefixes_of(subnet: dict[str, Any]) -> tuple[str, ...]:
-    """Azure gives one prefix or, for a subnet with several, a list."""
+    """Return the prefixes of a subnet; Azure gives one prefix or a list."""
     several = subnet.get("prefixes") or ()
     return tuple(map(str, several)) if several else tuple(filter(None, [str(subnet.get("prefix") or "")]))
 
 
 def _addresses(value: Any) -> tuple[str, ...]:
-    """The list, or the text that `vm list -d` makes of it."""
+    """Return the addresses from a list, or from the text of `vm list -d`."""
     parts: Iterable[Any] = value.split(",") if isinstance(value, str) else value or ()
     return tuple(str(part).strip() for part in parts if part and is_address(str(part).strip()))
 
@@ -209,6 +209,6 @@ def within(address: str, prefix: str) -> bool:
 
 
 def prefixes_around(address: str) -> list[str]:
-    """Every prefix that can hold the address: JMESPath cannot compare prefixes, but it can look one up."""
+    """Return every prefix that can contain the address: JMESPath can look up a prefix but not compare one."""
     parsed = ip_address(address)
     return [str(ip_network(f"{address}/{length}", strict=False)) for length in range(parsed.max_prefixlen, -1, -1)]

@@ -1,4 +1,4 @@
-"""The wire: a capture at the source, and at the destination where that is needed to place the fault."""
+"""Packet captures at the source, and at the destination if that is needed to locate the fault."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from ghost.brain.offline.symptom import Symptom
 from ghost.text import one_line
 
 DURATION_SECONDS = 60
-MOST_CHECKS = 15
-"""Of one capture; each burst of polls inside takes up to 45 seconds."""
+MAX_CHECKS = 15
+"""Maximum checks of one capture; each polls for up to 45 seconds."""
 
 
 @dataclass(frozen=True)
 class Captured:
-    """What the findings of one capture say."""
+    """The findings of one capture."""
 
     end: End
     findings: tuple[dict[str, Any], ...]
     capture: dict[str, Any]
     audit_ids: tuple[str, ...]
     conversations: tuple[dict[str, Any], ...] = ()
-    """Who talks to whom: src, dst, protocol, port, packets, unanswered."""
+    """Conversations: src, dst, protocol, port, packets, unanswered."""
     complete: frozenset[str] = frozenset()
-    """Protocols of which `conversations` are all there are, so that one not listed is absent."""
+    """Protocols with a complete list of conversations: one that is not listed does not exist."""
 
 
 def capture_at(case: Case, symptom: Symptom, end: End, other: End) -> Steps[Captured | None]:
-    """Captures at the interface of `end` and reads the findings. None, with a note, where that cannot be."""
+    """Capture at the interface of `end` and return the findings; None, with a note, if that is not possible."""
     account = yield from _prepared(case, end)
     if account is None or end.machine is None:
         return None
@@ -62,9 +62,11 @@ def capture_at(case: Case, symptom: Symptom, end: End, other: End) -> Steps[Capt
 
 
 def _prepared(case: Case, end: End) -> Steps[str | None]:
-    """The storage account to capture into, when everything a capture needs is there."""
+    """Return the storage account to capture into; None, with a note, if a requirement is missing."""
     if end.machine is None or end.running is False:
-        case.not_verified("wire", f"{end.label} is no running machine of the tenant, so nothing can be captured there")
+        case.not_verified(
+            "wire", f"{end.label} is not a running machine of the tenant, so no capture is possible there"
+        )
         return None
     accounts, watchers, extensions = yield from read(
         case,
@@ -118,20 +120,20 @@ def _prepared(case: Case, end: End) -> Steps[str | None]:
 
 
 def _region(location: Any) -> str:
-    """Azure writes `East US` and `eastus` for the same region."""
+    """Return a normalised region: Azure writes `East US` and `eastus` for the same one."""
     return "".join(c for c in str(location or "").lower() if c.isalnum())
 
 
 def _finished(case: Case, end: End, started: dict[str, Any]) -> Steps[dict[str, Any] | None]:
-    """The result of the task once it completes; None, with a note, for every other ending."""
+    """Return the task's result once it completes; None, with a note, for any other end."""
     task, answer = str(started.get("task_id") or ""), started
-    for _ in range(MOST_CHECKS):
+    for _ in range(MAX_CHECKS):
         if answer.get("status") != "task_pending" or not task:
             break
         state = one_line(str(answer.get("state") or "pending"), 30)
         (answer,) = yield from run(
             case,
-            f"The capture at {end.label} is under way ({state}); I look again.",
+            f"The capture at {end.label} is running ({state}); I check again.",
             [Call("check_task", {"task_id": task, "hypothesis_ids": [LOST]})],
         )
     if answer.get("status") == "task_completed":
@@ -150,7 +152,7 @@ def _denied(case: Case, end: End, answer: dict[str, Any]) -> None:
     because = f' (reason given: "{one_line(str(reason), 120)}")' if reason else " (no reason was given)"
     records = tuple(map(str, answer.get("shell_audit_ids") or ()))
     case.not_verified(
-        "wire", f"the wire was not looked at, because the capture at {end.label} was denied{because}", records
+        "wire", f"no wire capture was examined, because the capture at {end.label} was denied{because}", records
     )
     case.actions.append(
         f"Approve the capture at {end.label} in another investigation, or take one by hand on {end.label} while the "
@@ -160,7 +162,7 @@ def _denied(case: Case, end: End, answer: dict[str, Any]) -> None:
 
 def _ending(answer: dict[str, Any]) -> str:
     if answer.get("status") == "task_pending":
-        return f"it was still running after {MOST_CHECKS} checks"
+        return f"it was still running after {MAX_CHECKS} checks"
     said = answer.get("error_detail") or answer.get("message") or answer.get("error") or answer.get("status")
     return one_line(str(said), 200)
 
@@ -177,7 +179,7 @@ def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | 
     )
     yield from run(
         case,
-        "With the findings read, I clean the capture up.",
+        "The findings are read; I clean up the capture.",
         [Call("cleanup_task", {"task_id": result["task_id"]})],
     )
     row = answer.row()
@@ -200,14 +202,15 @@ def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | 
 
 
 def between(captured: Captured, source: End, destination: End) -> list[dict[str, Any]]:
-    """The findings that concern the two ends, in either direction and on any port, most important first."""
+    """Return the findings about the two ends, in either direction and on any port, most important first."""
     pair = {source.address, destination.address}
     return [finding for finding in captured.findings if _ends_of(finding) == pair]
 
 
 def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
-    """Whether a finding between the two ends is about the symptom's own traffic: by the port and protocol where they
-    were stated. A finding of the path that names no port concerns every flow on it."""
+    """Return whether a finding is about the symptom's traffic, by port and protocol if stated. A finding of the path
+    without a port concerns every flow.
+    """
     protocol, port = str(finding.get("protocol") or ""), _port_of(finding)
     if symptom.protocol == "Icmp":
         return protocol.casefold() not in ("tcp", "udp")
@@ -217,7 +220,7 @@ def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
 
 
 def talks(captured: Captured, symptom: Symptom, source: End, destination: End) -> list[dict[str, Any]]:
-    """The conversations of the symptom's traffic that the capture holds."""
+    """Return the conversations of the symptom's traffic in the capture."""
     pair = {source.address, destination.address}
     wanted = symptom.protocol.casefold() if symptom.protocol_stated or symptom.protocol == "Icmp" else ""
     return [

@@ -24,7 +24,7 @@ LOOPBACK_RTT_MS = 0.04
 GATEWAY_RTT_MS = 1.3
 GATEWAY_PORTS = (53, 80)
 
-Way = Literal["answers", "refused", "silent", "unreachable"]
+ConnectionOutcome = Literal["answers", "refused", "silent", "unreachable"]
 
 
 class InterruptError(Exception):
@@ -70,7 +70,7 @@ class Laptop:
         """On the machine's own network: asked for by ARP, not through the gateway."""
         return ip_address(address) in ip_interface(self.machine.address).network
 
-    def way(self, address: str, port: int) -> Way:
+    def way(self, address: str, port: int) -> ConnectionOutcome:
         """What becomes of a TCP connection to a port of an address."""
         host = self.host(address)
         if host is None:
