@@ -5,91 +5,152 @@ Keys of the specifications keep their names (`GEMINI_API_KEY`); keys that Ghost 
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from ghost.errors import ConfigurationError
 
 
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True, populate_by_name=True)
+class SecretStr:
+    """A text that is not shown where settings are printed or logged."""
 
-    gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
-    workspace: Path = Field(default=Path(), validation_alias="GHOST_WORKSPACE")
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def get_secret_value(self) -> str:
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretStr) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "SecretStr('**********')"
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What a value must fulfil; None for what does not matter."""
+
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+    def fault_of(self, value: Any) -> str | None:
+        if self.ge is not None and not value >= self.ge:
+            return f"must be at least {self.ge}"
+        if self.gt is not None and not value > self.gt:
+            return f"must be greater than {self.gt}"
+        if self.le is not None and not value <= self.le:
+            return f"must be at most {self.le}"
+        if self.max_length is not None and len(value) > self.max_length:
+            return f"must have at most {self.max_length} characters"
+        if self.pattern is not None and re.search(self.pattern, value) is None:
+            return f"must match {self.pattern}"
+        return None
+
+
+def _setting(variable: str, default: Any = None, **bounds: Any) -> Any:
+    """A field whose value is that of an environment variable, where that is set and not empty."""
+    return field(default=default, metadata={"variable": variable, "bounds": _Bounds(**bounds)})
+
+
+@dataclass(frozen=True, init=False)
+class Settings:
+    """The settings of the environment, with those that are given by name in their place.
+
+    Raises `ConfigurationError` naming the environment variable whose value does not fit.
+    """
+
+    gemini_api_key: SecretStr | None = _setting("GEMINI_API_KEY")
+    workspace: Path = _setting("GHOST_WORKSPACE", Path())
     """Where the session, the audit, captures and data of one investigation live."""
-    az: Path | None = Field(default=None, validation_alias="GHOST_AZ")
+    az: Path | None = _setting("GHOST_AZ")
     """The Azure CLI's program, where it is not in a system directory."""
-    max_turns: int = Field(default=50, validation_alias="GHOST_MAX_TURNS", ge=1)
-    max_denials_per_hypothesis: int = Field(default=3, validation_alias="GHOST_MAX_DENIALS", ge=1)
-    command_timeout_seconds: float = Field(default=120.0, validation_alias="GHOST_COMMAND_TIMEOUT", gt=0, le=1800)
-    lab_speed: float = Field(default=20.0, validation_alias="GHOST_LAB_SPEED", gt=0, le=1000)
+    max_turns: int = _setting("GHOST_MAX_TURNS", 50, ge=1)
+    max_denials_per_hypothesis: int = _setting("GHOST_MAX_DENIALS", 3, ge=1)
+    command_timeout_seconds: float = _setting("GHOST_COMMAND_TIMEOUT", 120.0, gt=0, le=1800)
+    lab_speed: float = _setting("GHOST_LAB_SPEED", 20.0, gt=0, le=1000)
     """How many seconds pass in a simulated network while one passes outside."""
 
-    private: bool = Field(default=False, validation_alias="GHOST_PRIVATE")
+    private: bool = _setting("GHOST_PRIVATE", False)
     """Whether addresses, subnets and ids of resources are replaced by placeholders before anyone reads output."""
 
     # --- the mind ---
-    soc_enabled: bool = Field(default=True, validation_alias="SOC_ENABLED")
-    soc_cadence_seconds: float = Field(default=5.0, validation_alias="SOC_CADENCE_SECONDS", gt=0, le=86_400)
+    soc_enabled: bool = _setting("SOC_ENABLED", True)
+    soc_cadence_seconds: float = _setting("SOC_CADENCE_SECONDS", 5.0, gt=0, le=86_400)
     """Seconds between two thoughts, give or take a tenth."""
-    thoughts_per_minute: int = Field(default=30, validation_alias="GHOST_THOUGHTS_PER_MINUTE", ge=1)
-    wm_max_thoughts: int = Field(default=256, validation_alias="GHOST_WM_MAX_THOUGHTS", ge=1)
-    wm_max_chars: int = Field(default=32_000, validation_alias="GHOST_WM_MAX_CHARS", ge=100)
-    wm_max_tokens: int = Field(default=8_000, validation_alias="GHOST_WM_MAX_TOKENS", ge=25)
-    wm_half_life_seconds: float = Field(default=900.0, validation_alias="GHOST_WM_HALF_LIFE_SECONDS", gt=0)
-    attention_urgency: float = Field(default=0.30, validation_alias="GHOST_ATTENTION_URGENCY", ge=0, le=1)
-    attention_importance: float = Field(default=0.25, validation_alias="GHOST_ATTENTION_IMPORTANCE", ge=0, le=1)
-    attention_uncertainty: float = Field(default=0.15, validation_alias="GHOST_ATTENTION_UNCERTAINTY", ge=0, le=1)
-    attention_recency: float = Field(default=0.10, validation_alias="GHOST_ATTENTION_RECENCY", ge=0, le=1)
-    attention_goal_fit: float = Field(default=0.20, validation_alias="GHOST_ATTENTION_GOAL_FIT", ge=0, le=1)
-    interrupt_expiry_seconds: float = Field(default=86_400.0, validation_alias="GHOST_INTERRUPT_EXPIRY_SECONDS", gt=0)
+    thoughts_per_minute: int = _setting("GHOST_THOUGHTS_PER_MINUTE", 30, ge=1)
+    wm_max_thoughts: int = _setting("GHOST_WM_MAX_THOUGHTS", 256, ge=1)
+    wm_max_chars: int = _setting("GHOST_WM_MAX_CHARS", 32_000, ge=100)
+    wm_max_tokens: int = _setting("GHOST_WM_MAX_TOKENS", 8_000, ge=25)
+    wm_half_life_seconds: float = _setting("GHOST_WM_HALF_LIFE_SECONDS", 900.0, gt=0)
+    attention_urgency: float = _setting("GHOST_ATTENTION_URGENCY", 0.30, ge=0, le=1)
+    attention_importance: float = _setting("GHOST_ATTENTION_IMPORTANCE", 0.25, ge=0, le=1)
+    attention_uncertainty: float = _setting("GHOST_ATTENTION_UNCERTAINTY", 0.15, ge=0, le=1)
+    attention_recency: float = _setting("GHOST_ATTENTION_RECENCY", 0.10, ge=0, le=1)
+    attention_goal_fit: float = _setting("GHOST_ATTENTION_GOAL_FIT", 0.20, ge=0, le=1)
+    interrupt_expiry_seconds: float = _setting("GHOST_INTERRUPT_EXPIRY_SECONDS", 86_400.0, gt=0)
 
-    db_path: Path = Field(default=Path("data/ghost.sqlite3"), validation_alias="DB_PATH")
+    db_path: Path = _setting("DB_PATH", Path("data/ghost.sqlite3"))
     """Below the workspace, unless it is absolute."""
-    database_url: SecretStr | None = Field(default=None, validation_alias="GHOST_DATABASE_URL")
+    database_url: SecretStr | None = _setting("GHOST_DATABASE_URL")
     """`postgresql://...`: memories live in PostgreSQL with pgvector, and `db_path` is not used."""
-    memory_key: SecretStr | None = Field(default=None, validation_alias="GHOST_MEMORY_KEY")
+    memory_key: SecretStr | None = _setting("GHOST_MEMORY_KEY")
     """64 hexadecimal digits: content and embeddings are encrypted at rest."""
-    memory_key_file: Path | None = Field(default=None, validation_alias="GHOST_MEMORY_KEY_FILE")
-    vector_dim: int = Field(default=128, validation_alias="VECTOR_DIM", ge=8, le=4096)
+    memory_key_file: Path | None = _setting("GHOST_MEMORY_KEY_FILE")
+    vector_dim: int = _setting("VECTOR_DIM", 128, ge=8, le=4096)
 
-    provider_llm: str = Field(default="stub", validation_alias="PROVIDER_LLM")
+    provider_llm: str = _setting("PROVIDER_LLM", "stub")
     """`stub`, `gemini`, `openai` or `ollama`; the same for `provider_embed`."""
-    provider_embed: str = Field(default="stub", validation_alias="PROVIDER_EMBED")
-    provider_clock: str = Field(default="system", validation_alias="PROVIDER_CLOCK")
-    llm_url: str | None = Field(default=None, validation_alias="GHOST_LLM_URL")
+    provider_embed: str = _setting("PROVIDER_EMBED", "stub")
+    provider_clock: str = _setting("PROVIDER_CLOCK", "system")
+    llm_url: str | None = _setting("GHOST_LLM_URL")
     """Where the model's server is, if not at the provider's own address. Without TLS for this machine only."""
-    llm_model: str | None = Field(default=None, validation_alias="GHOST_LLM_MODEL")
-    llm_key: SecretStr | None = Field(default=None, validation_alias="GHOST_LLM_KEY")
-    embed_url: str | None = Field(default=None, validation_alias="GHOST_EMBED_URL")
-    embed_model: str | None = Field(default=None, validation_alias="GHOST_EMBED_MODEL")
-    embed_key: SecretStr | None = Field(default=None, validation_alias="GHOST_EMBED_KEY")
-    provider_timeout_seconds: float = Field(default=60.0, validation_alias="GHOST_PROVIDER_TIMEOUT", gt=0, le=600)
+    llm_model: str | None = _setting("GHOST_LLM_MODEL")
+    llm_key: SecretStr | None = _setting("GHOST_LLM_KEY")
+    embed_url: str | None = _setting("GHOST_EMBED_URL")
+    embed_model: str | None = _setting("GHOST_EMBED_MODEL")
+    embed_key: SecretStr | None = _setting("GHOST_EMBED_KEY")
+    provider_timeout_seconds: float = _setting("GHOST_PROVIDER_TIMEOUT", 60.0, gt=0, le=600)
     """For one call of a model, attempts and waits together."""
 
-    allowlist_domains: str = Field(default="example.com,localhost", validation_alias="ALLOWLIST_DOMAINS")
-    scraper_same_domain_only: bool = Field(default=True, validation_alias="SCRAPER_SAME_DOMAIN_ONLY")
-    scraper_max_pages: int = Field(default=8, validation_alias="SCRAPER_MAX_PAGES", ge=1, le=1000)
-    scraper_max_runtime_seconds: float = Field(default=30.0, validation_alias="SCRAPER_MAX_RUNTIME_SECONDS", gt=0)
-    scraper_http_timeout_seconds: float = Field(default=15.0, validation_alias="SCRAPER_HTTP_TIMEOUT", gt=0)
-    scraper_doc_max_chars: int = Field(default=4000, validation_alias="SCRAPER_DOC_MAX_CHARS", ge=100)
-    scraper_max_bytes: int = Field(
-        default=2_097_152, validation_alias="GHOST_SCRAPER_MAX_BYTES", ge=1024, le=67_108_864
-    )
+    allowlist_domains: str = _setting("ALLOWLIST_DOMAINS", "example.com,localhost")
+    scraper_same_domain_only: bool = _setting("SCRAPER_SAME_DOMAIN_ONLY", True)
+    scraper_max_pages: int = _setting("SCRAPER_MAX_PAGES", 8, ge=1, le=1000)
+    scraper_max_runtime_seconds: float = _setting("SCRAPER_MAX_RUNTIME_SECONDS", 30.0, gt=0)
+    scraper_http_timeout_seconds: float = _setting("SCRAPER_HTTP_TIMEOUT", 15.0, gt=0)
+    scraper_doc_max_chars: int = _setting("SCRAPER_DOC_MAX_CHARS", 4000, ge=100)
+    scraper_max_bytes: int = _setting("GHOST_SCRAPER_MAX_BYTES", 2_097_152, ge=1024, le=67_108_864)
     """Of one page, after its content coding was undone."""
-    scraper_interval_seconds: float = Field(default=1.0, validation_alias="GHOST_SCRAPER_INTERVAL", ge=0, le=3600)
+    scraper_interval_seconds: float = _setting("GHOST_SCRAPER_INTERVAL", 1.0, ge=0, le=3600)
     """The least time between two requests to one host; its robots.txt may ask for more."""
-    scraper_contact: str | None = Field(
-        default=None, validation_alias="GHOST_SCRAPER_CONTACT", max_length=200, pattern=r"^[!-'*-~]+$"
-    )
+    scraper_contact: str | None = _setting("GHOST_SCRAPER_CONTACT", max_length=200, pattern=r"^[!-'*-~]+$")
     """A web or mail address for those whose pages are read; sent in User-Agent."""
 
-    log_dir: Path = Field(default=Path("logs"), validation_alias="LOG_DIR")
+    log_dir: Path = _setting("LOG_DIR", Path("logs"))
     """Below the workspace, unless it is absolute."""
-    api_host: str = Field(default="127.0.0.1", validation_alias="GHOST_API_HOST")
-    api_port: int = Field(default=8000, validation_alias="GHOST_API_PORT", ge=0, le=65535)
-    api_token: SecretStr | None = Field(default=None, validation_alias="GHOST_API_TOKEN")
+    api_host: str = _setting("GHOST_API_HOST", "127.0.0.1")
+    api_port: int = _setting("GHOST_API_PORT", 8000, ge=0, le=65535)
+    api_token: SecretStr | None = _setting("GHOST_API_TOKEN")
     """Wanted in `Authorization: Bearer`; required for any bind but loopback."""
+
+    def __init__(self, **given: Any) -> None:
+        environment = {name.upper(): value for name, value in os.environ.items() if value}
+        known = fields(self)
+        if unknown := given.keys() - {one.name for one in known}:
+            raise TypeError(f"Settings has no {', '.join(sorted(unknown))}")
+        for one in known:
+            object.__setattr__(self, one.name, _value(one, given, environment))
 
     def allowlist(self) -> list[str]:
         """The domains that pages may be read from; `["*"]` for any."""
@@ -106,3 +167,46 @@ class Settings(BaseSettings):
     @property
     def capture_dir(self) -> Path:
         return self.workspace / "captures"
+
+    @property
+    def audit_dir(self) -> Path:
+        return self.workspace / "audit"
+
+
+@cache
+def _types() -> dict[str, Any]:
+    """The type of each setting, without the None that it may be."""
+    hints = get_type_hints(Settings)
+    return {name: next(iter(get_args(hint)), hint) for name, hint in hints.items()}
+
+
+_TRUE, _FALSE = frozenset(("1", "true", "t", "yes", "y", "on")), frozenset(("0", "false", "f", "no", "n", "off"))
+
+
+def _value(one: Field[Any], given: Mapping[str, Any], environment: Mapping[str, str]) -> Any:
+    variable = one.metadata["variable"]
+    value = given.get(one.name, environment.get(variable, one.default))
+    if value is None:
+        return None
+    try:
+        value = _converted(_types()[one.name], value)
+    except ValueError as error:
+        raise ConfigurationError(f"the environment variable {variable} is not usable: {error}") from None
+    if fault := one.metadata["bounds"].fault_of(value):
+        raise ConfigurationError(f"the environment variable {variable} is not usable: it {fault}")
+    return value
+
+
+def _converted(kind: type[Any], value: Any) -> Any:
+    if isinstance(value, kind):
+        return value
+    if kind is bool:
+        word = str(value).strip().lower()
+        if word not in _TRUE | _FALSE:
+            raise ValueError("it must be true or false")
+        return word in _TRUE
+    try:
+        return kind(value)
+    except ValueError:
+        wanted = {int: "a whole number", float: "a number"}.get(kind, f"a {kind.__name__}")
+        raise ValueError(f"it must be {wanted}") from None

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from ghost.shell import redact
 from ghost.shell.judge.az.free_fields import parse_free_fields
 from ghost.shell.judge.az.jmespath_queries import fault_of_query, paths_taken
-from ghost.shell.judge.az.read_commands import _table, reads
+from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
+from ghost.shell.policy_tables import policy_table
 
 SECRET = "Wint3r2026Pa55"
 EXTENSION = {
@@ -269,7 +270,7 @@ def test_no_accepted_query_prints_a_secret_that_redaction_does_not_take(query: s
 
 
 def test_the_fields_are_listed_once_for_a_command_and_each_row_says_why() -> None:
-    table = _table("az_free_fields.toml")
+    table = policy_table("az_free_fields.toml")
     rows = parse_free_fields(table).rows
 
     assert len({(scope, one.name.lower()) for scope, one in rows}) == len(rows)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ghost.shell.judge.az import read_commands as az
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.grammar import PROGRAMS
+from ghost.shell.policy_tables import policy_table
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -153,7 +153,7 @@ def test_the_patterns_of_the_policy_are_found() -> None:
     found = patterns()
 
     assert len(found) > 60
-    assert az._table("az_options.toml")["meaning"]["account"].removeprefix("MATCH ").partition(" -- ")[0] in found
+    assert policy_table("az_options.toml")["meaning"]["account"].removeprefix("MATCH ").partition(" -- ")[0] in found
 
 
 def test_a_pattern_that_backtracks_without_end_would_be_found() -> None:

@@ -344,7 +344,7 @@ def test_naming_processes_costs_landlock_but_still_writes_nothing(place: Path) -
 )
 def test_the_profile_is_chosen_by_the_program_and_its_options(command: str, profile: str) -> None:
     name, *arguments = shlex.split(command)
-    assert sandbox_module.load_policy().profile_of(name, arguments).name == profile
+    assert sandbox_module.read_sandbox_policy().profile_of(name, arguments).name == profile
 
 
 @pytest.mark.needs("ping", "dig", "ss", "ip", "traceroute", "curl")

@@ -16,7 +16,7 @@ import pytest
 
 from ghost.shell.run.execution import Programs, Run, child_environment, run
 from ghost.shell.run.sandbox import Sandbox, this_kernel
-from ghost.shell.run.sandbox_policy import load_policy
+from ghost.shell.run.sandbox_policy import read_sandbox_policy
 
 needs_landlock = pytest.mark.skipif(this_kernel().landlock < 6, reason="the kernel has no Landlock of version 6")
 ROOT = os.geteuid() == 0
@@ -94,7 +94,7 @@ CONTROLS = [a for a in SYSTEM if a not in DENIED_BY_THE_MACHINE and (ROOT or a n
 
 
 def test_every_profile_has_a_line_here() -> None:
-    policy = load_policy()
+    policy = read_sandbox_policy()
     names = {policy.profile_of(program, arguments).name for program, *arguments in map(str.split, PROFILES)}
     assert len(names) == len(PROFILES)
     assert names == {policy.default.name, *(rule.profile.name for rule in policy.rules)}

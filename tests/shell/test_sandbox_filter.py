@@ -10,7 +10,7 @@ import pytest
 
 from ghost.errors import ConfigurationError
 from ghost.shell.run.sandbox_filter import MACHINES, _table, compile_filter
-from ghost.shell.run.sandbox_policy import load_policy
+from ghost.shell.run.sandbox_policy import read_sandbox_policy
 
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 
@@ -35,7 +35,7 @@ def answer(code: bytes, arch: int, number: int, arguments: Sequence[int] = ()) -
 
 
 def filter_for(machine: str, **options: object) -> bytes:
-    policy = load_policy()
+    policy = read_sandbox_policy()
     settings: dict[str, object] = {"sockets": ("inet", "inet6", "netlink"), "read_only": False, "forks": False}
     return compile_filter(
         machine,
@@ -66,7 +66,7 @@ class Calls:
 
 def test_every_denied_call_is_denied(machine: str) -> None:
     calls = Calls(machine)
-    for group, names in load_policy().denied.items():
+    for group, names in read_sandbox_policy().denied.items():
         for name in names.split():
             if _table()[1][name][calls.column] >= 0:
                 assert calls(name) == (errno.ENOSYS if group == "absent" else errno.EPERM), name
@@ -126,7 +126,7 @@ def test_a_read_only_profile_opens_nothing_for_writing(machine: str) -> None:
 @pytest.mark.slow
 def test_no_read_only_profile_lets_a_file_be_opened_for_writing(machine: str) -> None:
     """Of any of them: a profile that left it in could write through what stands at its output."""
-    policy = load_policy()
+    policy = read_sandbox_policy()
     profiles = [rule.profile for rule in policy.rules if rule.profile.read_only]
     assert {"processes", "processes_by_files", "tables", "probe"} <= {profile.name for profile in profiles}
     for asks in {profile.asks_before_writing for profile in profiles}:  # nothing else of a profile is in these answers

@@ -22,17 +22,16 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ghost.cli.narration import terminal
+from ghost.cli.terminal import is_interactive
 from ghost.lab import Approval, Approvals
-from ghost.shell import RUNS_NOTHING, HitlDecision
+from ghost.patterns import lazy
+from ghost.shell import RUNS_NOTHING, HitlCallback, HitlDecision
 from ghost.text import visible
-
-Gate = Callable[[str, str, str, int | None], HitlDecision]
 
 NOT_ITS_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
 LONG_COMMAND = 500
 NAMED_CHARACTERS = 3
-_SPACES = re.compile(r" {2,}")
+_SPACES = lazy(r" {2,}")
 
 
 def _counted(spaces: re.Match[str]) -> str:
@@ -67,11 +66,11 @@ def _letters(risk: str) -> str:
     return "m or d" if risk.endswith(RUNS_NOTHING) else "a, d or m"
 
 
-def gate_of_a_person(rich: Rich) -> Gate:
+def gate_of_a_person(rich: Rich) -> HitlCallback:
     """A question must not go where nobody looks: `input` prompts on standard error, which may be a file of errors."""
-    if terminal() and sys.stderr.isatty():
+    if is_interactive() and sys.stderr.isatty():
         return TerminalGate(rich)
-    return PlainGate(sys.stdout if terminal() else sys.stderr, sys.stdin)
+    return PlainGate(sys.stdout if is_interactive() else sys.stderr, sys.stdin)
 
 
 class TerminalGate:

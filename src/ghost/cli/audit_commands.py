@@ -15,7 +15,8 @@ from typing import Any
 
 from ghost import __version__
 from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
-from ghost.cli.wiring import Recorded, load_settings, open_workspace, recorded
+from ghost.cli.session_records import Recorded, open_workspace, recorded
+from ghost.config import Settings
 from ghost.errors import RecordError
 from ghost.records import is_locked, read_json, valid_session_id
 from ghost.shell import SafeExecShell
@@ -23,7 +24,7 @@ from ghost.text import visible
 
 
 def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
-    workspace = open_workspace(workspace_option, load_settings())
+    workspace = open_workspace(workspace_option, Settings())
     running = is_locked(workspace.root)
     rows = [_row(workspace, session_id, running=running) for session_id in workspace.session_ids()]
     listed = {row["session_id"] for row in rows}
@@ -121,7 +122,7 @@ CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not kn
 
 def _opened(session_id: str, workspace_option: Path | None) -> Recorded:
     """The records of a session, once what was cut off beside them is on record too."""
-    records = recorded(session_id, workspace_option, load_settings())
+    records = recorded(session_id, workspace_option, Settings())
     SafeExecShell.record_interrupted(records.paths.audit_dir)
     return records
 

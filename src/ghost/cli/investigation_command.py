@@ -29,18 +29,12 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
-from ghost.cli.approvals import Gate, ScenarioGate, gate_of_a_person
-from ghost.cli.narration import NarratedShell, Narration, terminal
+from ghost.cli.approvals import ScenarioGate, gate_of_a_person
+from ghost.cli.narration import NarratedShell, Narration
 from ghost.cli.session_memory import MemoryOfASession
-from ghost.cli.wiring import (
-    load_settings,
-    open_workspace,
-    programs_of,
-    to_stderr,
-    to_stdout,
-    why_not_run,
-    workspace_of,
-)
+from ghost.cli.session_records import open_workspace, workspace_of
+from ghost.cli.shell_options import programs_of, why_not_run
+from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
@@ -48,12 +42,7 @@ from ghost.lab import RunningLab, Scenario, lab_behind_az, load_scenario
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
-from ghost.shell import HitlDecision, SafeExecShell
-
-KEY_NEEDED = (
-    "the gemini brain needs a key: set GEMINI_API_KEY in the environment (a key is made in Google AI Studio), or use "
-    "--brain offline, which needs none"
-)
+from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
 AZ_NEEDED = (
     "the Azure CLI (az) was not found: install it, or name the program with GHOST_AZ=/path/to/az; to try Ghost without "
@@ -82,14 +71,14 @@ class Request:
 
 def investigate(request: Request, workspace_option: Path | None) -> int:
     """Runs one investigation; the exit status. Errors rise as `GhostError`, an interruption as KeyboardInterrupt."""
-    settings = load_settings()
+    settings = Settings()
     if request.resume and (request.symptom or request.lab):
         raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
     blank = request.symptom is not None and not request.symptom.strip()
-    nobody_to_ask = request.symptom is None and not (request.lab or request.resume or terminal())
+    nobody_to_ask = request.symptom is None and not (request.lab or request.resume or is_interactive())
     if blank or nobody_to_ask:
         raise UsageError(SYMPTOM_NEEDED)
-    brain = choose_brain(request.brain, settings)
+    brain = choose_brain(request.brain)
     if request.resume:
         workspace, _ = workspace_of(request.resume, workspace_option, settings)
     else:
@@ -100,14 +89,10 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
         return _Run(request, settings, workspace, brain, scenario).carry_out()
 
 
-def choose_brain(name: str, settings: Settings) -> Brain:
-    """`auto` is the offline brain where no key is set. Raises where the brain asked for cannot be had."""
-    if name not in {"auto", "offline", "gemini"}:
-        raise UsageError(f"there is no brain {name!r}: choose auto, offline or gemini")
-    if name == "gemini" and settings.gemini_api_key is None:
-        raise ConfigurationError(KEY_NEEDED)
-    if name == "gemini":
-        raise ConfigurationError("the gemini brain is not part of this version yet: use --brain offline")
+def choose_brain(name: str) -> Brain:
+    """The brain of that name; `auto` is the offline one. Raises `UsageError` where there is none."""
+    if name not in {"auto", "offline"}:
+        raise UsageError(f"there is no brain {name!r}: choose auto or offline")
     return OfflineBrain()
 
 
@@ -122,7 +107,7 @@ class _Run:
         self.workspace = workspace
         self.brain = brain
         self.clock: Clock = SystemClock()
-        self.interactive = terminal()
+        self.interactive = is_interactive()
         self.narration = Narration(
             to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
         )
@@ -266,7 +251,7 @@ class _Run:
             decision = self._gate()(command, reasoning, risk, tier)
         return self.narration.decided(decision)
 
-    def _gate(self) -> Gate:
+    def _gate(self) -> HitlCallback:
         if self.briefing is not None and not self.interactive:
             own = [self.workspace.capture_dir, self.workspace.audit_dir]
             return ScenarioGate(self.narration.rich, self.briefing.approvals, own)

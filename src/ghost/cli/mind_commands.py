@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -20,7 +21,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from ghost.cli.session_memory import opened_memory
-from ghost.cli.wiring import load_settings, open_workspace, to_stdout
+from ghost.cli.session_records import open_workspace
+from ghost.cli.terminal import to_stdout
 from ghost.config import Settings
 from ghost.errors import ConfigurationError, UsageError
 from ghost.mind import Event, Filter, Hit, Kind, MemoryType, Query, QueryStatus, Stimulus, StreamOfConsciousness
@@ -36,9 +38,9 @@ LONGEST_SHOWN = 400
 def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
     from ghost.server import serve as run_server
 
-    settings = load_settings()
     given = {name: value for name, value in (("api_host", host), ("api_port", port)) if value is not None}
-    return run_server(settings.model_copy(update=given), open_workspace(workspace, settings).root)
+    settings = Settings(**given)
+    return run_server(settings, open_workspace(workspace, settings).root)
 
 
 # --- thinking without a server ---
@@ -264,10 +266,10 @@ def tasks(workspace: Path | None, *, count: int, as_json: bool) -> None:
 
 
 def _settings(workspace: Path | None) -> tuple[Settings, Path]:
-    settings = load_settings()
+    settings = Settings()
     root = open_workspace(workspace, settings).root
     private_dir(root)
-    return settings.model_copy(update={"workspace": root}), root
+    return replace(settings, workspace=root), root
 
 
 def _hit(hit: Hit) -> dict[str, Any]:

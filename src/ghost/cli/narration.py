@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 from ghost.brain import ToolCall, Turn
+from ghost.patterns import lazy
 from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
 from ghost.text import visible
@@ -185,7 +185,7 @@ class NarratedShell:
         return response
 
 
-_QUERY = re.compile(r"(--query )'([^']{60})[^']*'")
+_QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 
 
 def short(command: str) -> str:
@@ -207,8 +207,3 @@ def _outcome(response: dict[str, Any]) -> str:
         words = f"NOT ON RECORD (the audit could not be written): {words}"
     complaint = str(response.get("stderr") or "").strip().splitlines()
     return words + (f": {visible(complaint[-1])[:160]}" if exit_code and complaint else "")
-
-
-def terminal() -> bool:
-    """Whether a person is at both ends."""
-    return sys.stdin.isatty() and sys.stdout.isatty()

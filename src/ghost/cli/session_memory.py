@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ class MemoryOfASession:
 
     def __init__(self, settings: Settings, root: Path, narration: Narration, option: str) -> None:
         """`root`: of the workspace that is worked in, where memory lives. `option`: how a command names it."""
-        self._settings = settings.model_copy(update={"workspace": root})
+        self._settings = replace(settings, workspace=root)
         self._narration = narration
         self._option = option
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shlex
 import sys
@@ -10,14 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from ghost.cli.approvals import Gate, gate_of_a_person
-from ghost.cli.wiring import load_settings, open_workspace, programs_of, to_stderr, why_not_run
-from ghost.lab import lab_behind_az
+from ghost.cli.shell_options import ProgramsOfShell, programs_of, why_not_run
+from ghost.config import Settings
 from ghost.records import SystemClock, new_session_id
-from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 from ghost.text import visible
 
 _FAILED = 1
@@ -33,21 +34,21 @@ def run(
     private: bool = False,
 ) -> int:
     """Exit status: the command's own where it ran, 1 where it did not."""
-    settings = load_settings()
-    workspace = open_workspace(workspace_option, settings)
-    roots = [Path.cwd(), workspace.root, workspace.capture_dir]
+    settings = Settings()
+    settings = replace(settings, workspace=(workspace_option or settings.workspace).absolute())
+    roots = [Path.cwd(), settings.workspace, settings.capture_dir]
     moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
     session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
     waiting = Waiting(sys.stderr)
-    asked = Asked(gate_of_a_person(to_stderr()), waiting.quiet, command)
+    asked = Asked(_ask, waiting.quiet, command)
     shell = SafeExecShell(
         session_id,
         hitl_callback=asked,
-        audit_dir=str(workspace.audit_dir),
+        audit_dir=settings.audit_dir,
         timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
         anonymization_enabled=private or settings.private,
         roots=roots,
-        **programs_of(lab_behind_az()),
+        **_programs_of_a_lab(),
     )
     try:
         with waiting:
@@ -67,7 +68,7 @@ def run(
             f"{'  (audit: ' + response['audit_id'] + ')' if is_on_record else ''}\n"
         )
         if not response.get("audit_written", True):
-            sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {workspace.audit_dir} could not be written\n")
+            sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {settings.audit_dir} could not be written\n")
         if response["status"] == "error":
             why = why_not_run(asked.command, str(response["error"]), roots)
             sys.stderr.write(f"ghost: not run to its end: {why}\n")
@@ -77,10 +78,26 @@ def run(
     return exit_code if 0 <= exit_code <= 255 else _FAILED
 
 
+def _ask(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
+    from ghost.cli.approvals import gate_of_a_person
+    from ghost.cli.terminal import to_stderr
+
+    return gate_of_a_person(to_stderr())(command, reasoning, risk, tier)
+
+
+def _programs_of_a_lab() -> ProgramsOfShell:
+    """The programs of the lab that an Azure CLI of this environment talks to, where it talks to one."""
+    if "AZURE_CONFIG_DIR" not in os.environ:
+        return {}
+    from ghost.lab import lab_behind_az
+
+    return programs_of(lab_behind_az())
+
+
 class Asked:
     """A gate, and the last command that came out of it: what a person made of the one that was given."""
 
-    def __init__(self, gate: Gate, quiet: Callable[[], AbstractContextManager[None]], command: str) -> None:
+    def __init__(self, gate: HitlCallback, quiet: Callable[[], AbstractContextManager[None]], command: str) -> None:
         self.command = command
         self._gate = gate
         self._quiet = quiet
@@ -144,7 +161,7 @@ class Waiting:
 
 
 def explain(command: str, *, as_json: bool) -> None:
-    settings = load_settings()
+    settings = Settings()
     verdict = SafeExecShell.explain(command, [Path.cwd(), settings.workspace, settings.capture_dir])
     if as_json:
         print(json.dumps(verdict, ensure_ascii=False, indent=2))

@@ -10,49 +10,30 @@ import typer
 
 from ghost import __version__
 
-EXAMPLES = """Examples:
-
-ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
-
-ghost investigate --resume SESSION     (goes on after an interruption)
-
-ghost sessions
-
-ghost pcap capture.pcap --report-dir reports
-
-ghost shell run "ss -tln"
-
-ghost shell explain "dig example.com"
-
-ghost audit show SESSION
-
-ghost audit verify SESSION
-
-ghost audit export SESSION --output case-4711.zip
-
-ghost lab list
-
-ghost lab show blocked-port
-
-eval "$(ghost lab up blocked-port)"     (your own az on a simulated Azure)
-
-ghost lab down blocked-port
-
-ghost serve                            (the mind: dashboard at http://localhost:8000/ui)
-
-ghost search "redis port 6379 denied"
-
-ghost interrupts
-
-ghost answer q:1732264000000 "port: 6379"
-
-ghost tasks
-
-ghost ingest "the firewall change at 14:00 is done"
-
-ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg
-
-ghost export memories.jsonl
+# `\b` keeps the lines of a paragraph apart.
+EXAMPLES = """\b
+Examples:
+  ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
+  ghost investigate --resume SESSION     (goes on after an interruption)
+  ghost sessions
+  ghost pcap capture.pcap --report-dir reports
+  ghost shell run "ss -tln"
+  ghost shell explain "dig example.com"
+  ghost audit show SESSION
+  ghost audit verify SESSION
+  ghost audit export SESSION --output case-4711.zip
+  ghost lab list
+  ghost lab show blocked-port
+  eval "$(ghost lab up blocked-port)"    (your own az on a simulated Azure)
+  ghost lab down blocked-port
+  ghost serve                            (dashboard at http://localhost:8000/ui)
+  ghost search "redis port 6379 denied"
+  ghost interrupts
+  ghost answer q:1732264000000 "port: 6379"
+  ghost tasks
+  ghost ingest "the firewall change at 14:00 is done"
+  ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg
+  ghost export memories.jsonl
 """
 
 app = typer.Typer(
@@ -60,12 +41,12 @@ app = typer.Typer(
     epilog=EXAMPLES,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-shell_app = typer.Typer(help="One command through the safe shell.")
-audit_app = typer.Typer(help="The records of a session: show them, verify them, hand them on.")
-lab_app = typer.Typer(help="Simulated networks to practise on.")
+shell_app = typer.Typer(rich_markup_mode=None, help="One command through the safe shell.")
+audit_app = typer.Typer(rich_markup_mode=None, help="The records of a session: show them, verify them, hand them on.")
+lab_app = typer.Typer(rich_markup_mode=None, help="Simulated networks to practise on.")
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
@@ -111,7 +92,7 @@ def investigate(
     symptom: Annotated[str | None, typer.Argument(help="What fails, in your words. Asked for when left out.")] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Go on with a session.")] = None,
-    brain: Annotated[str, typer.Option("--brain", help="auto, offline or gemini.")] = "auto",
+    brain: Annotated[str, typer.Option("--brain", help="auto or offline.")] = "auto",
     workspace: WorkspaceOption = None,
     max_turns: Annotated[int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to go on.")] = None,
     private: PrivateOption = False,
@@ -237,9 +218,9 @@ def lab_up(
 ) -> None:
     """Simulate an Azure for your own az: prints what a shell needs to talk to it, and to nothing else."""
     from ghost.cli.lab_commands import up
-    from ghost.cli.wiring import load_settings
+    from ghost.config import Settings
 
-    up(scenario, speed or load_settings().lab_speed, foreground=foreground, as_json=json_)
+    up(scenario, speed or Settings().lab_speed, foreground=foreground, as_json=json_)
 
 
 @lab_app.command("down", epilog="Example: ghost lab down blocked-port")

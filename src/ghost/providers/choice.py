@@ -7,9 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
-from pydantic import SecretStr
-
-from ghost.config import Settings
+from ghost.config import SecretStr, Settings
 from ghost.errors import ConfigurationError
 from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
 from ghost.providers.server_address import server_url

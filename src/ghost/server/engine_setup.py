@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ghost.agent import OpenInvestigations, PendingCleanups, Workspace, without_secrets
@@ -24,7 +25,7 @@ def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
     Raises `StoreError` where memory cannot be opened, `ConfigurationError` where a setting is wrong.
     """
     workspace = Workspace(root)
-    settings = settings.model_copy(update={"workspace": root})
+    settings = replace(settings, workspace=root)
     clock = system_clock(settings)
     vectors = embeddings(settings)
     with contextlib.closing(open_store(settings, vectors.name, vectors.dim)) as store:

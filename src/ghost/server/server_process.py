@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -45,7 +46,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
     """
     say = say or _to_stderr
     private_dir(root)
-    settings = settings.model_copy(update={"workspace": root})
+    settings = replace(settings, workspace=root)
     with (
         contextlib.closing(bound_socket(settings)) as listening,
         logging_to(settings.log_directory) as log_file,

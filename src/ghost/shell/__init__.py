@@ -5,7 +5,7 @@ and a record is chained to the audit. See `docs/safety.md`.
 """
 
 from ghost.redaction import redact
-from ghost.shell.gate import RUNS_NOTHING, HitlDecision
+from ghost.shell.gate import RUNS_NOTHING, HitlCallback, HitlDecision
 from ghost.shell.judge.classification import classify
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
 from ghost.shell.record.anonymization import TopologyAnonymizer
@@ -17,6 +17,7 @@ __all__ = [
     "RISKY",
     "RUNS_NOTHING",
     "SAFE",
+    "HitlCallback",
     "HitlDecision",
     "SafeExecShell",
     "TopologyAnonymizer",

@@ -8,13 +8,13 @@ is RISKY. The tables are data in `policy/`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from ghost.errors import ConfigurationError
+from ghost.patterns import lazy
 from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.az.effects import effect_of
 from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, parse
@@ -23,8 +23,9 @@ from ghost.shell.judge.forbidden_commands import credential_behind, forbidden
 from ghost.shell.judge.grammar import Grammar, Refusal
 from ghost.shell.judge.user_tables import grammars
 from ghost.shell.judge.value_types import DEFAULT_ROOTS, Roots, real_path
+from ghost.shell.policy_tables import policy_table
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def decide(command: str, roots: Sequence[Path] | None = None) -> Decision:
@@ -96,8 +97,8 @@ def _variables_before(line: CommandLine) -> tuple[tuple[tuple[str, str], ...], t
 
 @cache
 def _allowed_before() -> Mapping[str, re.Pattern[str]]:
-    table = tomllib.loads((Path(__file__).parents[1] / "policy" / "environment.toml").read_text(encoding="utf-8"))
-    return {name: re.compile(values) for names, values in table["before"].items() for name in names.split()}
+    table = policy_table("environment.toml")
+    return {name: lazy(values) for names, values in table["before"].items() for name in names.split()}
 
 
 def _judge_words(words: tuple[str, ...], roots: Roots) -> Decision:
@@ -230,7 +231,7 @@ class _Patterns:
 
 @cache
 def _patterns() -> _Patterns:
-    table = tomllib.loads((Path(__file__).parents[1] / "policy" / "patterns.toml").read_text(encoding="utf-8"))
+    table = policy_table("patterns.toml")
     return _Patterns(
         dangerous={
             program: Refusal(f"pattern: {rule}", row["why"])
@@ -238,5 +239,5 @@ def _patterns() -> _Patterns:
             for program in row["programs"].split()
         },
         unknown={program: why for programs, why in table["unknown"].items() for program in programs.split()},
-        instead=tuple((re.compile(row["words"], re.ASCII), row["form"]) for row in table["instead"]),
+        instead=tuple((lazy(row["words"], re.ASCII), row["form"]) for row in table["instead"]),
     )

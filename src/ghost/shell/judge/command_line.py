@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ghost.patterns import lazy
+
 MAX_LENGTH = 16_384
 """Characters. The longest real az query measured a tenth of it."""
 
@@ -39,7 +41,7 @@ class CommandLine:
     """Words of which some part was quoted or escaped."""
 
 
-_PIECE = re.compile(
+_PIECE = lazy(
     r"""
       (?P<word>[A-Za-z0-9_@%+=:,./~!?*\#\[\]{}^-]++)\x20+
     | (?P<space>\x20+)
@@ -54,10 +56,10 @@ _PIECE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_DOUBLE_ESCAPE = re.compile(r'\\([\\"$`])')
-_EXPANSION = re.compile(r"(?:[^\\$]|\\.)*\$", re.DOTALL)
-_BACKTICK = re.compile(r"(?:[^\\`]|\\.)*`", re.DOTALL)
-_INVISIBLE = re.compile(r"[^\x20-\x7e]")
+_DOUBLE_ESCAPE = lazy(r'\\([\\"$`])')
+_EXPANSION = lazy(r"(?:[^\\$]|\\.)*\$", re.DOTALL)
+_BACKTICK = lazy(r"(?:[^\\`]|\\.)*`", re.DOTALL)
+_INVISIBLE = lazy(r"[^\x20-\x7e]")
 
 _OPERATOR_NAMES = {
     "|": "a pipe", "||": "'or'", "|&": "a pipe", "&": "a background job", "&&": "'and'", ";": "a second command",

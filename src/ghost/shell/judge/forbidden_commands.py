@@ -9,33 +9,33 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
+from ghost.patterns import lazy
 from ghost.shell.judge.command_line import CommandLine, parse
 from ghost.shell.judge.grammar import Refusal
 from ghost.shell.judge.value_types import real_path
+from ghost.shell.policy_tables import policy_table
 
-_POLICY = Path(__file__).parents[1] / "policy" / "forbidden.toml"
 _DEPTH = 4
 """How many quoted commands inside one another are opened: sudo sh -c "bash -c '...'"."""
 _WORDS_WITH_REAL_PATHS = 256
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-_DURATION = re.compile(r"[0-9][0-9.]*[smhd]?")
+_ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
+_DURATION = lazy(r"[0-9][0-9.]*[smhd]?")
 _KEYWORDS = frozenset(
     ("{", "}", "!", "then", "do", "else", "elif", "if", "while", "until", "for", "function", "coproc")
 )
-_NESTED = re.compile(r"[ ;|&$`'\"()\n<>]")
-_STRING = re.compile(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
-_BREAKS = re.compile(r"[=@:,<>]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_FILE_SCHEME = re.compile(r"file:/*(?:localhost)?/", re.IGNORECASE)
-_PATH_LIKE = re.compile(r"[/~@]")
-_SPACE = re.compile(r"\s+")
+_NESTED = lazy(r"[ ;|&$`'\"()\n<>]")
+_STRING = lazy(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
+_BREAKS = lazy(r"[=@:,<>]")
+_SCHEME = lazy(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FILE_SCHEME = lazy(r"file:/*(?:localhost)?/", re.IGNORECASE)
+_PATH_LIKE = lazy(r"[/~@]")
+_SPACE = lazy(r"\s+")
 
 _DESTROYS = "Refused: {what}. Nothing in a network investigation needs it, so there is no prompt."
 _CREDENTIALS = (
@@ -71,17 +71,17 @@ class _Policy:
 
 @cache
 def _policy() -> _Policy:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    table = policy_table("forbidden.toml")
     programs, credentials = table["programs"], table["credentials"]
     return _Policy(
         wrappers=table["wrappers"],
-        root=re.compile(table["roots"]["path"]),
-        device=re.compile(table["roots"]["device"]),
-        fork_bombs=tuple(map(re.compile, table["code"]["fork_bombs"])),
-        destroyers=tuple(map(re.compile, table["code"]["destroyers"])),
-        credential=re.compile(credentials["path"]),
-        hint=re.compile(credentials["hint"]),
-        public=re.compile(credentials["public"]),
+        root=lazy(table["roots"]["path"]),
+        device=lazy(table["roots"]["device"]),
+        fork_bombs=tuple(map(lazy, table["code"]["fork_bombs"])),
+        destroyers=tuple(map(lazy, table["code"]["destroyers"])),
+        credential=lazy(credentials["path"]),
+        hint=lazy(credentials["hint"]),
+        public=lazy(credentials["public"]),
         **{name: frozenset(words.split()) for name, words in programs.items()},
         **{
             name: frozenset(credentials[name].split())
@@ -103,7 +103,7 @@ def programs_that_do_more() -> frozenset[str]:
 
 @cache
 def _dangerous() -> frozenset[str]:
-    table = tomllib.loads((_POLICY.parent / "patterns.toml").read_text(encoding="utf-8"))
+    table = policy_table("patterns.toml")
     return frozenset(program for row in table["patterns"].values() for program in row["programs"].split())
 
 

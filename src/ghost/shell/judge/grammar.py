@@ -2,7 +2,7 @@
 
 A table lists a program's flags, its options with typed values and its operands; a command is SAFE when every word of
 it is one the table holds. What the table does not hold is refused with a reason. Each table carries examples that
-must match and that must not, and they are checked when it is loaded.
+must match and that must not; the tests judge them, and those of a user's table are judged when it is read.
 
     program     the name in the allowlist                  about     what it does, in words
     flags       options without a value: "-s --silent"     values    options with one: "-c" = "INT 1..100"
@@ -32,14 +32,15 @@ must match and that must not, and they are checked when it is loaded.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ghost.errors import ConfigurationError
+from ghost.patterns import lazy
+from ghost.policy import load_policy
 from ghost.shell.judge.command_line import parse
 from ghost.shell.judge.network.curl_resolve import OPTIONS, fault_of_steering, led_to
 from ghost.shell.judge.network.packet_protocols import Showings, parse_showings
@@ -336,7 +337,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         values.update(dict.fromkeys(names, parse_type(type_text)))
         canonical.update(dict.fromkeys(names, first))
     forms = table.get("forms") or [{key: table[key] for key in ("operands", "at_least", "at_most") if key in table}]
-    grammar = Grammar(
+    return Grammar(
         program=table["program"],
         about=table["about"],
         flags=frozenset(flags),
@@ -357,14 +358,12 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         harden=tuple(table.get("harden", ())),
         alone=frozenset(table.get("alone", ())),
         variables=tuple(table.get("variables", {}).items()),
-        spelling_patterns=tuple(re.compile(text) for text in table.get("spellings", ())),
+        spelling_patterns=tuple(lazy(text) for text in table.get("spellings", ())),
         operands_are_urls=table.get("operands_are_urls", False),
         sentence=parse_type(table["sentence"]) if "sentence" in table else None,
         prefixes=tuple(table.get("prefixes", ("-",))),
         payload=parse_showings(table["payload"]) if "payload" in table else None,
     )
-    _check_examples(grammar, table["examples"])
-    return grammar
 
 
 def _parse_form(form: Mapping[str, Any]) -> Form:
@@ -391,7 +390,8 @@ def _by_each_name(risks: Mapping[str, str]) -> dict[str, str]:
     return {name: why for names, why in risks.items() for name in names.split(", ")}
 
 
-def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> None:
+def check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> None:
+    """Raises `ConfigurationError` where a table judges one of its own examples otherwise than it says."""
     for kind in ("safe", "risky"):
         if not examples.get(kind):
             raise ConfigurationError(
@@ -407,13 +407,38 @@ def _check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> 
                 )
 
 
+class _BuiltIn(Mapping[str, Grammar]):
+    """The tables of this package by the names of their programs, each read when it is first asked for.
+
+    A name that is no file's may be another name of a program (`also`): then all tables are read.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[str, Grammar] = {}
+        self._unread = {path.stem: path for path in sorted(PROGRAMS.glob("*.toml"))}
+
+    def __getitem__(self, program: str) -> Grammar:
+        if program not in self._read:
+            for name in [program] if program in self._unread else list(self._unread):
+                self._load(name)
+        return self._read[program]
+
+    def __iter__(self) -> Iterator[str]:
+        for name in list(self._unread):
+            self._load(name)
+        return iter(self._read)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _load(self, name: str) -> None:
+        table = load_policy(PROGRAMS, f"{name}.toml")
+        also = table.pop("also", ())
+        grammar = parse_grammar(table)
+        self._read.update({name: grammar, **{other: replace(grammar, program=other) for other in also}})
+        self._unread.pop(name, None)
+
+
 @cache
 def built_in() -> Mapping[str, Grammar]:
-    """The tables of this package by their program, read and checked once."""
-    grammars: dict[str, Grammar] = {}
-    for path in sorted(PROGRAMS.glob("*.toml")):
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        also = table.pop("also", ())
-        grammar = grammars[table["program"]] = parse_grammar(table)
-        grammars.update((name, replace(grammar, program=name)) for name in also)
-    return grammars
+    return _BuiltIn()

@@ -20,20 +20,22 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import ConfigurationError
+from ghost.patterns import lazy
 from ghost.shell.judge.forbidden_commands import programs_that_do_more
-from ghost.shell.judge.grammar import Grammar, built_in, parse_grammar
+from ghost.shell.judge.grammar import Grammar, built_in, check_examples, parse_grammar
 from ghost.shell.judge.regex_cost import most_ways
+from ghost.shell.policy_tables import policy_table
 
 VARIABLE = "GHOST_POLICY_DIR"
 _FEWEST_EXAMPLES = 3
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
-_VERSION = re.compile(r"[-.\d]+$")
+_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_VERSION = lazy(r"[-.\d]+$")
 """`python3.11` is `python`."""
 _LONGEST_WORD = 256
 """Of a command of a user's program; the expressions of its table are judged for words of this length."""
 _MOST_WAYS = 500_000
 """That an expression may try on such a word: a few milliseconds."""
-_TYPES_BY_EXPRESSION = frozenset(("MATCH", "TOKENS", "INTERFACE", "DNS_NAME"))
+_TYPES_BY_EXPRESSION = frozenset(("MATCH", "NAMED", "SENT", "TOKENS", "INTERFACE", "DNS_NAME"))
 _NOT_FOR_USERS = {
     "spellings": "would give the words of other programs a new meaning",
     "operands_are_urls": "is for curl, whose hosts the shell pins",
@@ -61,7 +63,9 @@ def _read(directory: Path) -> Iterator[Grammar]:
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
             _check_place(table, path)
-            yield replace(parse_grammar(table), longest_word=_LONGEST_WORD)
+            grammar = parse_grammar(table)
+            check_examples(grammar, table["examples"])
+            yield replace(grammar, longest_word=_LONGEST_WORD)
         except KeyError as error:
             raise ConfigurationError(f"The policy file {path} has no {error.args[0]!r}.") from error
         except (AttributeError, TypeError, ValueError, re.error, OSError) as error:
@@ -147,14 +151,13 @@ class _Limits:
 
 @cache
 def _limits() -> _Limits:
-    path = Path(__file__).parents[1] / "policy" / "user_tables.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = policy_table("user_tables.toml")
     return _Limits(
         programs=tuple((why, _any_of(names)) for why, names in table["programs"].items()),
-        variables=tuple((_any_of(names), re.compile(values)) for names, values in table["variables"].items()),
+        variables=tuple((_any_of(names), lazy(values)) for names, values in table["variables"].items()),
         never=_any_of(table["never"]["variables"]),
     )
 
 
 def _any_of(patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns.split()))
+    return lazy("|".join(fnmatch.translate(pattern) for pattern in patterns.split()))

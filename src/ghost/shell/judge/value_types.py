@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ghost.errors import ConfigurationError
+from ghost.patterns import lazy
 from ghost.shell.judge.az.kql import fault_of_logs
 from ghost.shell.judge.az.resource_graph import fault_of_graph
 from ghost.shell.judge.network.exfiltration import (
@@ -69,10 +70,10 @@ def real_path(path: str) -> str | None:
 
 Check = Callable[[str, Roots], str | None]
 
-_INT = re.compile(r"0|[1-9][0-9]{0,8}")
-_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
-_HOST_NAME = re.compile(r"(?=.{1,254}$)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
-_MULTICAST_NAME = re.compile(
+_INT = lazy(r"0|[1-9][0-9]{0,8}")
+_NUMBER = lazy(r"(?:0|[1-9][0-9]{0,5})(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
+_HOST_NAME = lazy(r"(?=.{1,254}$)[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
+_MULTICAST_NAME = lazy(
     r"ip6-(?:allnodes|allrouters|allhosts|localnet|mcastprefix)|broadcasthost|broadcast"
     r"|(?:.+\.)?mcast\.net\.?",
     re.ASCII | re.IGNORECASE,
@@ -81,13 +82,13 @@ _MULTICAST_NAME = re.compile(
 _BROADCAST = ipaddress.IPv4Address(0xFFFF_FFFF)
 _MANY_HOSTS = "addresses many hosts at once; name one"
 _HANDS_OUT_CREDENTIALS = "is a cloud's metadata service, which hands out credentials; name another host"
-_DNS_NAME = re.compile(r"\.|(?=.{1,254}$)(?:[A-Za-z0-9_*]|(?<!^)-|\.(?!\.))+", re.ASCII)
-_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
-_ZONE = re.compile(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
-_CAPTURE = re.compile(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
-_HEADER = re.compile(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
+_DNS_NAME = lazy(r"\.|(?=.{1,254}$)(?:[A-Za-z0-9_*]|(?<!^)-|\.(?!\.))+", re.ASCII)
+_INTERFACE = lazy(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,14}", re.ASCII)
+_ZONE = lazy(r"[A-Za-z0-9_.-]{1,15}", re.ASCII)
+_CAPTURE = lazy(r".*\.(?:pcap|pcapng|cap)(?:\.gz)?", re.IGNORECASE)
+_HEADER = lazy(r"(?P<name>[A-Za-z0-9-]+)(?::\x20?(?P<value>[\x20-\x7e]*)|;)")
 _TILDE = "begins with '~', which nothing expands; write the whole path"
-_VARIABLE = re.compile(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
+_VARIABLE = lazy(r"%\{(?P<name>[^{}]*)\}|%%|(?P<stray>%)")
 
 
 def parse_type(text: str) -> Check:
@@ -157,7 +158,7 @@ def _word(parameters: str) -> Check:
 def _match(parameters: str) -> Check:
     """`MATCH <regular expression> -- <what it is>`."""
     expression, _, noun = parameters.partition(" -- ")
-    pattern = re.compile(expression, re.ASCII)
+    pattern = lazy(expression, re.ASCII)
     reason = f"is no {noun}" if noun else "does not have a form known to be harmless"
     return lambda value, _: None if pattern.fullmatch(value) else reason
 
@@ -185,7 +186,7 @@ def _names(_: str) -> Check:
 
 def _tokens(parameters: str) -> Check:
     """Words inside one value, as in `'( dport = :443 )'`: each must match. The name of a host is resolved."""
-    pattern = re.compile(parameters, re.ASCII)
+    pattern = lazy(parameters, re.ASCII)
 
     def check(value: str, _: Roots) -> str | None:
         tokens = value.split(" ")
@@ -259,7 +260,7 @@ def _prefix(_: str) -> Check:
 
 def _interface(parameters: str) -> Check:
     """An interface's name, but no word of the given form: `ip link show set` is a slip for `ip link set`."""
-    taken = re.compile(parameters, re.ASCII)
+    taken = lazy(parameters, re.ASCII)
 
     def check(value: str, _: Roots) -> str | None:
         if taken.fullmatch(value):
@@ -271,7 +272,7 @@ def _interface(parameters: str) -> Check:
 
 def _dns_name(parameters: str) -> Check:
     """A domain name, underscore and wildcard labels included, but no word of the given form."""
-    taken = re.compile(parameters, re.ASCII | re.IGNORECASE)
+    taken = lazy(parameters, re.ASCII | re.IGNORECASE)
 
     def check(value: str, _: Roots) -> str | None:
         if taken.fullmatch(value):

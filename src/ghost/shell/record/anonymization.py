@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.errors import RecordError
+from ghost.patterns import lazy
 from ghost.records import read_json, write_json
 from ghost.shell.record.private_addresses import (
     DASHED,
@@ -26,17 +27,17 @@ from ghost.shell.record.private_addresses import (
 
 INTERNAL_IP, INTERNAL_SUBNET, AZURE_RESOURCE = "INTERNAL_IP", "INTERNAL_SUBNET", "AZURE_RESOURCE"
 _GUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_RESOURCE = re.compile(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
-_IDENTIFIER = re.compile(rf"(?<![0-9A-Za-z-]){_GUID}(?![0-9A-Za-z-])")
-_BESIDE = re.compile(  # names of a subscription or a tenant
+_RESOURCE = lazy(rf"/subscriptions/{_GUID}(?:/[A-Za-z0-9._()~@$-]{{1,260}}+){{0,40}}+", re.IGNORECASE)
+_IDENTIFIER = lazy(rf"(?<![0-9A-Za-z-]){_GUID}(?![0-9A-Za-z-])")
+_BESIDE = lazy(  # names of a subscription or a tenant
     r"(?:(?:subscription|tenant|directory)[\w \[\].-]{0,24}|(?:^|[\s\"'{,])id)\\?[\"']?\s{0,8}[:=]?\s{0,8}\\?[\"']?$"
     r"|(?:/tenants|sts\.windows\.net|login\.microsoftonline\.com|login\.windows\.net)/$",
     re.IGNORECASE,
 )
 _BESIDE_REACH = 80
-_PLACEHOLDER = re.compile(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
-_SPELLED = re.compile(rf"\[({INTERNAL_IP}_\d{{1,9}}){DASHED}\]")
-_HIDDEN_REVERSED = re.compile(
+_PLACEHOLDER = lazy(rf"\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET}|{AZURE_RESOURCE})_\d{{1,9}}\]")
+_SPELLED = lazy(rf"\[({INTERNAL_IP}_\d{{1,9}}){DASHED}\]")
+_HIDDEN_REVERSED = lazy(
     rf"(\[(?:{INTERNAL_IP}|{INTERNAL_SUBNET})_\d{{1,9}}\])\.(?=(?:in-addr|ip6)\.arpa\b)", re.IGNORECASE
 )
 

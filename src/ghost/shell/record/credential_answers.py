@@ -15,28 +15,29 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from ghost.patterns import lazy
 from ghost.redaction import MARKER, POLICY, Counts, looks_random, secret_kind
 from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.az.jmespath_queries import secret_field, takes_only
 from ghost.shell.record.bounded_json import is_deep, read_json, written
 
 _POLICY: dict[str, Any] = POLICY["answers"]
-_COMMANDS = tuple(re.compile(pattern) for pattern in _POLICY["commands"])
+_COMMANDS = tuple(lazy(pattern) for pattern in _POLICY["commands"])
 _OPEN_ENDINGS = frozenset(_POLICY["open_endings"])
 _OPEN_VALUES = frozenset(_POLICY["open_values"])
-_OPEN_KINDS = re.compile("|".join(_POLICY["open_kinds"]))
+_OPEN_KINDS = lazy("|".join(_POLICY["open_kinds"]))
 _PROGRAMS = frozenset(_POLICY["programs"])
-_SHELL_MARKS = re.compile(r"[\s;|&()`'\"$]+")
+_SHELL_MARKS = lazy(r"[\s;|&()`'\"$]+")
 _INNER_WORDS = 64
 _SHORTEST = 3
 _INDENTED = 1 << 23  # a longer answer is not indented
 _TELLING_DIGITS = 6  # a shorter number beside a name counts something
 
-_WORDS_OF_NAME = re.compile(r"[A-Z]?[a-z]++|[A-Z]++(?![a-z])|\d++")
-_IDENTIFIER = re.compile(r"(?<!\w)[A-Za-z_]\w*+")
-_RENAMED = re.compile(r"(?<!\w)(?P<to>[A-Za-z_]\w*+)\s*+:\s*+(?P<path>[\w.\[\]* -]*+)")
-_FREE = re.compile(r"[\"'`(\\?&]")  # in a query: a name may be spelled otherwise, or a value be made
-_NAMES_DROPPED = re.compile(r"(?<!\[)\*|@|\bvalues?\s*+(?:$|[\]})|,(])")
+_WORDS_OF_NAME = lazy(r"[A-Z]?[a-z]++|[A-Z]++(?![a-z])|\d++")
+_IDENTIFIER = lazy(r"(?<!\w)[A-Za-z_]\w*+")
+_RENAMED = lazy(r"(?<!\w)(?P<to>[A-Za-z_]\w*+)\s*+:\s*+(?P<path>[\w.\[\]* -]*+)")
+_FREE = lazy(r"[\"'`(\\?&]")  # in a query: a name may be spelled otherwise, or a value be made
+_NAMES_DROPPED = lazy(r"(?<!\[)\*|@|\bvalues?\s*+(?:$|[\]})|,(])")
 
 Judge = Callable[[str, str | None], str]
 
@@ -195,9 +196,9 @@ def _judged(answer: Any, name: str | None, judge: Judge) -> Any:
 
 # Answers by line: tables, tab separated values, YAML, JSON that was cut, and bare values.
 
-_RULE = re.compile(r"-{2,}(?: {2}-{2,})*")
-_YAML_PAIR = re.compile(r"(?P<before>[ ]*(?:- )*(?P<name>[A-Za-z_][\w.-]{0,80}):)(?P<blank>[ ]*)(?P<value>.*)")
-_JSON_PAIR = re.compile(r"(?P<before>[ ]*\"(?P<name>[A-Za-z_][\w.-]{0,80})\":)(?P<blank>[ ]*)(?P<value>.*)")
+_RULE = lazy(r"-{2,}(?: {2}-{2,})*")
+_YAML_PAIR = lazy(r"(?P<before>[ ]*(?:- )*(?P<name>[A-Za-z_][\w.-]{0,80}):)(?P<blank>[ ]*)(?P<value>.*)")
+_JSON_PAIR = lazy(r"(?P<before>[ ]*\"(?P<name>[A-Za-z_][\w.-]{0,80})\":)(?P<blank>[ ]*)(?P<value>.*)")
 
 
 def _by_line(text: str, words: Sequence[str], judge: Judge) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ghost.patterns import lazy
 from ghost.redaction import MARKER, POLICY, Counts, is_open, secret_kind
 from ghost.shell.record.credential_answers import is_open_value
 
@@ -19,21 +20,19 @@ REACH = 512
 """Of a longer line as many characters go, and the word that they begin in: no more is looked at to tell a secret."""
 UNFINISHED = " characters of an unfinished line omitted]"
 
-_COMMANDS = tuple(re.compile(pattern) for pattern in POLICY["parts"]["commands"])
+_COMMANDS = tuple(lazy(pattern) for pattern in POLICY["parts"]["commands"])
 _NUMBER = r"[\d.,:%*/()\[\]+-]{1,45}"
-_NUMBERS = re.compile(
+_NUMBERS = lazy(
     rf"[ \t]*(?:(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}),?)[ \t]+)"
 )
-_LAST_NUMBER = re.compile(
-    rf"[ \t]*(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}))"
-)
+_LAST_NUMBER = lazy(rf"[ \t]*(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}))")
 _STATUS_DIGITS = 3  # `code=000`
-_PROMPT = re.compile(r"[^\n]{0,200}[:?] ")
-_WHOLE_PAGE = re.compile(r"</html>[ \t]*", re.IGNORECASE)
-_TOKEN = re.compile(r"\"(?P<string>(?:[^\"\\]|\\.)*+)(?:\"(?P<colon>\s{0,40}+:)?|\\?\Z)|[{}\[\],]", re.DOTALL)
-_LAST_ELEMENT = re.compile(r"<(?P<name>\w{1,40})>(?P<value>[^<>\n]{1,400})</(?P=name)>\s{0,80}(?:<[^<>]{0,80})?\Z")
-_ITEM = re.compile(r"(?m)^[ \t]*-[ ](?=[A-Za-z]\w{0,40}:)")
-_FIELD = re.compile(r"(?m)(?:^[ \t]*|(?<=- ))(?P<name>[A-Za-z]\w{0,40}):[ \t]+[\"']?(?P<value>[^\s\"'][^\n\"']{0,400})")
+_PROMPT = lazy(r"[^\n]{0,200}[:?] ")
+_WHOLE_PAGE = lazy(r"</html>[ \t]*", re.IGNORECASE)
+_TOKEN = lazy(r"\"(?P<string>(?:[^\"\\]|\\.)*+)(?:\"(?P<colon>\s{0,40}+:)?|\\?\Z)|[{}\[\],]", re.DOTALL)
+_LAST_ELEMENT = lazy(r"<(?P<name>\w{1,40})>(?P<value>[^<>\n]{1,400})</(?P=name)>\s{0,80}(?:<[^<>]{0,80})?\Z")
+_ITEM = lazy(r"(?m)^[ \t]*-[ ](?=[A-Za-z]\w{0,40}:)")
+_FIELD = lazy(r"(?m)(?:^[ \t]*|(?<=- ))(?P<name>[A-Za-z]\w{0,40}):[ \t]+[\"']?(?P<value>[^\s\"'][^\n\"']{0,400})")
 _NAMES = frozenset(POLICY["fields"]["names"]) - frozenset(POLICY["fields"]["asides"]) | {"id"}
 _VALUES = frozenset(POLICY["fields"]["values"])
 

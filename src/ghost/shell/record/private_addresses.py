@@ -11,6 +11,8 @@ import ipaddress
 import re
 from collections.abc import Callable
 
+from ghost.patterns import lazy
+
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 PlaceholderOf = Callable[[IPNetwork], str]
@@ -26,21 +28,21 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 DASHED = "_DASHED"
 """What the placeholder of an address has behind its number where dashes stand for its dots or colons."""
 
-_IPV4 = re.compile(r"(?<![\d.])(?:0{0,4}\d{1,3}\.){3}0{0,4}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
-_PADDED = re.compile(r"(?<![\d])0+(?=\d)")
-_IPV6 = re.compile(
+_IPV4 = lazy(r"(?<![\d.])(?:0{0,4}\d{1,3}\.){3}0{0,4}\d{1,3}(?!\d)(?:/\d{1,2}(?!\d))?")
+_PADDED = lazy(r"(?<![\d])0+(?=\d)")
+_IPV6 = lazy(
     r"(?:(?<![0-9A-Za-z:.])|(?<![0-9A-Za-z:._-])(?P<label>[a-f]{0,20}[g-z_-][a-z_-]{0,30}:))"  # `Address:fd00::4`
     r"(?P<address>(?=[0-9a-f]{0,4}:[0-9a-f:])[0-9a-f:]{3,47}+"
     r"(?:/\d{1,3}(?!\d))?)",
     re.IGNORECASE,
 )
-_IPV6_ENDING_IN_4 = re.compile(
+_IPV6_ENDING_IN_4 = lazy(
     r"(?<![0-9A-Za-z:._-])f[cde][0-9a-f]{2}:[0-9a-f:]{0,30}:\d{1,3}(?:\.\d{1,3}){3}(?![\d.])", re.I
 )
-_REVERSED = re.compile(r"(?<![\w.-])(?P<octets>(?:\d{1,3}\.){1,4})(?=in-addr\.arpa\b)", re.IGNORECASE)
-_REVERSED_6 = re.compile(r"(?<![\w.-])(?P<nibbles>(?:[0-9a-f]\.){2,32})(?=ip6\.arpa\b)", re.IGNORECASE)
-_DASHED_4 = re.compile(r"(?<![\d.])(?<!\d-)(?:10|172|192)(?:-\d{1,3}){3}(?![\d]|-\d)")
-_DASHED_6 = re.compile(
+_REVERSED = lazy(r"(?<![\w.-])(?P<octets>(?:\d{1,3}\.){1,4})(?=in-addr\.arpa\b)", re.IGNORECASE)
+_REVERSED_6 = lazy(r"(?<![\w.-])(?P<nibbles>(?:[0-9a-f]\.){2,32})(?=ip6\.arpa\b)", re.IGNORECASE)
+_DASHED_4 = lazy(r"(?<![\d.])(?<!\d-)(?:10|172|192)(?:-\d{1,3}){3}(?![\d]|-\d)")
+_DASHED_6 = lazy(
     r"(?<![0-9A-Za-z])(?<!\w-)f[cde][0-9a-f]{2}(?:-{1,2}[0-9a-f]{1,4}){1,7}(?![0-9A-Za-z]|-[0-9a-f])", re.IGNORECASE
 )
 _PORT_REACH = 7

@@ -7,11 +7,11 @@ foreshortened before it is redacted: to what may be shown, and what must be seen
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ghost.patterns import lazy
 from ghost.redaction import opening_of
 from ghost.shell.record.bounded_json import is_too_large, read_ends, read_json, written
 
@@ -24,13 +24,13 @@ MAX_DEPTH = 3
 ELISION = "..."
 _TEXT: tuple[str, Any] = ("text", None)
 
-_DASHES = re.compile(r"-{2,}(?:[ \t]+-{2,})*[ \t]*")
-_COLUMN_GAP = re.compile(r"\S(?: {2,}|\t+)\S")
+_DASHES = lazy(r"-{2,}(?:[ \t]+-{2,})*[ \t]*")
+_COLUMN_GAP = lazy(r"\S(?: {2,}|\t+)\S")
 _CUT_LINE_NOTE = 50  # room for the note at the end of a cut line
-_WORD_EDGE = re.compile(r"[\s\"'<>]")
+_WORD_EDGE = lazy(r"[\s\"'<>]")
 _LONGEST_WORD = 1_024
-_CUT_LINE = re.compile(r" ?\[truncated: (\d+) characters omitted\]$")
-_CUT_ARRAY = re.compile(r"\[truncated: showing \d+ of (\d+) items\]")
+_CUT_LINE = lazy(r" ?\[truncated: (\d+) characters omitted\]$")
+_CUT_ARRAY = lazy(r"\[truncated: showing \d+ of (\d+) items\]")
 
 # Foreshortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
 # of hundreds of lines is seen from its beginning.

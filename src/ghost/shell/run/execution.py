@@ -13,12 +13,13 @@ import selectors
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ghost.patterns import lazy
+from ghost.shell.policy_tables import policy_table
 from ghost.shell.run.launcher import StartedProgram, start_program
 from ghost.shell.run.sandbox import Confinement, Sandbox
 
@@ -304,14 +305,12 @@ def _is_program(path: Path) -> bool:
         return False
 
 
-_ENVIRONMENT_POLICY: dict[str, Any] = tomllib.loads(
-    (Path(__file__).parents[1] / "policy" / "environment.toml").read_text(encoding="utf-8")
-)
+_ENVIRONMENT_POLICY: dict[str, Any] = policy_table("environment.toml")
 
 
 def _any_of(*lists: str) -> re.Pattern[str]:
     """One expression for the patterns of some lists of the policy."""
-    return re.compile("|".join(fnmatch.translate(pattern) for name in lists for pattern in _ENVIRONMENT_POLICY[name]))
+    return lazy("|".join(fnmatch.translate(pattern) for name in lists for pattern in _ENVIRONMENT_POLICY[name]))
 
 
 _INHERITED = {"local": _any_of("inherit"), "azure": _any_of("inherit", "inherit_azure")}

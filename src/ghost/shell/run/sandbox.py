@@ -32,7 +32,7 @@ from ghost.shell.run.sandbox_files import (
     tree_of,
 )
 from ghost.shell.run.sandbox_filter import MACHINES, SECCOMP_CALL, compile_filter
-from ghost.shell.run.sandbox_policy import CAPABILITIES, Policy, Profile, load_policy
+from ghost.shell.run.sandbox_policy import CAPABILITIES, Policy, Profile, read_sandbox_policy
 
 _NET_RAW = CAPABILITIES["net_raw"]
 _SYS_ADMIN = 21
@@ -114,7 +114,7 @@ class Sandbox:
         if self.mode == "off":
             yield UNCONFINED
             return
-        policy = load_policy()
+        policy = read_sandbox_policy()
         profile = policy.profile_of(name, words[1:])
         kernel = this_kernel()
         nothing = "a runner of the caller's starts it" if foreign_runner else _nothing_applies(kernel, profile, words)
@@ -285,7 +285,7 @@ def _pings_as_user() -> bool:
 
 @lru_cache(maxsize=32)
 def _filter(machine: str, profile: Profile, forks: bool) -> bytes:
-    policy = load_policy()
+    policy = read_sandbox_policy()
     return compile_filter(
         machine,
         denied=policy.denied,

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import errno
 import struct
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 from ghost.errors import ConfigurationError
+from ghost.shell.policy_tables import policy_table
 
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """The column of `system_calls.toml`, and the AUDIT_ARCH of linux/audit.h."""
@@ -44,8 +43,7 @@ _ABSENT = "absent"
 
 @cache
 def _table() -> tuple[int, Mapping[str, list[int]]]:
-    path = Path(__file__).parents[1] / "policy" / "system_calls.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = policy_table("system_calls.toml")
     return table["newest"], table["numbers"]
 
 

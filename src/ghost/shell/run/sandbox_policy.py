@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from ghost.errors import ConfigurationError
+from ghost.patterns import lazy
+from ghost.shell.policy_tables import policy_table
 from ghost.shell.run.sandbox_filter import FAMILIES
 
 CAPABILITIES = {"dac_read_search": 2, "net_raw": 13, "sys_ptrace": 19}  # linux/capability.h
@@ -91,15 +91,15 @@ class Policy:
 
 
 @cache
-def load_policy() -> Policy:
-    table = tomllib.loads((Path(__file__).parents[1] / "policy" / "sandbox.toml").read_text(encoding="utf-8"))
+def read_sandbox_policy() -> Policy:
+    table = policy_table("sandbox.toml")
     try:
         profiles = {name: _profile(name, row) for name, row in table["profiles"].items()}
         rules = tuple(
             Rule(
                 frozenset(row["names"]),
                 profiles[row["profile"]],
-                *(re.compile(row[key]) if key in row else None for key in ("any_argument", "every_argument")),
+                *(lazy(row[key]) if key in row else None for key in ("any_argument", "every_argument")),
             )
             for row in table["programs"]
         )
@@ -118,7 +118,7 @@ def load_policy() -> Policy:
             rules=rules,
             default=profiles["default"],
         )
-    except (KeyError, TypeError, re.error) as fault:
+    except (KeyError, TypeError) as fault:
         raise ConfigurationError(f"policy/sandbox.toml is not sound: {fault!r}") from fault
 
 

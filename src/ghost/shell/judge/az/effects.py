@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+
+from ghost.shell.policy_tables import policy_table
 
 _LONGEST_PATH = 8
 """Words, of the commands in the table."""
@@ -57,8 +57,7 @@ class _Effects:
 
 @cache
 def _effects() -> _Effects:
-    path = Path(__file__).parents[2] / "policy" / "az_effects.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = policy_table("az_effects.toml")
     return _Effects(
         commands={command: why for commands, why in table["commands"].items() for command in commands.split(", ")},
         values=tuple(

@@ -11,17 +11,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import fields_named, paths_taken
 
 _KEEPS_NAMES = "json jsonc"
-_FILTER = re.compile(
+_FILTER = lazy(
     r"""\[\?(?:(?:contains|starts_with|ends_with)\( ?[\w.]++ ?, ?'[^'\\]*+' ?\)"""
     r"""|[^\[\]()'`"*\\]|'[^'\\]*+'|`[^`\\]*+`)*+\]"""
 )
 """A filter that names fields and texts."""
-_TWO_NAMES = re.compile(r"(?<![\w.'`])[A-Za-z_]\w*+\.[A-Za-z_]\w*+(?![\w.\[(])")
-_A_TAG = re.compile(r"\btags\.[A-Za-z_]\w*+(?!\s*[.\[(])")
-_RENAMES_TAGS = re.compile(r'tags"?\s*:|\\')
+_TWO_NAMES = lazy(r"(?<![\w.'`])[A-Za-z_]\w*+\.[A-Za-z_]\w*+(?![\w.\[(])")
+_A_TAG = lazy(r"\btags\.[A-Za-z_]\w*+(?!\s*[.\[(])")
+_RENAMES_TAGS = lazy(r'tags"?\s*:|\\')
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class FreeFields:
             by_name = {
                 one.name.lower(): one for scope, one in self.rows if not scope or f"{path} ".startswith(f"{scope} ")
             }
-            known = self._of_commands[path] = _OfCommand(by_name, re.compile("|".join(map(re.escape, by_name))))
+            known = self._of_commands[path] = _OfCommand(by_name, lazy("|".join(map(re.escape, by_name))))
         return known
 
 

@@ -11,25 +11,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 
-_TOKEN = re.compile(
+from ghost.patterns import lazy
+
+_TOKEN = lazy(
     r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'?|`[^`\\]*+(?:\\.[^`\\]*+)*+`?|"(?P<quoted>[^"\\]*+(?:\\.[^"\\]*+)*+)"?"""
     r"|(?P<plain>[A-Za-z_]\w*+)",
     re.DOTALL,
 )
 """A text that nothing ends goes to the end, so that no letter is looked at twice."""
-_TEXT = re.compile(r"'[^']*'")
-_RENAMES_OR_CALLS = re.compile(r"\s{0,8}[:(]")
-_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
-_STEM = re.compile(
+_TEXT = lazy(r"'[^']*'")
+_RENAMES_OR_CALLS = lazy(r"\s{0,8}[:(]")
+_ESCAPE = lazy(r"\\u([0-9A-Fa-f]{4})")
+_STEM = lazy(
     r"key|secret|passw|pwd|passphrase|token|credential|connectionstring|sas|signature|userdata|customdata"
     r"|protectedsettings|commandtoexecute"
 )
 """One of these is in every name that `_SECRET` knows. Most queries hold none, and are not read further."""
-_SECRET = re.compile(
+_SECRET = lazy(
     r".*(?:(?:key|secret|password|passwd|pwd|passphrase|token|credential|connectionstring|sas)s?(?:value|data)?"
     r"|sas(?:uri|url)|signature|userdata|customdata|protectedsettings|commandtoexecute)"
 )
-_PUBLIC = re.compile(r".*(?:publickey|nexttoken|skiptoken|monkey|turkey)s?")
+_PUBLIC = lazy(r".*(?:publickey|nexttoken|skiptoken|monkey|turkey)s?")
 _NO_LETTERS = str.maketrans(dict.fromkeys(chr(code) for code in range(128) if not chr(code).isalnum()))
 
 _INDEX = r"\[(?:\*|-?[0-9]{0,4})\]"
@@ -43,11 +45,11 @@ def _several(one: str) -> str:
 
 
 _DEEPER = rf"{_PATH}(?:\.(?:{_several(_PATH)}))?"
-_PROJECTION = re.compile(rf"(?:(?:{_INDEX})++\.)?(?:{_DEEPER}|{_several(_DEEPER)})(?: ?\| ?{_INDEX})?")
+_PROJECTION = lazy(rf"(?:(?:{_INDEX})++\.)?(?:{_DEEPER}|{_several(_DEEPER)})(?: ?\| ?{_INDEX})?")
 """Paths of names, alone, side by side or one level deeper; every value of it ends in a name."""
-_TAKEN = re.compile(rf"({_NAME})(?! ?:)")
-_GOES_ON = re.compile(rf"(?:{_INDEX})*+\.")
-_PIECE = re.compile(rf"(?P<key>{_NAME})(?= ?:)|(?P<name>{_NAME})|{_INDEX}|(?P<mark>[\[\]{{}},|])")
+_TAKEN = lazy(rf"({_NAME})(?! ?:)")
+_GOES_ON = lazy(rf"(?:{_INDEX})*+\.")
+_PIECE = lazy(rf"(?P<key>{_NAME})(?= ?:)|(?P<name>{_NAME})|{_INDEX}|(?P<mark>[\[\]{{}},|])")
 
 _TEXTS = r"""'[^'\\]*+(?:\\.[^'\\]*+)*+'|`[^`\\]*+(?:\\.[^`\\]*+)*+`"""
 _WORD = r"[A-Za-z_]\w*+"
@@ -58,7 +60,7 @@ _TOLD = rf"to_string\( ?\[ ?{_NAMED}(?: ?, ?{_NAMED})*+ ?\] ?\)"
 _FILTER = r"\[\?(?:[^\[\]()'`\"*]|'[^'\\]*+')*+\]"
 _JOINED = rf"(?:{_WORD}|\[\*?\]|{_FILTER})(?:{_STEP}|{_FILTER})*+|\[ ?{_NAMED}(?: ?, ?{_NAMED})*+ ?\]"
 _FUNCTIONS = "length|sort|sort_by|max_by|min_by|keys|not_null|type|to_number|sum|avg|max|min|abs|ceil|floor"
-_KEEPS_NAMES = re.compile(
+_KEEPS_NAMES = lazy(
     rf"""(?:[^'`"*(A-Za-z_]++|{_TEXTS}|"[^"\\]*+(?:\\.[^"\\]*+)*+"(?!\s*\()|{_WORD}(?!\s*\()|(?<=\[)\*(?=\])"""
     rf"""|(?:{_FUNCTIONS})\(|\((?!\*)|to_string\( ?(?=\{{)"""
     rf"""|(?:contains|starts_with|ends_with)\( ?(?:{_NAMED}|{_LISTED}|{_TOLD}) ?,"""
@@ -69,7 +71,7 @@ _KEEPS_NAMES = re.compile(
 """As far as a query neither drops names nor rewrites values: `*` is one of `[*]`, and each call one that is known.
 
 `to_string` of `{name: field}` is a row of JSON on one line, with its names; of anything else it is a text without."""
-_LIST_OF_VALUES = re.compile(r"\.\s*+\[\*")
+_LIST_OF_VALUES = lazy(r"\.\s*+\[\*")
 """Behind a dot `[*]` is no projection but a list of one element, all values of an object."""
 
 

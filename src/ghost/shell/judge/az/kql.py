@@ -7,17 +7,16 @@ tokens do not cover is refused.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
 from ghost.shell.judge.az.log_tables import Token, fault_of_tables
+from ghost.shell.policy_tables import policy_table
 
-_POLICY = Path(__file__).parents[2] / "policy" / "kql.toml"
-_TOKEN = re.compile(
+_TOKEN = lazy(
     r"""[ \n]++|(?P<text>@'[^'\n]*+'|@"[^"\n]*+\""""
     r"""|'[^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+'|"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+")"""
     r"""|(?P<number>[0-9][0-9A-Za-z.]*+)|(?P<name>in~|\$(?:left|right)\b"""
@@ -38,7 +37,7 @@ class _Language:
 
 @cache
 def _language() -> _Language:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    table = policy_table("kql.toml")
     return _Language(**{key: frozenset(text.split()) for key, text in table["logs"].items()})
 
 

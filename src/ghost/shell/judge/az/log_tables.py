@@ -7,13 +7,12 @@ columns alone, and of AzureDiagnostics what a `where` narrows to the network. Ev
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
-_POLICY = Path(__file__).parents[2] / "policy" / "kql.toml"
+from ghost.patterns import lazy
+from ghost.shell.policy_tables import policy_table
 
 Token = tuple[str, str]
 _END: Token = ("sign", ";")
@@ -25,8 +24,8 @@ _SHAPES = frozenset(("project", "project-keep", "summarize", "distinct", "count"
 _CONSTANTS = frozenset(("true", "false", "null", "asc", "desc", "nulls", "first", "last", "$left", "$right")) | {
     *("table", "timechart", "areachart", "barchart", "columnchart", "linechart", "piechart")
 }
-_PROBES = re.compile(r"(?:contains|startswith|endswith|has|hasprefix|hassuffix)(?:_cs)?|has_any|has_all|matches")
-_NO_COLUMN = re.compile(
+_PROBES = lazy(r"(?:contains|startswith|endswith|has|hasprefix|hassuffix)(?:_cs)?|has_any|has_all|matches")
+_NO_COLUMN = lazy(
     rf"(?:count|countif|sum|avg|min|max|dcount|percentile|stdev|list|set)_\w{{0,80}}|{_PROBES.pattern}", re.ASCII
 )
 """Names that Kusto gives to what is counted, and comparisons."""
@@ -43,7 +42,7 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))["tables"]
+    table = policy_table("kql.toml")["tables"]
     return _Tables(
         open=frozenset(table["open"].split()),
         free_text=frozenset(table["free_text"].split()),

@@ -11,24 +11,20 @@ takes the last, and a reader the first.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ghost.azure import Catalogue, Command, catalogue, parse_options
-from ghost.errors import ConfigurationError
 from ghost.shell.judge.az.free_fields import FreeFields, parse_free_fields
 from ghost.shell.judge.az.jmespath_queries import fault_of_query, takes_only
 from ghost.shell.judge.az.read_options import Allowed, Values, parse_values
 from ghost.shell.judge.az.risks import Risks, parse_risks
-from ghost.shell.judge.command_line import parse
 from ghost.shell.judge.grammar import Refusal
 from ghost.shell.judge.value_types import Roots
+from ghost.shell.policy_tables import policy_table
 
-POLICY = Path(__file__).parents[2] / "policy"
 _NO_ROOTS = Roots(())
 
 
@@ -220,39 +216,24 @@ def _refuse(option: str, reason: str) -> Refusal:
 
 @cache
 def reads() -> Reads:
-    """The table, checked against its examples once."""
-    return parse_reads(_table("az_reads.toml"))
-
-
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((POLICY / name).read_text(encoding="utf-8"))
+    """The table of reads, read once."""
+    return parse_reads(policy_table("az_reads.toml"))
 
 
 def parse_reads(table: Mapping[str, Any]) -> Reads:
-    options, free = _table("az_options.toml"), _table("az_free_fields.toml")
+    options = policy_table("az_options.toml")
     values = parse_values(options)
-    reads = Reads(
+    return Reads(
         catalogue=catalogue(),
         reviewed=frozenset(_leaves(table["hand_written"])).union(_leaves(table["extensions"])),
-        post=_table("az_post_reads.toml")["post_reads"],
-        risks=parse_risks(_table("az_risky_reads.toml"), _table("az_risks.toml")),
-        free=parse_free_fields(free),
+        post=policy_table("az_post_reads.toml")["post_reads"],
+        risks=parse_risks(policy_table("az_risky_reads.toml"), policy_table("az_risks.toml")),
+        free=parse_free_fields(policy_table("az_free_fields.toml")),
         values=values,
         everywhere=values.allowed(parse_options(options["everywhere"]["options"].split())),
         alone=frozenset(table["alone"].split()),
     )
-    _check_examples(reads, table["examples"])
-    _check_examples(reads, free["examples"])
-    return reads
 
 
 def _leaves(groups: Mapping[str, str]) -> Iterator[str]:
     return (f"{group} {leaf}".strip() for group, leaves in groups.items() for leaf in leaves.split())
-
-
-def _check_examples(reads: Reads, examples: Mapping[str, Sequence[str]]) -> None:
-    for kind in ("safe", "risky"):
-        for command in examples[kind]:
-            line = parse(command)
-            if (line.fault is None and reads.refusal(line.words) is None) != (kind == "safe"):
-                raise ConfigurationError(f"The az table contradicts its example {command!r}, which must be {kind}.")

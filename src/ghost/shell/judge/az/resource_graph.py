@@ -10,24 +10,23 @@ name that would not be told under its own. Which columns and properties: `[graph
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
+from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
 from ghost.shell.judge.az.kql import tokens_of
 from ghost.shell.judge.az.log_tables import Token
+from ghost.shell.policy_tables import policy_table
 
-_POLICY = Path(__file__).parents[2] / "policy" / "kql.toml"
 _COMPARISONS = frozenset(("=~", "==", "!=", "!~", "<", ">", "<=", ">="))
 _EQUALITIES = frozenset(("=~", "==", "!=", "!~"))
 """What asks about a whole value. `contains`, `<` and the like ask about its letters, by which a tag could be told."""
 _EMPTINESS = frozenset(("isempty", "isnotempty", "isnull", "isnotnull"))
 _BEFORE_A_TAG = ("(", "and", "or")
 """Behind anything else what is compared may be something else: `'p' < tags.env == ...`."""
-_TAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+_TAG = lazy(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _NEVER_GIVEN = frozenset(("properties", "tags", "identity", "plan"))
 """Columns that hold anything: a name given to something else must not be taken for one of them, whatever its case."""
 _COUNT = "count_"
@@ -48,7 +47,7 @@ class _Graph:
 
 @cache
 def _graph() -> _Graph:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))["graph"]
+    table = policy_table("kql.toml")["graph"]
     words = {key: frozenset(text.lower().split()) for key, text in table.items()}
     words["properties"] = frozenset(f"properties.{path}" for path in words["properties"])
     return _Graph(**words)

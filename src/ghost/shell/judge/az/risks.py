@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ghost.patterns import lazy
+
 
 @dataclass(frozen=True)
 class Projected:
@@ -80,7 +82,7 @@ class Risks:
 
 def parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
     return Risks(
-        secrets=tuple((re.compile(f"(?:{row['path']}) "), row["why"]) for row in risky["secret"]),
+        secrets=tuple((lazy(f"(?:{row['path']}) "), row["why"]) for row in risky["secret"]),
         beginnings={
             beginning: row["why"]
             for family in ("holds", "acts", "private")

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from posixpath import normpath
 from urllib.parse import unquote
 
-_POLICY = Path(__file__).parents[2] / "policy" / "admin_endpoints.toml"
-_LOCAL_NAME = re.compile(r"(?:.+\.)?(?:localhost|localdomain|loopback|localhost[46])\.?", re.IGNORECASE)
+from ghost.patterns import lazy
+from ghost.shell.policy_tables import policy_table
 
-_PARAMETERS = re.compile(r";[^/]*+")
+_LOCAL_NAME = lazy(r"(?:.+\.)?(?:localhost|localdomain|loopback|localhost[46])\.?", re.IGNORECASE)
+
+_PARAMETERS = lazy(r";[^/]*+")
 _DECODINGS = 8
 """Nobody writes a path that is encoded so often; each pass reads all of it."""
 
@@ -33,11 +33,11 @@ class _Services:
 
 @cache
 def _services() -> _Services:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    table = policy_table("admin_endpoints.toml")
     return _Services(
         ports={int(port): what for ports, what in table["ports"].items() for port in ports.split()},
-        harmless=re.compile(table["harmless"]["path"]),
-        paths=tuple((re.compile(row["path"]), row["why"]) for row in table["paths"]),
+        harmless=lazy(table["harmless"]["path"]),
+        paths=tuple((lazy(row["path"]), row["why"]) for row in table["paths"]),
     )
 
 

@@ -11,17 +11,18 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 
+from ghost.patterns import lazy
 from ghost.shell.judge.network.request_urls import fault_of_url
 
-_PARTS = re.compile(
+_PARTS = lazy(
     r"(?P<scheme>https?)://(?P<host>\[[^\]]+\]|[^/?#:@]+)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?#].*)?", re.I | re.S
 )
 _HOST = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
-_RESOLVE = re.compile(rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}}):(?P<to>[^,]+(?:,[^,]+){{0,15}})")
-_CONNECT_TO = re.compile(rf"(?P<host>(?:{_HOST})?):(?P<port>[0-9]{{0,5}}):(?P<to>{_HOST}):(?P<to_port>[0-9]{{0,5}})")
-_STEERS = re.compile(rf"(?:--[a-z-]{{1,12}}=)?[+*-]?(?:{_HOST})?:[0-9]{{0,5}}:(?P<to>[^/?#@]+)", re.S)
+_RESOLVE = lazy(rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}}):(?P<to>[^,]+(?:,[^,]+){{0,15}})")
+_CONNECT_TO = lazy(rf"(?P<host>(?:{_HOST})?):(?P<port>[0-9]{{0,5}}):(?P<to>{_HOST}):(?P<to_port>[0-9]{{0,5}})")
+_STEERS = lazy(rf"(?:--[a-z-]{{1,12}}=)?[+*-]?(?:{_HOST})?:[0-9]{{0,5}}:(?P<to>[^/?#@]+)", re.S)
 """What either option may take, in any spelling that curl may accept: for a command that a person approved."""
-_PORT_BEHIND = re.compile(rf"(?P<host>{_HOST})(?::(?P<port>[0-9]{{0,5}}))?")
+_PORT_BEHIND = lazy(rf"(?P<host>{_HOST})(?::(?P<port>[0-9]{{0,5}}))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 OPTIONS = ("--resolve", "--connect-to")

@@ -11,38 +11,38 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
-from pathlib import Path
 
+from ghost.patterns import lazy
 from ghost.redaction import Counts, has_anchor, may_hold_secret, redact, redact_shapes
+from ghost.shell.policy_tables import policy_table
 
-_PIECE = re.compile(r"[A-Za-z0-9]+")
-_HEX_RUN = re.compile(r"(?<![^.])(?:[0-9A-Fa-f]+\.)+")
-_BASE32_RUN = re.compile(r"(?<![^.])(?:[A-Za-z2-7]+\.)+")
-_BASE32 = re.compile(r"[A-Z2-7]+|[a-z2-7]+")
-_STRETCH = re.compile(r"[0-9]+|[A-Z]*[a-z]+|[A-Z]+")
-_HEX = re.compile(r"[0-9A-Fa-f]*")
-_PREFIX = re.compile(r"(?:[a-z0-9]?0?x|[g-z_-]{1,3})(?=[0-9a-f]{12,}$)", re.IGNORECASE)
+_PIECE = lazy(r"[A-Za-z0-9]+")
+_HEX_RUN = lazy(r"(?<![^.])(?:[0-9A-Fa-f]+\.)+")
+_BASE32_RUN = lazy(r"(?<![^.])(?:[A-Za-z2-7]+\.)+")
+_BASE32 = lazy(r"[A-Z2-7]+|[a-z2-7]+")
+_STRETCH = lazy(r"[0-9]+|[A-Z]*[a-z]+|[A-Z]+")
+_HEX = lazy(r"[0-9A-Fa-f]*")
+_PREFIX = lazy(r"(?:[a-z0-9]?0?x|[g-z_-]{1,3})(?=[0-9a-f]{12,}$)", re.IGNORECASE)
 """What may stand before hex: `0x`, `x0x`, `h-`."""
-_MARK_OF_BYTE = re.compile(r"(?:\\|(?<![0-9A-Za-z])0)[xX]")
-_BASE64_PIECE = re.compile(r"[A-Za-z0-9_/+-]+")
-_NEEDLESS_ESCAPE = re.compile(r"%(?:25)*(?:3[0-9]|[46][1-9a-f]|[57][0-9a])", re.IGNORECASE)
+_MARK_OF_BYTE = lazy(r"(?:\\|(?<![0-9A-Za-z])0)[xX]")
+_BASE64_PIECE = lazy(r"[A-Za-z0-9_/+-]+")
+_NEEDLESS_ESCAPE = lazy(r"%(?:25)*(?:3[0-9]|[46][1-9a-f]|[57][0-9a])", re.IGNORECASE)
 """A letter or digit of ASCII, which RFC 3986 (2.3) wants written as itself."""
-_MEDIA_TYPE = re.compile(
+_MEDIA_TYPE = lazy(
     r" *(?:\*|application|audio|font|image|message|model|multipart|text|video)/(?:\*|[a-z0-9]+(?:[.+-][a-z0-9]+)*)"
     r"(?: *; *[a-z.-]{1,16}=[a-z0-9.-]{1,16})* *",
     re.IGNORECASE,
 )
-_DIGITS_OF_NO_SUBTYPE = re.compile(r"[0-9][a-z]*[0-9][a-z]*[0-9]", re.IGNORECASE)
-_MIXED = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_-]+")
-_PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]+")
-_OF_WORDS = re.compile(rb"[A-Za-z0-9 ._:=/@-]")
+_DIGITS_OF_NO_SUBTYPE = lazy(r"[0-9][a-z]*[0-9][a-z]*[0-9]", re.IGNORECASE)
+_MIXED = lazy(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z0-9_-]+")
+_PRINTABLE = lazy(rb"[\t\n\r\x20-\x7e]+")
+_OF_WORDS = lazy(rb"[A-Za-z0-9 ._:=/@-]")
 _IN_EVERY_SCRIPT = frozenset("0123456789-")
 _LONGEST_NAME = 254
 _SHORTEST_TOKEN = 16
@@ -91,21 +91,20 @@ class _Carried:
 
 @cache
 def _carried() -> _Carried:
-    path = Path(__file__).parents[2] / "policy" / "exfiltration.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = policy_table("exfiltration.toml")
     urls, names = table["urls"], table["names"]
     return _Carried(
         urls=_Urls(
             longest_url=urls["longest_url"],
             longest_query=urls["longest_query"],
-            encoded=re.compile(urls["encoded"]),
-            unbroken=re.compile(urls["unbroken"]),
-            content=re.compile(urls["content"], re.IGNORECASE),
+            encoded=lazy(urls["encoded"]),
+            unbroken=lazy(urls["unbroken"]),
+            content=lazy(urls["content"], re.IGNORECASE),
         ),
         names=_Names(
             **{
                 **names,
-                "id": re.compile(names["id"], re.IGNORECASE),
+                "id": lazy(names["id"], re.IGNORECASE),
                 "zones": tuple(f".{zone}" for zone in names["zones"].split()),
                 "pairs": frozenset(first + letter for first, *others in names["pairs"].split() for letter in others),
             }

@@ -7,11 +7,11 @@ from inside. Pinning closes the gap between looking and running: the program ask
 from __future__ import annotations
 
 import ipaddress
-import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ghost.patterns import lazy
 from ghost.shell.call_timeout import call_within
 from ghost.shell.judge.network.curl_resolve import steered_in
 from ghost.shell.judge.network.request_urls import Address, is_metadata, lenient_ipv4
@@ -22,8 +22,8 @@ Resolver = Callable[[str], Iterable[str]]
 RESOLVE_SECONDS = 10.0
 COULD_NOT_RESOLVE = 6  # curl's exit status for it
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^@/?#\s]*@)?(?P<host>\[[^\]]*\]|[^:/?#\s]*)(?::(?P<port>\d{1,5}))?")
-_BARE_HOST = re.compile(r"(?:[^@/?#\s]*@)?(?P<host>\[[^\]]*\]|[^:/?#\s]+)")
+_URL = lazy(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^@/?#\s]*@)?(?P<host>\[[^\]]*\]|[^:/?#\s]*)(?::(?P<port>\d{1,5}))?")
+_BARE_HOST = lazy(r"(?:[^@/?#\s]*@)?(?P<host>\[[^\]]*\]|[^:/?#\s]+)")
 
 
 @dataclass(frozen=True)

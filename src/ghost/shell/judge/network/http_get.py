@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ghost.patterns import lazy
 from ghost.shell.judge.network.exfiltration import (
     fault_of_length,
     hides_letters,
@@ -24,11 +23,11 @@ from ghost.shell.judge.network.exfiltration import (
     is_encoded,
     spells_text,
 )
+from ghost.shell.policy_tables import policy_table
 
-_POLICY = Path(__file__).parents[2] / "policy" / "http_get.toml"
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORD = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 """SysToolReboot, reboot.cgi and REBOOT_NOW, taken apart."""
-_LETTERS = re.compile(r"[^a-z0-9]")
+_LETTERS = lazy(r"[^a-z0-9]")
 _DECODINGS = 8
 
 
@@ -68,7 +67,7 @@ class _Plain:
 
 @cache
 def _plain() -> _Plain:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    table = policy_table("http_get.toml")
     acts, files = table["acts"], table["files"]
     return _Plain(
         strong=frozenset(acts["strong"].split()),
@@ -76,8 +75,8 @@ def _plain() -> _Plain:
         objects=frozenset(acts["objects"].split()),
         programs=frozenset(acts["programs"].split()),
         query=_Query(**_parsed(table["query"], patterns=("statement",))),
-        secret_file=re.compile(files["secret"]),
-        public_pem=re.compile(files["public_pem"]),
+        secret_file=lazy(files["secret"]),
+        public_pem=lazy(files["public_pem"]),
         private=_Private(
             **{
                 **_parsed(table["private"], patterns=("names", "plain", "value")),
@@ -89,7 +88,7 @@ def _plain() -> _Plain:
 
 def _parsed(rows: Mapping[str, Any], patterns: tuple[str, ...]) -> dict[str, Any]:
     return {
-        name: re.compile(row) if name in patterns else frozenset(row.split()) if isinstance(row, str) else row
+        name: lazy(row) if name in patterns else frozenset(row.split()) if isinstance(row, str) else row
         for name, row in rows.items()
     }
 

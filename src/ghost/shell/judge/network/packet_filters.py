@@ -8,17 +8,15 @@ wireshark-filter(4) and pcap-filter(7); what this reading of them does not know 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ghost.patterns import lazy
 from ghost.shell.judge.network.exfiltration import fault_of_name
+from ghost.shell.policy_tables import policy_table
 
-_POLICY = Path(__file__).parents[2] / "policy" / "packet_fields.toml"
-
-_TOKEN = re.compile(
+_TOKEN = lazy(
     r"""(?P<space>[ ]+)|(?P<text>[rR]?"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\[^']{1,4}|\\')')"""
     r"""|(?P<number>0[xX][0-9a-fA-F]{1,8}(?![\w.:-])|[0-9]{1,10}(?:\.[0-9]{1,9})?(?![\w:/-]|\.(?!\.)))"""
     r"""|(?P<address>(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2})?(?![\w.:-])"""
@@ -31,21 +29,21 @@ _NOT = frozenset(("not", "!"))
 _WORDS = frozenset(("eq", "ne", "gt", "lt", "ge", "le", "contains", "matches", "in", "any", "all", "any_eq", "all_eq",
     "any_ne", "all_ne", "bitwise_and", "True", "False", "TRUE", "FALSE", "true", "false"))  # fmt: skip
 _FUNCTIONS = frozenset(("len", "count", "upper", "lower", "string", "max", "min", "abs"))
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,9}", re.ASCII)
+_CONSTANT = lazy(r"[A-Z][A-Z0-9]{0,9}", re.ASCII)
 _SEVERITIES = frozenset(("error", "warn", "warning", "note", "chat", "comment"))
 _COMPARES = frozenset(("eq", "ne", "gt", "lt", "ge", "le", "==", "!=", ">", "<", ">=", "<=", "&", "bitwise_and", "~="))
 _EQUALS = frozenset(("==", "!=", "eq", "ne"))
-_CODE_NAME = re.compile(r'"[A-Za-z][A-Za-z /_-]{0,30}"', re.ASCII)
-_BEGINNING_OF_PATH = re.compile(r'"/[A-Za-z0-9_./-]{0,40}"', re.ASCII)
-_STATISTIC_OF_FIELD = re.compile(
+_CODE_NAME = lazy(r'"[A-Za-z][A-Za-z /_-]{0,30}"', re.ASCII)
+_BEGINNING_OF_PATH = lazy(r'"/[A-Za-z0-9_./-]{0,40}"', re.ASCII)
+_STATISTIC_OF_FIELD = lazy(
     r"(?P<function>COUNT|SUM|MIN|MAX|AVG|LOAD|BYTES|FRAMES)\((?P<field>[A-Za-z0-9_.-]*)\)(?P<filter>.*)", re.DOTALL
 )
-_INDEX = re.compile(
+_INDEX = lazy(
     r"(?<![A-Za-z0-9_.])(?P<layer>[a-z0-9]{1,8}) ?\[ ?(?P<first>[a-z0-9]{1,12}) ?(?:: ?(?P<width>[124]) ?)?\]", re.ASCII
 )
-_MOVES_THE_BASE = re.compile(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
+_MOVES_THE_BASE = lazy(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
 """Behind one of these words pcap-filter(7) counts from further inside the packet, also behind 'not' and 'or'."""
-_NAME_OF_HOST = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+|[A-Za-z0-9_-]{16,}", re.ASCII)
+_NAME_OF_HOST = lazy(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+|[A-Za-z0-9_-]{16,}", re.ASCII)
 _NAMED_OFFSETS = frozenset(("tcpflags", "icmptype", "icmpcode", "icmp6type", "icmp6code"))
 
 _PAYLOAD = (
@@ -67,28 +65,28 @@ class _Fields:
 
 @cache
 def _fields() -> _Fields:
-    table = tomllib.loads(_POLICY.read_text(encoding="utf-8"))
+    table = policy_table("packet_fields.toml")
     printed = dict(table["printed"])
     protocols = printed.pop("protocols")
     kinds = "|".join(f"(?P<{kind}>{''.join(heads.split())})" for kind, heads in table["statistics"].items())
     return _Fields(
-        headers=re.compile(
+        headers=lazy(
             rf"(?!(?:.*[._])?(?:{table['payload']['parts']})(?:\.|$))(?:{_by_protocol(table['headers']).pattern})",
             re.ASCII,
         ),
         addresses=_by_protocol(table["addresses"]),
-        printed=re.compile(f"{_by_protocol(printed).pattern}|{protocols}", re.ASCII),
+        printed=lazy(f"{_by_protocol(printed).pattern}|{protocols}", re.ASCII),
         numbers=_by_protocol(table["numbers"]),
-        codes=re.compile(
+        codes=lazy(
             rf"(?!.*(?:{table['codes']['never']}))(?:.*[._-])?(?:{table['codes']['endings']})", re.ASCII | re.IGNORECASE
         ),
-        statistics=re.compile(rf"(?:{kinds})(?:,(?P<rest>.*))?", re.ASCII | re.DOTALL),
-        withheld=re.compile(table["withheld"]["statistics"], re.ASCII),
+        statistics=lazy(rf"(?:{kinds})(?:,(?P<rest>.*))?", re.ASCII | re.DOTALL),
+        withheld=lazy(table["withheld"]["statistics"], re.ASCII),
     )
 
 
 def _by_protocol(table: Mapping[str, str]) -> re.Pattern[str]:
-    return re.compile("|".join(rf"(?:{protocol})\.(?:{fields})" for protocol, fields in table.items()), re.ASCII)
+    return lazy("|".join(rf"(?:{protocol})\.(?:{fields})" for protocol, fields in table.items()), re.ASCII)
 
 
 def fault_of_field(name: str) -> str | None:

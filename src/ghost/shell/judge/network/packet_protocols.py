@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from ghost.patterns import lazy
+
 Kinds = frozenset[str]
 Alternatives = tuple[Kinds, ...]
 """For each way to pass the filter, all that holds of a packet that passes so."""
@@ -19,7 +21,7 @@ ANYTHING: Alternatives = (frozenset(),)
 _MOST_ALTERNATIVES = 32
 _DEPTH = 8
 
-_TOKEN = re.compile(
+_TOKEN = lazy(
     r" +|(?P<token>\[[^\[\]]*+\]|[()]|&&|\|\||!=|[<>]=|<<|>>|==|[=<>&|+*^!-]|[A-Za-z0-9_.:/\\][A-Za-z0-9_.:/\\-]*+)"
 )
 _AND, _OR, _NOT = frozenset(("and", "&&")), frozenset(("or", "||")), frozenset(("not", "!"))
@@ -28,10 +30,10 @@ _OPENS, _CLOSES = "(", ")"
 _RELATIONS = frozenset(("=", "==", "!=", "<", ">", "<=", ">="))
 _ARITHMETIC = _RELATIONS | {"&", "|", "+", "-", "*", "/", "^", "<<", ">>"}
 _PROTOCOLS = frozenset(("tcp", "udp", "icmp", "icmp6", "arp"))
-_MOVES_THE_BASE = re.compile(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
-_IN_A_VLAN = re.compile(r"vlan(?: [0-9]{1,4})? (?:and|&&) ")
-_PORT = re.compile(r"(?:(?P<protocol>tcp|udp) )?(?:(?:src|dst) )?(?P<what>port|portrange)")
-_NUMBER = re.compile(r"[0-9]{1,5}|[a-z][a-z0-9-]{0,15}")
+_MOVES_THE_BASE = lazy(r"\b(?:pppoe[ds]|vlan|mpls|geneve|vxlan)\b", re.ASCII)
+_IN_A_VLAN = lazy(r"vlan(?: [0-9]{1,4})? (?:and|&&) ")
+_PORT = lazy(r"(?:(?P<protocol>tcp|udp) )?(?:(?:src|dst) )?(?P<what>port|portrange)")
+_NUMBER = lazy(r"[0-9]{1,5}|[a-z][a-z0-9-]{0,15}")
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ versions and comments of ordinary words (RFC 9110, 10.1.5); what else may be sen
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
 from ghost.shell.judge.network.exfiltration import fault_of_name
+from ghost.shell.policy_tables import policy_table
 
-_COMMENT = re.compile(r"\(([^()]*)\)")
-_HOST_OF_URL = re.compile(r"https?://([A-Za-z0-9._-]+)")
-_WORD = re.compile(r"[A-Za-z]\w*")
+_COMMENT = lazy(r"\(([^()]*)\)")
+_HOST_OF_URL = lazy(r"https?://([A-Za-z0-9._-]+)")
+_WORD = lazy(r"[A-Za-z]\w*")
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,18 @@ class _Forms:
 
 @cache
 def _forms() -> _Forms:
-    path = Path(__file__).parents[2] / "policy" / "request_headers.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    table = policy_table("request_headers.toml")
     agent = table["user_agent"]
     return _Forms(
         **{
             **agent,
             "headers": {
-                name: re.compile(form, re.ASCII | re.IGNORECASE)
+                name: lazy(form, re.ASCII | re.IGNORECASE)
                 for names, form in table["forms"].items()
                 for name in names.split()
             },
-            "product": re.compile(agent["product"], re.ASCII),
-            "word_of_comment": re.compile(agent["word_of_comment"], re.ASCII),
+            "product": lazy(agent["product"], re.ASCII),
+            "word_of_comment": lazy(agent["word_of_comment"], re.ASCII),
         }
     )
 

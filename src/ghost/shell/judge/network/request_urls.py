@@ -12,25 +12,26 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from ghost.patterns import lazy
 from ghost.shell.judge.network.admin_endpoints import fault_of_service
 from ghost.shell.judge.network.exfiltration import fault_of_name, holds_secret
 from ghost.shell.judge.network.http_get import fault_of_request, fully_decoded
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_URL = re.compile(
+_URL = lazy(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@/?#-]*)?)"
 )
-_BARE = re.compile(
+_BARE = lazy(
     r"(?!(?i:ftp|dict|ldap|imap|smtp|pop3)[.])(?:[A-Za-z0-9_-]+[.])+[A-Za-z0-9-]+[.]?(?P<rest>(?:/[A-Za-z0-9._~%-]*)*)"
 )
 """A host with a dot and no port, as people type it: curl asks it over HTTP, unless it begins like a protocol."""
-_AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
-_INNER_HOST = re.compile(
+_AUTHORITY = lazy(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+_INNER_HOST = lazy(
     r"//(?:[^/?#@\s]{0,200}@)?(?P<name>[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)|(?<![\w.-])(?P<number>[0-9][0-9A-Fa-fxX.]*)"
 )
-_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
-_NUMBER = re.compile(r"0[xX][0-9A-Fa-f]*|[0-9]+")
+_LABEL = lazy(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_NUMBER = lazy(r"0[xX][0-9A-Fa-f]*|[0-9]+")
 
 _REFUSED_NETWORKS = tuple(
     ipaddress.ip_network(text)
@@ -44,7 +45,7 @@ _REFUSED_NETWORKS = tuple(
         "fd20:ce::254/128",  # GCP's metadata
     )
 )
-_REFUSED_NAMES = re.compile(
+_REFUSED_NAMES = lazy(
     r"(?:.*\.)?(?:metadata|instance-data|metadata\.google\.internal|metadata\.goog|metadata\.azure\.\w+|metadata\.tencentyun\.com)",
     re.I,
 )

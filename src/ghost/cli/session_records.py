@@ -1,33 +1,14 @@
-"""What every command shares: settings, the workspace a person means, and the session in it."""
+"""The workspace that a person means, and what is on record there of a session."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
-
-from pydantic import ValidationError
-from rich.console import Console as Rich
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
 from ghost.config import Settings
-from ghost.errors import ConfigurationError, SessionError
-from ghost.lab import RunningLab
+from ghost.errors import SessionError
 from ghost.records import valid_session_id
-from ghost.shell import SafeExecShell
-from ghost.text import visible
-
-
-def load_settings() -> Settings:
-    """The settings of the environment. Raises `ConfigurationError` naming the variable that is wrong."""
-    try:
-        return Settings()
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(f"the environment variable {name} is not usable: {first['msg']}") from invalid
 
 
 def open_workspace(given: Path | None, settings: Settings) -> Workspace:
@@ -79,41 +60,3 @@ def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorde
         return Recorded(paths)
     session, intact = load_session(path)
     return Recorded(session.paths(workspace.root), path, session, intact)
-
-
-class ProgramsOfShell(TypedDict, total=False):
-    """Which programs a shell runs, where they are not the system's."""
-
-    program_dirs: Sequence[Path]
-    own_az: bool
-    environment: Mapping[str, str]
-    resolver: Callable[[str], list[str]]
-
-
-def programs_of(lab: RunningLab | None, *, own_az: bool = True) -> ProgramsOfShell:
-    """All programs of a lab and nothing else, but for a person's own az that talks to it."""
-    if lab is None:
-        return {}
-    return {
-        "program_dirs": [lab.program_dir],
-        "own_az": own_az,
-        "environment": lab.environment,
-        "resolver": lab.resolver,
-    }
-
-
-def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:
-    """An error of the shell in words; where its rules refused, with what they say of the command."""
-    words = error.replace("_", " ")
-    if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
-        return words
-    return f"{words}: {visible(str(SafeExecShell.explain(command, roots)['explanation']))}"
-
-
-def to_stdout() -> Rich:
-    """Words are wrapped for a person; a pipe gets lines as they are."""
-    return Rich(highlight=False, soft_wrap=not sys.stdout.isatty())
-
-
-def to_stderr() -> Rich:
-    return Rich(highlight=False, soft_wrap=not sys.stderr.isatty(), stderr=True)
