@@ -8,7 +8,7 @@ import pytest
 
 from ghost.errors import ProviderError, StoreError
 from ghost.mind import Changes, Finding, Finished, Memory, MemoryType, recall, remember
-from ghost.mind.consolidation import MOST_IN_A_RUN, Consolidation
+from ghost.mind.consolidation import MAX_PER_RUN, Consolidation
 from ghost.mind.episodes import episode
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.retention import LEAST, may_merge
@@ -323,7 +323,7 @@ def test_a_model_that_fails_leaves_what_was_done_and_the_next_run_goes_on(tmp_pa
     recurring(room)
     with pytest.raises(ProviderError):
         room.run()
-    assert len(room.all()) == 4, "the twins were merged"
+    assert len(room.all()) == 4, "the duplicates were merged"
     assert room.consolidation.due_since(room.clock.at) is not None
     assert room.run().summaries == 1
     assert room.consolidation.due_since(room.clock.at) is None
@@ -495,12 +495,12 @@ def test_a_run_is_bounded_and_the_next_goes_on_where_it_ended(room):
                 created_at=START + n // 3,
                 last_access=START,
             )
-            for n in range(MOST_IN_A_RUN + 50)
+            for n in range(MAX_PER_RUN + 50)
         ]
     )
     room.store.apply(Changes(memories=prepared))
     first = room.run()
-    assert (first.looked_at, first.complete) == (MOST_IN_A_RUN, False)
+    assert (first.looked_at, first.complete) == (MAX_PER_RUN, False)
     assert room.consolidation.due_since(room.clock.at) is not None
     second = room.run()
     assert (second.looked_at, second.complete) == (50, True)

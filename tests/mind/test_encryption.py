@@ -67,7 +67,7 @@ def test_nothing_that_is_kept_can_be_read_in_any_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("written_with", "opened_with", "said"),
     [
-        (KEY, OTHER, "another key"),
+        (KEY, OTHER, "a different key"),
         (KEY, None, "is encrypted: set GHOST_MEMORY_KEY"),
         (None, KEY, "`ghost export` without the key, then `ghost import` with the key"),
     ],
@@ -111,7 +111,7 @@ def test_what_was_exchanged_or_altered_in_the_file_is_not_believed(path: Path) -
     connection.commit()
     connection.close()
     store = _store(path, KEY)
-    with pytest.raises(StoreError, match="memory content a: it holds what belongs elsewhere"):
+    with pytest.raises(StoreError, match="memory content a: it holds a value of another owner"):
         store.get(["a"])
     with pytest.raises(StoreError, match="cannot decrypt memory metadata b"):
         store.get(["b"])
@@ -173,7 +173,7 @@ def test_a_key_file_that_others_may_read_or_that_is_none_is_refused(tmp_path: Pa
     with pytest.raises(ConfigurationError, match="cannot read the memory key"):
         seal_of(_settings(tmp_path, memory_key_file=tmp_path / "none"))
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(ConfigurationError, match="no regular file"):
+    with pytest.raises(ConfigurationError, match="not a regular file"):
         seal_of(_settings(tmp_path, memory_key_file=tmp_path / "pipe"))
     file.chmod(0o600)
     with pytest.raises(ConfigurationError, match="set one of them"):

@@ -26,7 +26,7 @@ from ghost.mind import (
     Task,
     TaskStatus,
 )
-from ghost.mind.inbox import MOST_WAITING
+from ghost.mind.inbox import MAX_WAITING
 from ghost.mind.prompts import system_prompt
 from ghost.providers import read_prompt
 from ghost.scraper import Document, Refusal, ScrapePlan, Scraper, ScrapeResult
@@ -232,12 +232,12 @@ def test_stimuli_without_an_id_of_their_own_are_not_taken_for_one(tmp_path):
 
 def test_more_than_may_wait_is_refused_whole(tmp_path):
     engine = mind(tmp_path)
-    engine.ingest([stimulus("x", n) for n in range(MOST_WAITING - 1)])
+    engine.ingest([stimulus("x", n) for n in range(MAX_WAITING - 1)])
     with pytest.raises(InboxFull, match="1000"):
         engine.ingest([stimulus("y", 5000), stimulus("y", 5001)])
-    assert engine.waiting == MOST_WAITING - 1
+    assert engine.waiting == MAX_WAITING - 1
     engine.ingest([stimulus("x", 5), stimulus("y", 5000)])  # one of them waits already
-    assert engine.waiting == MOST_WAITING
+    assert engine.waiting == MAX_WAITING
 
 
 def test_the_store_holds_the_thoughts_that_working_memory_holds_and_no_more(tmp_path):

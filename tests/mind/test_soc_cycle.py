@@ -19,7 +19,7 @@ from ghost.mind.cadence import SLOWEST_SECONDS, Cadence
 from ghost.mind.decisions import decision
 from ghost.mind.episodes import episode
 from ghost.mind.questions import essence
-from ghost.mind.thought_parsing import MOST_CHARS, MOST_WORDS, spoken
+from ghost.mind.thought_parsing import MAX_CHARS, MAX_WORDS, spoken
 from ghost.records import SystemClock
 from tests.mind.minds import SpeakingModel, SteppedClock, keep, mind, open_sqlite, stimulus, without_secrets
 
@@ -76,8 +76,8 @@ def test_whatever_is_said_a_thought_is_one_short_tagged_line(text):
     if found is not None:
         assert found.content.startswith(TAGS)
         assert found.content.startswith(f"#{found.tag} ")
-        assert len(found.content.split()) <= MOST_WORDS
-        assert len(found.content) <= MOST_CHARS
+        assert len(found.content.split()) <= MAX_WORDS
+        assert len(found.content) <= MAX_CHARS
         assert found.content.isprintable()
         again = spoken(found.content, without_secrets)
         assert again is not None
@@ -89,7 +89,7 @@ def test_a_long_thought_is_cut_and_says_so(said):
     found = spoken(said, without_secrets)
     assert found.content.endswith("…")
     assert len(found.content.split()) <= 60
-    assert len(found.content) <= MOST_CHARS
+    assert len(found.content) <= MAX_CHARS
 
 
 def test_what_a_question_needs_is_kept_when_its_words_are_cut():
@@ -182,18 +182,18 @@ def test_no_text_takes_long_to_read(bit):
 
 def test_the_cadence_varies_by_a_tenth_and_no_more():
     cadence = Cadence(10, 1000, Random(1))
-    waits = [cadence.went_well(0, is_idle=False) for _ in range(500)]
+    waits = [cadence.succeeded(0, is_idle=False) for _ in range(500)]
     assert 9.0 <= min(waits) < 9.2
     assert 10.8 < max(waits) <= 11.0
 
 
 def test_it_slows_down_while_nothing_is_new_and_recovers_at_once():
     cadence = Cadence(5, 1000, Random(1))
-    waits = [cadence.went_well(0, is_idle=True) for _ in range(12)]
+    waits = [cadence.succeeded(0, is_idle=True) for _ in range(12)]
     assert all(1.6 < later / sooner < 2.5 for sooner, later in pairwise(waits[:6]))
     assert max(waits) <= SLOWEST_SECONDS * 1.1
     assert cadence.soonest(0) == 0, "what comes in is thought of at once"
-    assert cadence.went_well(0, is_idle=False) <= 5.5
+    assert cadence.succeeded(0, is_idle=False) <= 5.5
 
 
 def test_it_waits_longer_after_each_failure_and_as_long_as_the_provider_says():
@@ -204,7 +204,7 @@ def test_it_waits_longer_after_each_failure_and_as_long_as_the_provider_says():
     assert cadence.failures == 12
     assert cadence.failed(0, 1000.0) == 1000.0
     assert cadence.soonest(10) == 1000.0, "nothing that comes in breaks a back-off"
-    assert cadence.went_well(1000, is_idle=False) < 1006
+    assert cadence.succeeded(1000, is_idle=False) < 1006
     assert (cadence.failures, cadence.soonest(1001)) == (0, 1001)
 
 
@@ -216,14 +216,14 @@ def test_no_minute_has_more_thoughts_than_the_limit(gaps, limit):
         now = max(now + gap, cadence.soonest(now + gap))
         cadence.begins(now)
         begun.append(now)
-        cadence.went_well(now, is_idle=False)
+        cadence.succeeded(now, is_idle=False)
     for at in begun:
         assert sum(at <= other < at + 60 - 1e-6 for other in begun) <= limit
 
 
 def test_a_slow_cadence_is_never_made_faster():
     cadence = Cadence(3600, 30, Random(1))
-    assert cadence.went_well(0, is_idle=True) >= 3240
+    assert cadence.succeeded(0, is_idle=True) >= 3240
     assert cadence.failed(0) >= 3240
 
 

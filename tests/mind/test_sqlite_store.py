@@ -107,7 +107,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, con
     path.parent.mkdir()
     path.write_bytes(content)
     path.chmod(0o644)
-    with pytest.raises(StoreError, match="no database"):
+    with pytest.raises(StoreError, match="not a database"):
         _store(path)
     assert path.read_bytes() == content
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
@@ -122,7 +122,7 @@ def test_what_a_link_leads_to_is_left_as_it_is_where_it_is_no_memory(path: Path,
     for name in before:
         path.unlink(missing_ok=True)
         path.symlink_to(tmp_path / name)
-        with pytest.raises(StoreError, match=r"no database|no regular file"):
+        with pytest.raises(StoreError, match=r"not a database|not a regular file"):
             _store(path)
     assert {name: (tmp_path / name).stat().st_mode for name in before} == before
 

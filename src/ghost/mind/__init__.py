@@ -1,4 +1,4 @@
-"""The mind: what Ghost remembers, what it attends to, what it thinks of on its own, and what it asks."""
+"""The mind: memory, attention, thoughts between investigations, and questions to people."""
 
 from ghost.mind.attention import Attention, Component, Score, Weights
 from ghost.mind.data_model import (

@@ -1,4 +1,4 @@
-"""What from outside may enter the mind, and how much of it: text without secrets, of bounded length."""
+"""Admission of external text to the mind: secrets redacted, length bounded."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CUT = " … [cut]"
 
 
 def encodable(redact: Redact) -> Redact:
-    """The same, of text that has a form in UTF-8: half a surrogate pair, which JSON may carry, is replaced."""
+    """Return the value with text that UTF-8 can encode; lone surrogates, possible in JSON, are replaced."""
     return lambda text: redact(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def admitted(stimulus: Stimulus, redact: Redact) -> Stimulus:
-    """The stimulus as it is kept. Redacted before it is cut: a secret cut in two no longer looks like one."""
+    """Return the stimulus as stored. Redaction precedes truncation: a truncated secret may not be recognisable."""
     return stimulus.model_copy(
         update={
             "id": redact(stimulus.id)[:200],
@@ -41,7 +41,7 @@ def _metadata(given: dict[str, Any], redact: Redact) -> dict[str, Any]:
         fits = len(json.dumps(kept, allow_nan=False)) <= METADATA_CHARS
     except (TypeError, ValueError):
         fits = False
-    return kept if fits else {"metadata": "left out: too large, or no JSON"}
+    return kept if fits else {"metadata": "left out: too large, or not JSON"}
 
 
 def _without_secrets(value: Any, redact: Redact, depth: int) -> Any:
@@ -57,7 +57,7 @@ def _without_secrets(value: Any, redact: Redact, depth: int) -> Any:
 
 
 def _named(name: str, value: Any, redact: Redact, depth: int) -> Any:
-    """A value beside its name: `password` gives away what its value does not."""
+    """Return a value redacted together with its name: `password` identifies a secret that its value does not."""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return _without_secrets(value, redact, depth - 1)
     line = f"{name}: {value}"

@@ -1,4 +1,4 @@
-"""Brings what the sources name into attention: first as a draft, then, when it is written, for good."""
+"""Tasks from the sources: drafted first, applied to attention once the draft is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from ghost.errors import GhostError
 from ghost.mind.attention import Attention
 from ghost.mind.data_model import Task, TaskStatus
-from ghost.mind.sources import MOST_TASKS, TaskSource
+from ghost.mind.sources import MAX_TASKS, TaskSource
 from ghost.mind.thought_parsing import Redact
 from ghost.providers import EmbeddingsProvider
 
@@ -21,13 +21,13 @@ NEUTRAL = 0.5
 
 @dataclass(frozen=True)
 class Named:
-    """What the sources named: as they did (`raw`), as it is kept, and how well each fits the goals."""
+    """Tasks named by the sources: as received (`raw`), as stored, and their goal fit."""
 
     raw: Mapping[str, Task]
     admitted: Mapping[str, Task]
     fits: Mapping[str, float]
     asked: frozenset[str]
-    """The sources that answered."""
+    """Sources that answered."""
     failures: tuple[str, ...]
 
     @property
@@ -42,7 +42,7 @@ class Draft:
     changed: tuple[Task, ...]
     """New and changed tasks."""
     gone: tuple[Task, ...]
-    """Tasks that their source names no more, as done."""
+    """Tasks no longer named by their source, as done."""
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -68,21 +68,21 @@ class Agenda:
         self._fits: dict[str, float] = {}
 
     def restore(self, tasks: Sequence[Task]) -> None:
-        """What the store kept over a restart. Its fit is told anew when a source names it again."""
+        """Load tasks from the store after a restart. Goal fit is recalculated when a source names the task again."""
         for task in tasks:
             if task.status is not TaskStatus.DONE:
                 fit = _given_fit(task)
                 self._attention.add_or_update(task, NEUTRAL if fit is None else fit)
 
     def ask(self, now: float) -> Named:
-        """Asks every source. What one fails with is in `failures`, and its tasks stay as they are."""
+        """Query every source. Errors go to `failures`, and the tasks of a failed source stay unchanged."""
         raw: dict[str, Task] = {}
         admitted: dict[str, Task] = {}
         failures = []
         asked = set()
         for name, source in self._sources.items():
             try:
-                found = list(islice(source.tasks(now), MOST_TASKS))
+                found = list(islice(source.tasks(now), MAX_TASKS))
             except Exception as error:  # noqa: BLE001  whatever a source fails with, the mind goes on
                 _log.warning("the task source %s failed: %s", name, error)
                 failures.append(f"{name}: {type(error).__name__}: {error}")
@@ -97,7 +97,7 @@ class Agenda:
         return Named(raw, admitted, self._fits_of(new), frozenset(asked), tuple(failures))
 
     def draft(self, named: Named, now: float) -> Draft:
-        """What that changes. No task may be taken between this and `take`."""
+        """Return the changes. No task may be taken between this and `take`."""
         current = {task.id: self._still_taken(task) for task in named.admitted.values()}
         changed = [task for task in current.values() if self._attention.get(task.id) != task]
         gone = [
@@ -108,7 +108,7 @@ class Agenda:
         return Draft(named, tuple(changed), tuple(gone))
 
     def take(self, draft: Draft) -> None:
-        """The draft was written."""
+        """Apply a draft that was written."""
         self._raw |= draft.named.raw
         self._fits |= draft.named.fits
         changed = {task.id: task for task in draft.changed}
@@ -124,7 +124,7 @@ class Agenda:
     # --- steps ---
 
     def _admitted(self, task: Task, source: str, now: float) -> Task:
-        """The task as it is kept: without secrets, and marked with its source."""
+        """Return the task as stored: without secrets, and marked with its source."""
         if self._raw.get(task.id) == task and (before := self._attention.get(task.id)) is not None:
             return before
         deadline = task.deadline_ts
@@ -141,7 +141,7 @@ class Agenda:
         )
 
     def _still_taken(self, task: Task) -> Task:
-        """A task that somebody took stays taken, though its source goes on to call it open."""
+        """Keep a taken task taken, although its source still lists it as open."""
         before = self._attention.get(task.id)
         if task.status is not TaskStatus.OPEN or before is None or before.status is not TaskStatus.DOING:
             return task
@@ -149,8 +149,9 @@ class Agenda:
         return task.model_copy(update={"status": TaskStatus.DOING, "last_update_ts": updated})
 
     def _fits_of(self, tasks: Sequence[Task]) -> dict[str, float]:
-        """As the source says; else how near the task's words are to the nearest goal's. Without those that cannot be
-        told now: they are asked for again."""
+        """Return goal fits: from the source, else the similarity of the task's words to the nearest goal. Omits those
+        not available now, which are requested again.
+        """
         given = {task.id: fit for task in tasks if (fit := _given_fit(task)) is not None}
         return given | self._nearness([task for task in tasks if task.id not in given])
 
@@ -186,5 +187,5 @@ def _given_fit(task: Task) -> float | None:
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    """From 0 to 1: of vectors of length 1, and no fit is no worse than none."""
+    """Return the similarity of unit vectors from 0 to 1; negative values count as 0."""
     return min(max(math.fsum(a * b for a, b in zip(one, other, strict=True)), 0.0), 1.0)

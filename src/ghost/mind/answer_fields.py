@@ -1,8 +1,8 @@
-"""What a person's answer holds, by the fields that the question requires.
+"""Values of the required fields in a person's answer.
 
-Three forms are read: a JSON object; `field: value` on lines of their own, or on one with `;` or `,` before each further
-field, where what follows on lines without a field belongs to the field before; and, where one field is required, the
-whole text. Names match whatever their case, `_`, `-` or blanks.
+Three forms: a JSON object; `field: value` on separate lines, or on one line with `;` or `,` before each further field,
+where lines without a field belong to the field before; and the whole text, if one field is required. Names match
+regardless of case, `_`, `-` and blanks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LINE = re.compile(r"[-*]?\s{0,8}(?P<name>[^\W_][\w \-]{0,60}?)\s*[:=]\s*(?P<val
 
 
 def fields_of(text: str, required: Sequence[str]) -> dict[str, str]:
-    """Values by the required names that the text holds, none of them blank."""
+    """Return the non-blank values of the required fields found in the text."""
     names = {_same(name): name for name in required}
     given = _from_json(text, names) or _from_lines(text, names)
     if not given and len(required) == 1 and text.strip() and not _is_object(text):
@@ -40,7 +40,7 @@ def _from_json(text: str, names: dict[str, str]) -> dict[str, str]:
 def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
     given: dict[str, str] = {}
     current: str | None = None
-    for line in _apart(text, names).splitlines():
+    for line in _on_separate_lines(text, names).splitlines():
         found = _LINE.fullmatch(line.strip())
         if found and _same(found["name"]) in names:
             current = names[_same(found["name"])]
@@ -50,8 +50,8 @@ def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
     return given
 
 
-def _apart(text: str, names: dict[str, str]) -> str:
-    """A line break before each required field that `;` or `,` precedes; other commas belong to a value."""
+def _on_separate_lines(text: str, names: dict[str, str]) -> str:
+    """Insert a line break before each required field that follows `;` or `,`; other commas belong to a value."""
     if not names:
         return text
     spelled = "|".join(re.escape(name).replace("_", r"[\s_-]{1,3}") for name in names)

@@ -1,13 +1,12 @@
-"""What to look at next: the open task with the highest score, exactly, at any moment.
+"""Attention: always returns the open task with the exact highest score.
 
-    score = w_u urgency + w_i importance + w_unc uncertainty + w_r recency + w_g goal_fit
+score = w_u urgency + w_i importance + w_unc uncertainty + w_r recency + w_g goal_fit
 
-Urgency and recency change with time, so an order by score made a moment ago would be wrong now. They change along
-straight lines (`curves.py`): two tasks on the same lines keep their order for as long as both stay on them. There is
-therefore one heap for each pair of lines, ordered by what does not change, and one heap of the moments at which tasks
-move to another line. Who asks moves what is due and compares the heads: O(log n) amortised, and no score is ever stale.
-An entry that a change made invalid stays in its heap until it comes to the head (lazy invalidation), or until such
-entries outnumber the others, when the heaps are made anew.
+Urgency and recency change with time along straight lines (`curves.py`), so two tasks on the same lines keep their order
+while both stay on them. There is one heap per pair of lines, ordered by the constant part, and one heap of the times at
+which tasks change lines. A query moves the due tasks and compares the heads: O(log n) amortised, and no score is stale.
+Invalidated entries stay until they reach the head (lazy deletion), or until they outnumber the valid ones and the heaps
+are rebuilt.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Score:
-    """`total` is the sum of the contributions."""
+    """The score of a task; `total` is the sum of the contributions."""
 
     task_id: str
     total: float
@@ -79,7 +78,7 @@ class _Kept(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """An entry of a heap: the highest key first, the older of equals first."""
+    """An entry of a heap: highest key first, older first among equals."""
 
     negative_key: float
     created_ts: float
@@ -88,7 +87,7 @@ class _Ranked(NamedTuple):
 
 
 class Attention:
-    """Tasks by id. Done and blocked ones are kept, explained and never offered. Safe to use from threads."""
+    """Tasks by id. Done and blocked tasks are kept and explained but never offered. Thread-safe."""
 
     def __init__(self, weights: Weights, clock: Clock) -> None:
         self.weights = weights
@@ -104,7 +103,9 @@ class Attention:
     # --- changes ---
 
     def add_or_update(self, task: Task, goal_fit: float = 0.5) -> None:
-        """`goal_fit`: from 0 to 1, how well the task serves the long-term goals. An endless deadline is none."""
+        """Add or replace a task. `goal_fit`: 0 to 1, fit with the long-term goals. An infinite deadline
+        means none.
+        """
         if not 0.0 <= goal_fit <= 1.0:
             raise ValueError(f"goal_fit is from 0 to 1, not {goal_fit}")
         if task.deadline_ts is not None and not math.isfinite(task.deadline_ts):
@@ -114,8 +115,9 @@ class Attention:
             self._drop_invalid_if_many()
 
     def next_task(self) -> Task | None:
-        """Takes the open task with the highest score: it is `doing` from now on, and not offered again until an update
-        opens it. None where no task is open."""
+        """Take the open task with the highest score and mark it `doing`, so that it is not offered again until
+        updated. None if no task is open.
+        """
         with self._lock:
             best = self.peek()
             if best is None:
@@ -133,13 +135,13 @@ class Attention:
     # --- questions ---
 
     def peek(self) -> Task | None:
-        """What `next_task` would take. Of equal scores the older task, then the one of the lower id."""
+        """Return what `next_task` would take. Among equal scores the older task, then the lower id."""
         with self._lock:
             head = self._best_head(self._clock.now().timestamp())
             return self._kept[head.id].task if head else None
 
     def top_k(self, k: int) -> list[tuple[Task, float]]:
-        """The best `k` open tasks with their scores, best first."""
+        """Return the `k` best open tasks with their scores, best first."""
         with self._lock:
             now = self._clock.now().timestamp()
             taken: list[tuple[tuple[int, int], _Ranked]] = []
@@ -153,7 +155,7 @@ class Attention:
             return best
 
     def explain(self, task_id: str) -> Score | None:
-        """What the score of a task is made of; None for an unknown id. Done and blocked tasks have one too."""
+        """Return the score's components, also for done and blocked tasks; None for an unknown id."""
         with self._lock:
             kept = self._kept.get(task_id)
             now = self._clock.now().timestamp()
@@ -184,7 +186,7 @@ class Attention:
         self._rank(kept, max(self._seen_until, self._clock.now().timestamp()))
 
     def _rank(self, kept: _Kept, now: float) -> None:
-        """Puts a task among those on the same lines, and notes when it leaves them."""
+        """Insert a task into the heap of its lines and schedule its next change of lines."""
         task = kept.task
         if task.status is not TaskStatus.OPEN:
             return
@@ -205,8 +207,8 @@ class Attention:
         for kept in self._kept.values():
             self._rank(kept, self._seen_until)
 
-    def _move_on(self, now: float) -> None:
-        """Brings every task to the lines it is on at `now`; all of them where the clock was set back."""
+    def _move_due(self, now: float) -> None:
+        """Move every due task to its lines at `now`; all of them if the clock was set back."""
         if now < self._seen_until:
             self._seen_until = now
             self._rank_all()
@@ -226,7 +228,7 @@ class Attention:
             self._rank_all()
 
     def _best_head(self, now: float) -> _Ranked | None:
-        self._move_on(now)
+        self._move_due(now)
         heads = []
         for place, heap in self._heaps.items():
             while heap and self._is_invalid(heap[0]):
@@ -254,7 +256,7 @@ class Attention:
         return self.weights.urgency * URGENCY.lines[urgency].slope + self.weights.recency * RECENCY.lines[recency].slope
 
     def _key(self, kept: _Kept, place: tuple[int, int]) -> float:
-        """The score less what grows with the time since `_origin`: unchanged while the task stays on its lines."""
+        """Return the score without its time-dependent part; constant while the task stays on its lines."""
         task, urgency, recency = kept.task, URGENCY.lines[place[0]], RECENCY.lines[place[1]]
         due = (task.deadline_ts - self._origin) if task.deadline_ts is not None else 0.0
         updated = task.last_update_ts - self._origin
@@ -273,11 +275,11 @@ class Attention:
         task, weights = kept.task, self.weights
         urgency = URGENCY.at(now - task.deadline_ts) if task.deadline_ts is not None else 0.0
         yield Component("urgency", urgency, weights.urgency, _deadline_in_words(task.deadline_ts, now))
-        yield Component("importance", task.importance, weights.importance, "how much it matters, as given")
-        yield Component("uncertainty", task.uncertainty, weights.uncertainty, "how much is unknown, as given")
+        yield Component("importance", task.importance, weights.importance, "importance as given")
+        yield Component("uncertainty", task.uncertainty, weights.uncertainty, "uncertainty as given")
         age = now - task.last_update_ts
         yield Component("recency", RECENCY.at(age), weights.recency, f"changed {elapsed(max(age, 0.0))} ago")
-        yield Component("goal_fit", kept.goal_fit, weights.goal_fit, "how well it serves the long-term goals")
+        yield Component("goal_fit", kept.goal_fit, weights.goal_fit, "fit with the long-term goals")
 
 
 def _deadline_in_words(deadline_ts: float | None, now: float) -> str:

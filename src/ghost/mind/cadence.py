@@ -1,4 +1,4 @@
-"""When the stream thinks next: its cadence, slower while nothing is new or the model fails, never over the limit."""
+"""Time of the next thought: the cadence, slower while nothing is new or the model fails, up to a limit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from random import Random
 
 JITTER = 0.1
 SLOWEST_SECONDS = 300.0
-"""Between two thoughts while nothing is new, and between two tries while the model fails; the cadence, where slower."""
+"""Maximum seconds between thoughts while nothing is new, and between attempts while the model fails."""
 _MINUTE = 60.0
 
 
 class Cadence:
-    """Times are seconds of one monotonic clock; who waits says what it is."""
+    """Times are seconds of one monotonic clock that the caller reads."""
 
     def __init__(self, seconds: float, per_minute: int, random: Random) -> None:
         self.seconds = seconds
@@ -21,22 +21,22 @@ class Cadence:
         self._begun: deque[float] = deque(maxlen=per_minute)
         self._not_before = 0.0
         self.failures = 0
-        """In a row."""
+        """Consecutive failures."""
         self.idle = 0
-        """Cycles in a row that had nothing new."""
+        """Consecutive cycles without anything new."""
 
     def begins(self, now: float) -> None:
         self._begun.append(now)
 
-    def went_well(self, now: float, *, is_idle: bool) -> float:
-        """When the next cycle is due: in one cadence, twice as long after each cycle that had nothing new."""
+    def succeeded(self, now: float, *, is_idle: bool) -> float:
+        """Return the time of the next cycle: one cadence, doubled after each cycle without anything new."""
         self.failures = 0
         self.idle = self.idle + 1 if is_idle else 0
         self._not_before = 0.0
         return self._limited(now + self._jittered(self._slowed(self.idle)))
 
     def failed(self, now: float, retry_after_seconds: float | None = None) -> float:
-        """The same after a failure: twice as long after each, and never before the provider said."""
+        """Return the time after a failure: doubled after each, and not before the provider's stated wait."""
         self.failures += 1
         wait = self._jittered(self._slowed(self.failures))
         if retry_after_seconds is not None:
@@ -45,7 +45,7 @@ class Cadence:
         return self._limited(self._not_before)
 
     def soonest(self, now: float) -> float:
-        """When a cycle may begin at the earliest, because something new came in."""
+        """Return the earliest time of a cycle for new input."""
         return self._limited(max(now, self._not_before))
 
     def _slowed(self, doublings: int) -> float:

@@ -1,8 +1,8 @@
-"""Puts long-term memory in order, a bounded part at a time: merges what is told twice, sums up what recurs, lets fade.
+"""Consolidation of long-term memory in bounded runs: merges duplicates, summarises recurring causes, fades unused
+memories.
 
-Works through memories oldest first from where the last run ended, and begins anew after a week. Every step is a
-transaction of its own, and a step that was done changes nothing when it is done again. Originals stay, with half their
-importance, below the summary that was made of them.
+Visits memories oldest first from the end of the previous run and restarts after a week. Every step is a transaction and
+idempotent. Originals stay, with half their importance, below their summary.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any
 from ghost.mind.data_model import Memory, MemoryType
 from ghost.mind.episodes import Episode, episode, network_of
 from ghost.mind.long_term_memory import LongTermMemory
-from ghost.mind.retention import DAY, NEAR, UNASKED_SECONDS, faded, may_merge, merged
+from ghost.mind.retention import DAY, DUPLICATE_SIMILARITY, UNASKED_SECONDS, faded, may_merge, merged
 from ghost.mind.store import Changes, Filter
 from ghost.mind.summaries import SUMMARY, summarised, united
 from ghost.mind.thought_parsing import Redact
 from ghost.providers import LLMProvider
 from ghost.records import Clock
 
-MOST_IN_A_RUN = 200
-"""Memories looked at."""
-MOST_FADED = 1000
+MAX_PER_RUN = 200
+"""Memories visited."""
+MAX_FADED = 1000
 NEIGHBOURS = 32
 RELATED = 0.3
-"""Cosine similarity from which on two episodes with one cause are worth one summary."""
-MOST_COMPARED = 8
-"""Sources of a summary that a new episode is compared with."""
-MOST_SOURCES = 200
+"""Minimum cosine similarity of two episodes with one cause for a summary."""
+MAX_COMPARED = 8
+"""Maximum sources of a summary that a new episode is compared with."""
+MAX_SOURCES = 200
 DUE_EPISODES = 20
-"""New ones since the last run, from which on another is due; a day after it, one is enough."""
+"""New memories that make a run due; after a day, one is enough."""
 SWEEP_SECONDS = 7 * DAY
 _ASKED_EVERY_SECONDS = 30.0
 _PREFERENCE = "consolidation"
@@ -41,12 +41,12 @@ _PREFERENCE = "consolidation"
 
 @dataclass
 class Report:
-    """What a run did; `complete` where it came to the end of memory."""
+    """Counts of a run; `complete` if it reached the end of memory."""
 
     looked_at: int = 0
     merged: int = 0
     summaries: int = 0
-    """Made, or extended by an episode."""
+    """Summaries created or extended."""
     faded: int = 0
     complete: bool = True
 
@@ -69,7 +69,7 @@ class Consolidation:
     # --- when ---
 
     def due_since(self, now: float) -> float | None:
-        """Since when a run is due, None while none is. Asks the store at most every 30 seconds."""
+        """Return since when a run is due; None if none is. Queries the store at most every 30 seconds."""
         if self._answered is None or not 0 <= now - self._answered[0] < _ASKED_EVERY_SECONDS:
             before = self._answered[1] if self._answered else None
             due = self._due(now)
@@ -90,7 +90,7 @@ class Consolidation:
     # --- what ---
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Report:
-        """One bounded part. Raises `ProviderError` and `StoreError`; what was done until then is done."""
+        """Do one bounded run. Raises `ProviderError` and `StoreError`; finished steps remain."""
         with self._running:
             now = self._clock.now().timestamp()
             state = self._state()
@@ -99,10 +99,10 @@ class Consolidation:
             report = Report()
             try:
                 for memory in self._ahead(state["cursor"]):
-                    if stop() or report.looked_at >= MOST_IN_A_RUN:
+                    if stop() or report.looked_at >= MAX_PER_RUN:
                         report.complete = False
                         break
-                    self._settle(memory.id, now, report)
+                    self._consolidate(memory.id, now, report)
                     report.looked_at += 1
                     state["cursor"] = [memory.created_at, memory.id]
                 if report.complete:
@@ -118,19 +118,25 @@ class Consolidation:
         after, last = float(cursor[0]), str(cursor[1])
         found = self._store.memories(Filter(since=after), with_embeddings=False)
         new = (memory for memory in found if (memory.created_at, memory.id) > (after, last))
-        yield from list(islice(new, MOST_IN_A_RUN + 1))
+        yield from list(islice(new, MAX_PER_RUN + 1))
 
-    def _settle(self, memory_id: str, now: float, report: Report) -> None:
-        """One memory: merged with what tells the same, else summed up with what has the same cause."""
+    def _consolidate(self, memory_id: str, now: float, report: Report) -> None:
+        """Handle one memory: merge it with a duplicate, else summarise it with those of the same cause."""
         memory = self._store.get([memory_id]).get(memory_id)
         if memory is None or not memory.embedding or memory.metadata.get("kind") == SUMMARY:
             return
         near = self._neighbours(memory)
-        twins = [other for other, similarity in near if similarity >= NEAR and may_merge(memory, other)]
-        if twins:
-            memory = self._merge([memory, *twins])
-            report.merged += len(twins)
-            near = [(other, similarity) for other, similarity in near if other.id not in {twin.id for twin in twins}]
+        duplicates = [
+            other for other, similarity in near if similarity >= DUPLICATE_SIMILARITY and may_merge(memory, other)
+        ]
+        if duplicates:
+            memory = self._merge([memory, *duplicates])
+            report.merged += len(duplicates)
+            near = [
+                (other, similarity)
+                for other, similarity in near
+                if other.id not in {duplicate.id for duplicate in duplicates}
+            ]
         if memory.type is MemoryType.EPISODIC and "summary" not in memory.metadata:
             report.summaries += self._sum_up(episode(memory), near, now)
 
@@ -168,15 +174,15 @@ class Consolidation:
         return 1
 
     def _extend(self, summary_id: str, new: Episode, now: float) -> bool:
-        """Adds an episode to a summary, where it has the cause of all that the summary was made of."""
+        """Add an episode to a summary if it shares the cause of all its sources."""
         summary = self._store.get([summary_id]).get(summary_id)
         if summary is None:
             return False
         ids = [str(source) for source in summary.metadata.get("sources", [])]
-        sources = [episode(memory) for memory in self._store.get(ids[-MOST_SOURCES:]).values()]
-        if not sources or len(sources) >= MOST_SOURCES:
+        sources = [episode(memory) for memory in self._store.get(ids[-MAX_SOURCES:]).values()]
+        if not sources or len(sources) >= MAX_SOURCES:
             return False
-        if not all(_belongs(new, source) for source in sources[:MOST_COMPARED]):
+        if not all(_belongs(new, source) for source in sources[:MAX_COMPARED]):
             return False
         self._write([*sources, new], [new], summary_id, summary, now)
         return True
@@ -200,16 +206,16 @@ class Consolidation:
 
     def _fade(self, now: float, report: Report, stop: Callable[[], bool]) -> None:
         old = self._store.memories(Filter(until=now - UNASKED_SECONDS), with_embeddings=False)
-        ids = [memory.id for memory in islice((each for each in old if faded(each, now)), MOST_FADED)]
-        for start in range(0, len(ids), MOST_IN_A_RUN):
+        ids = [memory.id for memory in islice((each for each in old if faded(each, now)), MAX_FADED)]
+        for start in range(0, len(ids), MAX_PER_RUN):
             if stop():
                 report.complete = False
                 return
-            found = self._store.get(ids[start : start + MOST_IN_A_RUN]).values()
+            found = self._store.get(ids[start : start + MAX_PER_RUN]).values()
             changed = [less for memory in found if (less := faded(memory, now)) is not None]
             self._store.apply(Changes(memories=changed))
             report.faded += len(changed)
-        report.complete = report.complete and len(ids) < MOST_FADED
+        report.complete = report.complete and len(ids) < MAX_FADED
 
     # --- where it stands ---
 

@@ -1,4 +1,4 @@
-"""How much the mind has done since it started: plain numbers for whoever measures."""
+"""Counts of the mind's work since its start, for metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = (
     "summaries_made",
     "memories_merged",
 )
-"""Each counts up from 0. Beside them: `cycle_seconds`, the sum over all cycles, and `last_cycle_seconds`."""
+"""Names of the counters. Also: `cycle_seconds`, the sum over all cycles, and `last_cycle_seconds`."""
 
 
 class Counts:

@@ -1,4 +1,4 @@
-"""How urgent and how fresh a task is as time passes: straight lines between knots, level outside them."""
+"""Urgency and recency over time: straight lines between knots, constant outside them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DAY = 24 * HOUR
 
 @dataclass(frozen=True)
 class Line:
-    """`level + slope * x` from one knot to the next."""
+    """`level + slope * x` between two knots."""
 
     level: float
     slope: float
 
 
 class Curve:
-    """Through the knots `(seconds, value)`, in rising order of seconds."""
+    """A curve through the knots `(seconds, value)`, in ascending order of seconds."""
 
     def __init__(self, knots: Sequence[tuple[float, float]]) -> None:
         self.knots = tuple(knots)
@@ -35,16 +35,16 @@ class Curve:
         return line.level + line.slope * x if line.slope else line.level
 
     def piece(self, anchor: float, now: float) -> int:
-        """Which line holds at `now` for what is anchored at `anchor`; it changes at `turns(anchor, piece)`."""
+        """Return the index of the line valid at `now` for a curve anchored at `anchor`; see `turns`."""
         return bisect_right(self.knots, now, key=lambda knot: anchor + knot[0])
 
     def turns(self, anchor: float, piece: int) -> float | None:
-        """When the next line begins; None behind the last knot."""
+        """Return when the next line begins; None after the last knot."""
         return anchor + self.knots[piece][0] if piece < len(self.knots) else None
 
 
 URGENCY = Curve(((-DAY, 0.0), (-4 * HOUR, 0.25), (-HOUR, 0.5), (0.0, 1.0)))
-"""By seconds since the deadline: 0 until a day before it, 0.25 four hours before, 0.5 an hour before, then 1."""
+"""Value by seconds since the deadline: 0 until a day before it, 0.25 four hours before, 0.5 an hour before, then 1."""
 
 RECENCY = Curve(((0.0, 1.0), (HOUR, 0.5), (DAY, 0.0)))
-"""By seconds since the last update: 1, half after an hour, nothing after a day."""
+"""Value by seconds since the last update: 1, half after an hour, nothing after a day."""

@@ -1,4 +1,4 @@
-"""What one cycle would change: the thought, whether it is kept, what it asks. Nothing here is written."""
+"""The draft of a cycle: the thought, whether it is stored, and its question. Writes nothing."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from ghost.mind.data_model import Memory, SelfModel, Stimulus, Thought
 from ghost.mind.decisions import StoreDecision
 from ghost.mind.long_term_memory import LongTermMemory
 from ghost.mind.model_calls import Context, Thinking
-from ghost.mind.thought_parsing import Redact, Spoken
+from ghost.mind.thought_parsing import ParsedThought, Redact
 from ghost.mind.working_memory import WorkingMemory
 from ghost.records import Clock
 
 THOUGHTS_IN_CONTEXT = 12
 MEMORIES_IN_CONTEXT = 6
 ABOUT_CHARS = 2000
-"""Of what memories are searched for."""
+"""Maximum characters of the memory query."""
 MALFORMED = "the store decision was malformed each time"
 QUIET_MEMORIES = 8
-"""Memories that thoughts may leave while nothing new comes in; then they are only thought."""
+"""Maximum memories stored from thoughts without new input."""
 SAME_MEMORY = 0.95
-"""Cosine similarity from which on a thought of a quiet time is nothing new."""
+"""Cosine similarity at which a thought without new input counts as known."""
 REFUSED_TRIES = 3
-"""Cycles in a row that a stimulus may pass without a usable thought; then it is dropped, and said to be."""
+"""Maximum cycles of a stimulus without a usable thought; then it is dropped and logged."""
 _BY_TAG = {"question": (0.6, 0.8), "plan": (0.5, 0.5), "insight": (0.5, 0.3)}
-"""Importance and uncertainty of a thought; importance is the store decision's where there is one."""
+"""Default importance and uncertainty of a thought; a store decision overrides importance."""
 
 
 @dataclass(frozen=True)
 class Draft:
     named: Named
     stimuli: Sequence[Stimulus]
-    """What the cycle consumes."""
+    """Stimuli that the cycle consumes."""
     dropped: bool = False
-    """Whether the stimuli go without a thought."""
+    """True if the stimuli are dropped without a thought."""
     thought: Thought | None = None
     repeats: bool = False
     stored: Memory | None = None
     reason: str = ""
-    """Why the thought is kept in long-term memory, or why not."""
-    said: Spoken | None = None
+    """Reason for storing the thought in long-term memory, or not."""
+    said: ParsedThought | None = None
     rationale: str = ""
-    """Why it asks, where it is a question."""
+    """Reason for the question, if it is one."""
 
 
 class Drafting:
@@ -74,7 +74,7 @@ class Drafting:
         """By stimulus, since the last cycle that was written."""
 
     def draft(self, self_model: SelfModel, stimuli: Sequence[Stimulus], named: Named) -> Draft:
-        """Asks the model for a thought and for what becomes of it. Raises `ProviderError`, `StoreError`."""
+        """Ask the model for a thought and a store decision. Raises `ProviderError`, `StoreError`."""
         now = self._clock.now().timestamp()
         context = self._context(self_model, stimuli, named)
         said = self._thinking.thought(context)
@@ -92,7 +92,7 @@ class Drafting:
         )
 
     def written(self, draft: Draft) -> None:
-        """The draft was written: counts what may still be kept while nothing new comes in."""
+        """Update the counters after the draft was written."""
         self._refused.clear()
         if draft.stimuli:
             self._quiet_memories = 0
@@ -112,15 +112,15 @@ class Drafting:
         return Context(self_model, newest_first, thoughts, hits, task)
 
     def _without_thought(self, stimuli: Sequence[Stimulus], named: Named) -> Draft:
-        """The model said no word. Stimuli stay for another try, but not for ever: some a model never answers."""
+        """Handle an empty answer. Stimuli are retried a limited number of times."""
         self._counts.add("thoughts_refused")
         self._refused.update({stimulus.id for stimulus in stimuli})
         tried = [stimulus for stimulus in stimuli if self._refused[stimulus.id] >= REFUSED_TRIES]
         if not tried:
-            raise ProviderError("the language model answered without a word", transient=True)
+            raise ProviderError("the language model gave an empty answer", transient=True)
         return Draft(named, tried, dropped=True)
 
-    def _thought(self, said: Spoken, decided: StoreDecision | None, now: float) -> Thought:
+    def _thought(self, said: ParsedThought, decided: StoreDecision | None, now: float) -> Thought:
         importance, uncertainty = _BY_TAG[said.tag]
         return Thought(
             id=self._store.new_ids("thought", now)[0],
@@ -134,14 +134,14 @@ class Drafting:
     def _memory(
         self, thought: Thought, decided: StoreDecision | None, stimuli: Sequence[Stimulus], now: float
     ) -> tuple[Memory | None, str]:
-        """The memory that the thought becomes, with its embedding, and why; None and why not."""
+        """Return the memory of the thought, with embedding, and the reason; None and the reason if it is not stored."""
         if decided is None:
             return None, MALFORMED
         reason = self._redact(decided.reason)
         if not decided.should_store:
             return None, reason
         if not stimuli and self._quiet_memories >= QUIET_MEMORIES:
-            return None, "enough was kept since something new came in"
+            return None, "the storage limit without new input is reached"
         memory = self._ltm.prepare(
             Memory(
                 id=self._store.new_ids("mem", now)[0],
@@ -163,11 +163,11 @@ class Drafting:
 
 def _rationale(context: Context) -> str:
     about = context.stimuli[0].content if context.stimuli else context.task.title if context.task else ""
-    return f"Thought of while looking at: {about[:300]}" if about else "Thought of with nothing new at hand"
+    return f"Written while considering: {about[:300]}" if about else "Written without new input"
 
 
 def _provenance(thought: Thought, stimuli: Sequence[Stimulus]) -> dict[str, object]:
-    """Where a memory comes from: the thought, the stimuli behind it, and the audit records that those cite."""
+    """Return the sources of a memory: the thought, its stimuli, and the audit records they cite."""
     audit_ids = [
         audit_id
         for stimulus in stimuli

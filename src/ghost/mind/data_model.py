@@ -1,6 +1,6 @@
-"""What the mind holds. Times are epoch seconds. Ids are `thought:<ms>`, `mem:<ms>`, `doc:<ms>`, `q:<ms>`.
+"""Records of the mind. Times are epoch seconds. Ids are `thought:<ms>`, `mem:<ms>`, `doc:<ms>`, `q:<ms>`.
 
-Each is frozen: a change is a new one of the same id, written by the store.
+All are frozen: a change is a new record with the same id, written by the store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class QueryStatus(StrEnum):
 
 
 class Stimulus(_Kept):
-    """Something that reached the mind: typed, posted, or a record that an investigation wrote."""
+    """An input of the mind: typed, posted, or a record of an investigation."""
 
     id: str
     source: str
@@ -48,7 +48,7 @@ class Stimulus(_Kept):
 
 
 class Thought(_Kept):
-    """At most 60 words that begin with their tag: `#plan`, `#question` or `#insight`."""
+    """At most 60 words, beginning with a tag: `#plan`, `#question` or `#insight`."""
 
     id: str
     content: str
@@ -64,7 +64,7 @@ class Memory(_Kept):
     content: str
     tags: Tags = ()
     embedding: tuple[float, ...] = ()
-    """Empty until it was embedded."""
+    """Empty until embedded."""
     embedding_model: str = ""
     """The `EmbeddingsProvider.name` that made the embedding."""
     importance: Unit = 0.5
@@ -89,7 +89,7 @@ class Task(_Kept):
 
 
 class Query(_Kept):
-    """An interrupt: a question that a person answers."""
+    """An interrupt: a question to a person."""
 
     id: str
     question: str

@@ -1,4 +1,4 @@
-"""Whether a thought becomes a memory: a model's JSON, believed only as far as it validates."""
+"""The decision to store a thought: a model's JSON, used only if valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ghost.mind.data_model import MemoryType, Tags, Unit
 from ghost.mind.thought_parsing import READ_CHARS
 
-MOST_TAGS = 8
+MAX_TAGS = 8
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _FENCE = re.compile(r"^```[a-zA-Z]{0,20}|```$")
 
@@ -32,9 +32,9 @@ class StoreDecision(BaseModel):
 
 
 def cleaned_tags(given: list[Any]) -> Tags:
-    """The first eight that are tags; the rest is passed over, for a bad tag is no reason to forget a thought."""
+    """Return the first eight valid tags; invalid ones are dropped, since they do not invalidate the decision."""
     tags = dict.fromkeys(tag.strip().lower() for tag in given if isinstance(tag, str))
-    return tuple(tag for tag in tags if _TAG.fullmatch(tag))[:MOST_TAGS]
+    return tuple(tag for tag in tags if _TAG.fullmatch(tag))[:MAX_TAGS]
 
 
 SCHEMA: dict[str, Any] = {
@@ -43,7 +43,7 @@ SCHEMA: dict[str, Any] = {
         "should_store": {"type": "boolean"},
         "type": {"type": "string", "enum": [kind.value for kind in MemoryType]},
         "importance": {"type": "number", "minimum": 0, "maximum": 1},
-        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": MOST_TAGS},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_TAGS},
         "reason": {"type": "string"},
     },
     "required": ["should_store", "type", "importance", "tags", "reason"],
@@ -51,7 +51,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def decision(text: str) -> StoreDecision | None:
-    """None where the text is not the JSON that was asked for."""
+    """Parse the decision; None if the text is not the required JSON."""
     try:
         return StoreDecision.model_validate(json_object(text))
     except (ValidationError, ValueError):
@@ -59,7 +59,7 @@ def decision(text: str) -> StoreDecision | None:
 
 
 def json_object(text: str) -> Any:
-    """What a text that is one JSON value holds, with or without a code fence around it. Raises `ValueError`."""
+    """Return the single JSON object in a text, with or without a code fence. Raises `ValueError`."""
     try:
         return json.loads(_FENCE.sub("", text[:READ_CHARS].strip()))
     except RecursionError as error:

@@ -1,7 +1,7 @@
-"""The index of words of an encrypted store: in memory only, made from the decrypted memories when it is first asked.
+"""The word index of an encrypted store: in memory only, built from the decrypted memories on first use.
 
-That costs a pass over all memories after opening, and the memory that their text and index take, in every process that
-searches; after that only what changed is read again, and a search costs what it costs in a file.
+Opening costs one pass over all memories and their size in memory, per process; afterwards only changes are read, and a
+search is as fast as in a file.
 """
 
 from __future__ import annotations

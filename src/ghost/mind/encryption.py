@@ -1,10 +1,10 @@
-"""Encryption at rest: what a store writes down, sealed with one key (libsodium's SecretBox: XSalsa20, Poly1305).
+"""Encryption at rest with one key (libsodium's SecretBox: XSalsa20, Poly1305).
 
-Sealed are content, tags, metadata and embedding of memories, all of thoughts, tasks and queries, and the values of
-preferences. Left in the clear are ids, types, times and importance of memories, the times of thoughts, the names of
-preferences and of the space of embeddings, and how long each sealed value is. An export is in the clear.
+Encrypted: content, tags, metadata and embedding of memories; thoughts, tasks and queries; values of preferences. In the
+clear: ids, types, times and importance of memories, times of thoughts, names of preferences and of the embedding space,
+and value lengths. An export is in the clear.
 
-Each sealed value carries what it belongs to (`memory content mem:17`), so that values cannot be exchanged in the file.
+Each value is bound to its owner (`memory content mem:17`), so values cannot be exchanged in the file.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Seal(Protocol):
     def write(self, owner: str, content: bytes) -> bytes: ...
 
     def read(self, owner: str, written: bytes) -> bytes:
-        """Raises `StoreError` where it was not written with this key for this owner."""
+        """Decrypt a value. Raises `StoreError` if it was not written with this key for this owner."""
         ...
 
 
 class NoSeal:
-    """What is not encrypted is written as it is."""
+    """Writes values unencrypted."""
 
     is_secret = False
 
@@ -44,7 +44,7 @@ class NoSeal:
 
 
 class KeySeal:
-    """`key`: 32 bytes. Needs PyNaCl (the extra `mind`); raises `ConfigurationError` where it is not installed."""
+    """Encrypts with `key` (32 bytes). Needs PyNaCl (the extra `mind`); raises `ConfigurationError` if it is missing."""
 
     is_secret = True
 
@@ -66,9 +66,9 @@ class KeySeal:
         try:
             opened = self._box.decrypt(written)
         except (self._refusal, ValueError, TypeError) as error:
-            raise StoreError(f"cannot decrypt {owner}: the key is another one, or the file is damaged") from error
+            raise StoreError(f"cannot decrypt {owner}: wrong key, or the file is damaged") from error
         if opened[:_OWNER_BYTES] != _mark(owner):
-            raise StoreError(f"cannot decrypt {owner}: it holds what belongs elsewhere; the file was altered")
+            raise StoreError(f"cannot decrypt {owner}: it holds a value of another owner; the file was modified")
         return opened[_OWNER_BYTES:]
 
 
@@ -77,7 +77,9 @@ def _mark(owner: str) -> bytes:
 
 
 def seal_of(settings: Settings) -> Seal:
-    """By `GHOST_MEMORY_KEY` or `GHOST_MEMORY_KEY_FILE`; without either, none. Raises `ConfigurationError`."""
+    """Return the seal for `GHOST_MEMORY_KEY` or `GHOST_MEMORY_KEY_FILE`; no encryption without either. Raises
+    `ConfigurationError`.
+    """
     if settings.memory_key is not None and settings.memory_key_file is not None:
         raise ConfigurationError("both GHOST_MEMORY_KEY and GHOST_MEMORY_KEY_FILE are set: set one of them")
     if settings.memory_key is not None:
@@ -95,9 +97,9 @@ def _read_key_file(path: Path) -> str:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ConfigurationError(f"the memory key {path} is no regular file")
+            raise ConfigurationError(f"the memory key {path} is not a regular file")
         if status.st_mode & 0o077:
-            raise ConfigurationError(f"others may read the memory key {path}: chmod 600 {path}")
+            raise ConfigurationError(f"other users may read the memory key {path}: chmod 600 {path}")
         return os.read(descriptor, 1024).decode("ascii", "replace")
     finally:
         os.close(descriptor)
@@ -106,5 +108,7 @@ def _read_key_file(path: Path) -> str:
 def _key(text: str, where: str) -> bytes:
     digits = text.strip()
     if len(digits) != 64 or not set(digits.lower()) <= set("0123456789abcdef"):
-        raise ConfigurationError(f"{where} is no key: 64 hexadecimal digits, for example of `openssl rand -hex 32`")
+        raise ConfigurationError(
+            f"{where} is not a key: 64 hexadecimal digits, for example from `openssl rand -hex 32`"
+        )
     return bytes.fromhex(digits)

@@ -1,9 +1,9 @@
-"""One cycle of the mind: what came in and what is remembered become a thought, and the thought what follows from it.
+"""The engine: one cycle turns stimuli and memories into a thought and its consequences.
 
-A cycle is one transaction: its thought, memory, tasks, question and consumed stimuli are written together, and only
-then seen by anybody. Cycles take turns; while the model is asked, nothing but the turn is held. What a model says is
-kept as text, and nothing in it is carried out: the one thing a thought can cause outside the mind is that pages are
-read whose addresses the allowlist names, while nobody is there to answer.
+A cycle is one transaction: thought, memory, tasks, question and consumed stimuli are written together and only then
+visible. Cycles run one at a time; no other lock is held during model calls. Model output is stored as text and never
+executed. Its only external effect: while no user is available, pages named in a question are read if the allowlist
+permits them.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from ghost.scraper import ScrapePlan, ScrapeResult, plan_from, seeds_in
 _log = logging.getLogger(__name__)
 
 STIMULI_IN_A_CYCLE = 16
-"""The oldest that wait; the others wait for the next cycle."""
-MOST_OPEN = 20
-"""Questions open at once; what the mind would ask beyond is only thought."""
+"""Maximum stimuli per cycle, oldest first; the others wait for the next cycle."""
+MAX_OPEN_QUESTIONS = 20
+"""Maximum open questions; further ones are stored only as thoughts."""
 
 
 class Abandoned(GhostError):  # noqa: N818  an outcome, not a fault
-    """Whoever asked for a cycle stopped before it was written; nothing of it is."""
+    """The caller cancelled the cycle before it was written; nothing was written."""
 
 
 @dataclass(frozen=True)
 class CycleResult:
-    """`thought` is None where nothing new was thought; `interrupts` are the questions that this cycle began to ask."""
+    """`thought` is None if there was nothing new; `interrupts` are the questions opened by this cycle."""
 
     thought: Thought | None
     stored: Memory | None
     next_task: Task | None
     interrupts: tuple[Query, ...]
     stimuli: int = 0
-    """How many were consumed."""
+    """Number of stimuli consumed."""
     seconds: float = 0.0
 
     @property
@@ -69,9 +69,9 @@ class CycleResult:
 
 
 class Engine:
-    """`redact` takes secrets and control characters out of a text. Safe to use from threads.
+    """The engine of one store. `redact` removes secrets and control characters from text. Thread-safe.
 
-    `sources`: who else knows of work that waits. `scraper`: reads pages; without one nothing is read.
+    `sources`: other sources of tasks. `scraper`: reads pages; None disables that.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Engine:
         self._agenda.restore(store.tasks())
         self._drafting = Drafting(Thinking(llm, redact), self.ltm, self.wm, self.attention, self._counts, clock, redact)
         self._failures: Counter[str] = Counter()
-        """How often a model refused what these stimuli are in: they are thought of last, and one at a time."""
+        """Model refusals by stimulus; such stimuli are processed last and one at a time."""
         self._next_task_id = ""
 
     # --- what a person, or the server, asks ---
@@ -129,14 +129,14 @@ class Engine:
         return self._user_available
 
     def set_user_available(self, available: bool) -> None:
-        """Kept over a restart. Raises `StoreError`."""
+        """Set the user's availability, persistently. Raises `StoreError`."""
         self.store.apply(Changes(preferences={"user_available": bool(available)}))
         self._user_available = bool(available)
 
     def ingest(self, stimuli: Sequence[Stimulus]) -> None:
-        """Keeps them for the next cycle: when this returns, a crash loses none. At most `inbox.MOST_WAITING` wait.
+        """Store stimuli for the next cycle, durable on return; at most `inbox.MAX_WAITING` wait.
 
-        Raises `InboxFull` and `StoreError`; then none was taken.
+        Raises `InboxFull` and `StoreError`; then none was stored.
         """
         if not stimuli:
             return
@@ -148,25 +148,25 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """Stimuli that no cycle has thought of yet."""
+        """Return stimuli not yet processed by a cycle."""
         return len(self._inbox)
 
     @property
     def blocking(self) -> list[Query]:
-        """The open questions that the mind itself asked."""
+        """Return the open questions asked by the mind itself."""
         return [query for query in self.interrupts.list_open() if "thought_id" in query.metadata]
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Tells `listener` every event from now on, on a thread of its own; call what is returned to end that."""
+        """Call `listener` with every event from now on, on its own thread; call the returned function to stop."""
         return self._events.subscribe(listener)
 
     def observe(self) -> dict[str, float]:
-        """What was done since the start (`counts.NAMES`), and how much is held now."""
+        """Return the counters since the start (`counts.NAMES`) and current sizes."""
         held = {"stimuli_waiting": len(self._inbox), "thoughts_held": len(self.wm), "tasks_held": len(self.attention)}
         return self._counts.numbers() | held
 
     def take_next_task(self) -> Task | None:
-        """The task to work on now; it is `doing` from now on, in the store too. Raises `StoreError`."""
+        """Take the next task and mark it `doing`, in the store too. Raises `StoreError`."""
         with self._writing:
             best = self.attention.peek()
             if best is None:
@@ -183,10 +183,10 @@ class Engine:
     # --- cycles ---
 
     def cycle(self, stimuli: Sequence[Stimulus] = (), *, abandoned: Callable[[], bool] = lambda: False) -> CycleResult:
-        """Thinks once, of these stimuli and of those that wait, and writes what follows in one transaction.
+        """Think once about these and the waiting stimuli, and write the results in one transaction.
 
-        Raises `ProviderError` and `StoreError`, and `Abandoned` where `abandoned()` is true before it is written;
-        nothing of the cycle is there then, and what waited still waits.
+        Raises `ProviderError`, `StoreError`, and `Abandoned` if `abandoned()` is true before the write; then nothing
+        was written and waiting stimuli still wait.
         """
         with self._turn:
             started = self.clock.monotonic()
@@ -204,8 +204,9 @@ class Engine:
         return result
 
     def tend(self) -> None:
-        """What a cycle does besides thinking: closes questions whose time is over, asks the sources, and looks for
-        stimuli that another process left. Raises `StoreError`."""
+        """Do a cycle's other work: expire questions, query the sources, and load stimuli stored by other processes.
+        Raises `StoreError`.
+        """
         self._inbox.waiting()
         named = self._agenda.ask(self._now())
         with self._writing, self.interrupts.lock:
@@ -217,9 +218,9 @@ class Engine:
             self._took(agenda, expired)
 
     def scrape(self, plan: ScrapePlan, *, stop: Callable[[], bool] = lambda: False) -> ScrapeResult:
-        """Reads pages, and keeps each as a semantic memory. Raises `ScrapeError`, `ProviderError`, `StoreError`."""
+        """Read pages and store each as a semantic memory. Raises `ScrapeError`, `ProviderError`, `StoreError`."""
         if self._scraper is None:
-            raise ScrapeError("no reader of pages is set up: start Ghost with the extra `mind`")
+            raise ScrapeError("page reading is not available: install the extra `mind`")
         try:
             result = self._scraper.execute(plan, stop=lambda: stop() or self._closed.is_set())
             memories = [as_memory(page, plan.question, self.ltm, self._redact) for page in result.documents]
@@ -239,7 +240,7 @@ class Engine:
         return result
 
     def consolidate(self, *, stop: Callable[[], bool] = lambda: False) -> Report:
-        """Puts a bounded part of memory in order. Raises `ProviderError` and `StoreError`."""
+        """Consolidate a bounded part of memory. Raises `ProviderError` and `StoreError`."""
         try:
             report = self.consolidation.run(lambda: stop() or self._closed.is_set())
         except GhostError as error:
@@ -251,8 +252,7 @@ class Engine:
         return report
 
     def close(self) -> None:
-        """Ends reading of pages and the events' threads; a cycle under way writes nothing any more. The store is its
-        owner's to close."""
+        """Stop page reading and event threads; a running cycle writes nothing more. The caller closes the store."""
         self._closed.set()
         self._events.close()
 
@@ -294,7 +294,7 @@ class Engine:
                 dropped_thoughts=[old.id for old in self.wm.pushed_out_by(draft.thought)] if draft.thought else [],
             )
             if abandoned() or self._closed.is_set():
-                raise Abandoned("the cycle was abandoned: nothing of it is written")
+                raise Abandoned("the cycle was abandoned: nothing was written")
             if draft.thought or draft.stimuli or changes.tasks or changes.queries:
                 self.store.apply(changes)
             self._thought(draft)
@@ -304,11 +304,14 @@ class Engine:
         return CycleResult(draft.thought, draft.stored, self.attention.peek(), (query,) if query else ())
 
     def _query(self, draft: Draft) -> Query | None:
-        """The interrupt that a question becomes: not where it is open already, was answered, or too many are open."""
+        """Return the interrupt for a question; None if it is open, was answered, or too many are open."""
         if draft.thought is None or draft.said is None or draft.said.tag != "question":
             return None
         question = draft.said.content.removeprefix("#question").strip()
-        if len(self.interrupts.list_open()) >= MOST_OPEN or self.interrupts.answered_before(question) is not None:
+        if (
+            len(self.interrupts.list_open()) >= MAX_OPEN_QUESTIONS
+            or self.interrupts.answered_before(question) is not None
+        ):
             return None
         query, is_new = self.interrupts.drafted(
             question, draft.rationale, draft.said.required_fields, thought_id=draft.thought.id
@@ -316,7 +319,7 @@ class Engine:
         return query if is_new else None
 
     def _thought(self, draft: Draft) -> None:
-        """It is written: from here on nothing fails, and everybody may see it."""
+        """Publish a written thought; cannot fail."""
         self._drafting.written(draft)
         self._inbox.forget(stimulus.id for stimulus in draft.stimuli)
         for stimulus in draft.stimuli:
@@ -325,7 +328,7 @@ class Engine:
         if draft.dropped:
             self._counts.add("stimuli_dropped", len(draft.stimuli))
             ids = [stimulus.id for stimulus in draft.stimuli]
-            self._tell(Kind.ERROR, where="thought", message="no thought came of these stimuli; dropped", ids=ids)
+            self._tell(Kind.ERROR, where="thought", message="dropped stimuli without a usable thought", ids=ids)
         if draft.repeats:
             self._counts.add("thoughts_repeated")
         if draft.thought is not None:
@@ -354,8 +357,9 @@ class Engine:
         self._next_task_id = best.id if best else ""
 
     def _escalate(self, query: Query, stop: Callable[[], bool]) -> None:
-        """Nobody is there to answer: reads the pages that the question names and the allowlist permits, and lets the
-        next cycle know of them."""
+        """Without an available user, read the allowed pages that the question names and ingest them for the next
+        cycle.
+        """
         seeds = seeds_in(query.question, self.settings) if self._scraper and not self._user_available else []
         if not seeds or stop():
             return

@@ -1,8 +1,7 @@
-"""What an episode was about, read from its words: its cause, the resources it names, and whether another had the same.
+"""Comparison of episodes by their words: cause, resources, and whether two have the same cause.
 
-Nothing is understood here, only compared, and in doubt two causes are different: a summary of what does not belong
-together would mislead at three in the morning, a summary too few costs a second look. Which words tell causes apart
-is in `mechanisms.toml`.
+Purely textual. In doubt two causes are different: a wrong summary misleads, a missing one costs a second look.
+`mechanisms.toml` lists the words that separate causes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ghost.mind.questions import FILLER, is_identifier, stem
 from ghost.policy import load_policy
 
 ALIKE_WORDS = 0.5
-"""Shared words of all words of two causes that name no resource in common, from which on they may be the same."""
+"""Minimum share of common words for two causes without a common resource to be the same."""
 
 _TOWARDS = frozenset({"from", "to", "towards", "toward", "for", "between", "and", "into", "reaches", "reach"})
 _TERM = re.compile(r"[^\W_]+(?:[._:/-]+[^\W_]+)*")
@@ -42,22 +41,22 @@ _OF_THE_MIND = re.compile(r"(?:mem|doc|q|thought|stim|task|session|page):.+|sh_.
 
 @dataclass(frozen=True)
 class Wording:
-    """A text as what is compared of it."""
+    """A text prepared for comparison."""
 
     identifiers: tuple[str, ...]
-    """Names in order, as they were first written but for case."""
+    """Names in order of first occurrence, lower case."""
     ends: frozenset[str]
-    """Those behind `from`, `to` and the like: where traffic comes from and goes to, which may differ for one cause."""
+    """Names after `from`, `to` and the like: the ends of traffic, which may differ for one cause."""
     addresses: frozenset[str]
     numbers: frozenset[str]
-    """Bare ones: ports, counts, codes."""
+    """Bare numbers: ports, counts, codes."""
     words: frozenset[str]
-    """The others, without filler and endings."""
+    """Other words, without filler words and endings."""
     mechanisms: frozenset[str]
     axes: tuple[frozenset[str], ...]
 
     def contradicts(self, other: Wording) -> bool:
-        """Whether both say something that cannot be said of one cause."""
+        """Return whether both make statements that exclude one cause."""
         return any(one and two and not one & two for one, two in zip(self.axes, other.axes, strict=True))
 
 
@@ -65,12 +64,12 @@ class Wording:
 class Episode:
     memory: Memory
     cause: str
-    """Empty where none is told."""
+    """Empty if not stated."""
     about_cause: Wording
     resources: frozenset[str]
-    """Names and addresses anywhere in it."""
+    """All names and addresses in the text."""
     layers: frozenset[str]
-    """Layers of the path that an investigation found at fault; empty where none is told."""
+    """Layers of the path that an investigation found at fault; empty if not stated."""
 
     def has_same_cause(self, other: Episode) -> bool:
         one, two = self.about_cause, other.about_cause
@@ -101,12 +100,14 @@ def episode(memory: Memory) -> Episode:
 
 
 def network_of(memory: Memory) -> frozenset[str]:
-    """The tags that say which kind of network it is of: what a lab taught says nothing of a tenant."""
+    """Return the tags of the network's kind: results from a lab do not apply to a tenant."""
     return frozenset(tag for tag in memory.tags if tag.startswith("network:"))
 
 
 def cause_of(memory: Memory) -> str:
-    """As its metadata says under `cause`, else as its text does: `Cause: ...`, `because of ...`, `due to ...`."""
+    """Return the cause from the metadata field `cause`, else from the text: `Cause: ...`, `because of ...`, `due to
+    ...`.
+    """
     told = memory.metadata.get("cause")
     if not isinstance(told, str) or not told.strip():
         found = _STATED.search(memory.content) or _SAID.search(memory.content)
@@ -146,9 +147,10 @@ def wording(text: str) -> Wording:
     )
 
 
-def is_told_twice(one: Memory, other: Memory, alike: float = 0.8) -> bool:
-    """Whether two texts say one thing: the same names in the same order, the same numbers, times and mechanisms, and
-    nearly the same words."""
+def is_duplicate(one: Memory, other: Memory, alike: float = 0.8) -> bool:
+    """Return whether two texts are duplicates: same names in the same order, same numbers, times and mechanisms,
+    nearly the same words.
+    """
     first, second = wording(one.content), wording(other.content)
     return (
         first.identifiers == second.identifiers
@@ -163,7 +165,7 @@ def is_told_twice(one: Memory, other: Memory, alike: float = 0.8) -> bool:
 
 
 def shared_cause(episodes: Sequence[Episode]) -> str:
-    """The shortest telling of the cause that all have, with `…` for each name and address that not all of them tell."""
+    """Return the shortest wording of a shared cause, with `…` for names and addresses that not all contain."""
     told = min((each.cause for each in episodes), key=len)
     common = set.intersection(
         *({*each.about_cause.identifiers, *each.about_cause.addresses, *each.about_cause.numbers} for each in episodes)
@@ -198,7 +200,7 @@ def _kinds() -> dict[str, str]:
 
 
 def _kind(identifier: str) -> str:
-    """What a name is of, by its last telling part; empty where no part tells."""
+    """Return the kind of a name from its last descriptive part; empty without one."""
     parts = re.split(r"[._:/-]+|(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z])", identifier)
     kinds = [_kinds()[part] for part in parts if part in _kinds()]
     return next((kind for kind in reversed(kinds) if kind != "end"), kinds[-1] if kinds else "")
@@ -209,7 +211,7 @@ def _at_fault(said: Wording) -> set[str]:
 
 
 def _differ_in_kind(one: Wording, other: Wording) -> bool:
-    """Whether both name something of one kind at fault, and not the same."""
+    """Return whether both name a faulty resource of one kind, and not the same one."""
     first, second = _by_kind(one), _by_kind(other)
     return any(not first[kind] & second[kind] for kind in first.keys() & second.keys())
 

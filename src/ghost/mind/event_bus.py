@@ -1,7 +1,6 @@
-"""Tells whoever listens what happened in the mind, without ever waiting for them.
+"""Publication of the mind's events to listeners, without ever waiting for them.
 
-Each listener has a queue and a thread of its own. One that is slow misses the oldest events of its queue, and nobody
-else notices.
+Each listener has a queue and a thread. A slow listener loses the oldest events of its queue and affects nobody else.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 _log = logging.getLogger(__name__)
 
 WAITING_EVENTS = 1000
-"""For one listener; then the oldest go."""
+"""Queue length per listener; then the oldest are dropped."""
 LAST_WORDS_SECONDS = 0.5
 
 
@@ -34,7 +33,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """`data` is JSON: texts in it are redacted, and are still texts from outside to whoever shows them."""
+    """An event. `data` is JSON; its texts are redacted but remain external text."""
 
     kind: Kind
     ts: float
@@ -50,14 +49,14 @@ class Events:
         self._subscriptions: list[_Subscription] = []
 
     def publish(self, event: Event) -> None:
-        """Never blocks and never raises."""
+        """Publish an event; never blocks and never raises."""
         with self._lock:
             subscriptions = list(self._subscriptions)
         for subscription in subscriptions:
             subscription.put(event)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Calls `listener` with every event from now on, in order, on one thread; returns what ends it."""
+        """Call `listener` with every event from now on, in order, on one thread; return a function that stops it."""
         subscription = _Subscription(listener)
         with self._lock:
             self._subscriptions.append(subscription)
@@ -92,7 +91,7 @@ class _Subscription:
             self._changed.notify()
 
     def close(self) -> None:
-        """What was published before is still told, unless the listener takes too long for it."""
+        """Deliver the events published so far, unless the listener takes too long."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -110,4 +109,4 @@ class _Subscription:
             try:
                 self._listener(event)
             except Exception:  # noqa: BLE001  a listener's mistake is the listener's
-                _log.exception("a listener failed at an event of kind %s", event.kind)
+                _log.exception("a listener failed on an event of kind %s", event.kind)

@@ -1,6 +1,6 @@
-"""Names of what the mind holds: `thought:<ms>`, and `thought:<ms>_2`, `_3`, ... where that millisecond is taken.
+"""Ids of the mind's records: `thought:<ms>`, then `thought:<ms>_2`, `_3`, ... in the same millisecond.
 
-A store gives them out (`MemoryStore.new_ids`), so that no two callers of any process get the same one.
+A store issues them (`MemoryStore.new_ids`), so no two callers of any process get the same one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _KIND = re.compile(r"[a-z]{1,16}")
 _LINE = 64
 """Bytes of one line of the register: `kind:ms number`, padded."""
 _LINES = 256
-"""So many moments are remembered, the latest asked for last."""
+"""Number of remembered moments, most recently used last."""
 
 
 def id_at(kind: str, at: float, number: int = 1) -> str:
-    """The `number`-th id of its millisecond. `at`: epoch seconds."""
+    """Return the `number`-th id of its millisecond. `at`: epoch seconds."""
     if _KIND.fullmatch(kind) is None:
         raise StoreError(f"{kind!r} cannot begin an id: use up to 16 small letters")
     base = f"{kind}:{int(at * 1000)}"
@@ -29,17 +29,17 @@ def id_at(kind: str, at: float, number: int = 1) -> str:
 
 
 class IdRegister:
-    """Which ids were given out last, in a file that every process of this machine locks while it takes one.
+    """The last issued ids, in a file locked by every process of this machine while it takes one.
 
-    The kernel drops the lock with the process, and keeps what was written when the process is killed. A crash of the
-    machine may lose the file's last lines; the clock has moved on by then, and `taken` is asked about each id too.
+    The kernel releases the lock with the process and keeps what a killed process wrote. A crash of the machine may lose
+    the last lines; the clock has moved on by then, and `taken` is checked for each id too.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def take(self, kind: str, at: float, count: int, taken: Callable[[str], bool]) -> list[str]:
-        """`count` ids of the millisecond of `at`. Raises `StoreError` where the file cannot be written."""
+        """Return `count` ids of the millisecond of `at`. Raises `StoreError` if the file cannot be written."""
         first = id_at(kind, at)
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,8 +1,8 @@
-"""Stimuli that wait for the next cycle: kept before they are acknowledged, gone with the cycle that thought of them.
+"""Stimuli waiting for the next cycle: stored before they are acknowledged, removed by the cycle that used them.
 
-Each is a preference `stimulus:<id>` in the store, taken away by the transaction of the cycle that consumed it. So a
-crash loses none, and no mind thinks of one twice. Two processes that think on one store at once may both think of one:
-nothing claims it while a model is asked.
+Each is a preference `stimulus:<id>` in the store, removed in the transaction of the consuming cycle, so a crash loses
+none and no process handles one twice. Two processes on one store may both handle one: nothing reserves it during model
+calls.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ghost.mind.data_model import Stimulus
 from ghost.mind.store import Changes, MemoryStore
 
 PREFIX = "stimulus:"
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 
 
 class InboxFull(GhostError):  # noqa: N818  a refusal, not a fault
-    """As many stimuli wait as may: the mind does not keep up. Nothing was taken; ask again later."""
+    """The inbox is full. Nothing was stored; retry later."""
 
 
 class Inbox:
-    def __init__(self, store: MemoryStore, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, store: MemoryStore, most_waiting: int = MAX_WAITING) -> None:
         self._store = store
         self._most = most_waiting
         self._lock = threading.Lock()
@@ -34,18 +34,19 @@ class Inbox:
         self.waiting()
 
     def put(self, stimuli: Sequence[Stimulus]) -> None:
-        """Durable when it returns, all or none. Raises `InboxFull` and `StoreError`."""
+        """Store stimuli, all or none, durable on return. Raises `InboxFull` and `StoreError`."""
         with self._lock:
             new = {stimulus.id for stimulus in stimuli} - self._ids
             if len(self._ids) + len(new) > self._most:
                 raise InboxFull(
-                    f"{len(self._ids)} stimuli wait and {self._most} may: send more when some were thought of"
+                    f"{len(self._ids)} stimuli are waiting, the maximum is {self._most}: send more when "
+                    "some are processed"
                 )
             self._store.apply(Changes(preferences=kept(stimuli)))
             self._ids |= new
 
     def waiting(self) -> list[Stimulus]:
-        """Those that wait, oldest first, also those that another process put there."""
+        """Return waiting stimuli, oldest first, including those stored by other processes."""
         with self._lock:
             found = [
                 stimulus
@@ -56,7 +57,7 @@ class Inbox:
         return sorted(found, key=lambda stimulus: (stimulus.ts, stimulus.id))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """These were consumed: the store has written so."""
+        """Drop stimuli that the store recorded as consumed."""
         with self._lock:
             self._ids.difference_update(ids)
 
@@ -65,12 +66,12 @@ class Inbox:
 
 
 def kept(stimuli: Iterable[Stimulus]) -> Mapping[str, Any]:
-    """The preferences that keep these."""
+    """Return the preferences that store these stimuli."""
     return {PREFIX + stimulus.id: stimulus.model_dump(mode="json") for stimulus in stimuli}
 
 
 def consumed(stimuli: Iterable[Stimulus]) -> Mapping[str, None]:
-    """The preferences that take these away."""
+    """Return the preferences that remove these stimuli."""
     return {PREFIX + stimulus.id: None for stimulus in stimuli}
 
 

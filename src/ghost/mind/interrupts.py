@@ -1,7 +1,7 @@
-"""Questions to a person: kept until they are answered or expire, never asked twice while one is open.
+"""Questions to a person: open until answered or expired, never asked twice while open.
 
-Nothing is held in memory: what is open is what the store says, so a question survives a restart and may be answered
-through another process. An answer and the stimulus that brings it to the next cycle are one transaction.
+No state in memory: the store holds the open questions, so they survive a restart and may be answered through another
+process. An answer and its stimulus for the next cycle are one transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_ANSWER = 8000
 
 
 class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
-    """An answer does not hold what the question requires; `fields` are the names that it lacks."""
+    """An answer lacks required fields; `fields` are their names."""
 
     def __init__(self, query: Query, fields: Sequence[str]) -> None:
         self.fields = tuple(fields)
@@ -36,7 +36,7 @@ class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
 
 
 class Interrupts:
-    """`announce` is told of each answer, after it was written. Safe to use from threads."""
+    """The questions of one store. `announce` is called with each answer after it was written. Thread-safe."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class Interrupts:
         self._redact = redact
         self._announce = announce
         self.lock = threading.RLock()
-        """Held from reading what is open until a change of it is written."""
+        """Held from reading the open questions until a change is written."""
 
     def create(self, question: str, rationale: str = "", required_fields: Sequence[str] = ()) -> str:
-        """The id of the question: a new one, or the open one that asks the same. Raises `UsageError`, `StoreError`."""
+        """Return the id of a new question, or of the open one that asks the same. Raises `UsageError`, `StoreError`."""
         with self.lock:
             query, is_new = self.drafted(question, rationale, required_fields)
             if is_new:
@@ -68,7 +68,7 @@ class Interrupts:
     def drafted(
         self, question: str, rationale: str = "", required_fields: Sequence[str] = (), **metadata: Any
     ) -> tuple[Query, bool]:
-        """The open query that asks the same, or a new one that is not written yet, and whether it is new."""
+        """Return the open query that asks the same, or a new unwritten one, and whether it is new."""
         text = self._redact(question).strip()
         fields = tuple(dict.fromkeys(name.strip() for name in required_fields))
         if not text or not all(fields):
@@ -90,7 +90,7 @@ class Interrupts:
         return query, True
 
     def list_open(self) -> list[Query]:
-        """Those that wait for an answer now, oldest first; one whose time is over is not among them."""
+        """Return open, unexpired questions, oldest first."""
         now = self._now()
         waiting = [query for query in self._store.queries(open_only=True) if query.expires_ts > now]
         return sorted(waiting, key=lambda query: (query.created_ts, query.id))
@@ -99,7 +99,7 @@ class Interrupts:
         return next((query for query in self._store.queries() if query.id == query_id), None)
 
     def answered_before(self, question: str) -> Query | None:
-        """The newest answer to the same question that is not older than a question may become."""
+        """Return the newest answer to the same question within the lifetime of a question."""
         since = self._now() - self._expiry_seconds
         found = [
             query
@@ -111,13 +111,13 @@ class Interrupts:
         return max(found, key=lambda query: query.answered_ts or 0.0, default=None)
 
     def answer(self, query_id: str, text: str) -> bool:
-        """Whether the question was open and is answered now; the answer reaches the next cycle as a stimulus.
+        """Answer a question and return whether it was open; the answer reaches the next cycle as a stimulus.
 
-        Raises `MissingFields` where required fields are not in it, `UsageError` where it is empty or too long, and
-        `StoreError`. The question stays open then.
+        Raises `MissingFields`, `UsageError` for an empty or too long answer, and `StoreError`. The question stays open
+        then.
         """
         if len(text) > LONGEST_ANSWER:
-            raise UsageError(f"the answer has {len(text)} characters and may have {LONGEST_ANSWER}: shorten it")
+            raise UsageError(f"the answer has {len(text)} characters , the maximum is {LONGEST_ANSWER}: shorten it")
         with self.lock:
             query = next((query for query in self.list_open() if query.id == query_id), None)
             if query is None:
@@ -139,7 +139,7 @@ class Interrupts:
         return True
 
     def expire(self, now: float | None = None) -> list[Query]:
-        """Closes the open questions whose time is over, and returns them."""
+        """Close expired questions and return them."""
         with self.lock:
             over = self.overdue(self._now() if now is None else now)
             if over:
@@ -147,7 +147,7 @@ class Interrupts:
             return over
 
     def overdue(self, now: float) -> list[Query]:
-        """The same as they would be written, while the caller holds `lock`."""
+        """Return expired questions as they would be written, while the caller holds `lock`."""
         return [
             query.model_copy(update={"status": QueryStatus.EXPIRED})
             for query in self._store.queries(open_only=True)
@@ -156,7 +156,7 @@ class Interrupts:
 
     def _check(self, query: Query, text: str) -> None:
         if not text.strip():
-            raise UsageError(f"the answer to {query.id} is empty: write what is asked, or let the question expire")
+            raise UsageError(f"the answer to {query.id} is empty: write an answer, or let the question expire")
         given = fields_of(text, query.required_fields)
         if missing := [name for name in query.required_fields if name not in given]:
             raise MissingFields(query, missing)
@@ -166,7 +166,7 @@ class Interrupts:
 
 
 def as_stimulus(query: Query) -> Stimulus:
-    """What an answered query tells the next cycle."""
+    """Return an answered query as a stimulus for the next cycle."""
     return Stimulus(
         id=f"answer:{query.id}",
         source="answer",

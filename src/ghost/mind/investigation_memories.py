@@ -1,8 +1,8 @@
-"""An investigation becomes memories, and memories become hints at the start of the next one.
+"""Memories of investigations, and hints from them at the start of the next one.
 
-A finished investigation leaves up to three: what happened (episodic), what it teaches (semantic) and the route that
-found it (procedural). Each cites audit ids and holds conclusions only, never what a command printed. A hint is never
-evidence: nothing here reaches a report, and an id of a memory cited there is no audit record.
+A finished investigation leaves up to three: what happened (episodic), the lesson (semantic) and the route that found it
+(procedural). Each cites audit ids and holds conclusions only, never command output. A hint is not evidence: memories do
+not appear in reports, and a memory id is not an audit record.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ghost.mind.store import Filter
 INVESTIGATION: Final = "investigation"
 """The tag of every memory that an investigation left."""
 HINTS: Final = 3
-NEAR_ENOUGH: Final = 0.2
-"""Cosine similarity below which a memory that shares no name with the symptom is not worth a person's time."""
+MIN_SIMILARITY: Final = 0.2
+"""Minimum cosine similarity of a memory that shares no name with the symptom."""
 CANDIDATES: Final = 60
-"""Memories looked at for hints: what came up often must not crowd out the rest."""
+"""Memories considered for hints; large enough that frequent results do not displace the rest."""
 LONGEST_ROUTE: Final = 12
 LONGEST_TEXT: Final = 600
 _RECORDS: Final = re.compile(r"\s*\(records? [^()]{1,400}\)")
@@ -31,7 +31,7 @@ _RECORDS: Final = re.compile(r"\s*\(records? [^()]{1,400}\)")
 
 @dataclass(frozen=True)
 class Finding:
-    """A layer of the path that was cleared or found at fault, and the records that say so."""
+    """A layer that was cleared or found at fault, with its records."""
 
     layer: str
     at_fault: bool
@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Step:
-    """A command that evidence came from."""
+    """A command that produced evidence."""
 
     command: str
     audit_id: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Finished:
-    """What is remembered of an investigation; `cause` is empty where none was found and supported by records."""
+    """What is remembered of an investigation; `cause` is empty if none was supported by records."""
 
     session_id: str
     ended_at: float
@@ -59,7 +59,7 @@ class Finished:
     conclusion: str
     cause: str
     audit_ids: tuple[str, ...]
-    """The records that carry the cause, or the conclusion where there is no cause."""
+    """Records that support the cause, or the conclusion if there is no cause."""
     findings: tuple[Finding, ...] = ()
     route: tuple[Step, ...] = ()
     actions: tuple[str, ...] = ()
@@ -78,59 +78,59 @@ class Hint:
     symptom: str
     conclusion: str
     settled_by: str
-    """The command whose record carried the cause; empty where no cause was found."""
+    """The command whose record supports the cause; empty if no cause was found."""
     layers: tuple[str, ...]
-    """The layers of the path that were at fault."""
+    """Layers of the path that were at fault."""
     times: int = 1
-    """Investigations that came to this; the newest is the one that is told."""
+    """Number of investigations with this result; the newest is described."""
 
 
 def remember(memory: LongTermMemory, finished: Finished) -> list[Memory]:
-    """Keeps it, in one transaction. An investigation that was remembered before replaces what it left then.
+    """Store the memories in one transaction, replacing those of the same investigation.
 
     Raises `StoreError` and `ProviderError`.
     """
     before = {kept.type: kept.id for kept in memory.store.memories(Filter(tags=frozenset({_session_tag(finished)})))}
     made = [
-        _memory(memory, finished, before, MemoryType.EPISODIC, _what_happened(finished), 0.7 if finished.cause else 0.5)
+        _memory(memory, finished, before, MemoryType.EPISODIC, _episode_text(finished), 0.7 if finished.cause else 0.5)
     ]
     if finished.cause:
         made.append(_memory(memory, finished, before, MemoryType.SEMANTIC, _lesson(finished), 0.8))
         if finished.route:
-            made.append(_memory(memory, finished, before, MemoryType.PROCEDURAL, _way_there(finished), 0.6))
+            made.append(_memory(memory, finished, before, MemoryType.PROCEDURAL, _route_text(finished), 0.6))
     return memory.keep(made)
 
 
 def recall(memory: LongTermMemory, symptom: str, network: str) -> list[Hint]:
-    """The nearest memories of earlier investigations of the same kind of network, nearest first; those that came to the
-    same are one hint.
+    """Return the most similar investigations of the same kind of network, best first, with equal results merged into
+    one hint.
 
-    A lab's memories are no hints for a tenant, nor the reverse. Raises `StoreError` and `ProviderError`.
+    Memories of a lab are not hints for a tenant, nor the reverse. Raises `StoreError` and `ProviderError`.
     """
     where = Filter(tags=frozenset({INVESTIGATION, _network_tag(network)}))
     names = names_in(symptom)
     alike: dict[tuple[str, ...], dict[str, Hint]] = {}
     for hit in memory.search(symptom, top_k=CANDIDATES, where=where):
-        if _is_near(hit, names):
+        if _is_similar(hit, names):
             session = str(hit.memory.metadata.get("session_id", ""))
             hint = _hint(hit.memory, session)
-            alike.setdefault(_came_to(hint), {}).setdefault(session, hint)
+            alike.setdefault(_result_key(hint), {}).setdefault(session, hint)
     return [_newest(list(hints.values())) for hints in list(alike.values())[:HINTS]]
 
 
-def _is_near(hit: Hit, names: frozenset[str]) -> bool:
-    """By meaning, or by a name: that both texts say `port` or `cannot` is no nearness."""
-    return (hit.similarity or 0.0) >= NEAR_ENOUGH or not names.isdisjoint(names_in(hit.memory.content))
+def _is_similar(hit: Hit, names: frozenset[str]) -> bool:
+    """Return whether a memory is similar by meaning or shares a name; common words such as `port` do not count."""
+    return (hit.similarity or 0.0) >= MIN_SIMILARITY or not names.isdisjoint(names_in(hit.memory.content))
 
 
-def _came_to(hint: Hint) -> tuple[str, ...]:
-    """The cause without the records that show it; where there was none, also what was asked."""
+def _result_key(hint: Hint) -> tuple[str, ...]:
+    """Return the cause without its records; without a cause, also the symptom."""
     conclusion = _RECORDS.sub("", hint.conclusion).rstrip(" .")
     return (conclusion, *hint.layers) if hint.layers else (conclusion, hint.symptom)
 
 
 def _newest(hints: list[Hint]) -> Hint:
-    """The newest investigation; where a summary of several is among them, that, told by the newest."""
+    """Return the newest investigation; if a summary of several is among them, that one with the newest's text."""
     newest_first = sorted(hints, key=lambda hint: hint.created_at, reverse=True)
     investigated = [hint for hint in newest_first if hint.session_id]
     if not investigated:
@@ -203,7 +203,7 @@ def _session_tag(finished: Finished) -> str:
     return f"session:{finished.session_id}"
 
 
-def _what_happened(finished: Finished) -> str:
+def _episode_text(finished: Finished) -> str:
     day = datetime.fromtimestamp(finished.ended_at, UTC).date().isoformat()
     cleared = ", ".join(finding.layer for finding in finished.findings if not finding.at_fault)
     came_to = f"Cause: {_cut(finished.cause)}" if finished.cause else f"No cause was found. {_cut(finished.conclusion)}"
@@ -223,7 +223,7 @@ def _lesson(finished: Finished) -> str:
     )
 
 
-def _way_there(finished: Finished) -> str:
+def _route_text(finished: Finished) -> str:
     route = finished.route[-LONGEST_ROUTE:]
     steps = [f"{n}. {_cut(step.command)} [{step.audit_id}]" for n, step in enumerate(route, 1)]
     return _lines(f"What settled: {_cut(finished.symptom)}", *steps)

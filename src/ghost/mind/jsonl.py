@@ -1,7 +1,7 @@
-"""Memories as lines of JSON: what `ghost export` writes and `ghost import` reads, for every store.
+"""Memories as lines of JSON for `ghost export` and `ghost import`, for every store.
 
-One memory a line, its keys in the order of `Memory`. Embeddings are float32 and are written with the digits that give
-the same float32 again, so that an export of an import equals the file.
+One memory per line, keys in the order of `Memory`. Embeddings are float32, written with enough digits to restore them
+exactly, so an export of an import equals the file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ghost.mind.data_model import Memory
 from ghost.records import private_dir
 
 LONGEST_LINE = 16_777_216
-"""Bytes of one memory; a file without line feeds would otherwise be read whole."""
+"""Maximum bytes of one memory; bounds reading of a file without line feeds."""
 
 
 def line_of(memory: Memory) -> str:
-    """Without the newline. Raises `StoreError` where a value has no form in JSON (`nan`, an object)."""
+    """Return the line without newline. Raises `StoreError` if a value is not JSON (`nan`, an object)."""
     fields: dict[str, Any] = memory.model_dump(mode="python")
     fields["type"] = memory.type.value
     fields["embedding"] = None
@@ -36,22 +36,22 @@ def line_of(memory: Memory) -> str:
 
 
 def _numbers(embedding: Sequence[float]) -> str:
-    """Nine digits tell every float32 from the next."""
+    """Return numbers with nine digits, which identify every float32."""
     return ", ".join(["%.9g"] * len(embedding)) % tuple(embedding)
 
 
 def memory_of(line: str) -> Memory:
-    """Raises `ValueError` where the line is no memory."""
+    """Parse a line. Raises `ValueError` if it is not a memory."""
     fields = json.loads(line)
     if not isinstance(fields, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     fields["embedding"] = tuple(fields.get("embedding", ()))
     fields["tags"] = tuple(fields.get("tags", ()))
     return Memory.model_validate(fields)
 
 
 def write_jsonl(path: Path, memories: Iterable[Memory]) -> int:
-    """Writes them all, or leaves `path` as it was. Returns how many. Raises `StoreError`."""
+    """Write all memories, or leave `path` unchanged. Returns their number. Raises `StoreError`."""
     count = 0
     temporary = None
     try:
@@ -78,7 +78,7 @@ def write_jsonl(path: Path, memories: Iterable[Memory]) -> int:
 
 
 def read_jsonl(path: Path, check: Callable[[Memory], object]) -> Iterator[Memory]:
-    """Raises `StoreError` that names the line where it is no memory, or `check` raises `StoreError` for it."""
+    """Yield memories. Raises `StoreError` with the line if it is not a memory or `check` rejects it."""
     number = 0
     try:
         with path.open("rb") as file:
@@ -89,7 +89,9 @@ def read_jsonl(path: Path, check: Callable[[Memory], object]) -> Iterator[Memory
                 check(memory)
                 yield memory
     except OSError as error:
-        raise StoreError(f"cannot import {path} ({error.strerror or error}): name a file of `ghost export`") from error
+        raise StoreError(
+            f"cannot import {path} ({error.strerror or error}): name a file written by `ghost export`"
+        ) from error
     except (ValueError, TypeError, RecursionError, StoreError) as error:
         raise StoreError(f"{path}, line {number}: {_why(error)}: nothing was imported") from error
 
@@ -97,5 +99,5 @@ def read_jsonl(path: Path, check: Callable[[Memory], object]) -> Iterator[Memory
 def _why(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return f"no memory ({'.'.join(map(str, first['loc'])) or 'fields'}: {first['msg']})"
-    return str(error) if isinstance(error, StoreError) else f"no memory ({error})"
+        return f"not a memory ({'.'.join(map(str, first['loc'])) or 'fields'}: {first['msg']})"
+    return str(error) if isinstance(error, StoreError) else f"not a memory ({error})"

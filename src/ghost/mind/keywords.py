@@ -1,8 +1,8 @@
-"""Search by words: which words of a query are asked for, and who ranks what they find.
+"""Keyword search in SQLite with BM25.
 
-A word that thousands of memories hold says little and costs much, for BM25 reads every place where it stands. So the
-rarer words of a query rank first, within a budget of matches; the common ones only fill up what is left, over the
-newest memories that hold them.
+Very common words carry little information and are expensive, since BM25 reads every occurrence. So the rarer words of a
+query are ranked first, within a budget of matches; common words only fill the remaining results, from the newest
+memories.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from importlib.resources import files
 from ghost.mind.store import Filter
 
 _TERM = re.compile(r"\w+(?:[-./:_@]\w+)*")
-_MOST_TERMS = 24
-_MOST_LETTERS = 64
+_MAX_TERMS = 24
+_MAX_LETTERS = 64
 COMMON = 3000
-"""A term in so many memories is common."""
+"""Number of memories from which a term is common."""
 _BUDGET = 9000
-"""So many matches of rarer terms are ranked for one query."""
-_FEW = 400
-"""Where a filter leaves so many memories, or fewer, those are indexed for the one query."""
+"""Maximum matches of rarer terms ranked per query."""
+_SELECTIVE_ROWS = 400
+"""Up to this many filtered memories are indexed for the single query."""
 _AMONG = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.among USING fts5 "
     "(content, tags, content = '', tokenize = 'porter unicode61 remove_diacritics 2')"
@@ -38,14 +38,14 @@ def stop_words() -> frozenset[str]:
 
 
 def terms_of(query: str) -> list[str]:
-    """The words and identifiers (`prod-subnet`, `10.0.1.4`) of any text, small letters, each once."""
-    found = (match.group().lower()[:_MOST_LETTERS] for match in _TERM.finditer(query))
+    """Return the distinct words and identifiers (`prod-subnet`, `10.0.1.4`) of a text, in lower case."""
+    found = (match.group().lower()[:_MAX_LETTERS] for match in _TERM.finditer(query))
     wanted = dict.fromkeys(term for term in found if term not in stop_words())
-    return list(wanted)[:_MOST_TERMS]
+    return list(wanted)[:_MAX_TERMS]
 
 
 def conditions(where: Filter) -> tuple[str, list[object]]:
-    """SQL on a table `memory` beside a table `tag`, beginning with ` AND `, and its values."""
+    """Return SQL on the tables `memory` and `tag`, beginning with ` AND `, and its parameters."""
     sql, values = "", list[object]()
     if where.types:
         sql += f" AND memory.type IN ({', '.join('?' * len(where.types))})"
@@ -63,11 +63,11 @@ def conditions(where: Filter) -> tuple[str, list[object]]:
 
 
 def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
-    """Ids, best first, from the tables `memory`, `tag` and `words` of the connection."""
+    """Return ids, best first, from the connection's tables `memory`, `tag` and `words`."""
     terms = terms_of(query)
     if limit <= 0 or not terms:
         return []
-    few = _few_places(connection, where)
+    few = _selective_rows(connection, where)
     if few is not None:
         return _ranked_among(connection, few, terms, limit, where)
     rare, common = _by_frequency(connection, terms)
@@ -79,7 +79,7 @@ def search(connection: sqlite3.Connection, query: str, limit: int, where: Filter
 
 
 def _by_frequency(connection: sqlite3.Connection, terms: list[str]) -> tuple[list[str], list[str]]:
-    """The rarer terms, within the budget, and the common ones; without those that nothing holds."""
+    """Return the rarer terms, within the budget, and the common ones; terms without matches are dropped."""
     rare, common, spent = list[str](), list[str](), 0
     for count, term in sorted((_matches(connection, term), term) for term in terms):
         if count >= COMMON or spent + count > _BUDGET:
@@ -95,7 +95,7 @@ def _quoted(term: str) -> str:
 
 
 def _matches(connection: sqlite3.Connection, term: str) -> int:
-    """How many memories hold the term; counting stops at `COMMON`."""
+    """Return how many memories contain the term; counting stops at `COMMON`."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
     (count,) = connection.execute(sql, (_quoted(term), COMMON)).fetchone()
     return int(count)
@@ -114,7 +114,7 @@ def _ranked(connection: sqlite3.Connection, terms: list[str], limit: int, where:
 
 
 def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where: Filter) -> list[str]:
-    """Those with all of the terms first, then those with any of them; the newest of each first."""
+    """Return memories with all of the terms, then those with any; the newest of each first."""
     sql, values = conditions(where)
     sql = f"{_MATCHING}{sql} ORDER BY words.rowid DESC LIMIT ?"
     found: dict[str, None] = {}
@@ -132,7 +132,7 @@ def _newest(connection: sqlite3.Connection, terms: list[str], limit: int, where:
 def _ranked_among(
     connection: sqlite3.Connection, places: list[int], terms: list[str], limit: int, where: Filter
 ) -> list[str]:
-    """By an index of these memories alone, in memory: to look each of them up among all would take longer."""
+    """Rank with an in-memory index of these memories alone, which is faster than looking up each among all."""
     connection.execute(_AMONG)
     sql, values = conditions(where)
     connection.execute("SAVEPOINT among")
@@ -151,15 +151,15 @@ def _ranked_among(
     return [name for (name,) in rows]
 
 
-def _few_places(connection: sqlite3.Connection, where: Filter) -> list[int] | None:
-    """The places that one part of the filter leaves, where they are few."""
+def _selective_rows(connection: sqlite3.Connection, where: Filter) -> list[int] | None:
+    """Return the row numbers that one part of the filter selects, if they are few."""
     parts: list[tuple[str, list[object]]] = [("tag WHERE tag.tag = ?", [tag]) for tag in sorted(where.tags)]
     for part in (Filter(since=where.since, until=where.until), Filter(types=where.types)):
         sql, values = conditions(part)
         if sql:
             parts.append((f"memory WHERE 1{sql}", values))
     for source, values in parts:
-        rows = connection.execute(f"SELECT place FROM {source} LIMIT ?", (*values, _FEW + 1)).fetchall()  # noqa: S608
-        if len(rows) <= _FEW:
+        rows = connection.execute(f"SELECT place FROM {source} LIMIT ?", (*values, _SELECTIVE_ROWS + 1)).fetchall()  # noqa: S608
+        if len(rows) <= _SELECTIVE_ROWS:
             return [place for (place,) in rows]
     return None

@@ -1,9 +1,9 @@
-"""Long-term memory as the rest of the mind uses it: writing, hybrid search, forgetting, embedding anew.
+"""Long-term memory: writing, hybrid search, forgetting, re-embedding.
 
-Search asks for words and for nearness of meaning, and fuses both lists by reciprocal rank: a memory scores the sum of
-1 / (5 + rank) over the lists that hold it (Cormack, Clarke and Buettcher, SIGIR 2009). Its rank by meaning counts by
-the share of its similarity that chance does not explain: among thousands of memories some are always as near as chance
-brings them, and they would outrank words.
+Search combines keywords and embeddings by reciprocal rank fusion: a memory scores the sum of 1 / (5 + rank) over the
+lists that contain it (Cormack, Clarke and Buettcher, SIGIR 2009). The embedding rank counts only by the share of
+similarity above chance: among thousands of memories some are always similar by chance and would outrank keyword
+matches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ghost.providers import EmbeddingsProvider
 from ghost.records import Clock
 
 RANK_CONSTANT = 5
-"""Small, for a few are asked for: the first of either list go before what stands in the middle of both."""
+"""Small, since few results are requested: the top of either list precedes the middle of both."""
 _DEPTH = 50
-"""So many of each list are fused, or three times what is asked for."""
+"""Entries of each list that are fused, at least three times the requested number."""
 CHANCE = 3.5
 """Cosines of unrelated texts scatter by 1 / sqrt(dim), and the nearest of some thousands lies so many times that off.
 Learnt embeddings lie far beyond it."""
@@ -32,7 +32,7 @@ _EMBED_BATCH = 64
 
 @dataclass(frozen=True)
 class Hit:
-    """`keyword_rank` and `vector_rank` count from 1 and are None where that list does not hold the memory."""
+    """A search result. `keyword_rank` and `vector_rank` start at 1 and are None if that list does not contain it."""
 
     memory: Memory
     score: float
@@ -50,15 +50,15 @@ class LongTermMemory:
     # --- writing ---
 
     def new_id(self, kind: str = "mem", at: float | None = None) -> str:
-        """`mem:<ms>` of the epoch seconds `at`, or of now, with a suffix where that one is taken."""
+        """Return `mem:<ms>` of the epoch seconds `at`, or of now, with a suffix if it is in use."""
         return self.store.new_ids(kind, self._clock.now().timestamp() if at is None else at)[0]
 
     def prepare(self, memory: Memory) -> Memory:
-        """The memory with its embedding, not yet written; as it is where it has one of this space."""
+        """Return the memory with its embedding, unwritten; unchanged if it has one of this space."""
         return self.prepare_all([memory])[0]
 
     def prepare_all(self, memories: Sequence[Memory]) -> list[Memory]:
-        """The same for several, with one call of the provider. Raises `ProviderError`."""
+        """Like `prepare` for several, with one provider call. Raises `ProviderError`."""
         name = self.embeddings.name
         bare = [memory for memory in memories if not memory.embedding or memory.embedding_model != name]
         vectors = self.embeddings.embed([memory.content for memory in bare]) if bare else []
@@ -69,7 +69,7 @@ class LongTermMemory:
         return [made.get(memory.id, memory) for memory in memories]
 
     def keep(self, memories: Sequence[Memory]) -> list[Memory]:
-        """Embeds and writes them, in one transaction, and returns them as written. Raises `ProviderError`."""
+        """Embed and write memories in one transaction; return them as written. Raises `ProviderError`."""
         prepared = self.prepare_all(memories)
         self.store.apply(Changes(memories=prepared))
         return prepared
@@ -78,7 +78,7 @@ class LongTermMemory:
         self.keep([memory])
 
     def forget(self, ids: Sequence[str]) -> int:
-        """Takes them out of the store's files. Returns how many were there."""
+        """Remove memories from the store's files; return how many existed."""
         present = list(self.store.get(ids))
         self.store.apply(Changes(forgotten=present))
         return len(present)
@@ -96,7 +96,7 @@ class LongTermMemory:
     def vector_search(
         self, vector: Sequence[float], top_k: int, where: Filter = EVERYTHING
     ) -> list[tuple[Memory, float]]:
-        """With their cosine similarity, most similar first."""
+        """Return memories with cosine similarity, most similar first."""
         nearest = self.store.vector_ids(vector, top_k, where)
         found = self.store.get([name for name, _ in nearest])
         return [(found[name], similarity) for name, similarity in nearest if name in found]
@@ -104,8 +104,9 @@ class LongTermMemory:
     def search(
         self, query: str, top_k: int = 10, where: Filter = EVERYTHING, *, counts_as_access: bool = True
     ) -> list[Hit]:
-        """The best by both lists; what it returns counts as accessed, unless nobody asked. Raises `ProviderError`,
-        `StoreError`."""
+        """Return the best of both lists; results count as accessed unless `touch` is off. Raises `ProviderError`,
+        `StoreError`.
+        """
         if top_k <= 0 or not query.strip():
             return []
         depth = max(_DEPTH, 3 * top_k)
@@ -124,7 +125,7 @@ class LongTermMemory:
         by_chance = CHANCE / sqrt(self.embeddings.dim)
         scores = {name: 1 / (RANK_CONSTANT + rank) for name, rank in word_ranks.items()}
         for name, rank in vector_ranks.items():
-            vote = _beyond(by_chance, similarities[name]) / (RANK_CONSTANT + rank)
+            vote = _above_chance(by_chance, similarities[name]) / (RANK_CONSTANT + rank)
             scores[name] = scores.get(name, 0.0) + vote
         best = sorted(
             scores,
@@ -151,10 +152,11 @@ class LongTermMemory:
     # --- a change of space ---
 
     def embed_anew(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Embeds what has no embedding of this provider's space, oldest first, until `stop()`. Returns how many.
+        """Embed memories without an embedding of this provider's space, oldest first, until `stop()`; return how
+        many.
 
-        Search works meanwhile: what is not embedded yet is found by its words. Raises `ProviderError`; what was
-        embedded until then is kept, and the next call goes on from there.
+        Search works meanwhile: memories without embedding are found by keywords. Raises `ProviderError`; finished
+        embeddings remain and the next call continues.
         """
         done = 0
         while not stop():
@@ -169,6 +171,6 @@ class LongTermMemory:
         return done
 
 
-def _beyond(by_chance: float, similarity: float) -> float:
-    """The share of a similarity that chance does not explain, 0 to 1."""
+def _above_chance(by_chance: float, similarity: float) -> float:
+    """Return the share of a similarity above chance, 0 to 1."""
     return 1 - by_chance / similarity if similarity > by_chance else 0.0

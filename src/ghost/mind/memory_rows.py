@@ -1,4 +1,4 @@
-"""Memories as rows of the database: written, read, forgotten, and handed to the vector matrix by what changed."""
+"""Memories as database rows: written, read, deleted, and passed to the vector matrix as changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS += "memory.content, memory.tags, memory.metadata"
 
 @dataclass(frozen=True)
 class ChangedRows:
-    """Rows of the vector matrix as the database has them; type 0 where there is no embedding of the space."""
+    """Rows of the vector matrix as in the database; type 0 without an embedding of the space."""
 
     places: list[int]
     vectors: Floats
@@ -47,7 +47,7 @@ class MemoryRows:
         if not memories:
             return
         change = _next_change(connection)
-        places = _free_places(connection)
+        places = _free_rows(connection)
         for memory in memories:
             self._put(connection, memory, change, places)
 
@@ -91,7 +91,7 @@ class MemoryRows:
             connection.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", ((tag, place) for tag in memory.tags))
 
     def checked(self, memory: Memory) -> Floats | None:
-        """Its embedding. Raises `StoreError` where the memory cannot be kept."""
+        """Return the memory's embedding. Raises `StoreError` if the memory cannot be stored."""
         return embedding_of(memory, self._space, self.dim)
 
     def _put_vector(self, connection: sqlite3.Connection, name: str, place: int, vector: Floats) -> None:
@@ -106,7 +106,7 @@ class MemoryRows:
             connection.execute("DELETE FROM tag WHERE place = ?", (place,))
 
     def forget(self, connection: sqlite3.Connection, ids: Sequence[str]) -> int:
-        """Returns how many were there."""
+        """Delete memories; return how many existed."""
         if not ids:
             return 0
         change, gone = _next_change(connection), 0
@@ -144,7 +144,7 @@ class MemoryRows:
                 yield self._memory(row)
 
     def every(self, connection: sqlite3.Connection, where: Filter, *, with_embeddings: bool) -> Iterator[Memory]:
-        """Oldest first."""
+        """Yield memories, oldest first."""
         vector = "vector" if with_embeddings else "NULL"
         joined = "LEFT JOIN embedding USING (place) " if with_embeddings else ""
         sealed = self._seal.is_secret
@@ -162,7 +162,7 @@ class MemoryRows:
     def _memory(self, row: Sequence[Any]) -> Memory:
         name, kind, created_at, last_access, importance, space, content, tags, metadata, vector = row
         if not are_times(created_at, last_access):
-            raise StoreError(f"the memory {name!a} has a time that is none: restore the database from a copy")
+            raise StoreError(f"the memory {name!a} has an invalid time: restore the database from a backup")
         return Memory(
             id=name,
             type=MemoryType(kind),
@@ -189,14 +189,14 @@ class MemoryRows:
     # --- for the matrix, and for an index of words in memory ---
 
     def gone_since(self, connection: sqlite3.Connection, applied: int) -> list[int]:
-        """Places that were given up."""
+        """Return the rows released since a change."""
         rows = connection.execute("SELECT place FROM hole WHERE change > ?", (applied,)).fetchall()
         return [place for (place,) in rows]
 
     def words_since(
         self, connection: sqlite3.Connection, applied: int
     ) -> Iterator[tuple[int, str, str, float, str, str]]:
-        """Place, id, type, time, content and tags (JSON) of what changed."""
+        """Return row, id, type, time, content and tags (JSON) of changed memories."""
         rows = connection.execute(
             "SELECT place, id, type, created_at, content, tags FROM memory WHERE change > ?", (applied,)
         )
@@ -233,7 +233,7 @@ class MemoryRows:
         return ChangedRows([row[0] for row in rows], vectors, types, [row[3] for row in rows], tags)
 
     def vector_at(self, connection: sqlite3.Connection, place: int, where: Filter) -> tuple[str, Floats] | None:
-        """The id and embedding of what is at a place now; None where it has none of the space, or `where` forbids."""
+        """Return id and embedding at a row; None without one of the space, or if `where` excludes it."""
         sql = "SELECT memory.id, type, created_at, tags, vector FROM memory JOIN embedding USING (place) "
         row = connection.execute(sql + "WHERE place = ? AND space = ?", (place, self._space)).fetchone()
         if row is None:
@@ -253,8 +253,8 @@ def _next_change(connection: sqlite3.Connection) -> int:
     return int(change)
 
 
-def _free_places(connection: sqlite3.Connection) -> Iterator[int]:
-    """Those that were given up, then those after the last."""
+def _free_rows(connection: sqlite3.Connection) -> Iterator[int]:
+    """Return released row numbers, then those after the last."""
     for (place,) in connection.execute("SELECT place FROM hole ORDER BY place").fetchall():
         yield place
     (last,) = connection.execute("SELECT max(place) FROM memory").fetchone()

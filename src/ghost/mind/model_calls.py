@@ -1,4 +1,4 @@
-"""What the language model is asked in a cycle, and what its answers are taken for."""
+"""Requests of a cycle to the language model, and parsing of its answers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ghost.mind.data_model import SelfModel, Stimulus, Task, Thought
 from ghost.mind.decisions import SCHEMA, StoreDecision, decision
 from ghost.mind.long_term_memory import Hit
 from ghost.mind.prompts import system_prompt
-from ghost.mind.thought_parsing import Redact, Spoken, spoken
+from ghost.mind.thought_parsing import ParsedThought, Redact, spoken
 from ghost.providers import Item, LLMProvider, write_prompt
 
 THOUGHT_TOKENS = 200
 DECISION_TOKENS = 400
 DECISION_TRIES = 2
 STIMULUS_CHARS = 1500
-"""Of one stimulus in the prompt; it is kept with more."""
+"""Maximum characters of a stimulus in the prompt; more are stored."""
 MEMORY_CHARS = 600
 
 
 @dataclass(frozen=True)
 class Context:
-    """What one thought is about: newest and nearest first."""
+    """The input of one thought: newest and most similar first."""
 
     self_model: SelfModel
     stimuli: Sequence[Stimulus]
@@ -52,13 +52,12 @@ class Thinking:
         self._llm = llm
         self._redact = redact
 
-    def thought(self, context: Context) -> Spoken | None:
-        """None where the model said nothing that has a word. Raises `ProviderError`."""
+    def thought(self, context: Context) -> ParsedThought | None:
+        """Return the thought; None if the model gave no usable word. Raises `ProviderError`."""
         return spoken(self._llm.generate(system_prompt("soc"), context.prompt(), THOUGHT_TOKENS), self._redact)
 
-    def decision(self, thought: Spoken, context: Context) -> tuple[StoreDecision | None, int]:
-        """Whether to keep the thought, and how many answers were malformed; None where all were. Raises
-        `ProviderError`."""
+    def decision(self, thought: ParsedThought, context: Context) -> tuple[StoreDecision | None, int]:
+        """Return the store decision and the number of malformed answers; None if all were. Raises `ProviderError`."""
         prompt = write_prompt({"Thought": [Item("thought", thought.content)], "Memories": context.memories})
         for malformed in range(DECISION_TRIES):
             answer = self._llm.generate(system_prompt("store_decider"), prompt, DECISION_TOKENS, json_schema=SCHEMA)

@@ -1,6 +1,6 @@
-"""Pages that were read become memories: semantic, of low importance, with the address that they came from.
+"""Pages as semantic memories of low importance, with their address.
 
-A page read again replaces what it was: its memory is found by a tag made of its address.
+Reading a page again replaces its memory, which is found by a tag made from the address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOLD_CHARS = 600
 
 class PageReader(Protocol):
     def execute(self, plan: ScrapePlan, *, stop: Callable[[], bool] = ...) -> ScrapeResult:
-        """Raises `ScrapeError`."""
+        """Read pages. Raises `ScrapeError`."""
         ...
 
 
@@ -33,7 +33,7 @@ def page_tag(url: str) -> str:
 
 
 def as_memory(document: Document, question: str, memory: LongTermMemory, redact: Redact) -> Memory:
-    """Not embedded yet."""
+    """Return a page as a memory without embedding."""
     tag = page_tag(document.url)
     before = next(memory.store.memories(Filter(tags=frozenset({tag})), with_embeddings=False), None)
     title = redact(document.title).strip()
@@ -58,7 +58,7 @@ def as_memory(document: Document, question: str, memory: LongTermMemory, redact:
 
 
 def as_stimuli(documents: Sequence[Document], query: Query) -> list[Stimulus]:
-    """What the next cycle is told of pages that were read for a question; the first few."""
+    """Return the first pages read for a question as stimuli for the next cycle."""
     return [
         Stimulus(
             id=f"read:{query.id}:{number}",

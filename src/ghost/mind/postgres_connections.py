@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, each lent to one thread at a time, and its errors without the address's secrets."""
+"""PostgreSQL connections, each used by one thread at a time; errors omit secrets of the address."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ghost.errors import StoreError
 _CONNECT_SECONDS = 10
 _KEPT = 8
 _WRITER = 0x6768_6F73_74
-"""The advisory lock of writers: they take turns, so that none sees half of another's change and none deadlocks."""
+"""The advisory lock that serialises writers and prevents deadlocks."""
 
 Row = tuple[Any, ...]
 
 
 class Connections:
-    """Raises `StoreError` where the server cannot be reached."""
+    """A pool of connections. Raises `StoreError` if the server cannot be reached."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -38,21 +38,21 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[Connection[Row]]:
-        """A transaction with one view of what is there."""
+        """Open a read-only transaction with one snapshot."""
         with self._lent() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection[Row]]:
-        """A transaction that is durable when this ends, and is nothing where it raised."""
+        """Open a transaction; durable when it ends, rolled back if it raises."""
         with self._lent() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITER,))
             yield connection
 
     @contextmanager
     def maintaining(self) -> Iterator[Connection[Row]]:
-        """Outside a transaction, for what PostgreSQL runs there only."""
+        """Open a connection outside a transaction, for commands that need that."""
         with self._lent() as connection:
             yield connection
 
@@ -67,7 +67,7 @@ class Connections:
         except psycopg.Error as error:
             raise StoreError(f"PostgreSQL: {_words(error)}") from error
         except UnicodeEncodeError as error:
-            raise StoreError(f"PostgreSQL: a value is no Unicode ({error})") from error
+            raise StoreError(f"PostgreSQL: a value is not Unicode ({error})") from error
 
     def _taken(self) -> Connection[Row]:
         while True:
@@ -107,7 +107,7 @@ class Connections:
 
 
 def _works(connection: Connection[Row]) -> bool:
-    """One that was kept may have lost its server meanwhile: it was restarted, or a firewall forgot the flow."""
+    """Return whether a pooled connection still works: the server may have restarted, or a firewall dropped the flow."""
     try:
         connection.execute("SELECT 1")
     except psycopg.Error:
@@ -116,7 +116,7 @@ def _works(connection: Connection[Row]) -> bool:
 
 
 def _words(error: psycopg.Error) -> str:
-    """The server's own message, or what kind of error it is; never the address, which may hold a password."""
+    """Return the server's message, or the kind of error; never the address, which may hold a password."""
     if error.diag.message_primary:
         return error.diag.message_primary
     lines = str(error).strip().splitlines()

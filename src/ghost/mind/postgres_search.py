@@ -1,7 +1,6 @@
-"""Search by words in PostgreSQL: as `keywords` does it in SQLite, with PostgreSQL's full-text search.
+"""Keyword search with PostgreSQL's full-text search, like `keywords` in SQLite.
 
-The rarer words of a query rank, each by how rare it is; words that thousands of memories hold only fill up what is
-left, over the newest.
+Rarer words are ranked by rarity; very common ones only fill the remaining results, newest first.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ Connection = psycopg.Connection[Row]
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _INDEXED_CHARACTERS: Final = 200_000
-"""A tsvector holds at most 1 MB; what stands beyond is kept and is not found by its words."""
+"""A tsvector holds at most 1 MB; further text is stored but not found by keywords."""
 
 
 def words_of(memory: Memory) -> str:
-    """What of it is found by words: the text for `to_tsvector('ghost.words', ...)`."""
+    """Return the searchable part of a text, for `to_tsvector('ghost.words', ...)`."""
     return _phrase(" ".join([memory.content[:_INDEXED_CHARACTERS], *memory.tags]))
 
 
 def conditions(where: Filter) -> tuple[str, list[object]]:
-    """SQL that is true of the memories that are meant, and its values."""
+    """Return an SQL condition for the selected memories, and its parameters."""
     parts: list[str] = ["TRUE"]
     values: list[object] = []
     if where.types:
@@ -50,7 +49,7 @@ def conditions(where: Filter) -> tuple[str, list[object]]:
 
 
 def search(connection: Connection, query: str, limit: int, where: Filter) -> list[str]:
-    """Ids, best first."""
+    """Return ids, best first."""
     phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := _phrase(term))))
     if limit <= 0 or not phrases:
         return []
@@ -66,12 +65,12 @@ def search(connection: Connection, query: str, limit: int, where: Filter) -> lis
 
 
 def _phrase(text: str) -> str:
-    """Its letters and digits: `ghost.words` would take `10.0.1.4` or an address of a page for one word."""
+    """Return letters and digits as separate words: `ghost.words` would treat `10.0.1.4` or a URL as one word."""
     return " ".join(_WORD.findall(text))
 
 
 def _matches(connection: Connection, phrase: str) -> int:
-    """How many memories hold the phrase; counting stops at `COMMON`."""
+    """Return how many memories contain the phrase; counting stops at `COMMON`."""
     query = (
         "SELECT count(*) FROM (SELECT 1 FROM memory WHERE words @@ phraseto_tsquery('ghost.words', %s) LIMIT %s) AS n"
     )
@@ -80,7 +79,7 @@ def _matches(connection: Connection, phrase: str) -> int:
 
 
 def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, limit: int, where: Filter) -> list[str]:
-    """By the sum over the phrases of how rare each is (BM25's idf) times how much of the memory it is."""
+    """Rank by the sum over the phrases of rarity (BM25's idf) times relative frequency."""
     condition, values = conditions(where)
     any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
     score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
@@ -94,7 +93,7 @@ def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, 
 
 
 def _newest(connection: Connection, common: Sequence[str], limit: int, where: Filter) -> list[str]:
-    """Those with all of the phrases first, then those with any; the newest of each first."""
+    """Return memories with all of the phrases, then those with any; the newest of each first."""
     condition, values = conditions(where)
     found: dict[str, None] = {}
     for join in (" && ", " || "):

@@ -1,8 +1,8 @@
-"""The mind of a team in PostgreSQL with pgvector: the promises of `MemoryStore` on a server.
+"""The store of a team in PostgreSQL with pgvector: the `MemoryStore` protocol on a server.
 
-Words are found by PostgreSQL's full-text search (`postgres_search`); vectors are compared exactly. Everything lies in
-the schema `ghost` of the database that the address names. A row that is forgotten is deleted and vacuumed; what
-backups and the server's write-ahead log still hold of it is the server's to end.
+Keywords use PostgreSQL's full-text search (`postgres_search`); vectors are compared exactly. All tables are in the
+schema `ghost` of the database. A forgotten row is deleted and vacuumed; backups and the server's write-ahead log are
+outside its control.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Kept = TypeVar("_Kept", Thought, Task, Query)
 
 VERSION: Final = 1
 _LAYING_OUT: Final = 0x6768_6F73_75
-"""The advisory lock under which the tables are made."""
+"""The advisory lock for creating the tables."""
 _FIELDS: Final = "id, type, created_at, last_access, importance, content, tags, metadata, space"
 _PUT: Final = """
 INSERT INTO memory (id, type, created_at, last_access, importance, content, tags, metadata, space, embedding, words)
@@ -50,9 +50,9 @@ _BATCH: Final = 500
 
 
 class PostgresStore:
-    """`space` and `dim`: of the embeddings that are compared.
+    """Compares embeddings of one `space` with `dim` numbers.
 
-    Raises `StoreError` where the server cannot be reached, or its database cannot hold the mind.
+    Raises `StoreError` if the server cannot be reached or its database cannot hold the mind.
     """
 
     def __init__(self, url: str, space: str, dim: int) -> None:
@@ -75,7 +75,7 @@ class PostgresStore:
             (version,) = _one(connection, "SELECT value FROM fact WHERE name = 'version'")
         if int(version) > VERSION:
             raise StoreError(
-                f"the database holds memory of version {version}, and this Ghost knows {VERSION}: use a newer Ghost"
+                f"the database has schema version {version}, this Ghost supports {VERSION}: use a newer Ghost"
             )
 
     # --- writing ---

@@ -1,8 +1,8 @@
-"""When two questions are the same one: the same names in the same order, and the same words that carry meaning.
+"""Equality of questions: same names in the same order, and same words that carry meaning.
 
-`Which port does web-vm use?` and `Please tell me the port that web-vm uses` are one question; asked of `db-vm`, or of
-the traffic the other way, it is another. Deliberately strict: a question too many costs a person a glance, one too few
-costs the answer.
+`Which port does web-vm use?` and `Please tell me the port that web-vm uses` are equal; a question about `db-vm`, or
+about traffic in the other direction, is not. Deliberately strict: an extra question costs a person a glance, a missing
+one costs the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Essence = tuple[tuple[str, ...], frozenset[str]]
 
 
 def essence(question: str) -> Essence:
-    """Its identifiers in order, and its other words without filler and endings, each with the direction before it."""
+    """Return identifiers in order, and other words without filler and endings, each with the direction before it."""
     text = unicodedata.normalize("NFKC", _NEEDED.sub("", _TAG.sub("", question))).casefold()
     identifiers: list[str] = []
     words: set[str] = set()
@@ -46,18 +46,18 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The identifiers of any text, folded to lower case."""
+    """Return the identifiers of a text in lower case."""
     terms = _TERM.findall(unicodedata.normalize("NFKC", text).casefold())
     return frozenset(term for term in terms if is_identifier(term))
 
 
 def is_identifier(term: str) -> bool:
-    """Whether a term names something: it has a digit, or parts joined by `-`, `.`, `:`, `/` or `_`."""
+    """Return whether a term is a name: it has a digit, or parts joined by `-`, `.`, `:`, `/` or `_`."""
     return any(character.isdigit() or character in "-.:/_" for character in term)
 
 
 def stem(word: str) -> str:
-    """Enough for one question asked twice: `ports` is `port`, `uses` is `use`."""
+    """Return a simple stem: `ports` is `port`, `uses` is `use`."""
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):

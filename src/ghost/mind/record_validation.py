@@ -1,4 +1,4 @@
-"""What a store can keep, whichever it is: looked at before anything is written, and named where it cannot be kept."""
+"""Validation of records before any store writes them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ghost.mind.vector_search import Floats
 _ID_CHARACTERS = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _YEAR_10000 = 253_402_300_800.0
-"""Epoch seconds; no calendar has a later day to show."""
+"""Maximum epoch seconds (year 9999)."""
 
 
 def embedding_of(memory: Memory, space: str, dim: int) -> Floats | None:
-    """Raises `StoreError` where the memory cannot be kept. `space`, `dim`: of the embeddings that are compared."""
+    """Return the embedding. Raises `StoreError` if the memory cannot be stored. `space`, `dim`: of the store."""
     if not 0 < len(memory.id) <= _ID_CHARACTERS or _CONTROL.search(memory.id):
         raise StoreError(
             f"a memory's id {memory.id[:40]!a} is not 1 to {_ID_CHARACTERS} characters without control characters: "
@@ -30,7 +30,7 @@ def embedding_of(memory: Memory, space: str, dim: int) -> Floats | None:
     try:
         "".join((memory.id, memory.content, *memory.tags)).encode()
     except UnicodeEncodeError as error:
-        raise StoreError(f"the memory {memory.id!a} has text that is no Unicode ({error})") from error
+        raise StoreError(f"the memory {memory.id!a} has text that is not Unicode ({error})") from error
     if not are_times(memory.created_at, memory.last_access):
         raise StoreError(f"the memory {memory.id!a} has a time that is not between the years 1970 and 9999")
     if not memory.embedding:
@@ -42,7 +42,7 @@ def embedding_of(memory: Memory, space: str, dim: int) -> Floats | None:
 
 
 def vector_of(numbers: Sequence[float], dim: int | None, of: str) -> Floats:
-    """Raises `StoreError` where the numbers are not finite, or not `dim` many."""
+    """Return the vector. Raises `StoreError` if its numbers are not finite or not `dim` many."""
     vector = np.asarray(numbers, dtype=np.float32)
     if vector.ndim != 1 or (dim is not None and len(vector) != dim):
         raise StoreError(f"{of} has {vector.size} numbers, and this memory compares vectors of {dim}")
@@ -56,7 +56,7 @@ def are_times(*values: object) -> bool:
 
 
 def json_of(value: Any, of: str) -> bytes:
-    """Raises `StoreError` where it has no form in JSON (`nan`, an object), or is no Unicode."""
+    """Return the JSON. Raises `StoreError` if the value is not JSON (`nan`, an object) or not Unicode."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -64,7 +64,7 @@ def json_of(value: Any, of: str) -> bytes:
 
 
 def body_of(kept: Thought | Task | Query) -> bytes:
-    """Raises `StoreError` as `json_of` does."""
+    """Return the JSON of a record. Raises `StoreError` like `json_of`."""
     try:
         return kept.model_dump_json().encode()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Memories that are told twice become one; memories that nobody asks for fade."""
+"""Merging of duplicate memories and fading of unused ones."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from typing import Final
 
 from ghost.mind.data_model import Memory, MemoryType
-from ghost.mind.episodes import is_told_twice, network_of
+from ghost.mind.episodes import is_duplicate, network_of
 from ghost.mind.page_memories import DOCUMENT
 from ghost.mind.summaries import SUMMARY, united
 
 DAY: Final = 86_400.0
-NEAR: Final = 0.85
-"""Cosine similarity below which two memories are not one told twice, whatever their words."""
-MOST_TAGS: Final = 32
+DUPLICATE_SIMILARITY: Final = 0.85
+"""Minimum cosine similarity of duplicates."""
+MAX_TAGS: Final = 32
 UNASKED_SECONDS: Final = 30 * DAY
-"""How long a memory keeps its importance without being asked for."""
+"""Seconds without access before importance fades."""
 HALF_LIFE_SECONDS: Final = 90 * DAY
 LEAST: Final = 0.05
-"""No memory fades below."""
+"""Minimum importance after fading."""
 
 
 def may_merge(one: Memory, other: Memory) -> bool:
-    """Whether two memories are one told twice. Two incidents told in the same words are two: what happened merges
-    only within one session, or, where no session is known, within a day."""
+    """Return whether two memories are duplicates. Two incidents in the same words are separate: episodes merge only
+    within one session, or within a day if no session is known.
+    """
     if one.id == other.id or one.type is not other.type or _stands_alone(one) or _stands_alone(other):
         return False
     if network_of(one) != network_of(other):
@@ -34,14 +35,14 @@ def may_merge(one: Memory, other: Memory) -> bool:
             return False
         if sessions[0] is None and abs(one.created_at - other.created_at) > DAY:
             return False
-    return is_told_twice(one, other)
+    return is_duplicate(one, other)
 
 
 def merged(memories: Sequence[Memory]) -> tuple[Memory, list[str]]:
-    """The one that stays, and the ids of those that go.
+    """Return the remaining memory and the ids of the removed ones.
 
-    It stays that matters most, then that was asked for last, then the oldest. It takes over their tags, audit ids and
-    sources, the earliest time of making and the latest of access.
+    The most important one remains, then the last accessed, then the oldest. It takes over tags, audit ids and sources,
+    the earliest creation and the latest access.
     """
     survivor, *others = sorted(
         memories, key=lambda memory: (-memory.importance, -memory.last_access, memory.created_at, memory.id)
@@ -52,7 +53,7 @@ def merged(memories: Sequence[Memory]) -> tuple[Memory, list[str]]:
     told = list(dict.fromkeys([*united(everything, "merged"), *gone]))
     kept = survivor.model_copy(
         update={
-            "tags": tuple(dict.fromkeys(tag for memory in everything for tag in memory.tags))[:MOST_TAGS],
+            "tags": tuple(dict.fromkeys(tag for memory in everything for tag in memory.tags))[:MAX_TAGS],
             "created_at": min(memory.created_at for memory in everything),
             "last_access": max(memory.last_access for memory in everything),
             "metadata": {**survivor.metadata, **lists, "merged": told},
@@ -62,7 +63,7 @@ def merged(memories: Sequence[Memory]) -> tuple[Memory, list[str]]:
 
 
 def faded(memory: Memory, now: float) -> Memory | None:
-    """The memory with what is left of its importance; None where it was asked for lately, or faded already today."""
+    """Return the memory with reduced importance; None if recently accessed or already faded today."""
     aged_at = memory.metadata.get("aged_at")
     since = max(memory.last_access, aged_at if isinstance(aged_at, int | float) else 0.0)
     if now - memory.last_access < UNASKED_SECONDS or now - since < DAY or memory.importance <= LEAST:
@@ -72,5 +73,7 @@ def faded(memory: Memory, now: float) -> Memory | None:
 
 
 def _stands_alone(memory: Memory) -> bool:
-    """A page is what its address says, a summary what its sources say: neither is merged by its words."""
+    """Return whether a memory is never merged by wording: a page is identified by its address, a summary by its
+    sources.
+    """
     return DOCUMENT in memory.tags or memory.metadata.get("kind") == SUMMARY

@@ -1,7 +1,7 @@
-"""Where tasks come from of their own accord: whoever knows of work that waits says so at every cycle.
+"""Sources of tasks, queried at every cycle.
 
-The mind asks its sources again and again, and takes what they name for the whole truth: a task that its source names
-no more is done. A source that fails is reported and asked again; its tasks stay as they were.
+The answer of a source is complete: a task it no longer names is done. A source that fails is logged and queried again;
+its tasks stay unchanged.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from typing import Protocol
 from ghost.mind.data_model import Task
 from ghost.mind.interrupts import Interrupts
 
-MOST_TASKS = 10_000
-"""Of one source; what it names beyond is left out."""
+MAX_TASKS = 10_000
+"""Maximum tasks per source; further ones are ignored."""
 
 
 class TaskSource(Protocol):
-    """A source may have a `name`; without one it goes by its class."""
+    """A source of tasks. `name` is optional and defaults to the class name."""
 
     def tasks(self, now: float) -> Iterable[Task]:
-        """What waits now, with ids that stay the same from call to call. `metadata["goal_fit"]`, from 0 to 1, says how
-        well a task serves the goals where the source knows."""
+        """Return the pending tasks, with stable ids. `metadata["goal_fit"]` (0 to 1) is optional."""
         ...
 
 
 class UnansweredInterrupts:
-    """Questions that wait for a person, the more urgent the sooner they expire."""
+    """Open questions to a person, more urgent the sooner they expire."""
 
     name = "interrupts"
 
@@ -38,7 +37,7 @@ class UnansweredInterrupts:
             yield Task(
                 id=f"task:{query.id}",
                 title=f"Answer {query.id}: {query.question}",
-                goal="Give the mind the fact that it lacks",
+                goal="Provide the missing information",
                 context=query.rationale,
                 deadline_ts=query.expires_ts,
                 importance=0.6,
@@ -50,7 +49,7 @@ class UnansweredInterrupts:
 
 
 class DueConsolidation:
-    """Memory that should be put in order. `since`: since when it is due, and None while it is not."""
+    """A due consolidation of memory. `since` returns when it became due, or None."""
 
     name = "consolidation"
 
@@ -63,7 +62,7 @@ class DueConsolidation:
             yield Task(
                 id="task:consolidation",
                 title="Consolidate memory",
-                goal="Sum up what episodes share, merge what is told twice, let fade what nobody asks for",
+                goal="Summarise recurring causes, merge duplicates, fade unused memories",
                 importance=0.3,
                 uncertainty=0.1,
                 created_ts=since,

@@ -1,4 +1,4 @@
-"""The connections of one store: one that writes, one that notes what was looked at, and a reader for each thread."""
+"""The connections of one store: one writer, one for access times, and a reader per thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ghost.mind.sqlite_file import connect, errors_in_words
 
 
 class Connections:
-    """To a file that `make_private` made. Raises `StoreError` where it cannot be opened, and after `close`."""
+    """Connections to a file made by `make_private`. Raises `StoreError` if it cannot be opened, and after `close`."""
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self._path = path
@@ -35,14 +35,16 @@ class Connections:
 
     @contextmanager
     def writer(self, doing: str = "write") -> Iterator[sqlite3.Connection]:
-        """For who begins and ends transactions of its own. Nobody else of this process writes meanwhile."""
+        """Return the writing connection for a caller that manages transactions; excludes other writers of this
+        process.
+        """
         with self._writing, errors_in_words(self._path, doing):
             self._check_open()
             yield self._writer
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Written and on the disk when it ends, or nothing of it."""
+        """Open a transaction that is durable when it ends, or rolled back."""
         with self.writer() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -54,9 +56,9 @@ class Connections:
                 raise
 
     def note(self, write: Callable[[sqlite3.Connection], None]) -> bool:
-        """Writes without waiting for the disk, where nobody writes now. Returns whether it did.
+        """Write without waiting for the disk if nobody else is writing; return whether it was written.
 
-        What was noted survives a `kill -9`, and may be lost with the machine's power.
+        The write survives `kill -9` and may be lost in a power failure.
         """
         if not self._writing.acquire(blocking=False):
             return False
@@ -82,7 +84,7 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that no other thread uses meanwhile."""
+        """Return a connection that no other thread uses meanwhile."""
         with errors_in_words(self._path, "read"):
             with self._lock:
                 self._check_open()
@@ -99,7 +101,7 @@ class Connections:
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """One moment of the file, through all that is read with it."""
+        """Open a read transaction with one snapshot of the file."""
         with self.reading() as connection:
             connection.execute("BEGIN")
             try:
@@ -108,7 +110,7 @@ class Connections:
                 connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Who reads goes on until it has read."""
+        """Close the connections; running reads finish."""
         with self._writing, self._lock:
             self._is_closed = True
             for connection in (*self._idle, self._noter, self._writer):

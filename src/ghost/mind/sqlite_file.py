@@ -1,4 +1,4 @@
-"""The database file: made private, recognised, and opened the same way every time; its errors in words."""
+"""The database file: private, validated, always opened the same way; SQLite errors as messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CREATE TABLE query (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE preference (name TEXT PRIMARY KEY, body BLOB NOT NULL);
 """
 SCRUB_DUE = "scrub due"
-"""The fact that something was forgotten and may still lie in the index of words or in the write-ahead log."""
+"""Name of the fact that deleted data may remain in the word index or the write-ahead log."""
 
 WORDS = """
 CREATE TABLE tag (tag TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (tag, place)) WITHOUT ROWID;
@@ -59,13 +59,13 @@ CREATE VIRTUAL TABLE words USING fts5 (
     content, tags, content = 'memory', content_rowid = 'place', tokenize = 'porter unicode61 remove_diacritics 2'
 );
 """
-"""Where words are looked for: in the file, or in memory where the file is encrypted."""
+"""The word index: in the file, or in memory if the file is encrypted."""
 
 
 def make_private(path: Path) -> None:
-    """Makes the file and its directory where they are missing, for their owner only. Raises `StoreError`.
+    """Create the file and its directory, if missing, for their owner only. Raises `StoreError`.
 
-    A file that is there keeps its mode until `lay_out` has recognised it: it may be somebody else's.
+    An existing file keeps its mode until `lay_out` has recognised it: it may belong to somebody else.
     """
     try:
         private_dir(path.parent)
@@ -75,7 +75,7 @@ def make_private(path: Path) -> None:
         finally:
             os.close(descriptor)
         if not is_file:
-            raise StoreError(f"cannot open the memory {path} (it is no regular file): name a file with DB_PATH")
+            raise StoreError(f"cannot open the memory {path} (it is not a regular file): name a file with DB_PATH")
     except RecordError as error:
         raise StoreError(str(error)) from error
     except OSError as error:
@@ -83,7 +83,7 @@ def make_private(path: Path) -> None:
 
 
 def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    """A connection that commits durably (WAL, synchronous FULL) and overwrites what it deletes."""
+    """Return a connection with durable commits (WAL, synchronous FULL) that overwrites deleted data."""
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = FULL")
@@ -97,9 +97,9 @@ def connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
 
 
 def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds: float) -> bytes:
-    """Makes the tables in an empty file, or recognises them and the key. Returns what no other database is called.
+    """Create the tables in an empty file, or validate them and the key. Returns the database's unique id.
 
-    Raises `StoreError` and changes nothing where the file is another program's, a newer Ghost's, or of another key.
+    Raises `StoreError` and changes nothing if the file belongs to another program, a newer Ghost, or another key.
     """
     connection.execute("BEGIN")  # both of one moment: another process may be making the tables
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -129,7 +129,7 @@ def lay_out(connection: sqlite3.Connection, path: Path, seal: Seal, busy_seconds
 
 
 def _make_owners(path: Path) -> None:
-    """For its owner only, before the files beside it are made, which take its mode."""
+    """Restrict the file to its owner before the files beside it are created, which copy its mode."""
     try:
         path.chmod(0o600)
     except OSError as error:
@@ -166,11 +166,11 @@ def _opened(seal: Seal, sealed: bytes, path: Path) -> bytes:
     try:
         return seal.read("database", sealed)
     except StoreError as error:
-        raise StoreError(f"{path} is encrypted with another key than the one that is set") from error
+        raise StoreError(f"{path} is encrypted with a different key") from error
 
 
 def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """SQLite does not wait for others while it changes the journal, so this does."""
+    """Switch to WAL, waiting as needed: SQLite itself does not wait during a change of journal mode."""
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -183,24 +183,24 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 _ADVICE = {
-    sqlite3.SQLITE_BUSY: "another process is writing to it: try again when that one is done",
-    sqlite3.SQLITE_LOCKED: "another thread is writing to it: try again when that one is done",
+    sqlite3.SQLITE_BUSY: "another process is writing to it: try again later",
+    sqlite3.SQLITE_LOCKED: "another thread is writing to it: try again later",
     sqlite3.SQLITE_FULL: "the disk is full: make room; nothing was changed",
     sqlite3.SQLITE_READONLY: "it, or its directory, may not be written to: check the permissions",
     sqlite3.SQLITE_CANTOPEN: "it, or a file beside it, cannot be opened: check the directory and its permissions",
     sqlite3.SQLITE_PERM: "it may not be opened: check the permissions",
     sqlite3.SQLITE_IOERR: "reading or writing it failed: check the disk",
-    sqlite3.SQLITE_NOTADB: "it is no database: restore it from a copy, or name another file with DB_PATH",
-    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy, or import an export into a new file",
+    sqlite3.SQLITE_NOTADB: "it is not a database: restore it from a backup, or name another file with DB_PATH",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a backup, or import an export into a new file",
 }
 
 
 @contextmanager
 def errors_in_words(path: Path, doing: str) -> Iterator[None]:
-    """Turns errors of SQLite, values that it cannot hold, and rows that Ghost did not write so, into `StoreError`.
+    """Convert SQLite errors, unsupported values, and malformed rows into `StoreError`.
 
-    `doing`: `read`, `write`, `open`. SQLite has no checksums: one bit that flipped on the disk is no error to it, and
-    may be a memory that has no form.
+    `doing`: `read`, `write`, `open`. SQLite has no checksums: a flipped bit on disk is not an error to it and may yield
+    a malformed record.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""The mind in one SQLite file, with its index of words, and a vector matrix made from it.
+"""The store in one SQLite file, with its word index, and a vector matrix derived from it.
 
-WAL with synchronous FULL: what `apply` returned from survives `kill -9` and a loss of power. Several threads and
-several processes may have the same file open: each read has a connection of its own, writers take turns.
+WAL with synchronous FULL: a finished `apply` survives `kill -9` and a power failure. Several threads and processes may
+open the same file: each read has its own connection, writers take turns.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _BUSY_SECONDS = 15.0
 _IMPORT_BATCH = 500
 _SYNC_BATCH = 2000
 _SCRUB_SECONDS = 1.0
-"""So long forgetting waits for those who still read what was; after that the next write takes it out."""
+"""Seconds that forgetting waits for active readers; afterwards the next write removes the data."""
 _Kept = TypeVar("_Kept", Thought, Task, Query)
 
 
 class SqliteStore:
-    """`space` and `dim`: of the embeddings that are compared. Raises `StoreError` where the file cannot be used."""
+    """Compares embeddings of one `space` with `dim` numbers. Raises `StoreError` if the file cannot be used."""
 
     def __init__(
         self, path: Path, space: str, dim: int, seal: Seal | None = None, *, busy_seconds: float = _BUSY_SECONDS
@@ -66,14 +66,14 @@ class SqliteStore:
         self._scrub()
 
     def _open_matrix(self, connection: sqlite3.Connection, uid: bytes) -> Rows:
-        """Beside the database, or in memory where it may not be written in the clear or there is no room."""
+        """Open the matrix beside the database, or in memory if encryption or lack of space prevents a file."""
         if not self._seal.is_secret:
             try:
                 path = self.path.with_name(self.path.name + "-vectors")
                 matrix = VectorFile(path, uid, self.space, self._rows.dim)
                 (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
                 if matrix.applied > changes:  # the database is an older copy, put back
-                    matrix.start_again()
+                    matrix.restart()
                 return matrix
             except OSError:
                 pass
@@ -110,7 +110,7 @@ class SqliteStore:
         return self._seal.write(f"{kind} {kept.id}", body_of(kept))
 
     def touch(self, ids: Sequence[str], at: float) -> None:
-        """At once, or with the next change where somebody writes: no search waits for a writer or for the disk."""
+        """Set access times at once, or with the next change if somebody is writing, so that searches never wait."""
         with self._lock:
             self._touched.update(dict.fromkeys(ids, at))
         self._connections.note(self._write_touched)
@@ -168,12 +168,12 @@ class SqliteStore:
             return _with_similarity(asked, list(islice((one for one in found if one is not None), limit)))
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> Rows:
-        """The matrix, with at least what this connection's transaction sees."""
+        """Return the matrix, at least as new as this connection's transaction."""
         (changes,) = connection.execute("SELECT changes FROM counter").fetchone()
         matrix = self._matrix
         try:
             if isinstance(matrix, VectorFile):
-                matrix.mend()
+                matrix.rebuild()
             self._write_changed_rows(connection, matrix, changes)
         except OSError:  # the disk is full, or the file's system fails: what can be read is searched all the same
             matrix = self._matrix_in_memory()
@@ -181,7 +181,7 @@ class SqliteStore:
         return matrix
 
     def _matrix_in_memory(self) -> Rows:
-        """One for all threads, in the file's place from now on."""
+        """Replace the matrix file by one in memory for all threads."""
         with self._lock:
             if not isinstance(self._matrix, RowsInMemory):
                 self._matrix.close()
@@ -265,9 +265,9 @@ class SqliteStore:
             yield connection
 
     def _scrub(self) -> None:
-        """Takes what was forgotten out of the files: the index's old segments, the matrix, the write-ahead log.
+        """Remove deleted data from the files: old index segments, the matrix, the write-ahead log.
 
-        A reader that still sees the past keeps the log from being emptied; then the next write, or opening, does it.
+        An active reader prevents emptying the log; then the next write or opening does it.
         """
         with self._connections.writer() as connection:
             if connection.execute("SELECT 1 FROM fact WHERE name = ?", (SCRUB_DUE,)).fetchone() is None:
@@ -286,7 +286,7 @@ class SqliteStore:
 
 
 def _with_similarity(asked: Floats, found: list[tuple[str, Floats]]) -> list[tuple[str, float]]:
-    """By what the database holds, most similar first; of equal ones the lower id first."""
+    """Return ids with the similarity stored in the database, most similar first, lower id first among equals."""
     if not found:
         return []
     units = unit_rows(np.stack([vector for _, vector in found]))

@@ -1,4 +1,4 @@
-"""Which store a workspace has: SQLite in a file, or PostgreSQL where `GHOST_DATABASE_URL` is set."""
+"""Selection of the store: PostgreSQL if `GHOST_DATABASE_URL` is set, else a SQLite file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ghost.mind.store import MemoryStore
 
 
 def open_store(settings: Settings, embeddings_name: str, dim: int) -> MemoryStore:
-    """A store that compares vectors of `dim` numbers of the space `embeddings_name`.
+    """Return a store that compares vectors of `dim` numbers of the space `embeddings_name`.
 
-    Raises `StoreError` where it cannot be opened, `ConfigurationError` where a setting is wrong.
+    Raises `StoreError` if it cannot be opened, `ConfigurationError` for an invalid setting.
     """
     seal = seal_of(settings)
     if settings.database_url is None:

@@ -1,8 +1,8 @@
-"""The stream of consciousness: cycles one after the other, at a cadence, until it is stopped.
+"""The background loop: one cycle after another, at a cadence, until stopped.
 
-It slows down while nothing is new, waits while the model fails, and pauses while a question that it asked is open:
-then it thinks only of what comes in, so that it neither guesses nor asks again, and goes on when the question is
-answered or expires. Each cycle runs on a thread of its own; a model that hangs holds up neither the loop nor its end.
+It slows down while nothing is new, backs off while the model fails, and pauses while its own question is open: then it
+processes only new input, and continues when the question is answered or expires. Each cycle has its own thread, so a
+hanging model blocks neither the loop nor its end.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 GRACE_SECONDS = 0.8
-"""How long `stop` waits for a cycle under way; then its result is thrown away."""
+"""Seconds that `stop` waits for a running cycle; then its result is discarded."""
 PATIENCE_SECONDS = 600.0
-"""How long a due consolidation waits for a time with nothing new."""
+"""Maximum seconds that a due consolidation waits for an idle time."""
 _WAKING = frozenset({Kind.STIMULUS, Kind.ANSWER})
 
 
 class StreamOfConsciousness:
-    """`start()` and `stop()` are awaited in one asyncio loop. With `SOC_ENABLED=false`, `start()` does nothing."""
+    """The loop. `start()` and `stop()` are awaited in one asyncio loop. With `SOC_ENABLED=false`, `start()` does
+    nothing.
+    """
 
     def __init__(self, engine: Engine, settings: Settings, clock: Clock, random: Random) -> None:
         self.enabled = settings.soc_enabled
@@ -43,18 +45,18 @@ class StreamOfConsciousness:
         self._stopping = threading.Event()
         self._wake = asyncio.Event()
         self.paused = False
-        """Whether it waits for an answer."""
+        """True while it waits for an answer."""
         self.last_error = ""
-        """What the last cycle failed with; empty when it went well."""
+        """Error of the last cycle; empty after a success."""
         self.next_at: float | None = None
-        """Epoch seconds of the next cycle, unless something comes in before; None while it does not run."""
+        """Epoch seconds of the next cycle without new input; None while stopped."""
 
     @property
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
     def status(self) -> dict[str, Any]:
-        """What pages and metrics show, as JSON."""
+        """Return the state for pages and metrics, as JSON."""
         return {
             "enabled": self.enabled,
             "running": self.running,
@@ -73,7 +75,7 @@ class StreamOfConsciousness:
         self._task = asyncio.create_task(self._run(self._stopping), name="stream-of-consciousness")
 
     async def stop(self) -> None:
-        """Ends within about a second, whatever the model does; what was written is whole."""
+        """Stop within about a second, whatever the model does; written data is complete."""
         self._stopping.set()
         self._wake.set()
         task, self._task = self._task, None
@@ -90,11 +92,11 @@ class StreamOfConsciousness:
     async def _run(self, stopping: threading.Event) -> None:
         loop = asyncio.get_running_loop()
 
-        def something_came(event: Event) -> None:
+        def wake(event: Event) -> None:
             if event.kind in _WAKING and not stopping.is_set():
                 _call(loop, self._wake.set)
 
-        unsubscribe = self._engine.subscribe(something_came)
+        unsubscribe = self._engine.subscribe(wake)
         try:
             due = loop.time()
             while not stopping.is_set():
@@ -105,7 +107,7 @@ class StreamOfConsciousness:
             unsubscribe()
 
     async def _rest(self, due: float) -> None:
-        """Until it is time, or something came in."""
+        """Wait until the next cycle is due or input arrives."""
         loop = asyncio.get_running_loop()
         while (left := due - loop.time()) > 0 and not self._stopping.is_set():
             self.next_at = self._clock.now().timestamp() + left
@@ -117,10 +119,10 @@ class StreamOfConsciousness:
             due = min(due, self._cadence.soonest(loop.time()))
 
     async def _step(self, stopping: threading.Event) -> float:
-        """One cycle; when the next is due."""
+        """Run one cycle; return when the next is due."""
         loop = asyncio.get_running_loop()
         try:
-            is_idle = await _on_a_thread(lambda: self._cycle(stopping, loop.time))
+            is_idle = await _in_thread(lambda: self._cycle(stopping, loop.time))
         except Abandoned:
             return loop.time()
         except GhostError as error:
@@ -132,10 +134,10 @@ class StreamOfConsciousness:
             self.last_error = f"{type(error).__name__}: {error}"
             return self._cadence.failed(loop.time())
         self.last_error = ""
-        return self._cadence.went_well(loop.time(), is_idle=is_idle)
+        return self._cadence.succeeded(loop.time(), is_idle=is_idle)
 
     def _cycle(self, stopping: threading.Event, time: Callable[[], float]) -> bool:
-        """Whether nothing was new. On a thread."""
+        """Run a cycle on a thread; return whether nothing was new."""
         self.paused = self._waits_for_an_answer()
         if self.paused:
             self._engine.tend()
@@ -162,8 +164,8 @@ class StreamOfConsciousness:
         return bool(self._engine.blocking) and not self._engine.waiting
 
 
-async def _on_a_thread(work: Callable[[], _Result]) -> _Result:
-    """What `work` returns or raises. The thread is a daemon: it is let go of where nobody waits any more."""
+async def _in_thread(work: Callable[[], _Result]) -> _Result:
+    """Return or raise the result of `work`. The thread is a daemon, abandoned if nobody waits any more."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_Result] = loop.create_future()
 

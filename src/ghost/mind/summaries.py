@@ -1,7 +1,7 @@
-"""Episodes with one cause become one memory: what they share, and in what they differ.
+"""Summaries of episodes with one cause: what they share and how they differ.
 
-The model writes it; what it says counts as far as it validates and names nothing that the episodes do not. Where it
-does not, the summary is put together from what was read from the episodes themselves.
+The model writes it; its text is used if valid and if it names nothing that the episodes do not. Otherwise the summary
+is assembled from the episodes themselves.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ghost.providers import Item, LLMProvider, write_prompt
 SUMMARY = "summary"
 """The tag of every summary, and the `kind` in its metadata."""
 TOKENS = 900
-MOST_WORDS = 120
-MOST_READ = 32
-"""Episodes that the model is shown: the newest."""
-MOST_AUDIT_IDS = 200
-MOST_TAGS = 16
+MAX_WORDS = 120
+MAX_EPISODES = 32
+"""Maximum episodes in the prompt, newest first."""
+MAX_AUDIT_IDS = 200
+MAX_TAGS = 16
 _DIFFERENCE_CHARS = 200
 _MEMORY_CHARS = 800
 
@@ -81,13 +81,15 @@ SCHEMA: dict[str, Any] = {
 def summarised(
     episodes: Sequence[Episode], summary_id: str, before: Memory | None, now: float, llm: LLMProvider, redact: Redact
 ) -> Memory:
-    """The summary of these, oldest first, not embedded yet; `before` is what it replaces. Raises `ProviderError`."""
+    """Return the summary of these episodes, oldest first, without embedding; `before` is the one it replaces. Raises
+    `ProviderError`.
+    """
     episodes = sorted(episodes, key=lambda each: (each.memory.created_at, each.memory.id))
     cause = shared_cause(episodes)
     resources = _named_by_several(episodes)
     told = _asked(episodes, cause, llm, redact)
     differences = {each.id: each.difference for each in told.differences} if told else _own(episodes, resources)
-    body = " ".join(told.summary.split()[:MOST_WORDS]) if told else _in_words(resources, differences)
+    body = " ".join(told.summary.split()[:MAX_WORDS]) if told else _in_words(resources, differences)
     times = [each.memory.created_at for each in episodes]
     known = [before] if before else []
     tags = [SUMMARY, *(told.tags if told else ()), *(tag for each in episodes for tag in _common_tags(each, episodes))]
@@ -95,7 +97,7 @@ def summarised(
         id=summary_id,
         type=MemoryType.SEMANTIC,
         content=f"Seen {len(episodes)} times, {_day(times[0])} to {_day(times[-1])}. Shared cause: {cause}.\n{body}",
-        tags=tuple(dict.fromkeys(tags))[:MOST_TAGS],
+        tags=tuple(dict.fromkeys(tags))[:MAX_TAGS],
         importance=max(
             before.importance if before else 0.0,
             told.importance if told else 0.6,
@@ -109,7 +111,7 @@ def summarised(
             "resources": resources,
             "differences": differences,
             "sources": [each.memory.id for each in episodes],
-            "audit_ids": united([*known, *(each.memory for each in episodes)], "audit_ids")[:MOST_AUDIT_IDS],
+            "audit_ids": united([*known, *(each.memory for each in episodes)], "audit_ids")[:MAX_AUDIT_IDS],
             "layers_at_fault": sorted(frozenset().union(*(each.layers for each in episodes))),
             "sessions": united([each.memory for each in episodes], "session_id"),
         },
@@ -117,7 +119,7 @@ def summarised(
 
 
 def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Redact) -> Summary | None:
-    shown = episodes[-MOST_READ:]
+    shown = episodes[-MAX_EPISODES:]
     items = [Item(each.memory.id, each.memory.content[:_MEMORY_CHARS]) for each in reversed(shown)]
     answer = llm.generate(system_prompt("consolidate"), write_prompt({"Memories": items}), TOKENS, json_schema=SCHEMA)
     try:
@@ -125,7 +127,7 @@ def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Re
     except (ValidationError, ValueError):
         return None
     said = " ".join([told.summary, told.cause, *told.resources, *(each.difference for each in told.differences)])
-    if not _is_borne_out(said, shown) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:
+    if not _is_supported(said, shown) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:
         return None
     ids = {each.memory.id for each in shown}
     return told.model_copy(
@@ -140,8 +142,10 @@ def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Re
     )
 
 
-def _is_borne_out(said: str, episodes: Sequence[Episode]) -> bool:
-    """Whether it names no resource, address or mechanism that no episode names; numbers are counted, too, and pass."""
+def _is_supported(said: str, episodes: Sequence[Episode]) -> bool:
+    """Return whether it names only resources, addresses and mechanisms of the episodes; numbers are not checked,
+    since counts are allowed.
+    """
     told = wording(said)
     known = wording("\n".join(f"{each.memory.content}\n{each.cause}" for each in episodes))
     resources = set().union(*(each.resources for each in episodes))
@@ -158,7 +162,7 @@ def _named_by_several(episodes: Sequence[Episode]) -> list[str]:
 
 
 def _own(episodes: Sequence[Episode], shared: Sequence[str]) -> dict[str, str]:
-    """By memory: the day, and the names that no other has."""
+    """Return, by memory, the day and the names that no other has."""
     own = {}
     for each in episodes:
         names = sorted(each.resources - set(shared))
@@ -178,7 +182,7 @@ def _common_tags(each: Episode, episodes: Sequence[Episode]) -> list[str]:
 
 
 def united(memories: Sequence[Memory], name: str) -> list[str]:
-    """What their metadata list under `name`, or hold there, each once."""
+    """Return the distinct values that their metadata hold under `name`."""
     values = [memory.metadata.get(name) for memory in memories]
     listed = [value if isinstance(value, list) else [value] for value in values]
     return list(dict.fromkeys(item for found in listed for item in found if isinstance(item, str)))

@@ -1,7 +1,7 @@
-"""What a model said as a micro-thought: cleaned, tagged, cut to length.
+"""Parsing of a model's micro-thought: cleaned, tagged, truncated.
 
-Models wrap, number, repeat and chatter. The first tagged sentence counts; text without a tag is a question where it
-ends with a question mark, else an insight; what holds no word at all is refused. Nothing that was said is obeyed.
+The first tagged sentence counts; untagged text is a question if it ends with a question mark, else an insight; text
+without words is refused. Nothing in the text is executed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 Redact = Callable[[str], str]
-"""A text without its secrets, control characters and what nobody can see."""
+"""A text without secrets, control and invisible characters."""
 
-MOST_WORDS = 60
-"""Of a thought, its tag among them."""
-MOST_CHARS = 600
-MOST_FIELDS = 8
+MAX_WORDS = 60
+"""Maximum words of a thought, including its tag."""
+MAX_CHARS = 600
+MAX_FIELDS = 8
 READ_CHARS = 8000
-"""Of what a model returns; the rest is not looked at."""
+"""Maximum characters read of a model's answer."""
 
 _TAG = re.compile(r"(?<![\w#])#(plan|question|insight)\b[\s:,.–—-]*", re.IGNORECASE)
 _NEEDED = re.compile(r"\s*\bNeeded:\s*(?P<fields>[a-z0-9_]+(?:\s*,\s*[a-z0-9_]+)*)\s*\.?\s*$", re.IGNORECASE)
@@ -28,31 +28,31 @@ _WORD = re.compile(r"\w")
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """`content` begins with its tag. `required_fields`: what the answer to a question has to hold."""
+class ParsedThought:
+    """A parsed thought; `content` begins with its tag. `required_fields`: the fields an answer must contain."""
 
     tag: str
     content: str
     required_fields: tuple[str, ...] = ()
 
 
-def spoken(text: str, redact: Redact) -> Spoken | None:
-    """None where the text holds no word."""
+def spoken(text: str, redact: Redact) -> ParsedThought | None:
+    """Parse a thought; None if the text has no words."""
     whole = " ".join("".join(filter(str.isprintable, " ".join(redact(text[:READ_CHARS]).split()))).split())
     tag, sentence = _first_tagged(whole)
     sentence = _unwrapped(sentence)
     fields: tuple[str, ...] = ()
     if tag == "question" and (needed := _NEEDED.search(sentence)):
-        fields = tuple(dict.fromkeys(name.strip().lower() for name in needed["fields"].split(",")))[:MOST_FIELDS]
+        fields = tuple(dict.fromkeys(name.strip().lower() for name in needed["fields"].split(",")))[:MAX_FIELDS]
         sentence = sentence[: needed.start()]
     if not _WORD.search(sentence):
         return None
     ending = f" Needed: {', '.join(fields)}." if fields else ""
-    return Spoken(tag, _cut(f"#{tag} {sentence}", len(ending.split()), len(ending)) + ending, fields)
+    return ParsedThought(tag, _cut(f"#{tag} {sentence}", len(ending.split()), len(ending)) + ending, fields)
 
 
 def _first_tagged(text: str) -> tuple[str, str]:
-    """The first tag with words behind it, and the words up to the next tag."""
+    """Return the first tag followed by words, and the words up to the next tag."""
     tags = list(_TAG.finditer(text))
     for found, following in zip_longest(tags, tags[1:]):
         sentence = text[found.end() : following.start() if following else len(text)]
@@ -68,10 +68,10 @@ def _unwrapped(text: str) -> str:
 
 def _cut(text: str, words_taken: int, chars_taken: int) -> str:
     words = text.split()
-    most = MOST_WORDS - words_taken
+    most = MAX_WORDS - words_taken
     kept = " ".join(words[:most])
-    if len(kept) > MOST_CHARS - chars_taken:
-        kept = kept[: MOST_CHARS - chars_taken - 1].rstrip()
+    if len(kept) > MAX_CHARS - chars_taken:
+        kept = kept[: MAX_CHARS - chars_taken - 1].rstrip()
     elif len(words) <= most:
         return kept
     return kept.rstrip(",;:") + "…"

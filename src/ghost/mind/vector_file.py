@@ -1,7 +1,8 @@
-"""The vector matrix in a file beside the database: mapped to be read, written with `pwrite`, shared by all processes.
+"""The vector matrix in a file beside the database: memory-mapped for reading, written with `pwrite`, shared by all
+processes.
 
-It is made anew where it belongs to another database or another space of embeddings, where it is damaged, and after the
-machine was started again: it is never forced to the disk, so that after a crash of the machine it may lack anything.
+It is rebuilt if it belongs to another database or embedding space, if it is damaged, and after a reboot: it is never
+synced to disk, so a crash of the machine may leave it incomplete.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ghost.mind.vector_search import Table, grown_to, row_type
 
 _HEADER = 4096
 _MARK = 40
-"""Bytes: what the file is (8) and the digest of what it belongs to (32); then `applied` and the rows in use."""
+"""Header bytes: file type (8) and digest of its owner (32); then `applied` and the rows in use."""
 _PROGRESS = struct.Struct("<qq")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -43,7 +44,7 @@ class VectorFile:
         self._view: tuple[mmap.mmap, Table] = self._map()
 
     def _open(self) -> int:
-        """The file's descriptor, of a file that is ours; made where it is missing or another's."""
+        """Return the descriptor of our file, created if missing or of another owner."""
         while True:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
@@ -62,7 +63,7 @@ class VectorFile:
             return descriptor
 
     def _is_at_path(self, descriptor: int) -> bool:
-        """Whether nobody replaced the file while we waited for it."""
+        """Return whether the file was not replaced while we waited for it."""
         here = os.fstat(descriptor)
         try:
             there = self._path.lstat()
@@ -79,7 +80,7 @@ class VectorFile:
         return bool(0 <= used <= capacity)
 
     def _put_new_in_place(self) -> None:
-        """Replaces the file; who has the old one mapped keeps that, and keeps it right."""
+        """Replace the file; processes that mapped the old one keep it valid."""
         descriptor, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         try:
             os.ftruncate(descriptor, _HEADER + grown_to(0, 0) * self._type.itemsize)
@@ -92,14 +93,14 @@ class VectorFile:
             os.close(descriptor)
 
     def _map(self) -> tuple[mmap.mmap, Table]:
-        """All rows that the file has room for."""
+        """Map all rows that the file has space for."""
         size = os.fstat(self._descriptor).st_size
         mapped = mmap.mmap(self._descriptor, size, prot=mmap.PROT_READ)
         room = (size - _HEADER) // self._type.itemsize
         return mapped, np.frombuffer(mapped, dtype=self._type, count=room, offset=_HEADER)
 
     def _progress(self) -> tuple[int, int]:
-        """`applied`, and how many rows are in use."""
+        """Return `applied` and the number of rows in use."""
         applied, used = _PROGRESS.unpack_from(self._view[0], _MARK)
         return applied, used
 
@@ -117,7 +118,7 @@ class VectorFile:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Raises `OSError` where the file was closed meanwhile."""
+        """Lock the file. Raises `OSError` if it was closed meanwhile."""
         with self._thread_lock:
             if self._descriptor < 0:
                 raise OSError(errno.EBADF, "it was closed", str(self._path))
@@ -149,14 +150,15 @@ class VectorFile:
             written = os.pwrite(self._descriptor, left, at)
             left, at = left[written:], at + written
 
-    def start_again(self) -> None:
-        """Leaves the file to those who have it open, and takes an empty one of its name."""
+    def restart(self) -> None:
+        """Leave the file to those who have it open and create an empty one of its name."""
         with self._thread_lock:
             self._take_empty()
 
-    def mend(self) -> None:
-        """Starts again where somebody emptied, cut or overwrote the file: to read a mapping beyond the file's end would
-        end the process. Who is reading at that very moment is not helped."""
+    def rebuild(self) -> None:
+        """Rebuild a file that was truncated or overwritten: reading a mapping beyond the file's end would kill the
+        process. Concurrent readers are not protected.
+        """
         if self._descriptor < 0 or self._is_whole():
             return
         with self._thread_lock:
@@ -179,7 +181,7 @@ class VectorFile:
         os.pwrite(self._descriptor, _PROGRESS.pack(applied, self._progress()[1]), _MARK)
 
     def close(self) -> None:
-        """What is being read of it stays mapped until it was read."""
+        """Close the file; mappings in use stay until released."""
         with self._thread_lock:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -187,7 +189,7 @@ class VectorFile:
 
 
 def _boot_id() -> bytes:
-    """Another after each start of the machine; where the system does not tell, another for each process."""
+    """Return an id that changes with each boot; if the system has none, with each process."""
     try:
         return _BOOT.read_bytes().strip()
     except OSError:

@@ -1,9 +1,9 @@
-"""Exact search by cosine over a matrix of float32 rows, one row for each place of the database.
+"""Exact cosine search over a matrix of float32 rows, one per database row.
 
-The matrix is a cache that can be made again from the database at any time: in a file beside it, which every process
-maps and any may bring up to date, or in memory where nothing may be written in the clear. `applied` says up to which
-change of the database it is right; rows are written before `applied` is, so that who is killed between leaves work to
-do and nothing wrong. It is searched without a lock: who searches checks what was found against the database.
+The matrix is a cache that can be rebuilt from the database: in a file beside it, mapped by every process and updated by
+any, or in memory if nothing may be written in the clear. `applied` is the database change up to which it is valid; rows
+are written before `applied`, so an interrupted update is only repeated. Searches take no lock and check their results
+against the database.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ghost.mind.store import EVERYTHING, Filter
 Floats = npt.NDArray[np.float32]
 Table = npt.NDArray[np.void]
 TYPE_CODES = {kind: number for number, kind in enumerate(MemoryType, start=1)}
-"""What rows call the types; 0 is a row without an embedding of this space."""
+"""Type codes of rows; 0 is a row without an embedding of this space."""
 _FIRST_ROWS = 1024
 _FIRST = 128
-"""So many of the best are put in order at first, and eight times as many whenever those were not enough."""
+"""Number of best rows sorted first; eight times as many whenever those do not suffice."""
 
 
 def row_type(dim: int) -> np.dtype[np.void]:
-    """One row, little-endian: when the memory was created, the marks of its tags, its type's code, its unit vector."""
+    """Return the dtype of a row, little-endian: creation time, tag bits, type code, unit vector."""
     return np.dtype(
         {
             "names": ["created", "marks", "type", "vector"],
@@ -42,9 +42,9 @@ def row_type(dim: int) -> np.dtype[np.void]:
 
 
 def marks_of(tags: Iterable[str]) -> tuple[int, int]:
-    """Three of 128 bits for each tag (a Bloom filter): a row without all of these bits does not have all of the tags.
+    """Return a Bloom filter, three of 128 bits per tag: a row without these bits lacks one of the tags.
 
-    About one row in a hundred has them by chance; who searches checks that.
+    About 1% of rows match by chance; the caller verifies.
     """
     bits = 0
     for tag in tags:
@@ -54,24 +54,24 @@ def marks_of(tags: Iterable[str]) -> tuple[int, int]:
 
 
 class Rows(Protocol):
-    """Where the rows are."""
+    """Storage of the rows."""
 
     @property
     def applied(self) -> int:
-        """The change of the database up to which the rows are right; -1 before any."""
+        """The database change up to which the rows are valid; -1 before any."""
         ...
 
     def table(self) -> Table:
-        """The rows in use, as they are now and become."""
+        """The rows in use, including later updates."""
         ...
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Nobody else writes meanwhile."""
+        """Lock against other writers."""
         ...
 
     def write(self, numbers: npt.NDArray[np.int64], rows: Table) -> None:
-        """Raises `OSError` where there is no room. Wants `exclusive`, as `finish` does."""
+        """Write rows. Raises `OSError` without space. Requires `exclusive`, like `finish`."""
         ...
 
     def finish(self, applied: int) -> None: ...
@@ -112,7 +112,7 @@ class RowsInMemory:
 
 
 def grown_to(needed: int, before: int) -> int:
-    """So many rows, so that rows added one by one are moved seldom."""
+    """Return a capacity such that appending rows rarely moves them."""
     return max(needed, before * 5 // 4, _FIRST_ROWS)
 
 
@@ -128,10 +128,10 @@ def rows_of(
 
 
 def nearest(table: Table, vector: Floats, where: Filter) -> Iterator[int]:
-    """The places (row number + 1) of all that `where` leaves, the most similar to `vector` first; some by chance only.
+    """Return the row numbers (from 1) selected by `where`, most similar to `vector` first; may include chance
+    matches.
 
-    `np.vecdot` reads the matrix at the speed of the memory with one thread; several would wait for each other on a
-    machine that has other things to do.
+    `np.vecdot` reads the matrix at memory speed with one thread.
     """
     scores = np.vecdot(table["vector"], unit_rows(vector.reshape(1, -1))[0]) if len(table) else np.zeros(0, np.float32)
     if where == EVERYTHING:
@@ -163,7 +163,7 @@ def _allowed(table: Table, where: Filter) -> npt.NDArray[np.bool_]:
 
 
 def _best(scores: Floats, limit: int) -> npt.NDArray[np.int64]:
-    """The numbers of the highest, highest first."""
+    """Return the indices of the highest values, highest first."""
     best: npt.NDArray[np.int64] = np.arange(len(scores))
     if limit < len(scores):
         best = np.argpartition(scores, -limit)[-limit:]
@@ -171,7 +171,7 @@ def _best(scores: Floats, limit: int) -> npt.NDArray[np.int64]:
 
 
 def unit_rows(vectors: Floats) -> Floats:
-    """Each row divided by its length; a row of zeros stays as it is."""
+    """Return each row divided by its length; rows of zeros stay unchanged."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     lengths[lengths == 0] = 1.0
     unit: Floats = (vectors / lengths[:, None]).astype(np.float32)

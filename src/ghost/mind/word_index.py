@@ -1,4 +1,4 @@
-"""Which memories hold words, from the index in the database's own file."""
+"""The word index in the database file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ghost.mind.store import Filter
 
 class Words(Protocol):
     def search(self, connection: sqlite3.Connection, query: str, limit: int, where: Filter) -> list[str]:
-        """Ids, best first. `connection`: reads the store's file as it was at one moment."""
+        """Return ids, best first. `connection`: a snapshot of the store's file."""
         ...
 
     def close(self) -> None: ...

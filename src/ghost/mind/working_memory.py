@@ -1,8 +1,7 @@
-"""What is on the mind now: the newest thoughts, within a budget of number, characters and tokens.
+"""Working memory: the newest thoughts, within a budget of count, characters and tokens.
 
-A ring: a thought that no longer fits pushes out the oldest, whatever its importance. What a thought weighs fades by
-half with every half-life; a faded thought is still there to be read. No thought is longer than the whole budget: the
-end of one that would be is cut off. Safe to use from threads.
+A ring buffer: a new thought pushes out the oldest, whatever its importance. A thought's weight halves with every
+half-life; it stays readable. A thought longer than the whole budget is truncated. Thread-safe.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ CUT = "…"
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens that a language model would read: one for four ASCII characters begun, one for each other character.
+    """Return an estimate of tokens: one per four ASCII characters, rounded up, and one per other character.
 
-    An estimate without any model's vocabulary; it overrates words in languages with Latin letters, underrates none but
-    dense code, and never shrinks when text is added.
+    Independent of any model's vocabulary: overestimates languages with Latin letters, underestimates only dense code,
+    and never decreases when text is added.
     """
     plain = sum(map(str.isascii, text))
     return math.ceil(plain / 4) + len(text) - plain
 
 
 class WorkingMemory:
-    """At most `max_thoughts` thoughts of together `max_chars` characters and `max_tokens` estimated tokens."""
+    """At most `max_thoughts` thoughts with `max_chars` characters and `max_tokens` estimated tokens in total."""
 
     def __init__(self, max_thoughts: int, max_chars: int, max_tokens: int, half_life_seconds: float) -> None:
         if min(max_thoughts, max_chars, max_tokens) < 1 or not half_life_seconds > 0:
@@ -44,13 +43,13 @@ class WorkingMemory:
         self._tokens = 0
 
     def add(self, thought: Thought) -> list[Thought]:
-        """Puts it at the end, and returns what it pushed out, oldest first. O(1) amortised."""
+        """Append a thought and return those it pushed out, oldest first. O(1) amortised."""
         with self._lock:
             self._append(thought)
             return self._truncate()
 
     def restore(self, thoughts: Iterable[Thought]) -> None:
-        """Takes these, oldest first, for all there was: what the store kept over a restart."""
+        """Replace the content by these thoughts, oldest first, after a restart."""
         with self._lock:
             self._thoughts.clear()
             self._chars = self._tokens = 0
@@ -59,7 +58,7 @@ class WorkingMemory:
                 self._truncate()
 
     def pushed_out_by(self, thought: Thought) -> list[Thought]:
-        """What `add` would push out."""
+        """Return what `add` would push out."""
         with self._lock:
             fitting = self._fitting(thought.content)
             chars, tokens = self._chars + len(fitting), self._tokens + estimated_tokens(fitting)
@@ -73,28 +72,28 @@ class WorkingMemory:
             return out
 
     def truncate_to_budget(self) -> None:
-        """Holds at all times; here because a budget may have been lowered."""
+        """Apply the budget, after it was lowered."""
         with self._lock:
             self._truncate()
 
     def view(self, n: int) -> list[Thought]:
-        """The newest `n`, oldest of them first."""
+        """Return the newest `n` thoughts, oldest first."""
         with self._lock:
             newest = [thought for thought, _ in islice(reversed(self._thoughts), max(n, 0))]
         return newest[::-1]
 
     def weights(self, now: float) -> list[tuple[Thought, float]]:
-        """Every thought with `importance x 0.5 ** (age / half-life)`, oldest first; one of the future has age 0."""
+        """Return every thought with `importance x 0.5 ** (age / half-life)`, oldest first; future ones have age 0."""
         with self._lock:
             thoughts = [thought for thought, _ in self._thoughts]
         return [(thought, self._weight(thought, now)) for thought in thoughts]
 
     def score_decay(self, now: float) -> float:
-        """How much is on the mind: the sum of the weights."""
+        """Return the sum of the weights."""
         return math.fsum(weight for _, weight in self.weights(now))
 
     def holds(self, content: str) -> bool:
-        """Whether a thought of exactly these words, but for case and blanks, is there."""
+        """Return whether a thought with these words exists, ignoring case and blanks."""
         wanted = _same(content)
         with self._lock:
             return any(_same(thought.content) == wanted for thought, _ in self._thoughts)
@@ -134,7 +133,7 @@ class WorkingMemory:
         return len(self._thoughts) > self.max_thoughts or self._chars > self.max_chars or self._tokens > self.max_tokens
 
     def _fitting(self, text: str) -> str:
-        """The longest beginning of `text`, with a mark of the cut, that the whole budget has room for."""
+        """Return the longest prefix of `text`, with a truncation mark, that fits the budget."""
         if len(text) <= self.max_chars and estimated_tokens(text) <= self.max_tokens:
             return text
         low, high = 0, min(len(text), self.max_chars - len(CUT))  # estimated tokens never shrink with length

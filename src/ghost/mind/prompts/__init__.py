@@ -1,4 +1,4 @@
-"""What models are told, as files beside this one; the first line of each is the name of what is asked."""
+"""System prompts as files beside this one; the first line of each names the request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 
 @cache
 def system_prompt(name: str) -> str:
-    """`soc`, `store_decider` or `consolidate`."""
+    """Return the prompt `soc`, `store_decider` or `consolidate`."""
     return (_HERE / f"{name}.txt").read_text(encoding="utf-8")
 
 
