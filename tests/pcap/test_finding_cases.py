@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import runpy
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ RULES = sorted(Path(findings_package.__file__).parent.glob("*.py"))
 PROTOCOLS = ("all", "capture", "IP", "TCP", "ARP", "ICMP", "DNS", "TLS", "HTTP", "DHCP", "NTP", "QUIC")
 OPEN = ("blame", "protocol")
 LONGEST_LINE = 160
+SCRIPT = Path(__file__).parents[2] / "scripts" / "generate_findings_tables.py"
 
 
 def calls() -> Iterator[ast.Call]:
@@ -56,6 +59,20 @@ def test_a_rule_gives_what_its_case_leaves_open() -> None:
             row = finding_cases()[case.value]
             wrong += [(case.value, name) for name in OPEN if (name in given) == (getattr(row, name) is not None)]
     assert not wrong
+
+
+def test_every_kind_is_described_and_has_a_case() -> None:
+    kinds = tomllib.loads((RULES[0].parent / "kinds.toml").read_text(encoding="utf-8"))
+    assert kinds.keys() == {case.kind for case in finding_cases().values()}
+    assert {tuple(row) for row in kinds.values()} == {("evidence", "blame", "severity", "excludes")}
+    assert all(text for row in kinds.values() for text in row.values())
+
+
+def test_the_tables_of_the_documentation_are_current() -> None:
+    script = runpy.run_path(str(SCRIPT))
+    page: Path = script["PAGE"]
+    content = page.read_text(encoding="utf-8")
+    assert script["current"](content) == content, f"run: python {SCRIPT.relative_to(page.parents[1])}"
 
 
 def test_no_line_of_a_table_is_too_long() -> None:

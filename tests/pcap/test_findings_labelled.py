@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ghost.pcap import findings as findings_package
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
 from ghost.pcap.findings.finding import BLAMES, SEVERITIES
+from ghost.pcap.findings.finding_cases import finding_cases
 from ghost.pcap.findings.stream_columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
 
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY
 from .labelled.scene import Scene
 
-KINDS = [
-    "syn_unanswered", "refused", "third_party_reset", "mid_session_reset", "early_close", "loss", "rto_loss",
-    "reordering", "duplicate_packets", "delay", "bufferbloat", "throughput_limited", "zero_window", "slow_application",
-    "mtu_black_hole", "asymmetric", "idle_timeout", "arp_conflict", "host_down", "routing_loop", "admin_prohibited",
-    "port_unreachable", "no_answer", "dhcp_failure", "icmp_redirect", "dns_nxdomain", "dns_servfail", "dns_timeout",
-    "dns_slow", "dns_suspicious",
-    "tls_failure", "http_5xx", "http_slow", "snat_exhaustion", "syn_flood", "port_scan", "capture_incomplete",
-    "not_decoded",
-]  # fmt: skip
 MINOR = ("LOW", "INFO")
-RULES = Path(findings_package.__file__).parent
-DOCS = Path(__file__).parents[2] / "docs" / "findings.md"
 
 
 def seed_of(scene: Scene) -> int:
@@ -49,7 +36,7 @@ def told(found: tuple[Finding, ...]) -> list[str]:
 
 
 def test_the_scenes_cover_every_kind_of_fault() -> None:
-    assert {scene.kind for scene in FAULTS.values()} == set(KINDS)
+    assert {scene.kind for scene in FAULTS.values()} == {case.kind for case in finding_cases().values()} - {"none"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -87,19 +74,6 @@ def test_columns_say_of_every_stream_what_the_stream_says(name: str, tmp_path: P
         assert (getattr(fast, field) == getattr(slow, field)).all(), field
     for field in ("syn_to_syn_ack_ms", "syn_ack_to_ack_ms", "request_ms"):
         assert np.allclose(getattr(fast, field), getattr(slow, field), equal_nan=True), field
-
-
-def test_the_documentation_names_every_kind_and_every_threshold_with_its_value_and_reason() -> None:
-    text = DOCS.read_text(encoding="utf-8")
-    kinds = re.findall(r"^\| `([a-z0-9_]+)` \|", text, re.MULTILINE)
-    assert kinds == [*KINDS, "none"]
-    rows = set(re.findall(r"^\| `([a-z0-9_]+\.[a-z0-9_]+)` \| (\S+) \| (.*) \|$", text, re.MULTILINE))
-    table = tomllib.loads((RULES / "thresholds.toml").read_text(encoding="utf-8"))
-    assert rows == {
-        (f"{section}.{name}", str(entry["value"]), entry["reason"])
-        for section, entries in table.items()
-        for name, entry in entries.items()
-    }
 
 
 def test_labels_keep_to_the_vocabulary() -> None:
