@@ -87,8 +87,8 @@ def test_what_was_lost_behind_the_capture_does_not_arrive_and_says_where_it_was_
     found = around(talk.save(tmp_path / "again.pcap"), 11)
     assert found is not None
     assert [arrow.frame for arrow in found.arrows if not arrow.arrives] == [4]
-    assert notes(found)[4] == "not acknowledged, sent again in frame 11"
-    assert notes(found)[11] == "sent again (before in frame 4)"
+    assert notes(found)[4] == "not acknowledged, retransmitted in frame 11"
+    assert notes(found)[11] == "retransmission of frame 4"
     assert [notes(found)[frame] for frame in (8, 9, 10)] == [f"duplicate ACK #{n}" for n in (1, 2, 3)]
 
 
@@ -102,14 +102,14 @@ def test_what_was_lost_before_the_capture_is_a_row_without_a_frame(tmp_path: Pat
     (missing,) = [arrow for arrow in found.arrows if arrow.frame == 0]
     assert missing.label == "1,000 bytes missing here"
     assert not missing.arrives
-    assert notes(found)[9] == "late or sent again: fills a gap"
+    assert notes(found)[9] == "late or retransmitted: fills a gap"
 
 
 def test_an_unanswered_syn_and_its_repeats_are_lost_arrows(tmp_path: Path) -> None:
     talk = Talk().c(0, 0, SYN).c(0, 0, SYN, after_ms=1000).c(0, 0, SYN, after_ms=2000)
     arrows = ladder(talk.save(tmp_path / "silent.pcap")).arrows
     assert [arrow.arrives for arrow in arrows] == [False, False, True]
-    assert arrows[1].note == "sent again (before in frame 1), and again in frame 3"
+    assert arrows[1].note == "retransmission of frame 1, and again in frame 3"
     assert all(arrow.evidence for arrow in arrows)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ghost
-from ghost.errors import ConfigurationError, GhostError, UsageError, settle_interrupt
+from ghost.errors import GhostError, UsageError, settle_interrupt
 from ghost.pcap.garbage_collection import own_process
 from ghost.pcap.report.output_files import Places
 from ghost.text import visible
@@ -25,14 +25,14 @@ Opener = Callable[[Path], None]
 """Shows a page to the person at the terminal."""
 
 DESCRIPTION = """\
-Reads a packet capture (pcap, pcapng, .cap; gzip too) and says what is broken in it, whose it is, and what to do
-first. Writes a summary for machines and reports for people; the capture itself is never changed.
+Reads a packet capture (pcap, pcapng, .cap; gzip too) and reports the faults in it, which side owns each, and the
+first step. Writes a summary for machines and reports for people; the capture itself is never changed.
 """
 
 EXAMPLES = """\
 what it writes:
   one capture   NAME_semantic.json            what was measured and found, compact, for machines
-                NAME_executive_summary.md     the point, in 50 lines at most
+                NAME_executive_summary.md     the main result, in 50 lines at most
                 NAME_forensic_report.md       every finding with its frames, cause and commands
                 NAME_report.html              the same with plots and a sequence diagram, in one file
   two captures  both semantic files, A_vs_B_comparison.md, A_vs_B_executive_summary.md, A_vs_B_comparison.html
@@ -40,7 +40,7 @@ what it writes:
 
 examples:
   {program} web.pcap
-      prints what is wrong and the paths of web_semantic.json, web_report.html, ... which it writes here
+      prints the main fault and the paths of web_semantic.json, web_report.html, ... which it writes here
   {program} web.cap --semantic-dir out --report-dir out/reports
       writes them there instead; missing directories are made
   {program} web.pcap --findings
@@ -48,15 +48,15 @@ examples:
   {program} web.pcap --json
       writes the files; prints the findings and the paths as one JSON object
   {program} before.pcap --compare after.pcap
-      says what became worse, better, or is new; and, where both captures hold the same packets, which were
+      reports what became worse, better, or is new; and, where both captures hold the same packets, which were
       lost, delayed or changed between the two places they were taken
   {program} client.pcap --compare server.pcap --ends
       the same, for captures known to be the two ends of one path, also where nothing arrived
   {program} captures/
       reads every capture below that folder and prints them worst first; files go to captures_reports/
 {open_example}
-exit status: 0 done, 1 failed (one line on standard error; of a folder, one a capture that could not be read), 2 wrong
-usage, 130 interrupted
+exit status: 0 done, 1 failed (one line on standard error; for a folder, one per capture that could not be read),
+2 wrong usage, 130 interrupted
 """
 
 OPEN_EXAMPLE = """\
@@ -111,22 +111,22 @@ def _parser(program: str, *, can_open: bool) -> argparse.ArgumentParser:
     parser.add_argument(
         "--ends",
         action="store_true",
-        help="with --compare: the captures are the two ends of one path (found out by itself where they share packets"
-        " and hold three million at most)",
+        help="with --compare: the captures are the two ends of one path (detected automatically if they share packets"
+        " and hold at most three million)",
     )
     parser.add_argument("--semantic-dir", type=Path, metavar="DIR", help="where semantic files go (default: here)")
     parser.add_argument("--report-dir", type=Path, metavar="DIR", help="where reports go (default: here)")
     parser.add_argument(
         "--narrator",
-        choices=("offline", "gemini"),
+        choices=("offline",),
         default="offline",
-        help="who writes the prose (default: offline, from the findings alone)",
+        help="author of the prose (default: offline, from the findings alone)",
     )
     parser.add_argument(
         "--jobs", type=_count, default=1, metavar="N", help="follow the flows of one capture in N threads (default: 1)"
     )
     parser.add_argument(
-        "--dask", metavar="ADDRESS", help="follow them on the workers of the Dask cluster whose scheduler is there"
+        "--dask", metavar="ADDRESS", help="follow them on the workers of the Dask cluster with this scheduler"
     )
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--findings", action="store_true", help="print the findings as JSON and write no file")
@@ -143,7 +143,7 @@ def _count(text: str) -> int:
     except ValueError:
         count = 0
     if not 1 <= count <= 64:
-        raise argparse.ArgumentTypeError("a number from 1 to 64 is wanted")
+        raise argparse.ArgumentTypeError("expected a number from 1 to 64")
     return count
 
 
@@ -151,10 +151,6 @@ def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     # Before numpy is imported: threads for linear algebra, of which the engine has none, take a third of its start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     own_process()
-    if options.narrator == "gemini":
-        raise ConfigurationError(
-            "the narrator gemini is not available in this version: leave --narrator out, or use --narrator offline"
-        )
     if options.compare is not None and options.findings:
         raise UsageError("--findings takes one capture: leave out --compare, or ask for each capture's findings")
     if options.ends and options.compare is None:

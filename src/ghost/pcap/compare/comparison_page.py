@@ -11,7 +11,7 @@ from ghost.pcap.compare.path_ends import TwoEnds
 from ghost.pcap.compare.path_ends_report import ends_headline, ends_html
 from ghost.pcap.compare.rate_comparison import Capture, Difference, gone, only
 from ghost.pcap.findings import Finding
-from ghost.pcap.report.capture_facts import WHOSE, faults
+from ghost.pcap.report.capture_facts import OWNERS, faults
 from ghost.pcap.report.markup import Content, Markup, element
 from ghost.pcap.report.page_frame import badge, facts, page, section, table
 
@@ -47,11 +47,11 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
             ),
             ends_html(ends) if ends is not None else None,
             section("Metrics" if ends is None else "Metrics at each end", _metrics(differences, assessed=ends is None)),
-            section("Findings only in B", _findings("Findings of B alone", new, fresh)),
+            section("Findings only in B", _findings("Findings only in B", new, fresh)),
             section(
                 "Findings only in A",
-                _findings("Findings of A alone", resolved, "RESOLVED" if ends is None else ""),
-                _findings("Findings of A about services of which B holds no traffic", unseen, ""),
+                _findings("Findings only in A", resolved, "RESOLVED" if ends is None else ""),
+                _findings("Findings of A about services without traffic in B", unseen, ""),
             ),
             section(
                 "Findings in both", _findings("Findings in both", [f for f in faults(b.findings) if f not in new], "")
@@ -85,9 +85,9 @@ def _findings(caption: str, findings: Sequence[Finding], assessment: str) -> Mar
             [_assessment(assessment) if assessment else None, badge(f.severity, f.severity)],
             f.title,
             f.detail,
-            WHOSE[f.blame],
+            OWNERS[f.blame],
             ", ".join(map(str, f.evidence)),
         ]
         for f in findings
     ]
-    return table(caption, ("Severity", "Finding", "Detail", "Whose", "Frames"), rows)
+    return table(caption, ("Severity", "Finding", "Detail", "Owner", "Frames"), rows)

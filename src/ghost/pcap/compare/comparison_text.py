@@ -22,8 +22,8 @@ METHOD = (
 TWO_PLACES = (
     f"Ghost capture engine {ghost.__version__}. Packets were matched by addresses, IP id and sequence numbers, through"
     " address translation; the clocks were compared by the fastest packets of both ways. A packet counts as lost"
-    " between the ends only where the other capture was running and did not see it, nor its bytes in other pieces. Loss"
-    " before the first and behind the second capture is told by sequence numbers and acknowledgements."
+    " between the ends only where the other capture was running and did not see it, nor its bytes in other segments."
+    " Loss before the first and after the second capture is concluded from sequence numbers and acknowledgements."
 )
 
 
@@ -104,7 +104,7 @@ def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, s
         if reason is not None:
             return f"Not comparable: {side} {reason}", tally
     if unseen:
-        tally += f" {count(len(unseen), 'finding')} of A neither gone nor there: B holds no traffic of the service."
+        tally += f" {count(len(unseen), 'finding')} of A cannot be compared: B holds no traffic of the service."
     if unseen and not (new or worse or better or resolved):
         return (
             f"Not comparable: B holds no traffic of {at(unseen[0].who.dst, unseen[0].who.port)}, where A shows:"
@@ -195,7 +195,7 @@ def _finding_lines(findings: Sequence[Finding], assessment: str = "") -> list[st
 def _lines_gone(resolved: Sequence[Finding], unseen: Sequence[Finding], *, assessed: bool) -> list[str]:
     if not unseen:
         return _finding_lines(resolved, "RESOLVED, " if assessed else "")
-    lines = _finding_lines(unseen, "NO TRAFFIC OF IT IN B, ")
+    lines = _finding_lines(unseen, "NO SUCH TRAFFIC IN B, ")
     return [*(_finding_lines(resolved, "RESOLVED, " if assessed else "") if resolved else ()), *lines]
 
 

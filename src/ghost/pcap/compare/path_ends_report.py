@@ -120,9 +120,9 @@ def _verdict(way: OneWay) -> str:
     if way.lost_after:
         said.append(f"{count(way.lost_after.count, 'segment')} lost after {way.receiver}")
     if way.resets_injected:
-        said.append(f"{count(way.resets_injected.count, 'reset')} injected in between")
+        said.append(f"{count(way.resets_injected.count, 'reset')} injected on the path")
     if way.copied:
-        said.append(f"{count(way.copied.count, 'packet')} duplicated in between")
+        said.append(f"{count(way.copied.count, 'packet')} duplicated on the path")
     if way.reordered:
         said.append(f"{count(way.reordered.count, 'packet')} overtaken by others")
     if not said:
@@ -144,15 +144,15 @@ def _clock(ends: TwoEnds) -> str:
         return (
             f"{count(ends.matched, 'packet')} in both captures; the clocks of A and B do not agree with each other all"
             f" the time: B's changed against A's by {duration(clock.changed_ns / 1e6)} at least, or packets would have"
-            " arrived before they left. A clock was set or runs wrong (chronyc tracking), so no delay is told; what was"
-            " lost does not depend on it."
+            " arrived before they left. A clock was set or runs wrong (chronyc tracking), so no delay is reported;"
+            " loss does not depend on it."
         )
     if clock.uncertainty_ns is None:
         return (
             f"{count(ends.matched, 'packet')} in both captures, all one way: B's clock and the delay cannot be told"
             f" apart; together they are {clock.offset_ns / 1e6:,.3f} ms{drift}."
         )
-    exactly = f"({clock.offset_ns / 1e6:+,.3f} ms, right to ±{clock.uncertainty_ns / 1e6:.3g} ms)"
+    exactly = f"({clock.offset_ns / 1e6:+,.3f} ms, accurate to ±{clock.uncertainty_ns / 1e6:.3g} ms)"
     if abs(clock.offset_ns) <= clock.uncertainty_ns:
         said = f"B's clock agrees with A's {exactly}"
     else:
@@ -185,15 +185,15 @@ def _rows(way: OneWay) -> Iterator[tuple[str, str, str]]:
         (f"Lost between {near} and {far}", way.lost, near),
         (f"Lost before {near}", way.lost_before, near),
         (f"Lost after {far}", way.lost_after, far),
-        ("Duplicated in between", way.copied, far),
-        ("Overtaken in between", way.reordered, far),
-        ("Resets injected in between", way.resets_injected, far),
-        (f"Seen at {far} alone", way.appeared, far),
+        ("Duplicated on the path", way.copied, far),
+        ("Overtaken on the path", way.reordered, far),
+        ("Resets injected on the path", way.resets_injected, far),
+        (f"Seen only at {far}", way.appeared, far),
     ):
         if what or name.startswith("Lost"):
             yield name, f"{what.count:,}", f"{end}: {', '.join(map(str, what.frames))}" if what else ""
     if way.other_pieces:
-        yield "Cut or joined on the way", f"{way.other_pieces:,} (segmentation offload)", ""
+        yield "Resegmented on the path", f"{way.other_pieces:,} (segmentation offload)", ""
     if way.delay_ms is not None:
         d = way.delay_ms
         yield (
@@ -205,6 +205,6 @@ def _rows(way: OneWay) -> Iterator[tuple[str, str, str]]:
             "",
         )
     if way.hops is not None:
-        yield "Routers in between", f"{way.hops}" if way.hops >= 0 else f"{-way.hops} more TTL at {far}", ""
+        yield "Routers on the path", f"{way.hops}" if way.hops >= 0 else f"{-way.hops} more TTL at {far}", ""
     for r in way.rewritten:
         yield f"{r.what} rewritten", f"{r.before} to {r.after}, {count(r.count, 'packet')}", f"{far}: {r.frame}"

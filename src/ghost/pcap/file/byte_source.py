@@ -173,7 +173,7 @@ class Gunzip:
         self._total = 0
 
     def readinto(self, buffer: memoryview) -> int:
-        """Raises EOFError or zlib.error where the file is damaged, or swells as no capture does."""
+        """Raises EOFError or zlib.error where the file is damaged, or expands as no capture does."""
         while True:
             if self._damage is not None:
                 raise self._damage
@@ -188,7 +188,7 @@ class Gunzip:
             if data:
                 self._total += len(data)
                 if self._total > max(_SWOLLEN, self._compressed.total * _SWELLING):
-                    raise EOFError(f"it swells to more than {_SWELLING} times its size, which packets do not")
+                    raise EOFError(f"it expands to more than {_SWELLING} times its size")
                 buffer[: len(data)] = data
                 return len(data)
 

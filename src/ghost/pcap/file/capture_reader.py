@@ -380,7 +380,7 @@ class CaptureReader:
 
     def _damaged(self) -> None:
         self.facts.notes.append(
-            f"The file is damaged after frame {self._frame - 1}: no sound record follows; the rest was not analysed."
+            f"The file is damaged after frame {self._frame - 1}: no valid record follows; the rest was not analysed."
         )
         self.facts.truncated = True
 

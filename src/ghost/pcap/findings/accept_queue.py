@@ -65,13 +65,13 @@ def queue_full(seen: Observed, rows: StreamRows, *, waiting: Mask, taken: Mask) 
             f" repeated its data {count(again, 'time')}"
         )
     if late:
-        parts.append(f"{count(late, 'connection')} that came to be late")
+        parts.append(f"{count(late, 'connection')} opened late")
     longest = duration(float(np.nanmax(c.request_ms[queued])))
     return make_finding(
         "syn_unanswered_queue",
         severity="MEDIUM" if late == len(rows) else "HIGH",
-        title=f"{at(server, port)} takes no more connections of {who.whom}: its program does not accept them",
-        detail="; ".join(parts) + f". The same port took {count(came_in, 'other connection')} at once, of which"
+        title=f"{at(server, port)} accepts no more connections from {who.whom}: its accept queue is full",
+        detail="; ".join(parts) + f". The same port accepted {count(came_in, 'other connection')} at once, of which"
         f" {count(len(queued), 'request')} had no answer for up to {longest}.{who.mostly}",
         who=Who(who.client, server, port),
         evidence=[*seen.frames(rows, "syn", CLIENT), *seen.frames(rows[half], "rto_retransmissions", CLIENT)],

@@ -123,7 +123,7 @@ def _spoofed(thief: str, conflicts: list[DuplicateAddress]) -> Finding:
         title=f"{thief} {verb} {which} of {others} ({'proxy ARP or ARP spoofing' if proxy else 'ARP spoofing'})",
         detail=f"{thief} {verb} {addresses}, which {few(holders)} hold{'s' if len(holders) == 1 else ''} as well;"
         f" {_changes(conflicts)}."
-        + (" It says so to nobody who did not ask, as a router with proxy ARP does." if proxy else ""),
+        + (" It only replies to requests, as a router with proxy ARP does." if proxy else ""),
         case="arp_proxy" if proxy else "arp_conflict",
         confidence="medium" if proxy or _alternations(conflicts) < len(conflicts) * 2 else "high",
     )
@@ -133,7 +133,7 @@ def _contested(conflicts: list[DuplicateAddress]) -> Finding:
     macs, first = conflicts[0].macs, conflicts[0].ip
     if all(conflict.unannounced == 0 for conflict in conflicts):
         held = min(conflict.shortest_held_ms or 0.0 for conflict in conflicts)
-        how = f" Each change of hands was announced, and the next followed after as little as {duration(held)}: two"
+        how = f" Each change was announced, and the next one followed after as little as {duration(held)}: two"
         how += " masters of one virtual address, or hosts that defend it."
     else:
         how = ""
@@ -161,7 +161,7 @@ def _moved(conflicts: list[DuplicateAddress]) -> Finding:
         title=(f"The address {first}" if one else f"{len(conflicts)} addresses, such as {first},")
         + (" moved to another device and back" if back else " moved to another device"),
         detail=f"{few(macs)} announce {few([c.ip for c in conflicts])}; {_changes(conflicts)}."
-        + (" Each change was announced to everybody, as a takeover is." if announced else ""),
+        + (" Each change was announced to all hosts, as in a takeover." if announced else ""),
         case="arp_moved",
         confidence="medium",
     )

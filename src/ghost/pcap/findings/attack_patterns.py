@@ -105,7 +105,7 @@ def _scan(
     # Only who waits for an answer lets its stack ask three times.
     patient = percent(int((c.syn_retransmissions[rows] > 1).sum()), len(rows)) > 50
     doubt = (
-        " Each was waited for, as a client waits: if these are its targets, they are down or filtered."
+        " The source waited for each, as a client does: if these are its targets, they are down or filtered."
         if patient
         else ""
     )

@@ -70,9 +70,9 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
             detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen just"
             " before; they are not counted as loss."
             + (
-                " Nearly everything is there twice: several interfaces or both sides of a port were captured."
+                " Nearly every packet is: several interfaces or both sides of a port were captured."
                 if everything
-                else " Only some packets are: they travelled twice."
+                else " Only some packets are: the network delivered them twice."
             ),
             who=NOBODY,
             evidence=[copies.frames],
@@ -120,7 +120,7 @@ def _not_judged(analysis: Analysis) -> Iterator[str]:
     summary = analysis.summary
     if percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct"):
         datagrams = count(counted_only(summary), "datagram")
-        yield f"UDP: {datagrams} counted; whether they served their purpose their programs alone know."
+        yield f"UDP: {datagrams} counted; whether they were answered as intended is unknown."
     if summary.unread:
         named = few([f"{each.what} {each.packets:,}" for each in summary.unread])
         share = percent(summary.total_packets - judged_packets(summary), summary.total_packets)

@@ -172,8 +172,8 @@ class Parties:
         most = f"{self.client} with {at(self.server, self.port)}" if self.services > 1 else self.client
         who = count(self.clients, "client") if self.clients > 1 else count(self.services, "service")
         if self.times == 1:
-            return f" Each of {who} met it once, such as {most}."
-        return f" Of {who} {most} met it most often: {self.times:,} times."
+            return f" Each of {who} met it once, for example {most}."
+        return f" Of {who}, {most} met it most often: {self.times:,} times."
 
     @property
     def measured(self) -> dict[str, int]:

@@ -100,7 +100,7 @@ def _third_party(seen: Observed, rows: StreamRows) -> Finding:
     return make_finding(
         "third_party_reset",
         severity="HIGH",
-        title=f"A device in between resets connections of {who.whom} to {who.where}",
+        title=f"A device on the path resets connections of {who.whom} to {who.where}",
         detail=f"{count(len(rows), 'connection')} reset by neither end: {ttls}.{who.mostly}",
         who=Who(who.client, who.server, who.port),
         evidence=(side.rst.frames for stream in examples for side, _ in directions(stream)),
@@ -131,9 +131,9 @@ def _restarted(seen: Observed, rows: StreamRows) -> Finding:
     return make_finding(
         "mid_session_forgotten",
         severity="HIGH",
-        title=f"{who.server} did not answer, and then did not know its connections with {who.whom} any more",
-        detail=f"{count(len(rows), 'established connection')} to {who.where}: what the client sent was"
-        f" repeated {count(repeats, 'time')} in vain for up to {silence}, and then reset by the host itself.",
+        title=f"{who.server} stopped answering and lost its connections with {who.whom}",
+        detail=f"{count(len(rows), 'established connection')} to {who.where}: the client repeated its data"
+        f" {count(repeats, 'time')} without an answer for up to {silence}, and then the host itself reset them.",
         who=Who(who.server, who.client, who.port),
         evidence=(
             frames for s in examples for frames in (s.client.rto_retransmissions.frames[:1], s.server.rst.frames)
@@ -267,7 +267,7 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
     return make_finding(
         "idle_timeout",
         severity="MEDIUM",
-        title=f"Connections of {who.whom} to {who.server if who.services == 1 else who.where} die while they are idle",
+        title=f"Idle connections of {who.whom} to {who.server if who.services == 1 else who.where} are dropped",
         detail=f"{count(len(rows), 'connection')} to {who.where}, silent for up to {duration(float(silences.max()))},"
         f" {ended} when used again.{who.mostly}",
         who=Who(who.client, who.server, who.port),
@@ -325,7 +325,7 @@ def _never_answered(seen: Observed, rows: StreamRows, confidence: str) -> Findin
         f" after up to {duration(float(np.nanmax(waits)))}."
     )
     if confidence == "low":
-        detail += " What was asked is so short that it may have been no question."
+        detail += " The last message is so short that it may not have been a request."
     frames = first_frames(seen.frames(of_many(seen, rows, np.nan_to_num(waits)), "fin", SERVER))
     return _early(seen, rows, detail, frames, confidence)
 

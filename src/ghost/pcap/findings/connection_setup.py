@@ -102,7 +102,7 @@ def _many_silent_hosts(seen: Observed, port: int, rows: StreamRows) -> Finding:
         why = "None of these hosts answers anything in the capture."
         return _finding(seen, int(hosts[0]), port, rows, "syn_unanswered", "network", why, "medium")
     who = few([c.host(host) for host in alive], 2)
-    why = f"{who} of them answer{'s' if len(alive) == 1 else ''} on other ports or others, so this port is filtered."
+    why = f"{who} of them answer{'s' if len(alive) == 1 else ''} other ports or clients, so this port is filtered."
     confidence = "high" if 2 * len(alive) >= len(hosts) else "medium"
     return _finding(seen, alive[0], port, rows, "syn_unanswered_policy", "policy", why, confidence)
 
@@ -125,7 +125,7 @@ def _silent_host(seen: Observed, host: int, rows: StreamRows) -> Iterator[Findin
         every = np.concatenate(list(silent.values()))
         spoke = answers_otherwise(seen, c.host(host), int(c.first_ns[every].min()), int(c.first_ns[every].max()))
         if spoke is not None:
-            why = f"The host answers {spoke} meanwhile, so it is there, and what it is sent by TCP is filtered."
+            why = f"The host answers {spoke} meanwhile, so it is up and TCP to it is filtered."
             yield _finding(seen, host, busiest, every, "syn_unanswered_policy", "policy", why, "medium", len(silent))
             return
         why = "No port of this host answers in the capture."
@@ -141,11 +141,11 @@ def _partly_answered(seen: Observed, host: int, port: int, rows: StreamRows) -> 
     if not len(own):
         known = [c.host(number) for number in distinct(c.hosts[served, CLIENT]).tolist()]
         if not known:
-            why = "The port answers others with a reset, and this source with nothing."
+            why = "The port answers other sources with a reset, and this source not at all."
             return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "medium")
         begun = int(c.first_ns[rows].min())
         if not (c.sides("last_ns")[c.hosts[:, SERVER] == host, SERVER] > begun).any():
-            why = f"The same port answered {few(known)} before that; nothing is heard of the host since."
+            why = f"The same port answered {few(known)} before that; the host has been silent since."
             return _finding(seen, host, port, rows, "syn_unanswered", "network", why, "medium")
         why = f"The same port answers {few(known)}, so this source is filtered."
         return _finding(seen, host, port, rows, "syn_unanswered_policy", "policy", why, "high")
@@ -270,17 +270,19 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     c = seen.columns
     rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
     for (service,), streams in islice(groups_of(_by_strangers(seen, rows), seen.service), MOST_GROUPS):
-        whose = f"other packets of the host have {few(seen.ttls(service >> 16))}"
-        yield _refused_by_stranger(seen, service, streams, whose)
+        ttls_seen = f"other packets of the host have {few(seen.ttls(service >> 16))}"
+        yield _refused_by_stranger(seen, service, streams, ttls_seen)
         rows = without(rows, streams)
     for streams, known in from_this_segment(seen, rows):
-        whose = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
-        yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, whose, "medium")
+        ttls_seen = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
+        yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, ttls_seen, "medium")
         rows = without(rows, streams)
     beside = rows[seen.reset_beside[rows, SERVER]]
     for (service,), streams in islice(groups_of(beside, seen.service), MOST_GROUPS):
-        whose = f"so they were sent on this segment, and other packets of the host have {few(seen.ttls(service >> 16))}"
-        yield _refused_by_stranger(seen, service, streams, whose)
+        ttls_seen = (
+            f"so they were sent on this segment, and other packets of the host have {few(seen.ttls(service >> 16))}"
+        )
+        yield _refused_by_stranger(seen, service, streams, ttls_seen)
         rows = without(rows, streams)
     down = rows[~among(seen.service[rows], seen.service[seen.served])]
     for host_first in (True, False):
@@ -358,7 +360,11 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     clients = _clients(seen, rows)
     source = clients[0][0]
     served = int((seen.served & (seen.service == busiest)).sum())
-    only = "" if not served else f" {count(served, 'other connection')} to it succeeded: the service comes and goes."
+    only = (
+        ""
+        if not served
+        else f" {count(served, 'other connection')} to it succeeded: the service is available at times."
+    )
     refuses = f"{source} is" if len(clients) == 1 else f"{len(clients)} clients are"
     hosts = distinct(c.hosts[rows, SERVER])
     where = at(host, port)
@@ -369,7 +375,7 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
     known = {_first_ttl(ttl) for ttl in seen.ttls(busiest >> 16)}
     ttls = {_first_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
     if known and known.isdisjoint(ttls):
-        only += " By its first TTL the machine that refuses is not the one that answers otherwise at this address."
+        only += " By its initial TTL, the machine that refuses is not the one that otherwise answers at this address."
     return make_finding(
         "refused",
         severity="LOW" if _was_away_for_a_moment(seen, rows) else "MEDIUM" if served else "HIGH",
@@ -405,7 +411,7 @@ def _refused_by_stranger(
     return make_finding(
         "third_party_reset",
         severity="HIGH",
-        title=f"A device in between resets connections of {source} to {at(host, port)}",
+        title=f"A device on the path resets connections of {source} to {at(host, port)}",
         detail=f"{count(len(rows), 'connection attempt')} reset; the resets have TTL {few(ttls)}, {others}.",
         who=Who(source, host, port),
         evidence=seen.frames(rows, "rst", SERVER),

@@ -32,7 +32,7 @@ def doubted(findings: Sequence[Finding]) -> list[Finding]:
             severity="LOW",
             confidence="low",
             weight=0.0,
-            detail=f"{finding.detail} Doubtful: about {rate(missing)} of the packets are not in the capture.",
+            detail=f"{finding.detail} Uncertain: about {rate(missing)} of the packets are not in the capture.",
         )
         if finding.kind in ABSENCES and finding.severity not in _MINOR
         else finding

@@ -32,9 +32,9 @@ def unread_findings(analysis: Analysis) -> Iterator[Finding]:
         title=f"{rate(share)} of the packets could not be read: {few([each.what for each in parts], 2)}",
         detail=f"{packets:,} of {count(summary.total_packets, 'packet')} were not decoded: {named}."
         + (
-            " That what they carry works has not been shown, and not that it fails."
+            " Whether the traffic in them works is unknown."
             if is_blind(summary)
-            else " What is said here concerns the others alone."
+            else " All findings concern the other packets."
         ),
         who=Who("-", "-"),
         evidence=([each.first_frame] for each in parts),

@@ -31,8 +31,8 @@ def lease_findings(seen: Observed) -> Iterator[Finding]:
         severity="HIGH" if len(lost) > 1 and not granted else "MEDIUM",
         title=f"The DHCP server {few(servers)} refuses every request of {few(clients)}",
         detail=f"{count(total, 'request')} of {count(len(lost), 'client')} in a row refused (DHCPNAK),"
-        f" {sum(one.offered for one in lost)} of them for what had just been offered; "
-        + (f"{count(granted, 'request')} of others granted." if granted else "nobody was granted anything."),
+        f" {sum(one.offered for one in lost)} of them for an address just offered; "
+        + (f"{count(granted, 'request')} of other clients granted." if granted else "no address was granted."),
         who=Who(clients[0], servers[0], _SERVER_PORT),
         evidence=(one.frames for one in lost),
         confidence="high" if len(lost) > 1 else "medium",

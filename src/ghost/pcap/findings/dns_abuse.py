@@ -91,7 +91,7 @@ def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Fin
         yield _finding(
             Who(client, examples[0].server, 53), [query.frame for query in examples[:5]], case="dns_generated",
             name=examples[0].name.rstrip("."),
-            title=f"{client} asks for names that an algorithm made: {shown}",
+            title=f"{client} asks for generated names: {shown}",
             detail=f"{count(len(random), 'registered name')} without an address, made of letters at random,"
             f" among {dns.nxdomain_total} NXDOMAIN answers.",
             measured={"random_domains": len(random), "nxdomain": dns.nxdomain_total},

@@ -194,10 +194,11 @@ def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[st
             "dns_nxdomain",
             queries,
             severity="MEDIUM" if missed else "LOW",
-            title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, says the DNS server {address}",
+            title=f"{_names(queries)} {'does' if distinct == 1 else 'do'} not exist, according to the DNS server"
+            f" {address}",
             detail=f"{count(answers, 'query', 'queries')} for {count(distinct, 'name')} answered NXDOMAIN."
-            + (f" {count(more, 'further one')} for names too many to keep." if more else "")
-            + ("" if missed else " Nobody asked again and again: typing errors, or a browser's probes."),
+            + (f" {count(more, 'further query', 'further queries')} for names that were not recorded." if more else "")
+            + ("" if missed else " No client asked repeatedly: typing errors, or a browser's probes."),
             weight=answers,
             nxdomain=answers,
             names=distinct,

@@ -233,11 +233,11 @@ def _slow(
     return make_finding(
         "slow_application",
         severity="LOW" if few or held else "HIGH" if only_hung and share >= 50 else "MEDIUM",
-        title=f"{at(host, port)} takes requests and does not answer"
+        title=f"{at(host, port)} accepts requests and does not answer"
         if only_hung
         else f"{at(host, port)} answers late: {rate(percent(late, answers))} of its answers take over"
         f" {duration(threshold('slow_application.slow_ms'))}",
-        detail=" and ".join(parts) + f"{at_once}: the path is not what is slow." + (HELD if held else ""),
+        detail=" and ".join(parts) + f"{at_once}: the path is not the cause." + (HELD if held else ""),
         who=Who(client, host, port),
         evidence=([s.first_frame] for s in seen.worst(streams)),
         confidence="low" if held else "medium" if few else "high",

@@ -72,13 +72,12 @@ def _finding(paths: Sequence[Path], errors: Sequence[IcmpError]) -> Finding:
     reporters, total = list(dict.fromkeys(path[1] for path in paths)), _messages(errors)
     what = sorted({f"{error.protocol or 'IP'}".upper() for error in errors})
     ports = {error.destination_port for error in errors}
-    verb = "waits" if len(reporters) == 1 else "wait"
     return make_finding(
         "fragments_lost",
         severity="MEDIUM",
         title=f"Fragments of what {source} sends to {destination} do not arrive",
-        detail=f"{few(reporters)} reported {count(total, 'time')} that the time to reassemble a datagram was over"
-        f" ({few(what)}): the first fragment came, and it {verb} in vain for others.",
+        detail=f"{few(reporters)} reported {count(total, 'time')} that the reassembly of a datagram timed out"
+        f" ({few(what)}): the first fragment arrived and others did not.",
         who=Who(*paths[0], ports.pop() if len(ports) == 1 else None),
         evidence=(error.sample_frames for error in errors),
         confidence="high" if total >= 2 * threshold("mtu.min_messages") else "medium",

@@ -64,14 +64,14 @@ def _half_open(seen: Observed, service: int, rows: StreamRows, *, certain: bool)
     severity = ("MEDIUM" if own else "HIGH") if certain else "MEDIUM" if several else "LOW"
     syns, answers = (int(c.sides(name)[rows, side].sum()) for name, side in (("syn", CLIENT), ("syn_ack", SERVER)))
     who = client if len(numbers) == 1 else f"{len(numbers)} clients"
-    why = "The server answers, so it is the way back that fails"
+    why = "The server answers, so the return path fails"
     if not certain:
-        why = "Either the client is gone or was never there, or what it sends after its SYN is dropped"
+        why = "Either the client is gone or never existed, or its packets after the SYN are dropped"
     if own and certain:
-        why += f", for some connections: {count(own, 'other')} of {client} to the same port came to be"
+        why += f", for some connections: {count(own, 'other')} of {client} to the same port completed"
     elif others and certain:
-        why += f", and only the one to {'this client' if len(numbers) == 1 else 'these'}: {few(others)} is served"
-    again = "the SYN was repeated as if there had been no answer" if certain else "the client said nothing more"
+        why += f", and only towards {'this client' if len(numbers) == 1 else 'these'}: {few(others)} is served"
+    again = "the SYN was repeated although it was answered" if certain else "the client sent nothing more"
     return make_finding(
         "syn_ack_unanswered",
         severity=severity,

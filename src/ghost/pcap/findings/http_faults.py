@@ -105,7 +105,7 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
             detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
             f" {duration(median(waits))}, slowest {duration(max(waits))}. The requests were acknowledged at"
-            " once: the path is not what is slow." + (HELD if held else ""),
+            " once: the path is not the cause." + (HELD if held else ""),
             who=Who(client, server, port),
             evidence=(exchange.frames for exchange in exchanges),
             confidence="low" if held else "medium" if few_slow else "high",

@@ -164,7 +164,7 @@ def _udp_scans(errors: list[IcmpError]) -> Iterator[Finding]:
             severity="HIGH",
             protocol="UDP",
             title=f"{scanner} scans {len(ports)} closed UDP ports of {host}",
-            detail=f"{count(_messages(group), 'ICMP message')} told it so, about {count(len(ports), 'port')}; it sent"
+            detail=f"{count(_messages(group), 'ICMP message')} said so, about {count(len(ports), 'port')}; it sent"
             f" from {count(len(own), 'port')} of its own.",
             who=Who(scanner, host, min(port for port in ports if port is not None) if ports - {None} else None),
             evidence=(error.sample_frames for error in group),
@@ -270,8 +270,8 @@ def _loop(target: str, group: list[IcmpError], ranked: list[str], total: int) ->
     return make_finding(
         "routing_loop",
         severity="HIGH",
-        title=f"Packets from {source} to {target} go round in circles",
-        detail=f"{count(total, 'packet')} ran out of hops at {few(ranked, 2)}.",
+        title=f"Packets from {source} to {target} loop between routers",
+        detail=f"{count(total, 'packet')} exceeded their hop limit at {few(ranked, 2)}.",
         who=Who(source, target),
         evidence=(error.sample_frames for error in group),
         confidence="high" if total >= 2 * threshold("routing_loop.min_messages") else "medium",

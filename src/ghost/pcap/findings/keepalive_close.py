@@ -62,10 +62,10 @@ def _crossing(seen: Observed, rows: StreamRows) -> Finding:
     known = f", idle for {duration(idle)} (median)," if idle >= threshold("early_close.kept_ms") else ""
     examples = seen.worst(of_many(seen, rows))
     return make_finding(
-        "early_close_kept",
+        "early_close_keepalive",
         severity="MEDIUM" if often else "LOW",
         title=f"{who.where} closes idle connections of {who.whom} just when they are used again",
-        detail=f"{count(len(rows), 'request')} on kept connections{known} crossed the"
+        detail=f"{count(len(rows), 'request')} on keep-alive connections{known} crossed the"
         f" server's FIN and {'was' if len(rows) == 1 else 'were'} reset without an answer.{who.mostly}",
         who=Who(who.client, who.server, who.port),
         evidence=(frames for s in examples for frames in (s.server.fin.frames[:1], s.server.rst.frames)),

@@ -98,9 +98,9 @@ def _sweep(source: str, group: list[_Down]) -> Finding:
         "port_scan",
         severity="MEDIUM",
         protocol="NDP" if ":" in first else "ARP",
-        title=f"{source} looks for {len(group)} addresses that nobody has, such as {first}",
-        detail=f"{count(requests, 'request')} had no reply, a few for each address: a scan, by itself or by"
-        " somebody beyond it whose packets it forwards.",
+        title=f"{source} asks for {len(group)} addresses that no host has, such as {first}",
+        detail=f"{count(requests, 'request')} had no reply, a few for each address: a scan, by this host"
+        " or by one whose packets it forwards.",
         who=Who(source, first),
         evidence=(down.silent.sample_frames for down in group if down.silent is not None),
         confidence="medium",
@@ -120,10 +120,10 @@ def _says_down(error: IcmpError) -> bool:
 def _title(group: list[_Down]) -> str:
     first = group[0]
     if len(group) == 1:
-        return f"{first.address} is unreachable: nobody answers for it"
+        return f"{first.address} is unreachable: no host answers for it"
     if first.no_route:
         return f"{first.said_by} has no route to {len(group)} hosts, such as {first.address}"
-    return f"{len(group)} hosts, such as {first.address}, are unreachable: nobody answers for them"
+    return f"{len(group)} hosts, such as {first.address}, are unreachable: no host answers for them"
 
 
 def _finding(group: list[_Down]) -> Finding:

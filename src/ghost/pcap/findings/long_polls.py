@@ -13,7 +13,7 @@ from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import SERVER, Floats, StreamRows
 from ghost.pcap.model import HttpExchange, HttpSection
 
-HELD = " Many waits end at the same time, as those of questions do that are held until there is news."
+HELD = " Many waits end after the same time, as those of long polls do."
 _SAME = 0.02
 """Share by which a timer's waits differ."""
 

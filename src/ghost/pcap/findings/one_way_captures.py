@@ -56,9 +56,9 @@ def answers_alone(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
                 case,
                 severity="LOW" if captured_so else "MEDIUM",
                 protocol="DNS",
-                title=f"Only one direction was captured: {server.address} to {client}, never back",
-                detail=f"{count(unasked.count, 'DNS response')} and none of the queries: what is asked, repeated or not"
-                " answered cannot be seen here.",
+                title=f"Only one direction was captured: {server.address} to {client}",
+                detail=f"{count(unasked.count, 'DNS response')} and none of the queries: repeated or unanswered queries"
+                " cannot be seen here.",
                 who=Who(server.address, client, DNS),
                 evidence=[unasked.frames],
                 confidence="medium",

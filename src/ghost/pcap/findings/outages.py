@@ -135,9 +135,9 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
         "rto_loss_outage",
         severity="HIGH",
         title=f"{len(silent):,} {what} {of_whom}fall silent at one moment, {duration(begun)} into the capture",
-        detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} heard last at {clock}, within"
-        f" {duration((moment - first) / _MS)} of each other, and of nothing that was sent to them since any part was"
-        f" acknowledged; data was repeated {count(total, 'time')} by timeouts, for up to {duration(longest)}.",
+        detail=f"{count(len(rows), 'connection')}: {count(len(silent), 'host')} last heard at {clock}, within"
+        f" {duration((moment - first) / _MS)} of each other; nothing that was sent to them since"
+        f" was acknowledged; data was repeated {count(total, 'time')} by timeouts, for up to {duration(longest)}.",
         who=Who(ends[side], ends[1 - side], who.port),
         evidence=((s.client, s.server)[side].rto_retransmissions.frames for s in examples),
         confidence="high",
@@ -167,24 +167,27 @@ def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Fi
     longest = float(np.maximum((c.last_ns[rows] - heard_ns) / _MS, within_ms).max())
     whom = _silent_ones(who, side)
     nothing = (
-        f"nothing came from {whom} for up to {duration(longest)}"
+        f"no packet came from {whom} for up to {duration(longest)}"
         if longest >= threshold("rto_loss.silence_ms")
-        else f"{whom} repeats its SYN-ACK as if nobody had answered it"
+        else f"{whom} repeats its SYN-ACK although it was answered"
     )
     went_on = _going_on(seen, rows, int(heard_ns.max()), side)
-    still = f" {count(went_on, 'other connection')} between the two went on." if went_on else ""
+    still = f" {count(went_on, 'other connection')} between the two continued." if went_on else ""
     gone = side == CLIENT and ever and not went_on and _gone_alone(seen, rows, int(heard_ns.max()))
-    case = "rto_loss_host_gone" if gone else "rto_loss_unheard"
-    alone = f" Its neighbours are heard after that, and nothing of {who.server} is." if gone else ""
+    case = "rto_loss_host_gone" if gone else "rto_loss_unacknowledged"
+    alone = f" Its neighbours are heard after that, {who.server} is not." if gone else ""
     one = who.clients == 1 if side == SERVER else who.services == 1
     target = at(who.server, who.port) if side == CLIENT and one else whom
     senders = who.clients if side == CLIENT else who.services
     sends = f"{ends[side]} sends" if senders == 1 else f"{senders:,} {'clients' if side == CLIENT else 'services'} send"
+    acknowledges = f"{'does' if one else 'do'} not acknowledge"
+    if ever:
+        acknowledges = f"no longer acknowledge{'s' if one else ''}"
     examples = seen.worst(of_many(seen, rows, repeats))
     return make_finding(
         case,
         severity=_severity(seen, rows, side, ever=ever),
-        title=f"{target} acknowledge{'s' if one else ''} nothing {'any more ' if ever else ''}of what {sends}",
+        title=f"{target} {acknowledges} what {sends}",
         detail=f"{count(len(rows), 'connection')}: data was repeated {count(int(repeats.sum()), 'time')} by timeouts"
         f" and never acknowledged; {nothing}.{alone}{still}{who.mostly}",
         who=Who(ends[side], ends[1 - side], who.port),

@@ -77,7 +77,7 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
     if len(ways) > 1:
         mostly = f" Most from {worst.source} to {worst.destination}: {worst.lost} of {worst.sent:,}."
         if seen.not_looked_at:
-            mostly += f" {seen.not_looked_at:,} more directions with trouble were not looked at."
+            mostly += f" {seen.not_looked_at:,} more directions with loss or delay were not analysed."
     order, sides = _worst_streams(seen, ways)
     who = _who(seen, worst)
     return make_finding(
@@ -87,7 +87,7 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
         + (" and repaired only after timeouts" if by_timer else ""),
         detail=f"{traffic.lost} of {traffic.sent:,} segments lost {_where(traffic)};"
         f" {traffic.retransmissions} flagged as retransmissions ({repairs}{left_out})."
-        f" The other way: {other_way} lost.{mostly}{doubt}",
+        f" Other direction: {other_way} lost.{mostly}{doubt}",
         who=who,
         evidence=(
             (*side.lost_downstream.frames, *side.lost_upstream.frames)

@@ -181,7 +181,7 @@ def _reordering(seen: Observed, ways: Sequence[Traffic]) -> Finding:
         f"{late} of {sent:,} data segments were repeated although the receiver had them: later ones"
         " overtook them, and its duplicate ACKs made the sender repeat what was not lost."
         if at_sender
-        else f"{late} of {sent:,} data segments came behind later ones within one round trip: overtaken, not lost."
+        else f"{late} of {sent:,} data segments arrived after later ones within one round trip: overtaken, not lost."
     )
     source, destination = (hosts_of([getattr(way, end) for way in ways]) for end in ("source", "destination"))
     return make_finding(
@@ -228,14 +228,14 @@ def _half_heard(seen: Observed, halves: dict[Path, StreamRows], packets: dict[Pa
     others = f", and of {count(len(halves) - 1, 'other pair')} of hosts" if len(halves) > 1 else ""
     captured_so = was_captured_one_way(seen)
     case = "asymmetric_capture" if captured_so else "asymmetric"
-    so = " Of no two hosts of the capture both directions were captured." if captured_so else ""
+    so = " No pair of hosts was captured in both directions." if captured_so else ""
     return make_finding(
         case,
         severity="LOW" if captured_so else "MEDIUM",
         protocol="TCP",
-        title=f"Only one direction was captured: {source} to {destination}, never back{others}",
+        title=f"Only one direction was captured: {source} to {destination}{others}",
         detail=f"{count(total, 'packet')} in {count(len(every), 'connection')} (port {few(ports)}) carry data or"
-        f" acknowledge answers that do not pass here.{so}",
+        f" acknowledge answers that were not captured.{so}",
         who=Who(source, destination, ports[0] if len(ports) == 1 else None),
         evidence=([stream.first_frame] for stream in seen.worst(halves[busiest])),
         confidence="high" if captured_so else "medium",

@@ -97,7 +97,7 @@ def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Findin
         title=f"A round trip between {source} and {destination} takes {duration(longer)} instead of {duration(usual)},"
         f" from {duration(begun)} into the capture on",
         detail=f"Since {clock} {count(len(after), 'TCP handshake')} took {duration(longer)} (median), and"
-        f" {count(len(before), 'handshake')} before that {duration(usual)}; it stays so to the end. What has been added"
+        f" {count(len(before), 'handshake')} before that {duration(usual)}; it stays so to the end. The added delay"
         f" lies between the capture point and {near}.",
         who=Who(worst.client, worst.server),
         evidence=([s.first_frame] for s in seen.worst(after)),

@@ -50,7 +50,7 @@ def _black_holes(seen: Observed, stuck: _Stuck, paths: Sequence[Path]) -> Findin
     return replace(
         finding,
         title=f"Large packets from {source} to {destination} do not get through",
-        detail=f"{finding.detail} This is from {worst[0]} to {worst[1]}; {len(paths) - 1} more like it.",
+        detail=f"{finding.detail} This is from {worst[0]} to {worst[1]}; {len(paths) - 1} more paths are affected.",
         evidence=first_frames((side.rto_retransmissions.frames or side.lost_segments.frames)[:1] for side in senders),
         weight=max(finding.weight, len(paths)),
         measured={**finding.measured, "paths": len(paths)},
@@ -125,7 +125,7 @@ def _black_hole(path: Path, messages: list[IcmpError], side_and_stream: tuple[Di
         else:
             parts.append(
                 f"a gap in what {source} sends is never filled although {side.largest_segment} bytes behind it arrive:"
-                " full segments do not come this far"
+                " full-size segments do not arrive here"
             )
             frames.append(side.lost_segments.frames)
     text = "; ".join(parts)

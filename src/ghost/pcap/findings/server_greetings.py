@@ -39,14 +39,14 @@ def _without_greeting(seen: Observed, service: int, rows: StreamRows, late: int,
     late, hung = int(late), len(rows) - int(late)
     share = percent(len(rows), greeted + hung)
     few = len(rows) < threshold("slow_application.min_answers")
-    never = f"; {hung} never had it" if hung else ""
+    never = f"; {hung} never received it" if hung else ""
     return make_finding(
         "slow_greeting",
         severity="LOW" if few else "HIGH" if not late and share >= 50 else "MEDIUM",
-        title=f"{at(host, port)} takes connections and {'greets late' if late else 'does not greet'}",
-        detail=f"{len(rows)} of {count(greeted + hung, 'connection')} waited for the first word of the server, which"
-        f" speaks first on this port, for up to {duration(longest_ms)}{never}. Its kernel took the connections at once:"
-        " the path is not what is slow.",
+        title=f"{at(host, port)} accepts connections and {'greets late' if late else 'does not greet'}",
+        detail=f"{len(rows)} of {count(greeted + hung, 'connection')} waited for the greeting that the"
+        f" server sends first on this port, for up to {duration(longest_ms)}{never}. Its kernel accepted the"
+        " connections at once: the path is not the cause.",
         who=Who(client, host, port),
         evidence=([s.first_frame] for s in seen.worst(rows)),
         confidence="medium" if few else "high",

@@ -166,16 +166,16 @@ def _finding(seen: Observed, found: Sequence[Exhausted]) -> Finding:
     failed = np.concatenate([each.failed for each in found])
     served = sum(each.served for each in found)
     several = len(found) > 1
-    whose = f"{len(found)} clients" if several else worst.client
+    clients = f"{len(found)} clients" if several else worst.client
     each_holds = " of each" if several else ""
     kept = f", counting ports for {duration(worst.hold * 1000)} after they close" if worst.hold else ""
     return make_finding(
         "snat_exhaustion",
         severity="HIGH",
-        title=f"New connections of {whose} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT is"
-        " out of ports",
+        title=f"New connections of {clients} to {at(host, port)} fail while {worst.ports}{each_holds} are held: a NAT"
+        " is out of ports",
         detail=f"{count(len(failed), 'connection')} got no answer, nearly all while about {worst.ports} others"
-        f"{each_holds} were held{kept}; {count(served, 'connection')} begun at lower numbers succeeded."
+        f"{each_holds} were held{kept}; {count(served, 'connection')} opened at lower numbers succeeded."
         + (f" Most of {worst.client}: {len(worst.failed)}." if several else ""),
         who=Who(worst.client, host, port),
         evidence=seen.frames(failed, "syn", CLIENT),

@@ -122,13 +122,13 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
         return ("tls_client_certificate" if blame == "client" else "tls_failure"), said
     waited = f" for {duration(failure.waited_ms)}" if failure.waited_ms else ""
     if blame == "network":
-        return "tls_unheard", "what one side says is repeated and never acknowledged"
+        return "tls_unacknowledged", "the data of one side is repeated and never acknowledged"
     if failure.stage == "not_tls":
         return "tls_plain", "the server answers the client hello with something that is not TLS"
     if failure.stage == "no_server_hello":
         return "tls_hung", f"no answer to the client hello{waited}"
     if failure.stage == "hung":
-        return "tls_hung", f"the {failure.silent or 'server'} stops in the middle of it{waited}"
+        return "tls_hung", f"the {failure.silent or 'server'} stops in mid-handshake{waited}"
     how = "resets" if failure.stage == "reset_in_handshake" else "closes"
     ended = f"the {failure.ended_by or 'other side'} {how} the connection"
     if failure.ended_by == "client" and failure.chosen_version is None:
@@ -172,5 +172,5 @@ def _about(certificate: Certificate) -> str:
     state = f"expired {-days:.0f} days before" if certificate.expired else f"has {days:.0f} days left"
     if certificate.not_yet_valid:
         state = "is not valid yet"
-    own = ", signed by itself" if certificate.self_signed else f", issued by “{safe_text.name(certificate.issuer, 80)}”"
+    own = ", self-signed" if certificate.self_signed else f", issued by “{safe_text.name(certificate.issuer, 80)}”"
     return f"The certificate of “{subject}”{own}, {state}."

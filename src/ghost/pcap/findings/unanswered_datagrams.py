@@ -121,7 +121,7 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
             blame="policy" if alive else "undecided",
             title=f"{path.dst} answers no ping of {path.src}",
             detail=f"{count(path.requests, 'request')} without a reply."
-            + (" The host speaks otherwise: pings are filtered." if alive else " Nothing of the host was captured."),
+            + (" The host sends other packets: pings are filtered." if alive else " Nothing of the host was captured."),
             frames=path.sample_frames,
             requests=path.requests,
         )  # fmt: skip
@@ -137,8 +137,8 @@ def _no_quic(seen: Observed) -> Iterator[Finding]:
     if sum(one.attempts for one in instead) >= threshold("no_answer.min_quic"):
         servers = list(dict.fromkeys(at(one.server, one.port) for one in instead))
         yield _quic(
-            instead, "LOW", "policy", f"No QUIC of {few(servers, 2)} comes back, where TCP does",
-            "The same hosts answer by TCP: datagrams to this port are dropped on the way, or nobody speaks QUIC there.",
+            instead, "LOW", "policy", f"No QUIC answer from {few(servers, 2)}, where TCP is answered",
+            "The same hosts answer by TCP: datagrams to this port are dropped on the way, or QUIC is not served there.",
         )  # fmt: skip
     for one in dead:
         if one.attempts >= threshold("no_answer.min_quic"):

@@ -88,7 +88,7 @@ class ClusterShard:
             return method(*values).result()
         except self._failures as error:
             raise CaptureError(
-                f"a worker of the cluster was lost ({error}): its flows are gone with it; run again, or without --dask"
+                f"a worker of the cluster was lost ({error}): its flows are lost with it; run again, or without --dask"
             ) from error
 
 

@@ -102,7 +102,7 @@ def unread(reasons: Array, conversations: Array, unparsed: int) -> tuple[Unread,
     found: dict[str, Unread] = {}
     parts = [*_given_up(reasons), *_carried(conversations)]
     if unparsed:
-        parts.append(Unread("messages that do not keep to their protocol", "damaged", unparsed))
+        parts.append(Unread("malformed messages", "damaged", unparsed))
     for part in parts:
         known = found.get(part.what)
         if known is not None:

@@ -13,18 +13,18 @@ from ghost.pcap.findings.phrasing import count, duration, few, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import Analysis, CaptureSummary, Statistics
 
-WHOSE = {
+OWNERS = {
     "network": "the network path",
     "policy": "a filter on the path (policy)",
     "server_application": "the application on the server",
     "server_host": "the server's host",
     "client": "the client",
     "dns": "the name service",
-    "undecided": "not decided by this capture",
+    "undecided": "undecided by this capture",
     "none": "nobody",
 }
 METHOD = (
-    f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was looked at; TCP was"
+    f"Ghost capture engine {ghost.__version__}, deterministic rules, no model. Every packet was analysed; TCP was"
     " analysed packet by packet by Wireshark's definitions, and a repeated segment counts as lost only where the"
     " receiver lacked it. Frame numbers count from 1, as in every capture tool."
 )
@@ -169,9 +169,9 @@ def headline(findings: Sequence[Finding]) -> list[str]:
     worst = findings[0]
     if worst.kind == "none":
         return [f"{verdict_word(worst)}: {worst.title}"]
-    lines = [f"{verdict_word(worst)}: {worst.title}", f"  whose: {WHOSE[worst.blame]}, {worst.confidence} confidence"]
+    lines = [f"{verdict_word(worst)}: {worst.title}", f"  owner: {OWNERS[worst.blame]}, {worst.confidence} confidence"]
     if worst.remediation:
-        lines.append(f"  first, on {worst.remediation[0].run_on}: {worst.remediation[0].command}")
+        lines.append(f"  first step, on {worst.remediation[0].run_on}: {worst.remediation[0].command}")
     more = len(faults(findings[1:]))
     if more:
         lines.append(f"  and {count(more, 'more finding')}")

@@ -21,7 +21,7 @@ from ghost.pcap import safe_text
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.finding import SEVERITIES
 from ghost.pcap.findings.phrasing import count, duration
-from ghost.pcap.report.capture_facts import WHOSE, faults
+from ghost.pcap.report.capture_facts import OWNERS, faults
 from ghost.pcap.report.conversation_table import size as in_bytes
 from ghost.pcap.report.markup import Content, element
 from ghost.pcap.report.output_files import Places, clean, prepare, stem_of, write_all
@@ -244,14 +244,14 @@ def _fit(name: str, width: int) -> str:
 def _markdown(folder: Folder) -> str:
     lines = [f"# Captures in {code(folder.path.name or str(folder.path))}", "", folder.sentence + ", worst first.", ""]
     lines += [
-        "| | Capture | Finding | Whose | Packets | Duration | Report |",
+        "| | Capture | Finding | Owner | Packets | Duration | Report |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in folder.ranked():
         report = quote(row.written["report_path"].name)
         lines.append(
             f"| {row.finding.severity} | {markdown(safe_text.name(row.name))} | {markdown(row.finding.title)} |"
-            f" {WHOSE[row.finding.blame]} | {row.packets:,} | {duration(row.seconds * 1000)} | [report]({report}) |"
+            f" {OWNERS[row.finding.blame]} | {row.packets:,} | {duration(row.seconds * 1000)} | [report]({report}) |"
         )
     lines += [
         f"| FAILED | {markdown(safe_text.name(name))} | {markdown(error)} | | | | |" for name, error in folder.failed
@@ -266,14 +266,14 @@ def _html(folder: Folder) -> str:
             badge("HEALTHY" if row.finding.kind == "none" else row.finding.severity, row.finding.severity),
             element("a", safe_text.name(row.name), href=quote(row.written["html_report_path"].name)),
             row.finding.title,
-            WHOSE[row.finding.blame],
+            OWNERS[row.finding.blame],
             f"{row.packets:,}",
             in_bytes(row.wire_bytes),
             duration(row.seconds * 1000),
         ]
         for row in folder.ranked()
     ]
-    head = ("Severity", "Capture", "First finding", "Whose", "Packets", "Bytes", "Duration")
+    head = ("Severity", "Capture", "First finding", "Owner", "Packets", "Bytes", "Duration")
     failed = [[safe_text.name(name), error] for name, error in folder.failed]
     return page(
         f"Captures in {name}",

@@ -15,7 +15,7 @@ from ghost.pcap.kernels.time_series import Series
 from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import (
     METHOD,
-    WHOSE,
+    OWNERS,
     fresh_remedies,
     kinds_of_traffic,
     limits,
@@ -75,14 +75,14 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
     """An overview where they are many; each as a card, the first ones open."""
     if len(findings) > _OPEN:
         rows: list[list[Content]] = [
-            [badge(f.severity, f.severity), element("a", f"{f.id}: {f.title}", href=f"#{f.id}"), WHOSE[f.blame]]
+            [badge(f.severity, f.severity), element("a", f"{f.id}: {f.title}", href=f"#{f.id}"), OWNERS[f.blame]]
             for f in findings
         ]
-        yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Whose"), rows)
+        yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Owner"), rows)
     for place, (finding, fresh) in enumerate(fresh_remedies(findings)):
         rest: list[tuple[str, Content]] = [
             ("Cause", finding.cause),
-            ("Whose", f"{WHOSE[finding.blame]} ({finding.confidence} confidence)"),
+            ("Owner", f"{OWNERS[finding.blame]} ({finding.confidence} confidence)"),
             ("Frames", _frames(finding)),
             ("What to do", _remedies(fresh) if fresh else "As above." if finding.remediation else None),
         ]

@@ -29,7 +29,7 @@ def conversation_matrix(series: Series) -> Markup | None:
     ]
     shown = f"the {len(series.hosts)} busiest of {count(series.hosts_total, 'host')}"
     caption = (
-        f"Bytes from row to column, {shown}; the share sent again in red where it is {_WORTH_TELLING_PCT}% or more"
+        f"Bytes from row to column, {shown}; the retransmitted share in red where it is {_WORTH_TELLING_PCT}% or more"
     )
     return scrolling(
         "Conversation matrix",

@@ -12,7 +12,7 @@ from ghost.pcap.report.page_frame import scrolling
 
 
 def ladder_diagram(ladder: Ladder) -> Markup:
-    caption = f"{ladder.protocol} between {ladder.left} and {ladder.right}, behind {ladder.about}"
+    caption = f"{ladder.protocol} between {ladder.left} and {ladder.right}, for {ladder.about}"
     ends = element(
         "th",
         element("span", ladder.left, class_="end"), element("span", ladder.right, class_="end"),
@@ -40,7 +40,7 @@ def ladder_diagram(ladder: Ladder) -> Markup:
 def _rows(ladder: Ladder) -> Iterator[Markup]:
     for arrow in ladder.arrows:
         if arrow.after_unread:
-            yield _break("a part of the capture that was not looked at")
+            yield _break("a part of the capture that was not read")
         elif arrow.skipped:
             yield _break(f"{count(arrow.skipped, 'packet')} of this conversation not shown")
         yield _row(arrow, ladder)

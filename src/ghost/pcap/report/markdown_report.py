@@ -12,7 +12,7 @@ from ghost.pcap.findings import Finding
 from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import (
     METHOD,
-    WHOSE,
+    OWNERS,
     faults,
     fresh_remedies,
     limits,
@@ -84,7 +84,7 @@ def _headline(findings: Sequence[Finding], level: str) -> Iterator[str]:
         return
     yield f"{level} {verdict_word(worst)}: {markdown(worst.title)}"
     yield f"**Seen:** {markdown(worst.detail)}  "
-    yield f"**Whose:** {WHOSE[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
+    yield f"**Owner:** {OWNERS[worst.blame]}, {worst.confidence} confidence. {markdown(worst.cause)}  "
     if worst.remediation:
         yield f"**First step**, on {markdown(worst.remediation[0].run_on)}: {code(worst.remediation[0].command)}"
 
@@ -94,11 +94,11 @@ def _all_findings(findings: Sequence[Finding]) -> Iterator[str]:
         return
     yield f"## All {len(findings)} findings"
     yield ""
-    yield "| | Severity | Issue | Whose | Frames |"
+    yield "| | Severity | Issue | Owner | Frames |"
     yield "| --- | --- | --- | --- | --- |"
     for finding in findings:
         yield (
-            f"| {finding.id} | {finding.severity} | {markdown(finding.title)} | {WHOSE[finding.blame]} |"
+            f"| {finding.id} | {finding.severity} | {markdown(finding.title)} | {OWNERS[finding.blame]} |"
             f" {_frames(finding)} |"
         )
     yield ""
@@ -128,7 +128,7 @@ def _root_causes(findings: Sequence[Finding]) -> Iterator[str]:
         yield ""
         yield f"- **Observation:** {markdown(finding.detail)} Frames: {_frames(finding)}."
         yield f"- **Cause:** {markdown(finding.cause)}"
-        yield f"- **Whose:** {WHOSE[finding.blame]} ({finding.confidence} confidence)"
+        yield f"- **Owner:** {OWNERS[finding.blame]} ({finding.confidence} confidence)"
         yield ""
 
 

@@ -213,11 +213,11 @@ class _Arrows:
             original = self._arrows[earlier]
             acked = self._acks.get(packet.destination, (packet.seq, 0))[0]
             if (acked - packet.seq - 1) & 0xFFFFFFFF < 0x80000000:
-                note = f"sent again needlessly (frame {original.frame} was acknowledged)"
+                note = f"needless retransmission (frame {original.frame} was acknowledged)"
                 tone = "warning"
             else:
-                note, tone = f"sent again (before in frame {original.frame})", "bad"
-                known = f"{original.note}, and again" if original.note else "not acknowledged, sent again"
+                note, tone = f"retransmission of frame {original.frame}", "bad"
+                known = f"{original.note}, and again" if original.note else "not acknowledged, retransmitted"
                 self._arrows[earlier] = replace(
                     original, note=f"{known} in frame {packet.frame}", tone="bad", arrives=False, again=packet.frame
                 )
@@ -227,7 +227,7 @@ class _Arrows:
                 replace(arrow, frame=0, label=missing, note="not captured", tone="bad", arrives=False, evidence=False)
             )
         elif beyond >= 0x80000000:
-            note, tone = "late or sent again: fills a gap", "bad"
+            note, tone = "late or retransmitted: fills a gap", "bad"
         self._seen[key] = len(self._arrows)
         end = (packet.seq + packet.span) & 0xFFFFFFFF
         if expected is None or beyond < 0x80000000:

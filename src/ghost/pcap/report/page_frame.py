@@ -8,7 +8,7 @@ from pathlib import Path
 
 import ghost
 from ghost.pcap.findings import Finding
-from ghost.pcap.report.capture_facts import WHOSE, verdict_word
+from ghost.pcap.report.capture_facts import OWNERS, verdict_word
 from ghost.pcap.report.markup import Content, Markup, element, join
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -43,15 +43,15 @@ def _style() -> str:
 
 
 def verdict(findings: Sequence[Finding]) -> Markup:
-    """The point: how bad, what, whose, and the first step."""
+    """Return the verdict card: severity, title, owner and first step."""
     worst = findings[0]
     healthy = worst.kind == "none"
     lines: list[Content] = [element("p", element("b", "Seen: "), worst.detail)]
     if healthy:
         lines.append(element("p", worst.cause))
     else:
-        whose = f"{WHOSE[worst.blame]}, {worst.confidence} confidence. {worst.cause}"
-        lines.append(element("p", element("b", "Whose: "), whose))
+        owner = f"{OWNERS[worst.blame]}, {worst.confidence} confidence. {worst.cause}"
+        lines.append(element("p", element("b", "Owner: "), owner))
     if not healthy and worst.remediation:
         first = worst.remediation[0]
         lines.append(element("p", element("b", "First step"), f", on {first.run_on}:"))
