@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ghost.pcap.protocols.bounded_counts import fairly
+from ghost.pcap.protocols.bounded_counts import round_robin
 
 
 @given(st.lists(st.integers(0, 6)), st.integers(1, 40))
 def test_a_large_group_hides_no_small_one(groups: list[int], most: int) -> None:
     items = list(enumerate(groups))
-    kept = fairly(items, most, lambda item: item[1])
+    kept = round_robin(items, most, lambda item: item[1])
     assert kept == sorted(kept)
     assert len(kept) == min(len(items), most)
     counts = {group: groups.count(group) for group in groups}
@@ -23,4 +23,4 @@ def test_a_large_group_hides_no_small_one(groups: list[int], most: int) -> None:
 
 
 def test_the_first_of_a_group_are_those_kept() -> None:
-    assert fairly("aaaaab", 3, str) == ["a", "a", "b"]
+    assert round_robin("aaaaab", 3, str) == ["a", "a", "b"]

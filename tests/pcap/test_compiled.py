@@ -65,7 +65,9 @@ def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(compilation, "cache_directory", lambda: directory)
     vector, kernels = compilation.load.__wrapped__()
     counts = np.zeros(3, np.int64)
-    kernels(flow_shards.deal)(vector(np.arange(5 * L.PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts))
+    kernels(flow_shards.assign_shards)(
+        vector(np.arange(5 * L.PACKET)), 5, 3, vector(np.zeros(5, np.int64)), vector(counts)
+    )
     return counts.tolist()  # type: ignore[no-any-return]
 
 
@@ -98,10 +100,10 @@ def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: 
         compilation.mark_ready()
         _, kernels = compilation.load.__wrapped__()
     with pytest.raises(IndexError):
-        kernels(flow_shards.deal)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
+        kernels(flow_shards.assign_shards)(*(np.zeros(1, np.int64), 5, 3, np.zeros(5, np.int64), np.zeros(3, np.int64)))
     for wrong in (np.zeros(10, np.int32), np.zeros((10, 10), np.int64), np.zeros(20, np.int64)[::2]):
         with pytest.raises(TypeError):
-            kernels(flow_shards.deal)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
+            kernels(flow_shards.assign_shards)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
 
 
 @pytest.mark.slow
@@ -122,10 +124,10 @@ def test_machine_code_of_another_processor_is_not_run(tmp_path: Path, monkeypatc
     pytest.importorskip("numba")
     dealt_by(tmp_path, monkeypatch)
     compilation.mark_ready()
-    assert object_file.sound(tmp_path / "kernels", [flow_shards.deal])
+    assert object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
     monkeypatch.setattr(object_file, "_processor", lambda: "another")
-    assert not object_file.sound(tmp_path / "kernels", [flow_shards.deal])
-    assert object_file.load(tmp_path / "kernels", [flow_shards.deal]) is None
+    assert not object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
+    assert object_file.load(tmp_path / "kernels", [flow_shards.assign_shards]) is None
 
 
 @pytest.mark.slow
@@ -162,7 +164,7 @@ def test_what_a_power_cut_left_of_a_first_compilation_is_compiled_anew(
     assert not compilation.ready()
     assert dealt_by(tmp_path, monkeypatch) == expected
     compilation.mark_ready()
-    assert object_file.sound(tmp_path / "kernels", [flow_shards.deal])
+    assert object_file.sound(tmp_path / "kernels", [flow_shards.assign_shards])
 
 
 def test_no_cache_is_looked_for_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,8 +186,8 @@ def test_a_syn_that_carries_data_is_a_syn() -> None:
     ]
     finding = only(of_streams(*opened_fast))
     assert (finding.kind, finding.blame, finding.severity) == ("syn_unanswered", "network", "HIGH")
-    half_heard = replace(opened_fast[0], client=replace(opened_fast[0].client, packets=30))
-    assert kinds(of_streams(half_heard)) == ["asymmetric"], "it sent more than SYNs, so somebody answered"
+    one_way_streams = replace(opened_fast[0], client=replace(opened_fast[0].client, packets=30))
+    assert kinds(of_streams(one_way_streams)) == ["asymmetric"], "it sent more than SYNs, so somebody answered"
 
 
 def hung(source_port: int) -> Stream:
@@ -332,7 +332,7 @@ def test_one_segment_repeated_into_silence_is_a_dead_connection_however_few_segm
     dead = stream({**sent, "last_ns": 13 * SECOND}, silent_server, last_ns=13 * SECOND, teardown="open")
     finding = only(of_streams(dead))
     assert (finding.kind, finding.blame, finding.severity) == ("rto_loss", "network", "HIGH")
-    assert finding.title == "10.0.2.4:443 acknowledges nothing of what 10.0.1.4 sends"
+    assert finding.title == "10.0.2.4:443 does not acknowledge what 10.0.1.4 sends"
     heard = stream({**sent, "last_ns": 2 * SECOND}, silent_server, last_ns=2 * SECOND, teardown="open")
     assert kinds(of_streams(heard)) == ["none"], "the server spoke a second ago"
     fins = {**sent, "unacked_bytes": 1, "fin": times(1), "last_ns": 13 * SECOND}

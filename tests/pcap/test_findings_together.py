@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ghost.pcap.findings.common_causes import of_parts, one_cause
-from ghost.pcap.findings.correlation import one_cause_each
+from ghost.pcap.findings.common_causes import failure_groups, merged_finding
+from ghost.pcap.findings.correlation import without_explained
 from ghost.pcap.findings.finding import Finding, Who
 
 SERVER = "10.0.2.4"
@@ -16,7 +16,7 @@ SERVER = "10.0.2.4"
 def groups(pairs: Sequence[tuple[int, int]], *, near_client: bool = True) -> list[list[tuple[int, int]]]:
     """Of (service, client)."""
     served, clients = (np.array(end, np.int64) for end in zip(*pairs, strict=True))
-    return [[pairs[place] for place in some] for some in one_cause(served, clients, near_client=near_client)]
+    return [[pairs[place] for place in some] for some in failure_groups(served, clients, near_client=near_client)]
 
 
 def test_a_service_that_fails_many_clients_is_one_cause_and_two_services_are_two() -> None:
@@ -47,7 +47,7 @@ def finding(kind: str, who: Who, severity: str = "HIGH", weight: float = 1) -> F
 
 
 def lossy(clients: Sequence[str]) -> Finding:
-    return of_parts(
+    return merged_finding(
         clients, lambda some: finding("loss", Who(SERVER, some[0], 80), weight=len(some)),
         lambda client: Who(SERVER, client, 80),
     )  # fmt: skip
@@ -55,22 +55,22 @@ def lossy(clients: Sequence[str]) -> Finding:
 
 def test_what_another_finding_explains_of_some_hosts_is_left_out_of_the_others() -> None:
     hole = finding("mtu_black_hole", Who(SERVER, "10.0.0.1", 443))
-    _, rest = one_cause_each([hole, lossy(["10.0.0.1", "10.0.0.2", "10.0.0.3"])])
+    _, rest = without_explained([hole, lossy(["10.0.0.1", "10.0.0.2", "10.0.0.3"])])
     assert (rest.who.dst, rest.weight) == ("10.0.0.2", 2)
-    assert rest.beside == (Who(SERVER, "10.0.0.3", 80),)
+    assert rest.other_pairs == (Who(SERVER, "10.0.0.3", 80),)
 
 
 def test_what_is_explained_of_every_host_is_gone_and_what_is_of_none_is_whole() -> None:
     holes = [finding("mtu_black_hole", Who(SERVER, client)) for client in ("10.0.0.1", "10.0.0.2")]
-    assert one_cause_each([*holes, lossy(["10.0.0.1", "10.0.0.2"])]) == holes
+    assert without_explained([*holes, lossy(["10.0.0.1", "10.0.0.2"])]) == holes
     others = lossy(["10.0.0.8", "10.0.0.9"])
-    assert one_cause_each([*holes, others])[-1] is others
+    assert without_explained([*holes, others])[-1] is others
 
 
 def test_a_cause_about_many_hosts_explains_the_symptoms_of_each() -> None:
-    holes = of_parts(
+    holes = merged_finding(
         ["10.0.0.1", "10.0.0.2"], lambda some: finding("mtu_black_hole", Who(SERVER, some[0], 80)),
         lambda client: Who(SERVER, client, 80),
     )  # fmt: skip
     symptoms = [finding("rto_loss", Who(SERVER, client, 80)) for client in ("10.0.0.1", "10.0.0.2")]
-    assert one_cause_each([holes, *symptoms]) == [holes]
+    assert without_explained([holes, *symptoms]) == [holes]

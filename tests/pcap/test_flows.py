@@ -10,7 +10,7 @@ import pytest
 
 from ghost.pcap import layout as L
 from ghost.pcap.kernels.address_table import intern_address
-from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.kernels.flow_hash import hash_endpoints
 
 SLOTS = 1 << 10
 
@@ -18,16 +18,16 @@ SLOTS = 1 << 10
 @pytest.mark.parametrize("seed", [0x2F0B31C7, 0x9D2C5680, 0xFFFFFFFF])
 def test_flows_chosen_to_share_a_slot_are_spread_by_another_seed(seed: int) -> None:
     ends = ((source, 1 << 16 | destination) for source in range(1000) for destination in range(1000))
-    chosen = [(low, high) for low, high in ends if mixed_ends(low, high, 0) % SLOTS == 0]
+    chosen = [(low, high) for low, high in ends if hash_endpoints(low, high, 0) % SLOTS == 0]
     assert len(chosen) > SLOTS // 2
-    assert max(Counter(mixed_ends(low, high, seed) % SLOTS for low, high in chosen).values()) < 16
+    assert max(Counter(hash_endpoints(low, high, seed) % SLOTS for low, high in chosen).values()) < 16
 
 
 @pytest.mark.parametrize("seed", [0, 0x2F0B31C7, (1 << 62) - 1])
 def test_flows_that_differ_in_high_bits_alone_are_spread_by_any_seed(seed: int) -> None:
     """What a product is shifted by, sums and exclusive ors of products are: a seed does not help against that."""
     ends = [(a << 26 | 80, b << 26 | 81) for a in range(64) for b in range(64)]
-    assert len({mixed_ends(low, high, seed) for low, high in ends}) > 4000
+    assert len({hash_endpoints(low, high, seed) for low, high in ends}) > 4000
 
 
 @pytest.mark.parametrize("shift", [0, 13, 27, 29])

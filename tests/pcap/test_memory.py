@@ -71,9 +71,9 @@ def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) 
 
 _HELD_BACK = """
 import sys
-from ghost.pcap.garbage_collection import own_process
+from ghost.pcap.garbage_collection import tune_process
 if sys.argv[1:]:
-    own_process()
+    tune_process()
 import numpy as np
 np.ones(30 << 20, np.uint8)[0]  # once so much was freed, glibc takes less than that from its heap
 arrays = [np.ones(2 << 20, np.uint8) for _ in range(60)]

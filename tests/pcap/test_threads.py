@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from ghost.pcap.kernels.background_thread import Behind
+from ghost.pcap.kernels.background_thread import BackgroundCalls
 
 
 def test_calls_are_made_in_their_order() -> None:
     made: list[int] = []
-    behind = Behind(made.append)
+    behind = BackgroundCalls(made.append)
     for number in range(50):
         behind(number)
     behind.finish()
@@ -24,7 +24,7 @@ def test_what_the_last_call_raises_is_raised_when_all_is_done(error: type[BaseEx
         if number == 2:
             raise error
 
-    behind = Behind(fail)
+    behind = BackgroundCalls(fail)
     for number in range(3):
         behind(number)
     with pytest.raises(error):
@@ -36,7 +36,7 @@ def test_what_a_call_raised_stops_its_caller_before_the_end() -> None:
     def fail(number: int) -> None:
         raise ValueError(number)
 
-    behind = Behind(fail)
+    behind = BackgroundCalls(fail)
 
     def call_often() -> None:
         for number in range(100):
@@ -56,7 +56,7 @@ def test_calls_that_have_not_begun_are_forgotten() -> None:
         go_on.wait(10)
         made.append(number)
 
-    behind = Behind(wait)
+    behind = BackgroundCalls(wait)
     for number in range(3):
         behind(number)
     assert begun.wait(10)

@@ -11,11 +11,11 @@ from typing import Self
 
 from ghost.pcap.array_types import Kernel, Vector, interpreted_kernel, interpreted_vector
 from ghost.pcap.file.capture_reader import BATCH_PACKETS, BUFFER_BYTES, Batch, CaptureReader, FileFacts
-from ghost.pcap.garbage_collection import uncollected
+from ghost.pcap.garbage_collection import without_garbage_collection
 from ghost.pcap.kernels import compilation
-from ghost.pcap.kernels.background_thread import Behind, prompt_switching
+from ghost.pcap.kernels.background_thread import BackgroundCalls, short_switch_interval
 from ghost.pcap.kernels.decoder import Decoder
-from ghost.pcap.kernels.flow_shards import Alone, Dealt, Follower, Followers, Shard
+from ghost.pcap.kernels.flow_shards import Follower, Followers, Shard, ShardedFlows, SingleShard
 from ghost.pcap.kernels.packet_totals import Tally
 from ghost.pcap.model import Analysis
 from ghost.pcap.protocols.application_readers import Applications
@@ -53,7 +53,7 @@ def analyse(
     `compile_kernels` None leaves it to the size of the capture. How many `jobs` follow its flows, whether here or
     on the Dask cluster at the address `dask`, and buffer and batch sizes never change the result.
     """
-    with _shards(jobs, dask) as shards, uncollected(), prompt_switching():
+    with _shards(jobs, dask) as shards, without_garbage_collection(), short_switch_interval():
         vector, kernels = interpreted_vector, interpreted_kernel
         reader = CaptureReader(path, vector, kernels, buffer_bytes=buffer_bytes, batch_packets=batch_packets)
         with _Engine(vector, kernels, shards) as engine:
@@ -124,13 +124,13 @@ class _Engine:
         self._decoder = Decoder(vector, kernels)
         self._tally = Tally()
         self._parsers = Parsers(ArpTracker(), IcmpTracker(), Applications())
-        self._behind: Behind[Marked] | None = None
+        self._behind: BackgroundCalls[Marked] | None = None
         self._flows: Followers
         heads, first = (self._decoder, self._tally), shards[0]
         if len(shards) == 1 and isinstance(first, Shard):
-            self._flows = Alone(vector, kernels, heads, first, self._parse)
+            self._flows = SingleShard(vector, kernels, heads, first, self._parse)
         else:
-            self._flows = Dealt(vector, kernels, heads, shards, self._parse)
+            self._flows = ShardedFlows(vector, kernels, heads, shards, self._parse)
 
     def __enter__(self) -> Self:
         return self
@@ -154,7 +154,7 @@ class _Engine:
         """Run the next batches this way."""
         self._decoder.use(vector, kernels)
         self._flows.use(vector, kernels)
-        self._behind = Behind(self._parsers.take)
+        self._behind = BackgroundCalls(self._parsers.take)
 
     def take(self, batch: Batch) -> None:
         self._flows.follow(batch)

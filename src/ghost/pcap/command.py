@@ -17,7 +17,7 @@ from typing import Any
 
 import ghost
 from ghost.errors import GhostError, UsageError, settle_interrupt
-from ghost.pcap.garbage_collection import own_process
+from ghost.pcap.garbage_collection import tune_process
 from ghost.pcap.report.output_files import Places
 from ghost.text import visible
 
@@ -150,7 +150,7 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
     # Before numpy is imported: threads for linear algebra, of which the engine has none, take a third of its start.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    own_process()
+    tune_process()
     if options.compare is not None and options.findings:
         raise UsageError("--findings takes one capture: leave out --compare, or ask for each capture's findings")
     if options.ends and options.compare is None:

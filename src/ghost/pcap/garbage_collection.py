@@ -19,7 +19,7 @@ _LARGE = 1 << 20
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """No cycles are looked for in this block; blocks may lie in each other."""
     collecting = gc.isenabled()
     gc.disable()
@@ -30,7 +30,7 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def own_process() -> None:
+def tune_process() -> None:
     """For a process that does nothing else: large arrays go back to the system when they are freed, and nothing is
     looked through once more at its end.
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 import numpy as np
 
 from ghost.pcap.findings import Finding
-from ghost.pcap.findings.decoding_coverage import is_blind
+from ghost.pcap.findings.decoding_coverage import is_mostly_undecoded
 from ghost.pcap.findings.stream_columns import columns_of
 from ghost.pcap.model import Analysis
 
@@ -16,14 +16,14 @@ _TRAFFIC_IS_THE_FAULT = {"port_scan", "syn_flood", "dns_suspicious"}
 _OVER_TCP = {"TCP", "TLS", "HTTP"}
 
 
-def says_nothing(analysis: Analysis) -> str | None:
+def incomparable_reason(analysis: Analysis) -> str | None:
     """Why a capture can be compared with none: `holds no packets`, `could not be read`."""
     if analysis.is_empty:
         return "holds no packets"
-    return "could not be read" if is_blind(analysis.summary) else None
+    return "could not be read" if is_mostly_undecoded(analysis.summary) else None
 
 
-class Held:
+class CaptureScope:
     """Hosts and services of which a capture holds traffic."""
 
     def __init__(self, analysis: Analysis) -> None:
@@ -36,9 +36,9 @@ class Held:
             self._services = {(columns.host(host), port) for host, port in ends.tolist()}
             self._hosts = {host for host, _ in self._services}
 
-    def could_show(self, fault: Finding) -> bool:
+    def could_observe(self, fault: Finding) -> bool:
         """Whether it was at all to be seen here."""
-        if says_nothing(self._analysis) is not None:
+        if incomparable_reason(self._analysis) is not None:
             return False
         if fault.kind in _TRAFFIC_IS_THE_FAULT or not _is_address(fault.who.dst):
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ghost.pcap import safe_text
-from ghost.pcap.compare.comparability import says_nothing
+from ghost.pcap.compare.comparability import incomparable_reason
 from ghost.pcap.compare.comparison_text import METHOD, TWO_PLACES, change, shown, size, verdict
 from ghost.pcap.compare.path_ends import TwoEnds
 from ghost.pcap.compare.path_ends_report import ends_headline, ends_html
@@ -25,7 +25,7 @@ def html_comparison(a: Capture, b: Capture, differences: Sequence[Difference], e
     if ends is not None:
         point, lead = "Two ends of one path", [element("p", line) for line in ends_headline(ends)]
     new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
-    fresh = "NEW ISSUE" if ends is None and says_nothing(a.analysis) is None else ""
+    fresh = "NEW ISSUE" if ends is None and incomparable_reason(a.analysis) is None else ""
     return page(
         f"{names[0]} and {names[1]}: {point}",
         [

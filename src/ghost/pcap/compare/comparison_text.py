@@ -7,7 +7,7 @@ from typing import Any
 
 import ghost
 from ghost.pcap import safe_text
-from ghost.pcap.compare.comparability import says_nothing
+from ghost.pcap.compare.comparability import incomparable_reason
 from ghost.pcap.compare.rate_comparison import STABLE_BELOW_PCT, Capture, Difference, Metric, gone, only
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.phrasing import at, count, duration
@@ -38,7 +38,7 @@ def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Seq
         "",
         f"## Findings only in B{'' if ends else ' (new)'}",
         "",
-        *_finding_lines(new, "" if ends or says_nothing(a.analysis) else "NEW ISSUE, "),
+        *_finding_lines(new, "" if ends or incomparable_reason(a.analysis) else "NEW ISSUE, "),
         "",
         f"## Findings only in A{'' if ends else ' (gone)'}",
         "",
@@ -100,7 +100,7 @@ def verdict(a: Capture, b: Capture, table: Sequence[Difference]) -> tuple[str, s
         f" {len(better)} better, {len(table) - len(worse) - len(better)} stable."
     )
     for side, capture in (("A", a), ("B", b)):
-        reason = says_nothing(capture.analysis)
+        reason = incomparable_reason(capture.analysis)
         if reason is not None:
             return f"Not comparable: {side} {reason}", tally
     if unseen:

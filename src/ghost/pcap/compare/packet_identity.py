@@ -103,7 +103,7 @@ def _digest(batch: Batch, columns: Array) -> Ids:
     return digest
 
 
-def mixed(*columns: NDArray[Any]) -> Ids:
+def hash_columns(*columns: NDArray[Any]) -> Ids:
     """One number for each row of the columns; equal rows give equal numbers, others hardly ever."""
     value = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
@@ -114,14 +114,16 @@ def mixed(*columns: NDArray[Any]) -> Ids:
 
 def flows(table: Table) -> Ids:
     """A number for addresses, ports and protocol, one way."""
-    return mixed(*(table[name] for name in ("source", "destination", "source_port", "destination_port", "protocol")))
+    return hash_columns(
+        *(table[name] for name in ("source", "destination", "source_port", "destination_port", "protocol"))
+    )
 
 
 def identities(table: Table, flow: Ids) -> Ids:
     """A number for each packet that stays the same along a path: what routers and NAT do not change, and its flow."""
     # A sender without IP ids (IPv6, or DF set) is told by its clock instead. CWR and ECE are routers' business.
     stamp = np.where(table["ip_id"] == 0, table["stamp"], 0)
-    return mixed(
+    return hash_columns(
         flow, table["ip_id"], table["seq"], table["ack"], table["length"], table["control"] & 0x3F, stamp,
         table["digest"], table["protocol"],
     )  # fmt: skip

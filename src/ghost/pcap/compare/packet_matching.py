@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ghost.pcap.array_types import Array
-from ghost.pcap.compare.packet_identity import Ids, Packets, Table, flows, identities, is_tcp, mixed
+from ghost.pcap.compare.packet_identity import Ids, Packets, Table, flows, hash_columns, identities, is_tcp
 
 Rows = NDArray[np.intp]
 _NAT_VOTES = 2
@@ -142,4 +142,4 @@ def _spread(starts: NDArray[Any], counts: NDArray[Any]) -> Rows:
 
 def way(table: Table) -> Ids:
     """A number for source and destination address."""
-    return mixed(table["source"], table["destination"])
+    return hash_columns(table["source"], table["destination"])

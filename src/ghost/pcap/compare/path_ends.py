@@ -16,9 +16,9 @@ from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array
 from ghost.pcap.compare.clock_offset import Clock, compare_clocks
 from ghost.pcap.compare.header_rewrites import Rewrite, rewrites
-from ghost.pcap.compare.packet_identity import Ids, Packets, mixed, two_captures
+from ghost.pcap.compare.packet_identity import Ids, Packets, hash_columns, two_captures
 from ghost.pcap.compare.packet_matching import Matched, Rows, match, way
-from ghost.pcap.compare.resegmentation import in_other_pieces
+from ghost.pcap.compare.resegmentation import resegmented
 from ghost.pcap.model import Analysis, Occurrences, Statistics
 from ghost.pcap.sample_statistics import statistics
 
@@ -186,7 +186,7 @@ class _Judge:
         numbered = near.packets.table["ip_id"][lacking] > 0
         lacking = lacking[~(numbered & np.isin(near.identity[lacking], near.identity[near.rows]))]
         surplus = np.flatnonzero(on_far & ~far.matched)
-        whole, joined = in_other_pieces(near.packets.table, near.flow, lacking, far.packets.table, far.flow, surplus)
+        whole, joined = resegmented(near.packets.table, near.flow, lacking, far.packets.table, far.flow, surplus)
         lost, unjudged = self._within(lacking[~whole], near, far, clock, usual)
         surplus = surplus[~joined]
         copied = np.isin(far.identity[surplus], far.identity[far.rows])
@@ -265,7 +265,7 @@ class _Judge:
 
 
 def way_back(packets: Packets) -> Ids:
-    return mixed(packets.table["destination"], packets.table["source"])
+    return hash_columns(packets.table["destination"], packets.table["source"])
 
 
 def _medians(which: Rows, values: Array, groups: int) -> NDArray[np.float64]:

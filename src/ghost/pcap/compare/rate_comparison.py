@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ghost.pcap.compare.comparability import Held
+from ghost.pcap.compare.comparability import CaptureScope
 from ghost.pcap.findings import Finding
 from ghost.pcap.model import Analysis, Statistics
 from ghost.pcap.report.capture_facts import faults
@@ -106,8 +106,8 @@ def only(these: Sequence[Finding], those: Sequence[Finding]) -> list[Finding]:
 def gone(a: Capture, b: Capture) -> tuple[list[Finding], list[Finding]]:
     """Faults of A that B does not have: those B would have shown, and those it holds no traffic of."""
     missing = only(a.findings, b.findings)
-    held = Held(b.analysis) if missing else None
-    shown = [held is not None and held.could_show(finding) for finding in missing]
+    held = CaptureScope(b.analysis) if missing else None
+    shown = [held is not None and held.could_observe(finding) for finding in missing]
     return (
         [finding for finding, could in zip(missing, shown, strict=True) if could],
         [finding for finding, could in zip(missing, shown, strict=True) if not could],

@@ -15,7 +15,7 @@ _HALF = 1 << 31
 Spans = list[tuple[int, int]]
 
 
-def in_other_pieces(
+def resegmented(
     a: Table, a_flow: Ids, a_rows: Rows, b: Table, b_flow: Ids, b_rows: Rows
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of rows that have no partner, which are covered whole by such rows of the other capture, each way."""

@@ -58,25 +58,25 @@ from dataclasses import replace
 
 from ghost.pcap.findings.attack_patterns import threats_in
 from ghost.pcap.findings.capture_quality import capture_findings, healthy
-from ghost.pcap.findings.connection_aborts import broken_findings
-from ghost.pcap.findings.connection_setup import handshake_findings
-from ghost.pcap.findings.correlation import doubted, one_cause_each
-from ghost.pcap.findings.decoding_coverage import is_blind
-from ghost.pcap.findings.dhcp_refusals import lease_findings
+from ghost.pcap.findings.connection_aborts import abort_findings
+from ghost.pcap.findings.connection_setup import connection_setup_findings
+from ghost.pcap.findings.correlation import with_lower_confidence, without_explained
+from ghost.pcap.findings.decoding_coverage import is_mostly_undecoded
+from ghost.pcap.findings.dhcp_refusals import dhcp_refusal_findings
 from ghost.pcap.findings.dns_faults import dns_findings
-from ghost.pcap.findings.endpoint_delays import stall_findings
+from ghost.pcap.findings.endpoint_delays import endpoint_delay_findings
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Remedy, Who
 from ghost.pcap.findings.fragmentation import fragment_findings
 from ghost.pcap.findings.http_faults import http_findings
-from ghost.pcap.findings.icmp_errors import control_findings
-from ghost.pcap.findings.local_segment import segment_findings
+from ghost.pcap.findings.icmp_errors import icmp_findings
+from ghost.pcap.findings.local_segment import local_segment_findings
 from ghost.pcap.findings.observations import observe
-from ghost.pcap.findings.packet_transit import transfer_findings
-from ghost.pcap.findings.path_mtu import size_findings
-from ghost.pcap.findings.post_handshake_resets import turned_away_findings
-from ghost.pcap.findings.throughput_limits import limit_findings
+from ghost.pcap.findings.packet_transit import transit_findings
+from ghost.pcap.findings.path_mtu import path_mtu_findings
+from ghost.pcap.findings.post_handshake_resets import post_handshake_reset_findings
+from ghost.pcap.findings.throughput_limits import throughput_findings
 from ghost.pcap.findings.tls_faults import tls_findings
-from ghost.pcap.findings.unanswered_datagrams import silence_findings
+from ghost.pcap.findings.unanswered_datagrams import unanswered_datagram_findings
 from ghost.pcap.model import Analysis
 
 MOST = 20
@@ -91,25 +91,25 @@ def find(analysis: Analysis) -> tuple[Finding, ...]:
     threats = threats_in(seen)
     found = [
         *threats.findings,
-        *handshake_findings(seen, threats),
-        *broken_findings(seen),
-        *turned_away_findings(seen),
-        *size_findings(seen),
+        *connection_setup_findings(seen, threats),
+        *abort_findings(seen),
+        *post_handshake_reset_findings(seen),
+        *path_mtu_findings(seen),
         *fragment_findings(seen),
-        *transfer_findings(seen),
-        *limit_findings(seen),
-        *stall_findings(seen),
+        *transit_findings(seen),
+        *throughput_findings(seen),
+        *endpoint_delay_findings(seen),
         *tls_findings(seen),
         *http_findings(seen),
-        *segment_findings(seen, threats),
-        *control_findings(seen, threats),
+        *local_segment_findings(seen, threats),
+        *icmp_findings(seen, threats),
         *dns_findings(seen),
-        *silence_findings(seen),
-        *lease_findings(seen),
+        *unanswered_datagram_findings(seen),
+        *dhcp_refusal_findings(seen),
         *capture_findings(seen),
     ]
-    found = doubted(one_cause_each(found))
-    if all(finding.kind in ABOUT_THE_CAPTURE for finding in found) and not is_blind(analysis.summary):
+    found = with_lower_confidence(without_explained(found))
+    if all(finding.kind in ABOUT_THE_CAPTURE for finding in found) and not is_mostly_undecoded(analysis.summary):
         found.append(healthy(analysis))
     ranked = sorted(found, key=lambda finding: (SEVERITIES.index(finding.severity), -finding.weight))
     return tuple(replace(finding, id=f"F{number}") for number, finding in enumerate(ranked[:MOST], 1))

@@ -19,7 +19,7 @@ from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
-def waiting_in_queue(seen: Observed) -> Mask:
+def queued_requests(seen: Observed) -> Mask:
     """Requests that the port took and the program did not answer, though somebody ended it at last."""
     c = seen.columns
     acknowledged = (c.unacked_bytes[:, CLIENT] == 0) & (c.sides("rto_retransmissions")[:, CLIENT] == 0)
@@ -29,7 +29,7 @@ def waiting_in_queue(seen: Observed) -> Mask:
     return np.asarray(unanswered(seen) | (silent & killed & waited), np.bool_)
 
 
-def half_taken(seen: Observed) -> Mask:
+def half_accepted(seen: Observed) -> Mask:
     """Connections of which the server said nothing but its SYN-ACK, and the client repeats what it sent first."""
     c = seen.columns
     packets, syn_ack, rst = (c.sides(name)[:, SERVER] for name in ("packets", "syn_ack", "rst"))
@@ -47,7 +47,7 @@ def queue_full(seen: Observed, rows: StreamRows, *, waiting: Mask, taken: Mask) 
     who = parties(seen, rows)
     queued = np.flatnonzero(waiting & (seen.service == service))
     came_in = int((taken & (seen.service == service) & among(c.hosts[:, CLIENT], c.hosts[rows, CLIENT])).sum())
-    half = half_taken(seen)[rows]
+    half = half_accepted(seen)[rows]
     late = int((seen.served[rows] & ~half).sum())
     silent = rows[seen.only_syn[rows]]
     syns, repeated = int(c.sides("syn")[rows, CLIENT].sum()), int(c.syn_retransmissions[rows].sum())

@@ -18,7 +18,7 @@ from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
 def address_findings(arp: ArpSection) -> Iterator[Finding]:
     """One finding for each device that takes addresses of others, or set of devices with the same addresses."""
     doubtful = [conflict for conflict in arp.duplicate_ips if not _is_takeover(conflict)]
-    taken = _pretenders(doubtful)
+    taken = _spoofing_devices(doubtful)
     for thief, conflicts in taken.items():
         yield _spoofed(thief, conflicts)
     explained = {conflict.ip for conflicts in taken.values() for conflict in conflicts}
@@ -40,10 +40,10 @@ def _is_takeover(conflict: DuplicateAddress) -> bool:
     flaps = conflict.alternations >= threshold("arp_conflict.flaps")
     if flaps and held is not None and held < threshold("arp_conflict.flap_held_ms"):
         return False
-    return not any(map(_insists, conflict.claims[1:]))
+    return not any(map(_keeps_announcing, conflict.claims[1:]))
 
 
-def _insists(claims: AddressClaims) -> bool:
+def _keeps_announcing(claims: AddressClaims) -> bool:
     """It announces itself without end, at a pace that no takeover needs."""
     often = claims.announcements >= threshold("arp_conflict.max_announcements")
     return often and claims.announced_for_ms <= claims.announcements * threshold("arp_conflict.announced_every_ms")
@@ -58,12 +58,12 @@ def _claims_of(conflict: DuplicateAddress, mac: str) -> AddressClaims | None:
     return dict(zip(conflict.macs, conflict.claims, strict=False)).get(mac)
 
 
-def _pretenders(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[DuplicateAddress]]:
+def _spoofing_devices(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[DuplicateAddress]]:
     """Devices that claim addresses of different others; or several of one other, to hosts that had not asked."""
     claimed: dict[str, list[DuplicateAddress]] = {}
     for conflict in doubtful:
         for mac in conflict.macs:
-            if conflict.alternations > 1 or (mac != conflict.macs[0] and not _lives_there(conflict, mac)):
+            if conflict.alternations > 1 or (mac != conflict.macs[0] and not _holds_address(conflict, mac)):
                 claimed.setdefault(mac, []).append(conflict)
     found: dict[str, list[DuplicateAddress]] = {}
     explained: set[str] = set()
@@ -94,7 +94,7 @@ def _poisons(conflict: DuplicateAddress, mac: str) -> bool:
     return tells and any(claims.total > claims.unasked for claims in others)
 
 
-def _lives_there(conflict: DuplicateAddress, mac: str) -> bool:
+def _holds_address(conflict: DuplicateAddress, mac: str) -> bool:
     """It asks for others in the name of the address, and tells nobody who had not asked: a host with a new lease."""
     claims = _claims_of(conflict, mac)
     if claims is None:
@@ -195,5 +195,5 @@ def _finding(
             "alternations": _alternations(conflicts),
             "addresses": len(conflicts),
         },
-        also=tuple((conflict.ip, None) for conflict in conflicts[1:]),
+        other_targets=tuple((conflict.ip, None) for conflict in conflicts[1:]),
     )

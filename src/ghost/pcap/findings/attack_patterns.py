@@ -67,12 +67,12 @@ def _scans(seen: Observed, failed: StreamRows) -> Iterator[tuple[Finding, Stream
             target = int(services[services & 0xFFFF == port].min())
         else:
             continue
-        if of_one_host < threshold("port_scan.surely_ports") and _comes_back(seen, rows):
+        if of_one_host < threshold("port_scan.surely_ports") and _retries_later(seen, rows):
             continue
         yield _scan(seen, source, rows, what, target, len(services), len(hosts), answered), rows
 
 
-def _comes_back(seen: Observed, rows: StreamRows) -> bool:
+def _retries_later(seen: Observed, rows: StreamRows) -> bool:
     """The source goes round: it asks again for what failed, long after, and for all of it in turn.
 
     Clients and monitors do so for as long as an outage lasts. A scanner has its answer; where it had none, it asks

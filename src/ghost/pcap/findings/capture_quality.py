@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ghost.pcap.findings.decoding_coverage import counted_only, judged_packets, unread_findings, unread_pct
+from ghost.pcap.findings.decoding_coverage import counted_only, decoding_findings, judged_packets, unread_pct
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
@@ -17,7 +17,7 @@ NOBODY = Who("-", "-")
 
 def capture_findings(seen: Observed) -> Iterator[Finding]:
     yield from _incomplete(seen.analysis)
-    yield from unread_findings(seen.analysis)
+    yield from decoding_findings(seen.analysis)
     yield from _duplicates(seen)
 
 

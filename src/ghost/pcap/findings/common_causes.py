@@ -24,7 +24,7 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, Per
 Part = TypeVar("Part")
 
 
-def one_cause(served: PerStream, clients: PerStream, *, near_client: bool) -> Iterator[StreamRows]:
+def failure_groups(served: PerStream, clients: PerStream, *, near_client: bool) -> Iterator[StreamRows]:
     """Places of failures in `served` and `clients`, largest group first.
 
     Each belongs to its service. With `near_client` it belongs to its client instead where that fails with more
@@ -55,14 +55,14 @@ def _times(values: Array) -> dict[int, int]:
     return dict(zip(known.tolist(), times.tolist(), strict=True))
 
 
-def found_together(
+def grouped_findings(
     seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Finding], *, near_client: bool = False,
     served: PerStream | None = None,
 ) -> Iterator[Finding]:  # fmt: skip
     """A finding, by `make`, for each cause of failed streams. `served`: what has one cause besides, of every stream;
     the service unless told otherwise."""
     shared = (seen.service if served is None else served)[rows]
-    for some in islice(one_cause(shared, seen.columns.hosts[rows, CLIENT], near_client=near_client), MOST_GROUPS):
+    for some in islice(failure_groups(shared, seen.columns.hosts[rows, CLIENT], near_client=near_client), MOST_GROUPS):
         yield of_streams(seen, rows[some], make)
 
 
@@ -77,13 +77,13 @@ def of_streams(seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Fi
     from_client = finding.who.src in {c.host(pair >> 48) for pair in known}
     of_who = {_who(seen, pair, from_client=from_client): pair for pair in known}
 
-    def only(whos: Collection[Who]) -> Finding:
+    def restrict(whos: Collection[Who]) -> Finding:
         return of_streams(seen, rows[among(pairs, [of_who[who] for who in whos])], make)
 
-    return replace(finding, beside=tuple(who for who in of_who if who != finding.who), only=only)
+    return replace(finding, other_pairs=tuple(who for who in of_who if who != finding.who), restrict=restrict)
 
 
-def ways_together(seen: Observed, ways: Sequence[Path], marks: Sequence[int] | None = None) -> Iterator[list[int]]:
+def group_paths(seen: Observed, ways: Sequence[Path], marks: Sequence[int] | None = None) -> Iterator[list[int]]:
     """Places in `ways` of directed pairs of hosts that have one end in common, all towards it or all from it, and the
     same one of `marks` (0 to 99)."""
     served, clients = [], []
@@ -94,7 +94,7 @@ def ways_together(seen: Observed, ways: Sequence[Path], marks: Sequence[int] | N
         mark = marks[place] if marks else 0
         served.append(ends[1 - by_server] + mark)
         clients.append(ends[by_server] + mark)
-    for some in one_cause(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
+    for some in failure_groups(np.array(served, np.int64), np.array(clients, np.int64), near_client=True):
         yield some.tolist()
 
 
@@ -103,7 +103,7 @@ def _sent_by_server(seen: Observed, way: Path) -> bool:
     return 2 * int(sides.sum()) > len(sides)
 
 
-def of_parts(
+def merged_finding(
     parts: Sequence[Part], make: Callable[[Sequence[Part]], Finding], who_of: Callable[[Part], Who]
 ) -> Finding:
     """What `make` finds of several things between two hosts each; it can be narrowed to those of some hosts."""
@@ -112,10 +112,10 @@ def of_parts(
         return finding
     whos = {who_of(part): part for part in parts}
 
-    def only(some: Collection[Who]) -> Finding:
-        return of_parts([whos[who] for who in some], make, who_of)
+    def restrict(some: Collection[Who]) -> Finding:
+        return merged_finding([whos[who] for who in some], make, who_of)
 
-    return replace(finding, beside=tuple(who for who in whos if who != finding.who), only=only)
+    return replace(finding, other_pairs=tuple(who for who in whos if who != finding.who), restrict=restrict)
 
 
 def _who(seen: Observed, pair: int, *, from_client: bool) -> Who:
@@ -129,12 +129,12 @@ def hosts_of(hosts: Sequence[str]) -> str:
     return hosts[0] if number == 1 else f"{number:,} hosts"
 
 
-def beside(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
+def other_clients_of(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
     """What else a finding concerns that is about many clients of one service."""
     return tuple(Who(client, who.dst, who.port) for client in dict.fromkeys(clients) if client != who.src)
 
 
-def of_pair(seen: Observed, rows: StreamRows, holds: Mask) -> Mask:
+def all_of_pair(seen: Observed, rows: StreamRows, holds: Mask) -> Mask:
     """Of each of `rows`, whether all of them with its client and service are what `holds` says of each."""
     pairs = seen.columns.hosts[rows, CLIENT] << 48 | seen.service[rows]
     return ~among(pairs, pairs[~holds])
@@ -190,7 +190,7 @@ def parties(seen: Observed, rows: StreamRows) -> Parties:
     return Parties(c.host(client), server, port, len(most), len(clients), len(services))
 
 
-def of_many(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:
+def representative_rows(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:
     """`rows` in the order in which they are shown: the worst first, and one of every client before a second."""
     if worst is not None:
         rows = rows[np.argsort(-worst, kind="stable")]

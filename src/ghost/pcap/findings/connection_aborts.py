@@ -8,24 +8,31 @@ from functools import partial
 import numpy as np
 
 from ghost.pcap.array_queries import among
-from ghost.pcap.findings.common_causes import Parties, found_together, of_many, of_pair, of_streams, parties
+from ghost.pcap.findings.common_causes import (
+    Parties,
+    all_of_pair,
+    grouped_findings,
+    of_streams,
+    parties,
+    representative_rows,
+)
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
-from ghost.pcap.findings.keepalive_close import crossing_findings
+from ghost.pcap.findings.keepalive_close import keepalive_close_findings
 from ghost.pcap.findings.observations import Observed, directions
-from ghost.pcap.findings.one_way_messages import brief, said_goodbye, wants_no_answer
+from ghost.pcap.findings.one_way_messages import expects_no_answer, is_short_message, sent_close_message
 from ghost.pcap.findings.phrasing import count, duration, first_frames
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.silent_peers import unheard
+from ghost.pcap.findings.silent_peers import unacknowledged_sides
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 from ghost.pcap.model import Direction, HttpExchange
 
 
-def broken_findings(seen: Observed) -> Iterator[Finding]:
+def abort_findings(seen: Observed) -> Iterator[Finding]:
     yield from _resets(seen)
     yield from _forgotten(seen)
     yield from _closed_early(seen)
-    yield from crossing_findings(seen)
+    yield from keepalive_close_findings(seen)
 
 
 # ------------------------------------------------------------------------------------------------------- resets
@@ -37,33 +44,33 @@ def _resets(seen: Observed) -> Iterator[Finding]:
     rst, fin = c.sides("rst") > 0, c.sides("fin") > 0
     ended = rst.any(axis=1) & ~fin.all(axis=1) & ~np.isin(c.handshake, ("refused", "unanswered"))
     # Who resets at last because nothing of it was heard any more breaks nothing.
-    ended &= ~(unheard(seen) & rst).any(axis=1)
+    ended &= ~(unacknowledged_sides(seen) & rst).any(axis=1)
     if not ended.any():
         return
     foreign = seen.foreign_reset.any(axis=1)
     after_fin = c.sides("rst_after_fin")[:, CLIENT] | c.sides("rst_after_fin")[:, SERVER]
     said = c.sides("payload_bytes").sum(axis=1) > 0
     after_rst = c.sides("data_after_rst").any(axis=1)
-    owed = (~np.isnan(c.request_ms) & ~said_goodbye(seen)) | after_rst | _cut_off(seen)
+    owed = (~np.isnan(c.request_ms) & ~sent_close_message(seen)) | after_rst | _cut_off(seen)
     harmed = ended & said & owed & (after_fin == 0)
     silence = c.sides("longest_silence_ms").max(axis=1)
     idle = harmed & (silence >= threshold("idle_timeout.min_gap_ms"))
-    yield from found_together(seen, np.flatnonzero(idle), lambda rows: _idle(seen, rows), near_client=True)
+    yield from grouped_findings(seen, np.flatnonzero(idle), lambda rows: _idle(seen, rows), near_client=True)
     # A third device's reset before anybody said a word is one as well; after a complete exchange it did no harm.
     third = (harmed & ~idle & foreign) | (ended & ~said & foreign & (after_fin == 0))
-    yield from found_together(seen, np.flatnonzero(third), lambda rows: _third_party(seen, rows), near_client=True)
+    yield from grouped_findings(seen, np.flatnonzero(third), lambda rows: _third_party(seen, rows), near_client=True)
     cut_answers = {e.stream_id for e in seen.analysis.http.incomplete if e.reset} if seen.analysis.http else set()
     owed |= among(np.arange(len(c)), list(cut_answers))
-    forgotten = harmed & ~idle & ~foreign & repeated_in_vain(seen)
-    yield from found_together(seen, np.flatnonzero(forgotten), lambda rows: _restarted(seen, rows))
+    forgotten = harmed & ~idle & ~foreign & unanswered_retransmissions(seen)
+    yield from grouped_findings(seen, np.flatnonzero(forgotten), lambda rows: _restarted(seen, rows))
     own = np.flatnonzero(ended & said & owed & (after_fin == 0) & ~idle & ~foreign & ~forgotten)
     by_server = np.array([_first_reset_by_server(seen, row) for row in own.tolist()], np.bool_)
-    yield from found_together(seen, own[by_server], lambda rows: _reset_by_server(seen, rows))
+    yield from grouped_findings(seen, own[by_server], lambda rows: _reset_by_server(seen, rows))
     given_up = own[~by_server]
-    patient = _waited_in_vain(seen, given_up)
-    yield from found_together(seen, given_up[patient], lambda rows: _reset_by_client(seen, rows, gave_up=True))
+    patient = _timed_out_waiting(seen, given_up)
+    yield from grouped_findings(seen, given_up[patient], lambda rows: _reset_by_client(seen, rows, gave_up=True))
     impatient = given_up[~patient]
-    yield from found_together(
+    yield from grouped_findings(
         seen, impatient, lambda rows: _reset_by_client(seen, rows, gave_up=False), near_client=True
     )
 
@@ -82,16 +89,16 @@ def _first_reset_by_server(seen: Observed, row: int) -> bool:
     return bool(rst[SERVER])
 
 
-def _waited_in_vain(seen: Observed, rows: StreamRows) -> Mask:
+def _timed_out_waiting(seen: Observed, rows: StreamRows) -> Mask:
     """Which of `rows` a client reset that had waited for an answer, as it had on all that it reset to this service."""
     waits = seen.columns.request_ms[rows]
     waiting, patience = ~np.isnan(waits), threshold("mid_session_reset.client_patience_ms")
-    return of_pair(seen, rows, ~waiting | (waits >= patience)) & ~of_pair(seen, rows, ~waiting)
+    return all_of_pair(seen, rows, ~waiting | (waits >= patience)) & ~all_of_pair(seen, rows, ~waiting)
 
 
 def _third_party(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
-    examples = seen.worst(of_many(seen, rows))
+    examples = seen.worst(representative_rows(seen, rows))
     ttls = "; ".join(
         f"resets in the name of {side.endpoint.address} have TTL {side.rst_ttl}, its other packets {_span(side)}"
         for side, _ in directions(examples[0])
@@ -110,7 +117,7 @@ def _third_party(seen: Observed, rows: StreamRows) -> Finding:
     )
 
 
-def repeated_in_vain(seen: Observed) -> Mask:
+def unanswered_retransmissions(seen: Observed) -> Mask:
     """Connections whose server was silent while the client's timer repeated its data, and then reset them."""
     c = seen.columns
     rto, fast, rst = (c.sides(name) for name in ("rto_retransmissions", "fast_retransmissions", "rst"))
@@ -127,7 +134,7 @@ def _restarted(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
     silence = duration(float(c.request_ms[rows].max()))
     repeats = int(c.sides("rto_retransmissions")[rows, CLIENT].sum())
-    examples = seen.worst(of_many(seen, rows, c.request_ms[rows]))
+    examples = seen.worst(representative_rows(seen, rows, c.request_ms[rows]))
     return make_finding(
         "mid_session_forgotten",
         severity="HIGH",
@@ -177,7 +184,7 @@ def _mid_session(
             pending += f" after {duration(float(np.nanmax(waits)))}: {gives_up}"
         pending += "."
     ends = (parties.client, parties.server)
-    examples = seen.worst(of_many(seen, rows, np.nan_to_num(waits)))
+    examples = seen.worst(representative_rows(seen, rows, np.nan_to_num(waits)))
     return make_finding(
         "mid_session_reset",
         severity=severity,
@@ -203,39 +210,41 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
     repeats = threshold("idle_timeout.min_repeats")
     talked = (c.sides("packets") > 0).all(axis=1) & ~(c.sides("fin") > 0).all(axis=1)
     repeated = (c.sides("rto_retransmissions") >= repeats) & (c.unacked_bytes > 0)
-    probed = _probed_in_vain(seen)
+    probed = _unanswered_keepalives(seen)
     alive = ~(c.sides("rst") > 0).any(axis=1) & talked & np.isin(c.handshake, ("completed", "not_seen", "incomplete"))
     disowned = talked & silent & np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & _probe_was_reset(seen)
-    forgotten = (alive & (repeated | probed).any(axis=1)) | _given_up(seen) | _repeated_until_given_up(seen)
+    forgotten = (
+        (alive & (repeated | probed).any(axis=1)) | _reset_after_keepalives(seen) | _reset_after_retransmissions(seen)
+    )
     every = np.flatnonzero((silent & forgotten) | disowned)
-    yield from found_together(seen, every, lambda rows: _idle(seen, rows), near_client=True)
+    yield from grouped_findings(seen, every, lambda rows: _idle(seen, rows), near_client=True)
 
 
-def _probed_in_vain(seen: Observed) -> Mask:
+def _unanswered_keepalives(seen: Observed) -> Mask:
     """Which side's keep-alives found nobody: none was ever answered, or none since the other fell silent."""
     c = seen.columns
     probes, last_ns = c.sides("keep_alives"), c.sides("last_ns")
     unanswered = probes - c.sides("keep_alive_acks")[:, ::-1]
-    unheard_ms = (last_ns - last_ns[:, ::-1]) / 1e6
-    nobody = (unanswered == probes) | (unheard_ms >= threshold("idle_timeout.min_gap_ms"))
+    silence_ms = (last_ns - last_ns[:, ::-1]) / 1e6
+    nobody = (unanswered == probes) | (silence_ms >= threshold("idle_timeout.min_gap_ms"))
     result: Mask = nobody & (unanswered >= threshold("idle_timeout.min_unanswered_probes"))
     return result
 
 
-def _given_up(seen: Observed) -> Mask:
+def _reset_after_keepalives(seen: Observed) -> Mask:
     """Whoever probed in vain resets the connection in the end, as a host does by itself (RFC 1122, 4.2.3.6). Nothing
     was owed on it, and the other side has not been heard since before the silence."""
     c = seen.columns
     rst, last_ns = c.sides("rst") > 0, c.sides("last_ns")
-    unheard_ms = (last_ns - last_ns[:, ::-1]) / 1e6
-    own = _probed_in_vain(seen) & rst & ~rst[:, ::-1] & (unheard_ms >= threshold("idle_timeout.min_gap_ms"))
+    silence_ms = (last_ns - last_ns[:, ::-1]) / 1e6
+    own = _unanswered_keepalives(seen) & rst & ~rst[:, ::-1] & (silence_ms >= threshold("idle_timeout.min_gap_ms"))
     nothing_owed = np.isnan(c.request_ms) & (c.unacked_bytes == 0).all(axis=1) & ~(c.sides("fin") > 0).any(axis=1)
     both = (c.sides("packets") > 0).all(axis=1) & ~seen.foreign_reset.any(axis=1)
     result: Mask = np.asarray(own.any(axis=1) & nothing_owed & both, np.bool_)
     return result
 
 
-def _repeated_until_given_up(seen: Observed) -> Mask:
+def _reset_after_retransmissions(seen: Observed) -> Mask:
     """A client whose program waits no longer resets the connection on which it repeated a request in vain; its server
     had not been heard for long when that was sent."""
     c = seen.columns
@@ -262,7 +271,9 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
     c = seen.columns
     who = parties(seen, rows)
     silences = c.sides("longest_silence_ms")[rows].max(axis=1)
-    reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~(_given_up(seen) | _repeated_until_given_up(seen))[rows]
+    reset = (c.sides("rst")[rows] > 0).any(axis=1) & ~(
+        _reset_after_keepalives(seen) | _reset_after_retransmissions(seen)
+    )[rows]
     ended = "reset" if reset.any() else "left without an acknowledgement"
     return make_finding(
         "idle_timeout",
@@ -271,7 +282,7 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
         detail=f"{count(len(rows), 'connection')} to {who.where}, silent for up to {duration(float(silences.max()))},"
         f" {ended} when used again.{who.mostly}",
         who=Who(who.client, who.server, who.port),
-        evidence=([s.last_frame] for s in seen.worst(of_many(seen, rows, silences))),
+        evidence=([s.last_frame] for s in seen.worst(representative_rows(seen, rows, silences))),
         confidence="medium",
         weight=len(rows),
         measured={"connections": len(rows), "silence_ms": round(float(silences.max())), **who.measured},
@@ -299,12 +310,12 @@ def _closed_early(seen: Observed) -> Iterator[Finding]:
     lone = (~spoke | c.only_tickets) & short & ~np.isnan(c.request_ms)
     acked = c.unacked_bytes[:, CLIENT] == 0
     owing = fin & ~rst & acked & ((waited & spoke) | lone) & (c.handshake != "refused")
-    owing &= (c.closed_first == SERVER) & ~wants_no_answer(seen)
+    owing &= (c.closed_first == SERVER) & ~expects_no_answer(seen)
     owing &= ~among(seen.service, [seen.number_of.get(server, -1) << 16 | port for server, port in cut])
     rows = np.flatnonzero(owing)
-    doubtful = of_pair(seen, rows, (brief(seen) & spoke)[rows])
-    yield from found_together(seen, rows[~doubtful], lambda some: _never_answered(seen, some, "medium"))
-    yield from found_together(seen, rows[doubtful], lambda some: _never_answered(seen, some, "low"))
+    doubtful = all_of_pair(seen, rows, (is_short_message(seen) & spoke)[rows])
+    yield from grouped_findings(seen, rows[~doubtful], lambda some: _never_answered(seen, some, "medium"))
+    yield from grouped_findings(seen, rows[doubtful], lambda some: _never_answered(seen, some, "low"))
 
 
 def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: StreamRows) -> Finding:
@@ -315,7 +326,9 @@ def _cut_short(seen: Observed, exchanges: Sequence[HttpExchange], rows: StreamRo
         how = f"the last chunk came, for example after {came[0]:,} bytes"
     detail = f"{count(len(some), 'HTTP answer')} ended before {how}."
     frames = dict(zip((e.stream_id for e in some), (e.frames for e in some), strict=True))
-    return _early(seen, rows, detail, first_frames(frames[row] for row in of_many(seen, rows).tolist()), "high")
+    return _early(
+        seen, rows, detail, first_frames(frames[row] for row in representative_rows(seen, rows).tolist()), "high"
+    )
 
 
 def _never_answered(seen: Observed, rows: StreamRows, confidence: str) -> Finding:
@@ -326,7 +339,7 @@ def _never_answered(seen: Observed, rows: StreamRows, confidence: str) -> Findin
     )
     if confidence == "low":
         detail += " The last message is so short that it may not have been a request."
-    frames = first_frames(seen.frames(of_many(seen, rows, np.nan_to_num(waits)), "fin", SERVER))
+    frames = first_frames(seen.frames(representative_rows(seen, rows, np.nan_to_num(waits)), "fin", SERVER))
     return _early(seen, rows, detail, frames, confidence)
 
 

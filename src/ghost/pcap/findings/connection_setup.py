@@ -10,28 +10,28 @@ from itertools import islice
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct, without
-from ghost.pcap.findings.accept_queue import half_taken, queue_full, waiting_in_queue
+from ghost.pcap.findings.accept_queue import half_accepted, queue_full, queued_requests
 from ghost.pcap.findings.attack_patterns import Threats
 from ghost.pcap.findings.common_causes import of_streams
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.half_open_connections import half_open_findings
-from ghost.pcap.findings.host_reachability import answers_otherwise
+from ghost.pcap.findings.host_reachability import other_protocol_answers
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
 from ghost.pcap.findings.phrasing import at, count, duration, few, percent
 from ghost.pcap.findings.reset_origin import from_this_segment
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.snat_exhaustion import Exhausted, exhausted, exhaustion_findings
+from ghost.pcap.findings.snat_exhaustion import Exhausted, exhausted, snat_findings
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
-def handshake_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
+def connection_setup_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """What belongs to a flood or a scan is not reported again as unanswered or refused."""
     yield from _unanswered(seen, threats)
     yield from half_open_findings(seen, threats)
     yield from _refused(seen, threats)
-    yield from _reluctant(seen, threats)
+    yield from _intermittent_drops(seen, threats)
 
 
 # --------------------------------------------------------------------------------------------------- unanswered
@@ -41,9 +41,9 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
     if was_captured_one_way(seen):
         return
     c = seen.columns
-    rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_at_times(seen, threats))
+    rows = np.flatnonzero(_never_answered(seen) & ~threats.streams & ~_intermittent(seen, threats))
     # Where answers of this host to this client take another path, silence is no news.
-    rows = np.array([row for row in rows.tolist() if not _heard_elsewhere(seen, row)], np.int64)
+    rows = np.array([row for row in rows.tolist() if not _answered_on_other_path(seen, row)], np.int64)
     for port, streams in _silent_everywhere(seen, rows):
         rows = without(rows, streams)
         yield _many_silent_hosts(seen, port, streams)
@@ -67,18 +67,18 @@ def _never_answered(seen: Observed) -> Mask:
     return result
 
 
-def _heard_elsewhere(seen: Observed, row: int) -> bool:
-    if not seen.half_heard:
+def _answered_on_other_path(seen: Observed, row: int) -> bool:
+    if not seen.one_way_streams:
         return False
     client, server = seen.columns.hosts[row]
-    return (seen.columns.host(client), seen.columns.host(server)) in seen.half_heard
+    return (seen.columns.host(client), seen.columns.host(server)) in seen.one_way_streams
 
 
 def _silent_everywhere(seen: Observed, rows: StreamRows) -> Iterator[tuple[int, StreamRows]]:
     """Ports on which many hosts are silent to few clients, with the attempts. Hosts of which somebody says more are
     left out."""
     c = seen.columns
-    known = np.array([seen.number_of.get(address, -1) for address in _spoken_of(seen)], np.int64)
+    known = np.array([seen.number_of.get(address, -1) for address in _reported_hosts(seen)], np.int64)
     rows = rows[~among(c.hosts[rows, SERVER], known)]
     for (port,), streams in islice(groups_of(rows, c.ports[:, SERVER]), MOST_GROUPS):
         hosts, clients = len(distinct(c.hosts[streams, SERVER])), len(distinct(c.hosts[streams, CLIENT]))
@@ -86,11 +86,13 @@ def _silent_everywhere(seen: Observed, rows: StreamRows) -> Iterator[tuple[int, 
             yield port, streams
 
 
-def _spoken_of(seen: Observed) -> set[str]:
+def _reported_hosts(seen: Observed) -> set[str]:
     """Hosts that routers say something about, or that nobody answers for by ARP."""
     analysis = seen.analysis
     errors = analysis.icmp.errors if analysis.icmp else ()
-    return {error.unreachable_dst for error in errors if error.unreachable_dst} | {one.ip for one in seen.asked_for}
+    return {error.unreachable_dst for error in errors if error.unreachable_dst} | {
+        one.ip for one in seen.unanswered_requests
+    }
 
 
 def _many_silent_hosts(seen: Observed, port: int, rows: StreamRows) -> Finding:
@@ -123,7 +125,7 @@ def _silent_host(seen: Observed, host: int, rows: StreamRows) -> Iterator[Findin
     if silent and not others:
         busiest = max(silent, key=lambda port: int(c.sides("syn")[silent[port], CLIENT].sum()))
         every = np.concatenate(list(silent.values()))
-        spoke = answers_otherwise(seen, c.host(host), int(c.first_ns[every].min()), int(c.first_ns[every].max()))
+        spoke = other_protocol_answers(seen, c.host(host), int(c.first_ns[every].min()), int(c.first_ns[every].max()))
         if spoke is not None:
             why = f"The host answers {spoke} meanwhile, so it is up and TCP to it is filtered."
             yield _finding(seen, host, busiest, every, "syn_unanswered_policy", "policy", why, "medium", len(silent))
@@ -190,7 +192,7 @@ def _finding(
         weight=syns,
         measured={"syn": syns, "syn_retransmitted": repeated, "answered": late}
         | ({"hosts": len(hosts)} if len(hosts) > 1 else {}),
-        also=tuple((other, port) for other in hosts if other != address),
+        other_targets=tuple((other, port) for other in hosts if other != address),
     )
 
 
@@ -206,7 +208,7 @@ def _late(seen: Observed) -> Mask:
     return result
 
 
-def _at_times(seen: Observed, threats: Threats) -> Mask:
+def _intermittent(seen: Observed, threats: Threats) -> Mask:
     """Unanswered ones whose service answers the same client at other times."""
     c = seen.columns
     key = c.hosts[:, CLIENT] << 48 | seen.service
@@ -215,15 +217,15 @@ def _at_times(seen: Observed, threats: Threats) -> Mask:
     return result
 
 
-def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
+def _intermittent_drops(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """SYNs of a client to a service are dropped at times, while data passes."""
     c = seen.columns
     never_answered = _never_answered(seen)
-    dropped = half_taken(seen)
-    failed = np.flatnonzero((_at_times(seen, threats) & never_answered) | _late(seen) | dropped)
+    dropped = half_accepted(seen)
+    failed = np.flatnonzero((_intermittent(seen, threats) & never_answered) | _late(seen) | dropped)
     if not len(failed):
         return
-    waiting = waiting_in_queue(seen)
+    waiting = queued_requests(seen)
     good = seen.served & (c.syn_retransmissions == 0) & ~dropped
     without_ports: list[Exhausted] = []
     kept_out: dict[int, list[StreamRows]] = {}
@@ -252,7 +254,7 @@ def _reluctant(seen: Observed, threats: Threats) -> Iterator[Finding]:
                 " only at times: an accept queue that is full, a limit on new connections, or loss."
             )
             yield _finding(seen, service >> 16, service & 0xFFFF, rows, "syn_unanswered", "network", why, "low")
-    yield from exhaustion_findings(seen, without_ports)
+    yield from snat_findings(seen, without_ports)
     for parts in kept_out.values():
         yield of_streams(seen, np.concatenate(parts), partial(queue_full, seen, waiting=waiting, taken=good))
 
@@ -269,20 +271,20 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """A host of which many ports are closed is one finding, and so is a port that many hosts have closed."""
     c = seen.columns
     rows = np.flatnonzero((c.handshake == "refused") & ~threats.streams)
-    for (service,), streams in islice(groups_of(_by_strangers(seen, rows), seen.service), MOST_GROUPS):
+    for (service,), streams in islice(groups_of(_foreign_resets(seen, rows), seen.service), MOST_GROUPS):
         ttls_seen = f"other packets of the host have {few(seen.ttls(service >> 16))}"
-        yield _refused_by_stranger(seen, service, streams, ttls_seen)
+        yield _refused_by_third_party(seen, service, streams, ttls_seen)
         rows = without(rows, streams)
     for streams, known in from_this_segment(seen, rows):
         ttls_seen = f"so they were sent on this segment, and the host's neighbours are heard with {few(known)}"
-        yield _refused_by_stranger(seen, int(seen.service[streams[0]]), streams, ttls_seen, "medium")
+        yield _refused_by_third_party(seen, int(seen.service[streams[0]]), streams, ttls_seen, "medium")
         rows = without(rows, streams)
     beside = rows[seen.reset_beside[rows, SERVER]]
     for (service,), streams in islice(groups_of(beside, seen.service), MOST_GROUPS):
         ttls_seen = (
             f"so they were sent on this segment, and other packets of the host have {few(seen.ttls(service >> 16))}"
         )
-        yield _refused_by_stranger(seen, service, streams, ttls_seen)
+        yield _refused_by_third_party(seen, service, streams, ttls_seen)
         rows = without(rows, streams)
     down = rows[~among(seen.service[rows], seen.service[seen.served])]
     for host_first in (True, False):
@@ -304,7 +306,7 @@ def _closed_together(seen: Observed, rows: StreamRows, *, host_first: bool) -> I
             yield streams
 
 
-def _by_strangers(seen: Observed, rows: StreamRows) -> StreamRows:
+def _foreign_resets(seen: Observed, rows: StreamRows) -> StreamRows:
     """Those whose reset carries a TTL that no other packet of the host has."""
     c = seen.columns
     ttl, hosts = c.sides("ttl_min"), c.hosts
@@ -329,7 +331,7 @@ def _by_strangers(seen: Observed, rows: StreamRows) -> StreamRows:
             streams[
                 [
                     all(abs(ttl - other) > tolerance for other in known)
-                    and (open_to_others or not _is_beside(ttl, known))
+                    and (open_to_others or not _same_distance(ttl, known))
                     for ttl in of_service
                 ]
             ]
@@ -337,16 +339,16 @@ def _by_strangers(seen: Observed, rows: StreamRows) -> StreamRows:
     return np.concatenate(strange)
 
 
-def _is_beside(ttl: int, known: Sequence[int]) -> bool:
+def _same_distance(ttl: int, known: Sequence[int]) -> bool:
     """As far away as the host, with the other usual first TTL: a Windows machine behind the same virtual address as a
     Linux one, or the other way round. A device on the way is nearer, and begins at 255 as a rule."""
     return any(
-        {_first_ttl(ttl), _first_ttl(other)} == {64, 128} and _first_ttl(ttl) - ttl == _first_ttl(other) - other
+        {_initial_ttl(ttl), _initial_ttl(other)} == {64, 128} and _initial_ttl(ttl) - ttl == _initial_ttl(other) - other
         for other in known
     )
 
 
-def _first_ttl(ttl: int) -> int:
+def _initial_ttl(ttl: int) -> int:
     """What it was when it left, by what systems choose."""
     return 64 if ttl <= 64 else 128 if ttl <= 128 else 255
 
@@ -372,13 +374,13 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
         where = f"port {port} of {len(hosts)} hosts, such as {host}"
     elif len(services) > 1:
         where = f"{host} ({len(services)} ports, most often {port})"
-    known = {_first_ttl(ttl) for ttl in seen.ttls(busiest >> 16)}
-    ttls = {_first_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
+    known = {_initial_ttl(ttl) for ttl in seen.ttls(busiest >> 16)}
+    ttls = {_initial_ttl(ttl) for ttl in c.sides("rst_ttl")[rows[seen.service[rows] == busiest], SERVER].tolist()}
     if known and known.isdisjoint(ttls):
         only += " By its initial TTL, the machine that refuses is not the one that otherwise answers at this address."
     return make_finding(
         "refused",
-        severity="LOW" if _was_away_for_a_moment(seen, rows) else "MEDIUM" if served else "HIGH",
+        severity="LOW" if _is_restart(seen, rows) else "MEDIUM" if served else "HIGH",
         title=f"{refuses} refused by {where}",
         detail=f"{count(len(rows), 'connection attempt')} answered by a reset at once: nothing listens there.{only}",
         who=Who(source, host, port),
@@ -387,11 +389,11 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
         weight=len(rows),
         measured={"refused": len(rows), "completed": served}
         | ({"services": len(services)} if len(services) > 1 else {}),
-        also=tuple(seen.name_of(service) for service in services if service != busiest),
+        other_targets=tuple(seen.name_of(service) for service in services if service != busiest),
     )
 
 
-def _was_away_for_a_moment(seen: Observed, rows: StreamRows) -> bool:
+def _is_restart(seen: Observed, rows: StreamRows) -> bool:
     """One service refused once or twice, and served many before and many after: it was restarted, as by a deployment.
     Who refuses at the end of the capture may not come back."""
     c = seen.columns
@@ -402,7 +404,7 @@ def _was_away_for_a_moment(seen: Observed, rows: StreamRows) -> bool:
     return min(int(before.sum()), int(after.sum())) >= threshold("refused.restart_served")
 
 
-def _refused_by_stranger(
+def _refused_by_third_party(
     seen: Observed, service: int, rows: StreamRows, others: str, confidence: str = "high"
 ) -> Finding:
     host, port = seen.name_of(service)

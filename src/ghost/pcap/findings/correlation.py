@@ -21,7 +21,7 @@ ABSENCES = {
 """Concluded from what a capture does not hold."""
 
 
-def doubted(findings: Sequence[Finding]) -> list[Finding]:
+def with_lower_confidence(findings: Sequence[Finding]) -> list[Finding]:
     """Where the capture itself lacks packets, what somebody did not do may only not have been captured."""
     missing = max((f.measured.get("missing_pct", 0.0) for f in findings if f.kind == "capture_incomplete"), default=0.0)
     if missing < threshold("capture_incomplete.doubtful_pct"):
@@ -40,10 +40,10 @@ def doubted(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:
+def without_explained(findings: Sequence[Finding]) -> list[Finding]:
     """What is minor itself explains nothing that is not, unless it is how the capture was taken. Of a finding about
     many hosts what is not explained stays."""
-    unexplained = [dict.fromkeys((finding.who, *finding.beside)) for finding in findings]
+    unexplained = [dict.fromkeys((finding.who, *finding.other_pairs)) for finding in findings]
     for kind, symptoms, keys_of_cause, keys_of_symptom in _EXPLANATIONS:
         causes = [finding for finding in findings if finding.kind == kind]
         keys = {key for cause in causes for key in keys_of_cause(cause)}
@@ -59,14 +59,14 @@ def one_cause_each(findings: Sequence[Finding]) -> list[Finding]:
                 for who in [who for who in left if not explaining.isdisjoint(keys_of_symptom(who))]:
                     del left[who]
     return [
-        finding if finding.only is None or len(left) == 1 + len(finding.beside) else finding.only(left)
+        finding if finding.restrict is None or len(left) == 1 + len(finding.other_pairs) else finding.restrict(left)
         for finding, left in zip(findings, unexplained, strict=True)
         if left
     ]
 
 
 def _target(cause: Finding) -> Sequence[Hashable]:
-    return [(cause.who.dst, cause.who.port), *cause.also]
+    return [(cause.who.dst, cause.who.port), *cause.other_targets]
 
 
 def _targets(symptom: Who) -> Sequence[Hashable]:
@@ -85,7 +85,7 @@ def _service(who: Who) -> Sequence[Hashable]:
 
 def _every(keys: _KeysOfWho) -> _KeysOfCause:
     """Of all pairs of hosts that a cause concerns."""
-    return lambda cause: [key for who in (cause.who, *cause.beside) for key in keys(who)]
+    return lambda cause: [key for who in (cause.who, *cause.other_pairs) for key in keys(who)]
 
 
 def _large_segments(cause: Finding) -> Sequence[Hashable]:
@@ -118,11 +118,11 @@ def _gone_host(cause: Finding) -> Sequence[Hashable]:
 
 def _waiting(cause: Finding) -> Sequence[Hashable]:
     """Services that answer late because they wait for it."""
-    return cause.also
+    return cause.other_targets
 
 
 def _first_host(cause: Finding) -> Sequence[Hashable]:
-    return [cause.who.src, *(host for host, _ in cause.also)]
+    return [cause.who.src, *(host for host, _ in cause.other_targets)]
 
 
 def _hosts(symptom: Who) -> Sequence[Hashable]:

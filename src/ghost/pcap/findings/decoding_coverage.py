@@ -17,11 +17,11 @@ _CASES = {
 _JUDGED_UDP = ("dns", "mdns", "llmnr", "dhcp", "dhcpv6", "ntp", "quic")
 
 
-def unread_findings(analysis: Analysis) -> Iterator[Finding]:
+def decoding_findings(analysis: Analysis) -> Iterator[Finding]:
     summary = analysis.summary
     share, packets = unread_pct(summary), summary.unread_packets
     few_are = packets < threshold("not_decoded.min_packets") or share < threshold("not_decoded.min_pct")
-    if few_are and not is_blind(summary):
+    if few_are and not is_mostly_undecoded(summary):
         return
     parts = [each for each in summary.unread if each.why != "control"]
     named = few([f"{each.what} {each.packets:,}" for each in parts])
@@ -33,13 +33,13 @@ def unread_findings(analysis: Analysis) -> Iterator[Finding]:
         detail=f"{packets:,} of {count(summary.total_packets, 'packet')} were not decoded: {named}."
         + (
             " Whether the traffic in them works is unknown."
-            if is_blind(summary)
+            if is_mostly_undecoded(summary)
             else " All findings concern the other packets."
         ),
         who=Who("-", "-"),
         evidence=([each.first_frame] for each in parts),
         confidence="high",
-        weight=summary.total_packets if is_blind(summary) else 1.0,
+        weight=summary.total_packets if is_mostly_undecoded(summary) else 1.0,
         measured={
             "not_decoded": packets,
             "packets": summary.total_packets,
@@ -52,7 +52,7 @@ def unread_pct(summary: CaptureSummary) -> float:
     return min(percent(summary.unread_packets, summary.total_packets), 100.0)
 
 
-def is_blind(summary: CaptureSummary) -> bool:
+def is_mostly_undecoded(summary: CaptureSummary) -> bool:
     """What could be read does not stand for the capture."""
     return summary.unread_packets > 0 and unread_pct(summary) >= threshold("not_decoded.blind_pct")
 

@@ -13,7 +13,7 @@ from ghost.pcap.findings.rule_settings import threshold
 _SERVER_PORT = 67
 
 
-def lease_findings(seen: Observed) -> Iterator[Finding]:
+def dhcp_refusal_findings(seen: Observed) -> Iterator[Finding]:
     """One refusal makes a client that came from another network ask anew, and it is granted what it is offered. Who is
     refused even that never gets an address."""
     dhcp = seen.analysis.dhcp

@@ -68,7 +68,7 @@ def _is_reverse(name: str) -> bool:
 # --------------------------------------------------------------------------------------------------- generated
 
 
-def generated_names(dns: DnsSection) -> dict[str, Generated]:
+def generated_name_clients(dns: DnsSection) -> dict[str, Generated]:
     """Clients that ask for many registered names that do not exist, most of them gibberish."""
     by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
     for query in dns.nxdomain:

@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from ghost.pcap import safe_text
-from ghost.pcap.findings.dns_abuse import Generated, dns_threats, generated_names
+from ghost.pcap.findings.dns_abuse import Generated, dns_threats, generated_name_clients
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.one_way_captures import answers_alone, answers_pass_elsewhere
+from ghost.pcap.findings.one_way_captures import replies_bypass_capture, responses_without_queries
 from ghost.pcap.findings.phrasing import at, count, duration, few, percent, rate
-from ghost.pcap.findings.repeated_lookups import is_missed
+from ghost.pcap.findings.repeated_lookups import is_needed_name
 from ghost.pcap.findings.reputation_lookups import asks_reputation
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
@@ -27,13 +27,13 @@ def dns_findings(seen: Observed) -> Iterator[Finding]:
     if dns is None:
         return
     servers = {server.address: server for server in dns.servers}
-    generated = generated_names(dns)
+    generated = generated_name_clients(dns)
     yield from dns_threats(dns, generated)
     yield from _timeouts(seen, dns, servers)
     yield from _servfail(dns, servers)
     yield from _nxdomain(dns, servers, generated)
     yield from _slow(seen, dns, servers)
-    yield from answers_alone(seen, dns)
+    yield from responses_without_queries(seen, dns)
 
 
 def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
@@ -45,7 +45,7 @@ def _by_server(queries: Iterable[DnsQuery]) -> dict[str, list[DnsQuery]]:
 
 def _finding(
     kind: str, examples: list[DnsQuery], *, severity: str, title: str, detail: str, weight: int | None = None,
-    also: tuple[tuple[str, int | None], ...] = (), **measured: int | float,
+    other_targets: tuple[tuple[str, int | None], ...] = (), **measured: int | float,
 ) -> Finding:  # fmt: skip
     """A finding about one server; it weighs as many queries as it concerns."""
     client = Counter(query.client for query in examples).most_common(1)[0][0]
@@ -60,7 +60,7 @@ def _finding(
         confidence="high",
         weight=len(examples) if weight is None else weight,
         measured=measured,
-        also=also,
+        other_targets=other_targets,
         name=example.rstrip(".") or ".",
     )
 
@@ -77,10 +77,10 @@ def _timeouts(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) ->
     lost: list[DnsQuery] = []
     excused: Counter[str] = Counter()
     unanswered = [query for query in dns.unanswered if not query.recovered]
-    given_up = _asked_again(unanswered)
+    given_up = _repeated_queries(unanswered)
     for query in unanswered:
-        young = _too_young(query, servers.get(query.server), again=_question(query) in given_up)
-        if young or answers_pass_elsewhere(seen, query.client, query.server):
+        young = _too_recent(query, servers.get(query.server), again=_question(query) in given_up)
+        if young or replies_bypass_capture(seen, query.client, query.server):
             excused[query.server] += 1
         else:
             lost.append(query)
@@ -116,7 +116,7 @@ def _question(query: DnsQuery) -> _Question:
     return query.client, query.server, query.name, query.type
 
 
-def _asked_again(unanswered: Iterable[DnsQuery]) -> set[_Question]:
+def _repeated_queries(unanswered: Iterable[DnsQuery]) -> set[_Question]:
     """What a client asked a second time, so much later that it had given up on the first."""
     first: dict[_Question, float] = {}
     last: dict[_Question, float] = {}
@@ -127,7 +127,7 @@ def _asked_again(unanswered: Iterable[DnsQuery]) -> set[_Question]:
     return {question for question in first if first[question] - last[question] >= threshold("dns_timeout.again_ms")}
 
 
-def _too_young(query: DnsQuery, server: DnsServer | None, *, again: bool) -> bool:
+def _too_recent(query: DnsQuery, server: DnsServer | None, *, again: bool) -> bool:
     """Asked so shortly before the capture ends that the answer may still be on its way."""
     if query.waited_ms is None:
         return False
@@ -189,7 +189,7 @@ def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[st
         distinct = len({query.name.lower() for query in queries})
         answers = sum(query.count for query in queries)
         more = servers[address].nxdomain_unlisted if address in servers else 0
-        missed = more > 0 or is_missed(queries, servers)
+        missed = more > 0 or is_needed_name(queries, servers)
         yield _finding(
             "dns_nxdomain",
             queries,
@@ -265,7 +265,7 @@ def _slow(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Ite
             detail=f"{number} of {count(answered, 'response')}; median {duration(typical)}, slowest"
             f" {duration(slowest)}: {_names(queries, whole=number == len(queries))}.{behind}",
             weight=number,
-            also=waiting,
+            other_targets=waiting,
             slow=number,
             responses=answered,
             slowest_ms=round(slowest, 1),

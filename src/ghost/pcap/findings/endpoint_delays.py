@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct, median
-from ghost.pcap.findings.common_causes import of_many, of_streams, parties
+from ghost.pcap.findings.common_causes import of_streams, parties, representative_rows
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.long_polls import (
@@ -22,14 +22,14 @@ from ghost.pcap.findings.long_polls import (
     polls_of,
 )
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, groups_of
-from ghost.pcap.findings.one_way_messages import brief, wants_no_answer
+from ghost.pcap.findings.one_way_messages import expects_no_answer, is_short_message
 from ghost.pcap.findings.phrasing import at, count, duration, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.server_greetings import greeting_findings
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask, PerStream, StreamRows
 
 
-def stall_findings(seen: Observed) -> Iterator[Finding]:
+def endpoint_delay_findings(seen: Observed) -> Iterator[Finding]:
     yield from _zero_window(seen)
     yield from _slow_answers(seen)
     yield from greeting_findings(seen)
@@ -74,7 +74,7 @@ def _not_read(seen: Observed, rows: StreamRows, *, side: int, probes: StreamRows
     is_server = side == SERVER
     others = who.clients if is_server else who.services
     senders = destination if others == 1 else f"{others:,} {'clients' if is_server else 'services'}"
-    examples = seen.worst(of_many(seen, rows, closed))
+    examples = seen.worst(representative_rows(seen, rows, closed))
     return make_finding(
         "zero_window",
         severity="HIGH" if stall_ms >= threshold("zero_window.high_stall_ms") else "MEDIUM",
@@ -99,7 +99,7 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
     hung = unanswered(seen)
     asked_for_news = polls_of(seen)
     if asked_for_news:
-        answers = ~_news(seen, slow_rows, slow_ms, asked_for_news)
+        answers = ~_notifications(seen, slow_rows, slow_ms, asked_for_news)
         slow_rows, slow_ms = slow_rows[answers], slow_ms[answers]
     every = np.concatenate([slow_rows, np.flatnonzero(hung)])
     services = distinct(seen.service[every])
@@ -120,7 +120,7 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
             yield finding
 
 
-def _news(seen: Observed, rows: StreamRows, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
+def _notifications(seen: Observed, rows: StreamRows, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
     """Which late answers of services that are asked for news are such: on connections that carry these questions, or
     after as long a time."""
     http = seen.analysis.http
@@ -143,11 +143,11 @@ def _late(seen: Observed) -> tuple[StreamRows, Floats]:
     slowest = np.zeros(len(seen.columns))
     np.maximum.at(slowest, acked_rows, acked)
     in_time = slowest[rows] <= threshold("slow_application.acked_share") * times
-    in_time &= ~_speaks_unasked(seen)[rows]
+    in_time &= ~_pushes_events(seen)[rows]
     return rows[in_time], times[in_time]
 
 
-def _speaks_unasked(seen: Observed) -> Mask:
+def _pushes_events(seen: Observed) -> Mask:
     """Event streams: the server sends many small messages whenever something happens, and no answers to wait for. And
     websockets, on which both ends say what they like when they like."""
     c = seen.columns
@@ -191,9 +191,9 @@ def unanswered(seen: Observed) -> Mask:
         & (c.sides("rto_retransmissions")[:, SERVER] == 0)
         & asks
         & (dialogue | first)
-        & ~_speaks_unasked(seen)
-        & ~wants_no_answer(seen)
-        & ~(brief(seen) & dialogue & (c.closed_first == SERVER))
+        & ~_pushes_events(seen)
+        & ~expects_no_answer(seen)
+        & ~(is_short_message(seen) & dialogue & (c.closed_first == SERVER))
     )
     return result
 

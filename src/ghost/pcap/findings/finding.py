@@ -45,11 +45,11 @@ class Finding:
     weight: float = 0.0
     """How much traffic it concerns; orders findings of one severity."""
     measured: Mapping[str, int | float] = field(default_factory=dict)
-    also: tuple[tuple[str, int | None], ...] = ()
+    other_targets: tuple[tuple[str, int | None], ...] = ()
     """Further hosts, with their ports, that it concerns like `who.dst`; they are explained with it."""
-    beside: tuple[Who, ...] = ()
+    other_pairs: tuple[Who, ...] = ()
     """Further pairs of hosts it concerns like `who`, in the same direction."""
-    only: Callable[[Collection[Who]], Finding] | None = field(default=None, compare=False)
+    restrict: Callable[[Collection[Who]], Finding] | None = field(default=None, compare=False)
     """What is left of it when it concerns some of these pairs alone."""
     id: str = ""
 

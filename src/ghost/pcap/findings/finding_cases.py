@@ -46,8 +46,8 @@ def make_finding(
     measured: Mapping[str, int | float] | None = None,
     blame: str | None = None,
     protocol: str | None = None,
-    also: tuple[tuple[str, int | None], ...] = (),
-    beside: tuple[Who, ...] = (),
+    other_targets: tuple[tuple[str, int | None], ...] = (),
+    other_pairs: tuple[Who, ...] = (),
     **named: str | None,
 ) -> Finding:
     """Return the finding of a case.
@@ -74,8 +74,8 @@ def make_finding(
         confidence=confidence,
         weight=weight,
         measured=measured or {},
-        also=also,
-        beside=beside,
+        other_targets=other_targets,
+        other_pairs=other_pairs,
     )
 
 

@@ -83,5 +83,5 @@ def _finding(paths: Sequence[Path], errors: Sequence[IcmpError]) -> Finding:
         confidence="high" if total >= 2 * threshold("mtu.min_messages") else "medium",
         weight=total,
         measured={"messages": total} | ({"paths": len(paths)} if len(paths) > 1 else {}),
-        beside=tuple(Who(*path) for path in paths[1:]),
+        other_pairs=tuple(Who(*path) for path in paths[1:]),
     )

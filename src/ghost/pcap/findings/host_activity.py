@@ -54,7 +54,7 @@ class LastHeard:
         last_ns = max((error.last_ns for error in errors), default=0)
         return bool(errors) and (address not in self or often) and self.silent_since(address, last_ns)
 
-    def asked_in_vain(self, silent: UnansweredArp) -> list[str]:
+    def unanswered_requesters(self, silent: UnansweredArp) -> list[str]:
         """Who asked for it on the segment again and again; none where the replies may only not be visible here: they go
         to the one who asked, and a switch shows them to nobody else."""
         if silent.at_the_end < threshold("host_down.min_requests"):
@@ -66,9 +66,9 @@ class LastHeard:
             return []
         # What it said to them was seen: its replies would be, too.
         spoken_to = [address for address in askers if self._seen.traffic(silent.ip, address) is not None]
-        return spoken_to or self._missing_it(silent)
+        return spoken_to or self._cut_off_hosts(silent)
 
-    def _missing_it(self, silent: UnansweredArp) -> list[str]:
+    def _cut_off_hosts(self, silent: UnansweredArp) -> list[str]:
         """Those whom it answered in the capture and who go on asking, if they need it: many do, or who asks is cut off
         without it. Hardly anybody ever speaks with a gateway itself; and laptops that leave are asked for by few."""
         if silent.at_the_end <= threshold("host_down.requests_an_attempt"):

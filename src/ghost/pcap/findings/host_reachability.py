@@ -7,7 +7,7 @@ from ghost.pcap.findings.one_way_captures import DNS
 from ghost.pcap.findings.phrasing import few
 
 
-def answers_otherwise(seen: Observed, host: str, begin_ns: int, end_ns: int) -> str | None:
+def other_protocol_answers(seen: Observed, host: str, begin_ns: int, end_ns: int) -> str | None:
     """What a host answers while it is silent to attempts by TCP, begun from `begin_ns` to `end_ns`, as
     `UDP on port 53` or `pings`; None where it is silent by all. One that goes away meanwhile is not heard in the second
     half of that time."""

@@ -98,10 +98,10 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
             continue
         said.add((server, port))
         client = exchanges[0].client
-        brief = max(waits) < threshold("slow_application.hung_ms")
+        is_short_message = max(waits) < threshold("slow_application.hung_ms")
         yield make_finding(
             "http_slow",
-            severity="LOW" if held or (few_slow and (brief or exchanges[0].empty)) else "MEDIUM",
+            severity="LOW" if held or (few_slow and (is_short_message or exchanges[0].empty)) else "MEDIUM",
             title=f"{at(server, port)} answers HTTP requests late: {rate(share)} take over {duration(limit)}",
             detail=f"{len(exchanges)} of {count(answers, 'answer')}{_hosts([e.host for e in exchanges])}; median"
             f" {duration(median(waits))}, slowest {duration(max(waits))}. The requests were acknowledged at"

@@ -26,14 +26,16 @@ Target = tuple[str, int | None]
 """Address and port."""
 
 
-def control_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
+def icmp_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     """What scanners and traceroutes are told is no fault; what concerns many ports or hosts is said once."""
     icmp = seen.analysis.icmp
     if icmp is None:
         return
     traced = _Traced(seen)
     unreachable = [
-        error for error in icmp.of_kind("unreachable") if not _was_tried(error, threats) and not traced.asked_for(error)
+        error
+        for error in icmp.of_kind("unreachable")
+        if not _is_scan_target(error, threats) and not traced.is_traceroute_answer(error)
     ]
     prohibited = [error for error in unreachable if (error.version, error.code) in _PROHIBITED]
     closed = [e for e in unreachable if (e.version, e.code) in _PORT and not _is_late_answer(e)]
@@ -41,13 +43,13 @@ def control_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     for scan in _udp_scans([error for error in (*prohibited, *closed) if error.protocol == "udp"]):
         scanned.add((scan.who.src, scan.who.dst))
         yield scan
-    yield from _prohibited([e for e in prohibited if not _is_of(e, scanned)])
+    yield from _admin_prohibited([e for e in prohibited if not _is_of(e, scanned)])
     yield from _ports([e for e in closed if not _is_of(e, scanned)])
     yield from _loops([e for e in icmp.of_kind("ttl_exceeded") if not is_about_fragments(e)], traced)
     yield from _redirects(icmp.of_kind("redirect"))
 
 
-def _was_tried(error: IcmpError, threats: Threats) -> bool:
+def _is_scan_target(error: IcmpError, threats: Threats) -> bool:
     """About what a scanner tried."""
     return (error.dst, error.unreachable_dst, error.destination_port) in threats.tried
 
@@ -93,7 +95,7 @@ class _Traced:
         limits = self.limits(error)
         return bool(limits) and max(limits) <= threshold("traceroute.max_hops")
 
-    def asked_for(self, error: IcmpError) -> bool:
+    def is_traceroute_answer(self, error: IcmpError) -> bool:
         """A traceroute by UDP or ping, which goes on until somebody says that it cannot be delivered."""
         return _is_traceroute(error) or (error.protocol in ("icmp", "icmpv6") and self.is_probe(error))
 
@@ -174,7 +176,7 @@ def _udp_scans(errors: list[IcmpError]) -> Iterator[Finding]:
         )
 
 
-def _prohibited(errors: list[IcmpError]) -> Iterator[Finding]:
+def _admin_prohibited(errors: list[IcmpError]) -> Iterator[Finding]:
     groups: dict[tuple[str, Target], list[IcmpError]] = defaultdict(list)
     for error in errors:
         groups[error.src, (error.unreachable_dst or "?", error.destination_port)].append(error)
@@ -191,7 +193,7 @@ def _prohibited(errors: list[IcmpError]) -> Iterator[Finding]:
             confidence="high",
             weight=_messages(group),
             measured={"messages": _messages(group)} | ({"targets": len(targets)} if len(targets) > 1 else {}),
-            also=tuple(targets[1:]),
+            other_targets=tuple(targets[1:]),
             filter=filter_address,
         )
 
@@ -219,7 +221,7 @@ def _port(protocol: str, targets: list[Target], group: list[IcmpError]) -> Findi
         confidence="high",
         weight=_messages(group),
         measured={"messages": _messages(group)} | ({"targets": len(targets)} if len(targets) > 1 else {}),
-        also=tuple(targets[1:]),
+        other_targets=tuple(targets[1:]),
         filter=speakers[0],
     )
 
@@ -234,7 +236,7 @@ def _loops(errors: list[IcmpError], traced: _Traced) -> Iterator[Finding]:
         if error.unreachable_dst and not _is_traceroute(error):
             by_target[error.unreachable_dst].append(error)
     for target, every in by_target.items():
-        group = _not_sought(every, traced)
+        group = _without_traceroute(every, traced)
         routers: dict[str, int] = defaultdict(int)
         for error in group:
             routers[error.src] += error.count
@@ -248,7 +250,7 @@ def _loops(errors: list[IcmpError], traced: _Traced) -> Iterator[Finding]:
             yield _loop(target, group, ranked, total)
 
 
-def _not_sought(errors: list[IcmpError], traced: _Traced) -> list[IcmpError]:
+def _without_traceroute(errors: list[IcmpError], traced: _Traced) -> list[IcmpError]:
     """Without what a traceroute provoked: each router answers for its own place on the way, one in a loop for many."""
     limits: dict[str, set[int]] = defaultdict(set)
     ports = {error.destination_port for error in errors if error.protocol == "udp"}

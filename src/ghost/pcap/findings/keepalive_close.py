@@ -11,18 +11,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghost.pcap.array_queries import among
-from ghost.pcap.findings.common_causes import found_together, of_many, parties
+from ghost.pcap.findings.common_causes import grouped_findings, parties, representative_rows
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
-from ghost.pcap.findings.one_way_messages import wants_no_answer
+from ghost.pcap.findings.one_way_messages import expects_no_answer
 from ghost.pcap.findings.phrasing import count, duration
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
-def crossing_findings(seen: Observed) -> Iterator[Finding]:
-    yield from found_together(seen, np.flatnonzero(_crossed(seen)), lambda rows: _crossing(seen, rows))
+def keepalive_close_findings(seen: Observed) -> Iterator[Finding]:
+    yield from grouped_findings(seen, np.flatnonzero(_crossed(seen)), lambda rows: _crossing(seen, rows))
 
 
 def _crossed(seen: Observed) -> Mask:
@@ -35,7 +35,7 @@ def _crossed(seen: Observed) -> Mask:
     short = c.sides("data_segments")[:, CLIENT] <= threshold("slow_application.max_segments_a_request") * (
         1 + np.bincount(c.samples("response_ms")[0], minlength=len(c))
     )
-    request = among(np.arange(len(c)), asked) | (whole & short & ~wants_no_answer(seen))
+    request = among(np.arange(len(c)), asked) | (whole & short & ~expects_no_answer(seen))
     result: Mask = (
         request
         & ~np.isnan(c.request_ms)
@@ -60,7 +60,7 @@ def _crossing(seen: Observed, rows: StreamRows) -> Finding:
     idle = float(np.median(c.sides("longest_silence_ms")[rows, CLIENT]))
     often = len(rows) >= threshold("early_close.min_crossings")
     known = f", idle for {duration(idle)} (median)," if idle >= threshold("early_close.kept_ms") else ""
-    examples = seen.worst(of_many(seen, rows))
+    examples = seen.worst(representative_rows(seen, rows))
     return make_finding(
         "early_close_keepalive",
         severity="MEDIUM" if often else "LOW",

@@ -16,7 +16,7 @@ from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import IcmpError, UnansweredArp
 
 
-def segment_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
+def local_segment_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
     if seen.analysis.arp is not None:
         yield from address_findings(seen.analysis.arp)
     yield from _hosts_down(seen, threats)
@@ -77,13 +77,13 @@ def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
     unreachable: dict[str, list[IcmpError]] = {}
     for error in analysis.icmp.of_kind("unreachable") if analysis.icmp else ():
         scanned = (error.dst, error.unreachable_dst, error.destination_port) in threats.tried
-        if _says_down(error) and error.unreachable_dst and not scanned:
+        if _reports_down(error) and error.unreachable_dst and not scanned:
             unreachable.setdefault(error.unreachable_dst, []).append(error)
     heard = LastHeard(seen)
-    for silent in seen.asked_for:
+    for silent in seen.unanswered_requests:
         reports = unreachable.pop(silent.ip, [])
         agreed = reports if heard.told(silent.ip, reports) else []
-        askers = heard.asked_in_vain(silent)
+        askers = heard.unanswered_requesters(silent)
         if agreed or askers:
             yield _Down(silent.ip, (askers or list(silent.asked_by) or ["?"])[0], silent, tuple(agreed))
     for address, agreed in unreachable.items():
@@ -106,11 +106,11 @@ def _sweep(source: str, group: list[_Down]) -> Finding:
         confidence="medium",
         weight=1,
         measured={"arp_requests": requests, "hosts": len(group)},
-        also=tuple((down.address, None) for down in group[1:]),
+        other_targets=tuple((down.address, None) for down in group[1:]),
     )
 
 
-def _says_down(error: IcmpError) -> bool:
+def _reports_down(error: IcmpError) -> bool:
     """Host or network unreachable: a router has nobody to hand the packet to."""
     if error.version == 4:
         return error.code in (0, 1, 6, 7)
@@ -155,6 +155,6 @@ def _finding(group: list[_Down]) -> Finding:
         weight=reports + requests,
         measured={"solicitations" if six else "arp_requests": requests, "unreachable_messages": reports}
         | ({"hosts": len(group)} if len(group) > 1 else {}),
-        also=tuple((down.address, None) for down in group[1:]),
+        other_targets=tuple((down.address, None) for down in group[1:]),
         router=router,
     )

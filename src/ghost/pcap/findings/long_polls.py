@@ -52,10 +52,10 @@ def http_polls(exchanges: Iterable[HttpExchange]) -> list[HttpExchange]:
     for exchange in exchanges:
         if exchange.path is not None:
             by_path[exchange.server, exchange.port, exchange.path][exchange.frames] = exchange
-    return [exchange for some in by_path.values() if _asks_for_news(some.values()) for exchange in some.values()]
+    return [exchange for some in by_path.values() if _is_polling(some.values()) for exchange in some.values()]
 
 
-def _asks_for_news(exchanges: Collection[HttpExchange]) -> bool:
+def _is_polling(exchanges: Collection[HttpExchange]) -> bool:
     empty = [exchange.response_ms or 0.0 for exchange in exchanges if exchange.empty]
     news = [exchange.response_ms or 0.0 for exchange in exchanges if not exchange.empty]
     if len(empty) < threshold("slow_application.min_empty_polls"):

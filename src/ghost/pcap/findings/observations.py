@@ -252,26 +252,26 @@ class Observed:
         at = self._place_of(source, destination)
         return self._traffic_at(at) if at >= 0 and self._sums["packets"][at] else None
 
-    def troubled(self) -> Iterator[Traffic]:
+    def impaired_directions(self) -> Iterator[Traffic]:
         """Directions in which something was lost, late or repeated."""
-        trouble = self._trouble
+        trouble = self._impairments
         for at in np.argsort(-trouble, kind="stable")[:MOST_PATHS].tolist():
-            if trouble[at] < self._least_trouble:
+            if trouble[at] < self._least_impairment:
                 return
             yield self._traffic_at(at)
 
     @property
-    def not_looked_at(self) -> int:
-        """How many directions with trouble `troubled` leaves out."""
-        return max(int((self._trouble >= self._least_trouble).sum()) - MOST_PATHS, 0)
+    def directions_skipped(self) -> int:
+        """How many directions with trouble `impaired_directions` leaves out."""
+        return max(int((self._impairments >= self._least_impairment).sum()) - MOST_PATHS, 0)
 
     @cached_property
-    def _trouble(self) -> Array:
+    def _impairments(self) -> Array:
         sums = self._sums
         return sums["lost_upstream"] + sums["lost_downstream"] + sums["reordered"] + sums["needless"]
 
     @property
-    def _least_trouble(self) -> float:
+    def _least_impairment(self) -> float:
         return min(threshold("loss.min_segments"), threshold("reordering.min_segments"))
 
     def _place_of(self, source: str, destination: str) -> int:
@@ -305,7 +305,7 @@ class Observed:
         return order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
-    def half_heard(self) -> dict[Path, StreamRows]:
+    def one_way_streams(self) -> dict[Path, StreamRows]:
         """Streams of which only the packets of one host to another were captured, and that are no mere SYNs."""
         c = self.columns
         rows = np.flatnonzero(self.one_sided & ~self.only_syn)
@@ -317,7 +317,7 @@ class Observed:
         return {path: np.array(found, np.int64) for path, found in groups.items()}
 
     @cached_property
-    def answered_elsewhere(self) -> set[Path]:
+    def uncaptured_replies(self) -> set[Path]:
         """Host and peer where the peer's packets do not pass here, though the host shows that it gets them: it goes on
         after its SYN, or acknowledges what is not in the capture."""
         c = self.columns
@@ -331,7 +331,7 @@ class Observed:
         return {(c.host(pair // hosts), c.host(pair % hosts)) for pair in pairs}
 
     @cached_property
-    def unheard(self) -> set[str]:
+    def send_only_hosts(self) -> set[str]:
         """Hosts that hear somebody, but to which no packet was captured: only what they send passes here."""
         c, analysis = self.columns, self.analysis
         told = {c.host(number) for number in distinct(c.hosts[c.sides("packets")[:, ::-1] > 0]).tolist()}
@@ -342,16 +342,16 @@ class Observed:
             told.update([talk.client.address] * bool(talk.server_packets))
         told.update(path.src for path in (analysis.icmp.echo_paths if analysis.icmp else ()) if path.replies)
         told.update(error.dst for error in (analysis.icmp.errors if analysis.icmp else ()))
-        return {host for host, _ in self.answered_elsewhere} - told
+        return {host for host, _ in self.uncaptured_replies} - told
 
     @cached_property
-    def asked_for(self) -> tuple[UnansweredArp, ...]:
+    def unanswered_requests(self) -> tuple[UnansweredArp, ...]:
         """Addresses of the segment that somebody asked for in vain, by ARP or by neighbour solicitations."""
         arp, icmp = self.analysis.arp, self.analysis.icmp
         return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
 
     @cached_property
-    def told_by_datagrams(self) -> set[str]:
+    def udp_answered_clients(self) -> set[str]:
         """Clients to which answers by UDP were captured."""
         udp, dns = self.analysis.udp, self.analysis.dns
         answered = {talk.client.address for talk in udp.conversations if talk.server_packets} if udp else set()
@@ -364,7 +364,7 @@ class Observed:
         return {c.host(number) for number in distinct(c.hosts[c.sides("packets") > 0]).tolist()}
 
     @cached_property
-    def moved(self) -> dict[Path, Floats]:
+    def pair_bytes(self) -> dict[Path, Floats]:
         """Bytes a bin of the busiest pairs, each way."""
         series = self.analysis.series
         ways: dict[Path, Floats] = {}
@@ -376,9 +376,9 @@ class Observed:
     @cached_property
     def bulk(self) -> list[Stream]:
         """The transfers that move most, for rules that look at single ones."""
-        moved = self.columns.sides("payload_bytes").max(axis=1)
-        rows = np.flatnonzero((moved >= threshold("bufferbloat.min_bytes")) & ~self.one_sided)
-        return self.worst(rows, moved[rows], MOST_BULK)
+        pair_bytes = self.columns.sides("payload_bytes").max(axis=1)
+        rows = np.flatnonzero((pair_bytes >= threshold("bufferbloat.min_bytes")) & ~self.one_sided)
+        return self.worst(rows, pair_bytes[rows], MOST_BULK)
 
     # ---------------------------------------------------------------------------------------------------- evidence
 

@@ -32,19 +32,19 @@ def was_captured_one_way(seen: Observed) -> bool:
     if any(server.queries and server.responses for server in servers):
         return False
     alone = {(server.address, server.unasked_client) for server in servers if server.unasked_client is not None}
-    return len({frozenset(path) for path in (*seen.half_heard, *alone)}) > 1
+    return len({frozenset(path) for path in (*seen.one_way_streams, *alone)}) > 1
 
 
-def answers_pass_elsewhere(seen: Observed, client: str, server: str) -> bool:
+def replies_bypass_capture(seen: Observed, client: str, server: str) -> bool:
     """TCP proves that the client hears the server, or that it hears somebody, while no packet to it was captured."""
-    if (client, server) in seen.answered_elsewhere and seen.traffic(server, client) is None:
+    if (client, server) in seen.uncaptured_replies and seen.traffic(server, client) is None:
         return True
-    return client in seen.unheard
+    return client in seen.send_only_hosts
 
 
-def answers_alone(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
+def responses_without_queries(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
     """DNS servers whose answers were captured and no question. Where TCP shows the same of the hosts, it says it."""
-    said = {host for path in seen.half_heard for host in path}
+    said = {host for path in seen.one_way_streams for host in path}
     captured_so = was_captured_one_way(seen)
     case = "asymmetric_capture" if captured_so else "asymmetric"
     for server in dns.servers:

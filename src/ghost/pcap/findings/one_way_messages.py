@@ -15,7 +15,7 @@ def of_protocol(seen: Observed, kind: str) -> Mask:
     return among(seen.columns.ports[:, SERVER], ports_of(kind))
 
 
-def wants_no_answer(seen: Observed) -> Mask:
+def expects_no_answer(seen: Observed) -> Mask:
     """Connections whose client reports, or said nothing but a control frame last. A request of HTTP wants its answer
     on any port."""
     c = seen.columns
@@ -24,19 +24,19 @@ def wants_no_answer(seen: Observed) -> Mask:
     silent = c.sides("payload_bytes")[:, SERVER] == 0
     goes_on = c.unprompted >= threshold("early_close.min_unprompted")
     reports = of_protocol(seen, "one_way") | ((silent | c.only_tickets) & goes_on)
-    control = of_protocol(seen, "control_frames") & ~silent & brief(seen)
+    control = of_protocol(seen, "control_frames") & ~silent & is_short_message(seen)
     result: Mask = (reports | control) & ~among(np.arange(len(c)), list(asked))
     return result
 
 
-def brief(seen: Observed) -> Mask:
+def is_short_message(seen: Observed) -> Mask:
     """What waits is so short that it may be no question."""
     c = seen.columns
     result: Mask = (c.request_bytes > 0) & (c.request_bytes <= threshold("early_close.control_bytes"))
     return result & ~of_protocol(seen, "always_answers")
 
 
-def said_goodbye(seen: Observed) -> Mask:
+def sent_close_message(seen: Observed) -> Mask:
     """The client's last words came right before a reset, behind a dialogue: its own, or the server's where the protocol
     has a word for it."""
     c = seen.columns

@@ -16,7 +16,14 @@ import numpy as np
 
 from ghost.pcap.array_queries import among, distinct, without
 from ghost.pcap.array_types import Array
-from ghost.pcap.findings.common_causes import Parties, found_together, of_many, of_pair, of_streams, parties
+from ghost.pcap.findings.common_causes import (
+    Parties,
+    all_of_pair,
+    grouped_findings,
+    of_streams,
+    parties,
+    representative_rows,
+)
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.host_activity import LastHeard
@@ -29,7 +36,7 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 _MS = 1_000_000
 
 
-def fallen_silent(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[Finding]:
+def outage_findings(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[Finding]:
     """Of connections whose side `sides` repeats in vain what it sends."""
     left = np.ones(len(rows), np.bool_)
     for some in islice(_outages(seen, rows, sides), MOST_GROUPS):
@@ -38,10 +45,10 @@ def fallen_silent(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[Fi
     hosts = seen.columns.hosts[:, SERVER]
     for side in (CLIENT, SERVER):
         mine = rows[left & (sides == side)]
-        never = of_pair(seen, mine, seen.columns.sides("largest_acked_segment")[mine, side] == 0)
+        never = all_of_pair(seen, mine, seen.columns.sides("largest_acked_segment")[mine, side] == 0)
         for some, ever in ((mine[never], False), (mine[~never], True)):
-            make = partial(_not_heard, seen, side=side, ever=ever)
-            yield from found_together(seen, some, make, served=hosts, near_client=True)
+            make = partial(_unacknowledged_data, seen, side=side, ever=ever)
+            yield from grouped_findings(seen, some, make, served=hosts, near_client=True)
 
 
 # ------------------------------------------------------------------------------------------------ at the same moment
@@ -130,7 +137,7 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
     begun = (moment - seen.first_ns) / _MS
     clock = f"{datetime.fromtimestamp(moment // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC"
     total = int(repeats[:, side].sum())
-    examples = seen.worst(of_many(seen, rows, repeats[:, side]))
+    examples = seen.worst(representative_rows(seen, rows, repeats[:, side]))
     return make_finding(
         "rto_loss_outage",
         severity="HIGH",
@@ -155,7 +162,7 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
 # -------------------------------------------------------------------------------------------------------- one by one
 
 
-def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Finding:
+def _unacknowledged_data(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Finding:
     """`who.src` repeats in vain what it sends to `who.dst`; `ever`: something of it was acknowledged before."""
     c = seen.columns
     who = parties(seen, rows)
@@ -165,15 +172,15 @@ def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Fi
     back = c.sides("fin")[rows, 1 - side] > 0  # heard again, but of nothing that was sent meanwhile
     within_ms = np.where(back, c.sides("longest_silence_ms")[rows, 1 - side], 0)
     longest = float(np.maximum((c.last_ns[rows] - heard_ns) / _MS, within_ms).max())
-    whom = _silent_ones(who, side)
+    whom = _silent_hosts_text(who, side)
     nothing = (
         f"no packet came from {whom} for up to {duration(longest)}"
         if longest >= threshold("rto_loss.silence_ms")
         else f"{whom} repeats its SYN-ACK although it was answered"
     )
-    went_on = _going_on(seen, rows, int(heard_ns.max()), side)
+    went_on = _continuing(seen, rows, int(heard_ns.max()), side)
     still = f" {count(went_on, 'other connection')} between the two continued." if went_on else ""
-    gone = side == CLIENT and ever and not went_on and _gone_alone(seen, rows, int(heard_ns.max()))
+    gone = side == CLIENT and ever and not went_on and _is_host_gone(seen, rows, int(heard_ns.max()))
     case = "rto_loss_host_gone" if gone else "rto_loss_unacknowledged"
     alone = f" Its neighbours are heard after that, {who.server} is not." if gone else ""
     one = who.clients == 1 if side == SERVER else who.services == 1
@@ -183,7 +190,7 @@ def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Fi
     acknowledges = f"{'does' if one else 'do'} not acknowledge"
     if ever:
         acknowledges = f"no longer acknowledge{'s' if one else ''}"
-    examples = seen.worst(of_many(seen, rows, repeats))
+    examples = seen.worst(representative_rows(seen, rows, repeats))
     return make_finding(
         case,
         severity=_severity(seen, rows, side, ever=ever),
@@ -198,7 +205,7 @@ def _not_heard(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Fi
     )
 
 
-def _silent_ones(who: Parties, side: int) -> str:
+def _silent_hosts_text(who: Parties, side: int) -> str:
     if side == SERVER:
         return who.whom
     return who.server if who.services == 1 else f"{who.services:,} services, such as {at(who.server, who.port)},"
@@ -222,7 +229,7 @@ def _severity(seen: Observed, rows: StreamRows, side: int, *, ever: bool) -> str
     return "LOW"
 
 
-def _going_on(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> int:
+def _continuing(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> int:
     """Other connections between the same hosts on which the silent ones are heard well after that."""
     c = seen.columns
     hosts = max(len(c.addresses), 1)
@@ -233,7 +240,7 @@ def _going_on(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> int
     return int((same & later).sum())
 
 
-def _gone_alone(seen: Observed, rows: StreamRows, heard_ns: int) -> bool:
+def _is_host_gone(seen: Observed, rows: StreamRows, heard_ns: int) -> bool:
     """Nothing is heard any more of the one host that several connections go to; its neighbours are."""
     c = seen.columns
     server = distinct(c.hosts[rows, SERVER])

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ghost.pcap.array_types import Array
-from ghost.pcap.findings.common_causes import hosts_of, of_many, of_parts, ways_together
+from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding, representative_rows
 from ghost.pcap.findings.finding import SEVERITIES, Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Traffic
@@ -23,9 +23,9 @@ def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]
     same side of the capture point, and about as often."""
     ways = [(traffic.source, traffic.destination) for traffic in lossy]
     before = [int(traffic.lost_upstream > traffic.lost_downstream) for traffic in lossy]
-    for places in ways_together(seen, ways, before):
+    for places in group_paths(seen, ways, before):
         for some in _alike([lossy[place] for place in places]):
-            yield of_parts(some, partial(_lossy_ways, seen), partial(_who, seen))
+            yield merged_finding(some, partial(_lossy_ways, seen), partial(_who, seen))
 
 
 def _who(seen: Observed, way: Traffic) -> Who:
@@ -76,8 +76,8 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
     mostly = ""
     if len(ways) > 1:
         mostly = f" Most from {worst.source} to {worst.destination}: {worst.lost} of {worst.sent:,}."
-        if seen.not_looked_at:
-            mostly += f" {seen.not_looked_at:,} more directions with loss or delay were not analysed."
+        if seen.directions_skipped:
+            mostly += f" {seen.directions_skipped:,} more directions with loss or delay were not analysed."
     order, sides = _worst_streams(seen, ways)
     who = _who(seen, worst)
     return make_finding(
@@ -113,7 +113,7 @@ def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows,
     found = [seen.of_path((way.source, way.destination)) for way in ways]
     rows, sides = (np.concatenate(part) for part in zip(*found, strict=True))
     sender = dict(zip(rows.tolist(), sides.tolist(), strict=True))
-    order = of_many(seen, rows, seen.columns.lost()[rows, sides])[:FRAMES]
+    order = representative_rows(seen, rows, seen.columns.lost()[rows, sides])[:FRAMES]
     return order, np.array([sender[row] for row in order.tolist()], np.int64)
 
 

@@ -8,39 +8,39 @@ from functools import partial
 import numpy as np
 
 from ghost.pcap.array_queries import among, distinct
-from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
-from ghost.pcap.findings.connection_aborts import repeated_in_vain
+from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding
+from ghost.pcap.findings.connection_aborts import unanswered_retransmissions
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path, Traffic, sent_by
 from ghost.pcap.findings.one_way_captures import was_captured_one_way
-from ghost.pcap.findings.outages import fallen_silent
+from ghost.pcap.findings.outages import outage_findings
 from ghost.pcap.findings.packet_loss import loss_findings
 from ghost.pcap.findings.phrasing import FRAMES, count, few, percent, rate
-from ghost.pcap.findings.rate_policing import with_others
+from ghost.pcap.findings.rate_policing import merge_policed_loss
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.silent_peers import unheard
+from ghost.pcap.findings.silent_peers import unacknowledged_sides
 from ghost.pcap.findings.stream_columns import CLIENT, Mask, StreamRows
-from ghost.pcap.findings.throughput_limits import held_to_a_rate
+from ghost.pcap.findings.throughput_limits import policed_transfers
 from ghost.pcap.model import Direction, IcmpError
 
 
-def transfer_findings(seen: Observed) -> Iterator[Finding]:
-    in_vain = unheard(seen)
+def transit_findings(seen: Observed) -> Iterator[Finding]:
+    in_vain = unacknowledged_sides(seen)
     lossy: list[Traffic] = []
     late: list[Traffic] = []
     policed: list[tuple[Traffic, Finding]] = []
-    for traffic in seen.troubled():
+    for traffic in seen.impaired_directions():
         path = (traffic.source, traffic.destination)
         if _is_lossy(seen, path, traffic, in_vain):
-            held = held_to_a_rate(seen, path, traffic)
+            held = policed_transfers(seen, path, traffic)
             if held is None:
                 lossy.append(traffic)
             else:
                 policed.append((traffic, held))
         if _is_reordered(seen, traffic):
             late.append(traffic)
-    limited, explained = with_others(seen, policed, lossy)
+    limited, explained = merge_policed_loss(seen, policed, lossy)
     yield from limited
     yield from loss_findings(seen, [traffic for traffic in lossy if traffic not in explained])
     yield from _reordered_together(seen, late)
@@ -57,8 +57,8 @@ def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bo
     overtook other packets is missing nowhere; and what is repeated in vain is another finding."""
     if traffic.lost < threshold("loss.min_segments"):
         return False
-    lost = traffic.lost - _dropped_for_size(seen, path) - _openings(seen, path) - _to_a_restarted_host(seen, path)
-    lost -= _behind_a_strangers_reset(seen, path, in_vain)
+    lost = traffic.lost - _dropped_for_size(seen, path) - _repeated_opens(seen, path) - _to_a_restarted_host(seen, path)
+    lost -= _after_third_party_reset(seen, path, in_vain)
     rows, sides = seen.of_path(path)
     lost -= _lost_on(seen, path, rows[in_vain[rows, sides]])
     if (
@@ -76,7 +76,7 @@ def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iter
     ends, number = seen.columns.hosts, max(len(seen.columns.addresses), 1)
     known = [seen.number_of[source] * number + seen.number_of[destination] for source, destination in lossy]
     alone = ~among(ends[rows, sides] * number + ends[rows, 1 - sides], known)
-    yield from fallen_silent(seen, rows[alone], sides[alone])
+    yield from outage_findings(seen, rows[alone], sides[alone])
 
 
 def _dropped_for_size(seen: Observed, path: Path) -> int:
@@ -94,7 +94,7 @@ def _dropped_for_size(seen: Observed, path: Path) -> int:
     return told + min(refused, flight)
 
 
-def _openings(seen: Observed, path: Path) -> int:
+def _repeated_opens(seen: Observed, path: Path) -> int:
     """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets.
 
     Where both ends open at once (RFC 9293, 3.5), a SYN-ACK repeats the SYN of its own side, of which nothing was lost.
@@ -106,7 +106,7 @@ def _openings(seen: Observed, path: Path) -> int:
     return int(np.minimum(repeats, c.lost()[rows, sides]).sum())
 
 
-def _behind_a_strangers_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
+def _after_third_party_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
     """What a sender that never learnt of it repeats by its timer on a connection that a third device reset. What was
     lost before and repaired at once counts."""
     c = seen.columns
@@ -118,7 +118,7 @@ def _behind_a_strangers_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
 def _to_a_restarted_host(seen: Observed, path: Path) -> int:
     """Repeats of what a host never answered that then knew nothing of the connection."""
     rows, sides = seen.of_path(path)
-    mine = repeated_in_vain(seen)[rows] & (sides == CLIENT)
+    mine = unanswered_retransmissions(seen)[rows] & (sides == CLIENT)
     return int(seen.columns.lost()[rows, sides][mine].sum())
 
 
@@ -165,8 +165,8 @@ def _late(traffic: Traffic) -> int:
 
 def _reordered_together(seen: Observed, ways: Sequence[Traffic]) -> Iterator[Finding]:
     """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
-    for places in ways_together(seen, [(way.source, way.destination) for way in ways]):
-        yield of_parts(
+    for places in group_paths(seen, [(way.source, way.destination) for way in ways]):
+        yield merged_finding(
             [ways[n] for n in places], partial(_reordering, seen), lambda way: Who(way.source, way.destination)
         )
 
@@ -211,15 +211,15 @@ def _asymmetric(seen: Observed) -> Iterator[Finding]:
     """`who.src` is the side whose packets were captured. Several pairs of hosts share the one cause."""
     packets = seen.columns.sides("packets").sum(axis=1)
     halves: dict[Path, StreamRows] = {}
-    for path, rows in seen.half_heard.items():
-        unheard = seen.traffic(path[1], path[0]) is None
-        if unheard and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
+    for path, rows in seen.one_way_streams.items():
+        nothing_back = seen.traffic(path[1], path[0]) is None
+        if nothing_back and int(packets[rows].sum()) >= threshold("asymmetric.min_packets"):
             halves[path] = rows
     if halves:
-        yield _half_heard(seen, halves, {path: int(packets[rows].sum()) for path, rows in halves.items()})
+        yield _one_way_finding(seen, halves, {path: int(packets[rows].sum()) for path, rows in halves.items()})
 
 
-def _half_heard(seen: Observed, halves: dict[Path, StreamRows], packets: dict[Path, int]) -> Finding:
+def _one_way_finding(seen: Observed, halves: dict[Path, StreamRows], packets: dict[Path, int]) -> Finding:
     busiest = max(halves, key=lambda path: packets[path])
     source, destination = busiest
     every = np.concatenate(list(halves.values()))

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from ghost.pcap.array_queries import median
-from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
+from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, MOST_PATHS, Observed, Path, groups_of
@@ -37,7 +37,7 @@ class _Change:
     server: str
 
 
-def longer_ways(seen: Observed, trips: Floats, clean: Mask, known: Collection[Path]) -> Iterator[Finding]:
+def path_change_findings(seen: Observed, trips: Floats, clean: Mask, known: Collection[Path]) -> Iterator[Finding]:
     """`trips`: milliseconds of each stream's handshake, of which those count that are `clean`; `known`: client and
     server of pairs of which another finding tells."""
     c = seen.columns
@@ -53,8 +53,8 @@ def longer_ways(seen: Observed, trips: Floats, clean: Mask, known: Collection[Pa
         if at is not None:
             changes.append(_Change(rows[:at], rows[at:], c.host(client), c.host(server)))
     make = partial(_longer, seen, trips)
-    for places in islice(ways_together(seen, [(each.client, each.server) for each in changes]), MOST_GROUPS):
-        yield of_parts([changes[place] for place in places], make, lambda each: Who(each.client, each.server))
+    for places in islice(group_paths(seen, [(each.client, each.server) for each in changes]), MOST_GROUPS):
+        yield merged_finding([changes[place] for place in places], make, lambda each: Who(each.client, each.server))
 
 
 def _changed_at(trips: Floats) -> int | None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ghost.pcap.findings.common_causes import hosts_of, of_parts, ways_together
+from ghost.pcap.findings.common_causes import group_paths, hosts_of, merged_finding
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, Path
@@ -21,7 +21,7 @@ IP_AND_TCP_HEADERS = 40
 _Stuck = dict[Path, tuple[Direction, Stream]]
 
 
-def size_findings(seen: Observed) -> Iterator[Finding]:
+def path_mtu_findings(seen: Observed) -> Iterator[Finding]:
     """Discovery that works is healthy: the sender is told, sends smaller segments, and goes on."""
     stuck = _stuck_on_size(seen)
     for path, messages in seen.too_big.items():
@@ -30,8 +30,10 @@ def size_findings(seen: Observed) -> Iterator[Finding]:
         if path not in stuck and repeated and not goes_on:
             yield _black_hole(path, messages, None)
     paths = list(stuck)
-    for places in ways_together(seen, paths):
-        yield of_parts([paths[place] for place in places], partial(_black_holes, seen, stuck), partial(_who, stuck))
+    for places in group_paths(seen, paths):
+        yield merged_finding(
+            [paths[place] for place in places], partial(_black_holes, seen, stuck), partial(_who, stuck)
+        )
 
 
 def _who(stuck: _Stuck, path: Path) -> Who:
@@ -61,7 +63,7 @@ def _stuck_on_size(seen: Observed) -> _Stuck:
     """Sides whose large segments never arrive while smaller ones do, by sender and receiver."""
     c = seen.columns
     talked = (c.sides("packets") > 0).all(axis=1) & np.isin(c.handshake, ("completed", "not_seen"))
-    found = np.argwhere((_repeated_in_vain(seen) | _holes_that_stay(seen)) & talked[:, None])
+    found = np.argwhere((_unacknowledged_large_segments(seen) | _holes_that_stay(seen)) & talked[:, None])
     stuck: _Stuck = {}
     for row, side in found.tolist():
         path = (c.host(c.hosts[row, side]), c.host(c.hosts[row, 1 - side]))
@@ -71,7 +73,7 @@ def _stuck_on_size(seen: Observed) -> _Stuck:
     return stuck
 
 
-def _repeated_in_vain(seen: Observed) -> Mask:
+def _unacknowledged_large_segments(seen: Observed) -> Mask:
     """Captured near the sender: segments repeated by the timer, each larger than all that were acknowledged."""
     c = seen.columns
     smallest = c.sides("smallest_lost_segment")

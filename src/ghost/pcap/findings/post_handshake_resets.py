@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghost.pcap.array_queries import among
-from ghost.pcap.findings.common_causes import found_together, of_many, parties
+from ghost.pcap.findings.common_causes import grouped_findings, parties, representative_rows
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed
@@ -20,9 +20,9 @@ from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
-def turned_away_findings(seen: Observed) -> Iterator[Finding]:
+def post_handshake_reset_findings(seen: Observed) -> Iterator[Finding]:
     dropped = _dropped_at_once(seen)
-    yield from found_together(seen, np.flatnonzero(dropped), lambda rows: _turned_away(seen, rows))
+    yield from grouped_findings(seen, np.flatnonzero(dropped), lambda rows: _reset_after_accept(seen, rows))
 
 
 def _dropped_at_once(seen: Observed) -> Mask:
@@ -37,9 +37,9 @@ def _dropped_at_once(seen: Observed) -> Mask:
     return np.asarray((c.handshake == "completed") & silent & by_server & at_once, np.bool_)
 
 
-def _turned_away(seen: Observed, rows: StreamRows) -> Finding:
+def _reset_after_accept(seen: Observed, rows: StreamRows) -> Finding:
     who = parties(seen, rows)
-    shut_out, attempts = _of_those_shut_out(seen, rows)
+    shut_out, attempts = _affected_share(seen, rows)
     several = len(rows) >= threshold("mid_session_reset.min_dropped")
     share = percent(len(rows), attempts)
     severity = "LOW"
@@ -49,7 +49,7 @@ def _turned_away(seen: Observed, rows: StreamRows) -> Finding:
         severity = "MEDIUM"
     others = attempts - len(rows)
     rest = f" {count(others, 'other connection')} of {who.whom} to it went on." if others else ""
-    examples = seen.worst(of_many(seen, rows))
+    examples = seen.worst(representative_rows(seen, rows))
     return make_finding(
         "mid_session_turned_away",
         severity=severity,
@@ -64,7 +64,7 @@ def _turned_away(seen: Observed, rows: StreamRows) -> Finding:
     )
 
 
-def _of_those_shut_out(seen: Observed, rows: StreamRows) -> tuple[int, int]:
+def _affected_share(seen: Observed, rows: StreamRows) -> tuple[int, int]:
     """How many of `rows` are of clients that get at least every second connection reset so, and how many connections
     all these clients opened to the service."""
     c = seen.columns

@@ -13,10 +13,10 @@ from ghost.pcap.findings.observations import Observed, Traffic
 from ghost.pcap.findings.phrasing import count, percent, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import StreamRows
-from ghost.pcap.findings.throughput_limits import others_keep_the_rate
+from ghost.pcap.findings.throughput_limits import share_a_policer
 
 
-def with_others(
+def merge_policed_loss(
     seen: Observed, held: Sequence[tuple[Traffic, Finding]], lossy: Collection[Traffic]
 ) -> tuple[list[Finding], set[Traffic]]:
     """Findings about transfers held to a rate, and which of the `lossy` directions lose to the same policers.
@@ -27,7 +27,7 @@ def with_others(
     explained: set[Traffic] = set()
     findings = []
     for transfer, finding in sorted(held, key=lambda pair: -pair[0].lost):
-        one_rate = others_keep_the_rate(seen, (transfer.source, transfer.destination))
+        one_rate = share_a_policer(seen, (transfer.source, transfer.destination))
         candidates = [other for other in lossy if other not in explained] if one_rate else []
         beside = [other for other in candidates if _loses_with(seen, other, transfer)]
         sharing = [other for other in beside if _share_an_end(other, transfer)]

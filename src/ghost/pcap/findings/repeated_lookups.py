@@ -19,7 +19,7 @@ _COMMON = frozenset("etaoinsrldcu")
 """The letters that make up most of what people write."""
 
 
-def is_missed(queries: Sequence[DnsQuery], forwarders: Collection[str]) -> bool:
+def is_needed_name(queries: Sequence[DnsQuery], forwarders: Collection[str]) -> bool:
     """Whether any of these names was asked for again and again, by several clients, or they are many.
 
     `forwarders` are DNS servers: what they ask for somebody else asked for.

@@ -9,7 +9,7 @@ from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask
 
 
-def unheard(seen: Observed) -> Mask:
+def unacknowledged_sides(seen: Observed) -> Mask:
     """Which side of each connection repeats by its timer what is never acknowledged, into silence.
 
     The other side says nothing meanwhile, or still repeats its SYN-ACK as if it had never been answered.
@@ -28,11 +28,11 @@ def unheard(seen: Observed) -> Mask:
         & (packets > 0).all(axis=1, keepdims=True)
         & (c.sides("rst")[:, ::-1] == 0)
     )
-    result[:, CLIENT] |= _closed_behind_an_outage(seen)
+    result[:, CLIENT] |= _closed_after_outage(seen)
     return result
 
 
-def _closed_behind_an_outage(seen: Observed) -> Mask:
+def _closed_after_outage(seen: Observed) -> Mask:
     """A server was silent while the client repeated, and is heard again: it closes, in good order but without an
     acknowledgement of what was repeated, and knows nothing of the connection afterwards. What it says in good order
     shows that its host went on all the time; its program ended meanwhile."""

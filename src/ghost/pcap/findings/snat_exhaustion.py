@@ -10,7 +10,7 @@ import numpy as np
 
 from ghost.pcap.array_queries import median
 from ghost.pcap.array_types import Array
-from ghost.pcap.findings.common_causes import of_parts
+from ghost.pcap.findings.common_causes import merged_finding
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import Observed, groups_of
@@ -77,7 +77,7 @@ def exhausted(seen: Observed, source: int, served: PerStream, failed: StreamRows
     for hold in HOLD_SECONDS:
         freed = closed + hold
         load = _Load(_held(begun, opened, freed) - 1, _held(asked, opened, freed), begun, asked)
-        told = _fails_when_full(load) and (_works_below(load, len(served)) or _held_at_the_limit(load))
+        told = _fails_when_full(load) and (_works_below(load, len(served)) or _at_port_limit(load))
         if told and not _queues(seen, taken, load):
             service = int(seen.service[failed[0]])
             return Exhausted(c.host(source), service, failed, load.ports, len(served), hold)
@@ -114,7 +114,7 @@ def _works_below(load: _Load, served: int) -> bool:
     return bool(below.mean() >= threshold("snat_exhaustion.min_successes_below_share"))
 
 
-def _held_at_the_limit(load: _Load) -> bool:
+def _at_port_limit(load: _Load) -> bool:
     """Each port that is freed is taken at once: whoever comes then succeeds, and whoever finds all of them held fails.
 
     Both happen within a few ports of the limit, but never at the same number. Where packets are lost they do, however
@@ -148,11 +148,11 @@ def _queues(seen: Observed, taken: StreamRows, load: _Load) -> bool:
     return slow >= max(threshold("slow_application.slow_ms"), threshold("snat_exhaustion.queued_factor") * usual)
 
 
-def exhaustion_findings(seen: Observed, found: Sequence[Exhausted]) -> Iterator[Finding]:
+def snat_findings(seen: Observed, found: Sequence[Exhausted]) -> Iterator[Finding]:
     """Clients that fail with one service come through one translation: a finding for all of them."""
     services = np.array([each.service for each in found], np.int64)
     for _, places in groups_of(np.arange(len(found)), services):
-        yield of_parts([found[place] for place in places], partial(_finding, seen), partial(_who, seen))
+        yield merged_finding([found[place] for place in places], partial(_finding, seen), partial(_who, seen))
 
 
 def _who(seen: Observed, each: Exhausted) -> Who:

@@ -202,12 +202,12 @@ def _of_view(view: StreamView) -> Columns:
         closed_first=_earlier(np.take_along_axis(view.first_fins(), order, axis=1)),
         greeting_ms=_times(state[:, L.S_GREETING]),
         unacked_bytes=unacked,
-        sides=cache(_without_copies(sides)),
+        sides=cache(_without_duplicates(sides)),
         samples=cache(samples),
     )
 
 
-def _without_copies(sides: Callable[[str], PerSide]) -> Callable[[str], PerSide]:
+def _without_duplicates(sides: Callable[[str], PerSide]) -> Callable[[str], PerSide]:
     def counted(name: str) -> PerSide:
         copies = _COPIES_AMONG.get(name)
         return sides(name) if copies is None else sides(name) - sides(copies)
@@ -301,7 +301,7 @@ def _of_streams(streams: Sequence[Stream]) -> Columns:
         ),
         greeting_ms=times([stream.greeting_ms for stream in streams]),
         unacked_bytes=sides("unacked_bytes"),
-        sides=cache(_without_copies(sides)),
+        sides=cache(_without_duplicates(sides)),
         samples=cache(samples),
     )
 

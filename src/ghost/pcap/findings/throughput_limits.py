@@ -12,14 +12,14 @@ from ghost.pcap.array_queries import median, percentiles
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed, Path, Traffic, directions, groups_of, sent_by
-from ghost.pcap.findings.path_changes import longer_ways
+from ghost.pcap.findings.path_changes import path_change_findings
 from ghost.pcap.findings.phrasing import bit_rate, count, duration, first_frames, rate
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Floats, Mask
 from ghost.pcap.model import Direction, EchoPath, Statistics, Stream
 
 
-def limit_findings(seen: Observed) -> Iterator[Finding]:
+def throughput_findings(seen: Observed) -> Iterator[Finding]:
     bloated = {finding.who.dst: finding for finding in _bloat(seen)}
     yield from bloated.values()
     yield from _small_windows(seen)
@@ -40,14 +40,14 @@ def _bloat(seen: Observed) -> Iterator[Finding]:
                 continue
             if side.largest_in_flight < threshold("bufferbloat.min_segments_in_flight") * max(side.largest_segment, 1):
                 continue
-            trip = _with_floor(seen, stream, trip)
+            trip = _base_round_trip(seen, stream, trip)
             if _swollen(trip) and trip.median >= 2 * trip.min:
                 how = f"while {side.endpoint.address} had up to {side.largest_in_flight // 1024} KiB under way"
                 found[pair] = _bloated(
                     side.endpoint.address, peer.endpoint.address, stream.server.endpoint.port, trip, how,
                     (side.first_frame,),
                 )  # fmt: skip
-    _small_talk(seen, found)
+    _concurrent_requests(seen, found)
     for path in _busy_pings(seen):
         pair = frozenset((path.src, path.dst))
         if pair not in found and path.rtt_ms is not None and _swollen(path.rtt_ms):
@@ -56,7 +56,7 @@ def _bloat(seen: Observed) -> Iterator[Finding]:
     yield from _slower_handshakes(seen, set(found))
 
 
-def _small_talk(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
+def _concurrent_requests(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
     """Requests between two hosts whose transfer fills the queue wait in it as well, and their ACKs come late."""
     acked_rows, acked = seen.columns.samples("request_acked_ms")
     for stream in seen.bulk:
@@ -71,13 +71,15 @@ def _small_talk(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
         if len(values) < threshold("bufferbloat.min_pings"):
             continue
         middle, high = percentiles(values, (50, 95))
-        trip = _with_floor(seen, stream, Statistics(len(values), float(values[0]), middle, high, float(values[-1])))
+        trip = _base_round_trip(
+            seen, stream, Statistics(len(values), float(values[0]), middle, high, float(values[-1]))
+        )
         if _swollen(trip) and trip.p95 - trip.min >= threshold("bufferbloat.added_to_requests_ms"):
             how = "of requests beside a transfer"
             found[pair] = _bloated(client, server, stream.server.endpoint.port, trip, how, (stream.first_frame,))
 
 
-def _with_floor(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
+def _base_round_trip(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
     """What the whole path takes when nothing waits: the fastest handshake between the two.
 
     A single ACK may come from nearby (a NAT that answers itself, an end of the connection at the capture point).
@@ -156,11 +158,11 @@ def _bloated(
 # -------------------------------------------------------------------------------------------------- rate limits
 
 
-def held_to_a_rate(seen: Observed, path: Path, traffic: Traffic) -> Finding | None:
+def policed_transfers(seen: Observed, path: Path, traffic: Traffic) -> Finding | None:
     """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
     if seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct"):
         return None  # copies count twice in the rate, and as loss
-    kept = _kept_rate(seen, path) if _carries_a_transfer(seen, path) else None
+    kept = _steady_rate(seen, path) if _carries_a_transfer(seen, path) else None
     if kept is None:
         return None
     seconds, flat = kept
@@ -187,40 +189,44 @@ def _carries_a_transfer(seen: Observed, path: Path) -> bool:
     """Whether somebody sends as fast as the way allows: small messages keep to the rate at which they are written."""
     c = seen.columns
     rows, sides = seen.of_path(path)
-    moved, segments = c.sides("payload_bytes")[rows, sides], c.sides("data_segments")[rows, sides]
+    pair_bytes, segments = c.sides("payload_bytes")[rows, sides], c.sides("data_segments")[rows, sides]
     mss, largest = c.sides("mss").min(axis=1)[rows], c.sides("largest_segment")[rows, sides]
     # What an adapter joins or will cut is larger than the MSS; of a connection that began before, none is known.
-    whole = moved >= threshold("throughput_limited.full_share") * segments * np.where(mss > 0, mss, largest)
-    return bool((whole & (moved >= threshold("throughput_limited.min_bytes"))).any())
+    whole = pair_bytes >= threshold("throughput_limited.full_share") * segments * np.where(mss > 0, mss, largest)
+    return bool((whole & (pair_bytes >= threshold("throughput_limited.min_bytes"))).any())
 
 
-def _kept_rate(seen: Observed, path: Path) -> tuple[float, float] | None:
+def _steady_rate(seen: Observed, path: Path) -> tuple[float, float] | None:
     """Seconds that the capture takes, and bytes a second that a pair keeps to.
 
     Where others pass the same policer, what keeps to a rate is all of it. None where the pair is not among the busiest.
     """
     width, own, shared = _moved(seen, path)
-    plateaus = [plateau for moved in (own, *shared) if (plateau := _plateau(moved)) is not None and plateau.is_kept]
+    plateaus = [
+        plateau for pair_bytes in (own, *shared) if (plateau := _plateau(pair_bytes)) is not None and plateau.is_steady
+    ]
     if not plateaus:
         return None
     flattest = min(plateaus, key=lambda plateau: min(plateau.above, plateau.below))
     return len(own) * width, flattest.middle / width
 
 
-def others_keep_the_rate(seen: Observed, path: Path) -> bool:
+def share_a_policer(seen: Observed, path: Path) -> bool:
     """Whether a transfer and what passes beside it keep to a rate together, so that they pass one policer."""
     plateaus = [_plateau(every) for every in _moved(seen, path)[2]]
-    return any(plateau is not None and plateau.is_kept for plateau in plateaus)
+    return any(plateau is not None and plateau.is_steady for plateau in plateaus)
 
 
 def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
     """Seconds a bin, and bytes a bin of a pair, none where it is not among the busiest; and, where the pair moves most
     of it, of all that comes to the receiver, and of all that leaves the sender."""
-    series, ways = seen.analysis.series, seen.moved
+    series, ways = seen.analysis.series, seen.pair_bytes
     if series is None or path not in ways:
         return 1.0, np.zeros(0), []
     own = ways[path]
-    shared = [np.sum([moved for way, moved in ways.items() if way[end] == path[end]], axis=0) for end in (1, 0)]
+    shared = [
+        np.sum([pair_bytes for way, pair_bytes in ways.items() if way[end] == path[end]], axis=0) for end in (1, 0)
+    ]
     return series.pair_width_ns / 1e9, own, [every for every in shared if every.sum() < 2 * own.sum()]
 
 
@@ -236,21 +242,21 @@ class _Plateau:
     """How much slower for a tenth."""
 
     @property
-    def is_kept(self) -> bool:
+    def is_steady(self) -> bool:
         """One of them is enough: what a policer discards has a transfer wait for its timers now and then, and before
         it discards anything it lets a burst pass."""
         above, below = threshold("throughput_limited.above"), threshold("throughput_limited.below")
         return self.above <= above or self.below <= below
 
 
-def _plateau(moved: Floats) -> _Plateau | None:
+def _plateau(pair_bytes: Floats) -> _Plateau | None:
     """None where the transfer is too short to tell."""
-    if not len(moved):
+    if not len(pair_bytes):
         return None
-    busy = np.flatnonzero(moved >= 0.2 * percentiles(moved, (95,))[0])
+    busy = np.flatnonzero(pair_bytes >= 0.2 * percentiles(pair_bytes, (95,))[0])
     if len(busy) < threshold("throughput_limited.min_bins"):
         return None
-    steady = moved[busy[0] : busy[-1] + 1]
+    steady = pair_bytes[busy[0] : busy[-1] + 1]
     # Smooth over a few bins: a policer lets short bursts through.
     wide = max(len(steady) // int(threshold("throughput_limited.windows")), 1)
     usable = len(steady) // wide * wide
@@ -266,7 +272,7 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
     """The sender fills the receiver's window again and again, and the window is small for the round trip."""
     c = seen.columns
     full, data = c.sides("window_full"), c.sides("data_segments")
-    moved, flight = c.sides("payload_bytes"), c.sides("largest_in_flight")
+    pair_bytes, flight = c.sides("payload_bytes"), c.sides("largest_in_flight")
     window, largest = c.sides("smallest_window")[:, ::-1], c.sides("largest_segment")
     often = (full >= threshold("throughput_limited.min_window_full")) & (
         full * 100 >= threshold("throughput_limited.window_full_pct") * data
@@ -275,14 +281,14 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
     to_the_edge = (flight <= window) & (flight > window - largest) & (data >= 10 * np.maximum(flight // 1000, 1))
     limited = (
         (often | to_the_edge | _window_each_round_trip(seen))
-        & (moved >= threshold("throughput_limited.min_bytes"))
+        & (pair_bytes >= threshold("throughput_limited.min_bytes"))
         & (flight <= threshold("throughput_limited.small_window_bytes"))
         & (c.sides("zero_window")[:, ::-1] == 0)
     )
     for side in (CLIENT, SERVER):
         rows = np.flatnonzero(limited[:, side])
         for (_, service), some in groups_of(rows, c.hosts[:, CLIENT], seen.service):
-            stream = seen.worst(some, moved[some, side], 1)[0]
+            stream = seen.worst(some, pair_bytes[some, side], 1)[0]
             sender, receiver = (stream.client, stream.server) if side == CLIENT else (stream.server, stream.client)
             trip = _round_trip(stream, sender)
             if trip is None or trip < threshold("throughput_limited.min_rtt_ms"):
@@ -298,11 +304,11 @@ def _window_each_round_trip(seen: Observed) -> Mask:
     """Captured at the receiver, where nothing seems under way: one window of full segments each round trip."""
     c = seen.columns
     trips = (c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms)[:, None]
-    window, data, moved = c.sides("smallest_window")[:, ::-1], c.sides("data_segments"), c.sides("payload_bytes")
+    window, data, pair_bytes = c.sides("smallest_window")[:, ::-1], c.sides("data_segments"), c.sides("payload_bytes")
     seconds = np.maximum((c.last_ns - c.first_ns)[:, None] / 1e9, 1e-6)
-    each = moved / seconds * trips / 1000
+    each = pair_bytes / seconds * trips / 1000
     near = (each >= 0.75 * window) & (each <= 1.05 * window)
-    whole = moved >= 0.4 * data * c.sides("mss").min(axis=1, keepdims=True)
+    whole = pair_bytes >= 0.4 * data * c.sides("mss").min(axis=1, keepdims=True)
     clean = (c.lost() == 0) & (c.sides("needless") == 0)
     small = (window > 0) & (window <= threshold("throughput_limited.small_window_bytes"))
     result: Mask = near & whole & clean & small
@@ -375,4 +381,4 @@ def _delay(seen: Observed) -> Iterator[Finding]:
             weight=len(every),
             measured={"handshakes": len(every), "median_rtt_ms": round(middle, 1)},
         )
-    yield from longer_ways(seen, trips, clean, known)
+    yield from path_change_findings(seen, trips, clean, known)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ghost.pcap import safe_text
-from ghost.pcap.findings.common_causes import beside
+from ghost.pcap.findings.common_causes import other_clients_of
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
 from ghost.pcap.findings.phrasing import at, count, duration, few
 from ghost.pcap.findings.rule_settings import threshold
-from ghost.pcap.findings.silent_peers import unheard
+from ghost.pcap.findings.silent_peers import unacknowledged_sides
 from ghost.pcap.model import Certificate, TlsFailure, TlsSection
 
 ABOUT_A_CERTIFICATE = {
@@ -29,10 +29,10 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
     if tls is None:
         return
     groups: dict[tuple[str, int, str], list[TlsFailure]] = {}
-    unheard_streams = set(np.flatnonzero(unheard(seen).any(axis=1)).tolist())
+    unacknowledged = set(np.flatnonzero(unacknowledged_sides(seen).any(axis=1)).tolist())
     for failure in tls.failures:
         # Where nothing gets through that one end repeats, no handshake does; that is a finding of its own.
-        if _meant(failure) and failure.stream_id not in unheard_streams:
+        if _intended_handshakes(failure) and failure.stream_id not in unacknowledged:
             blame = "network" if _not_acknowledged(seen, failure) else _blame(failure)
             groups.setdefault((failure.server, failure.port, blame), []).append(failure)
     largest = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_GROUPS]
@@ -41,7 +41,7 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
     yield from _certificates(tls, {server for server, _, _ in groups})
 
 
-def _meant(failure: TlsFailure) -> bool:
+def _intended_handshakes(failure: TlsFailure) -> bool:
     """Leave out what the capture's end or an impatient client cut off."""
     waited = failure.waited_ms or 0.0
     if failure.stage in ("hung", "no_server_hello"):
@@ -104,7 +104,7 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
         weight=len(failures),
         measured={"failed": len(failures), "completed": tls.handshakes_completed}
         | ({"clients": len(clients)} if len(clients) > 1 else {}),
-        beside=beside(who, clients),
+        other_pairs=other_clients_of(who, clients),
         name=examples.server_name or server,
     )
 

@@ -10,7 +10,7 @@ from itertools import islice
 from ghost.pcap.findings.finding import Finding, Who
 from ghost.pcap.findings.finding_cases import make_finding
 from ghost.pcap.findings.observations import MOST_GROUPS, Observed
-from ghost.pcap.findings.one_way_captures import answers_pass_elsewhere
+from ghost.pcap.findings.one_way_captures import replies_bypass_capture
 from ghost.pcap.findings.phrasing import at, count, few
 from ghost.pcap.findings.rule_settings import threshold
 from ghost.pcap.model import DhcpUnanswered, QuicUnanswered
@@ -21,7 +21,7 @@ _DISCOVERIES = ("discover", "request")
 DHCPv6 in networks that have none; and a switch shows strangers' broadcasts without their answers."""
 
 
-def silence_findings(seen: Observed) -> Iterator[Finding]:
+def unanswered_datagram_findings(seen: Observed) -> Iterator[Finding]:
     yield from _no_lease(seen)
     yield from _no_time(seen)
     yield from _no_echo(seen)
@@ -83,7 +83,7 @@ def _no_time(seen: Observed) -> Iterator[Finding]:
         never = server.stratum is None and server.unanswered > 0
         if not never or server.requests < threshold("no_answer.min_ntp") or server.client is None:
             continue
-        if answers_pass_elsewhere(seen, server.client, server.server):
+        if replies_bypass_capture(seen, server.client, server.server):
             continue
         others = bool(ntp and ntp.responses)
         yield _finding(
@@ -112,7 +112,7 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
         if not path.replies and path.requests >= threshold("no_answer.min_pings") and path.dst not in told
     )
     for path in islice(silent, MOST_GROUPS):
-        if answers_pass_elsewhere(seen, path.src, path.dst):
+        if replies_bypass_capture(seen, path.src, path.dst):
             continue
         alive = path.dst in speaking
         yield _finding(
@@ -131,9 +131,9 @@ def _no_quic(seen: Observed) -> Iterator[Finding]:
     """Servers that answer no QUIC. Where TCP works instead, users notice nothing but a moment's wait."""
     quic = seen.analysis.quic
     never = [one for one in quic.unanswered if not one.answered] if quic else []
-    silent = [one for one in never if not answers_pass_elsewhere(seen, one.client, one.server)]
+    silent = [one for one in never if not replies_bypass_capture(seen, one.client, one.server)]
     instead = [one for one in silent if seen.traffic(one.server, one.client) is not None]
-    dead = [one for one in silent if one.server not in seen.speakers and one.client in seen.told_by_datagrams]
+    dead = [one for one in silent if one.server not in seen.speakers and one.client in seen.udp_answered_clients]
     if sum(one.attempts for one in instead) >= threshold("no_answer.min_quic"):
         servers = list(dict.fromkeys(at(one.server, one.port) for one in instead))
         yield _quic(
@@ -155,4 +155,4 @@ def _quic(rows: Sequence[QuicUnanswered], severity: str, blame: str, title: str,
         frames=tuple(frame for one in rows for frame in one.frames),
         requests=attempts,
     )  # fmt: skip
-    return replace(finding, beside=tuple(Who(one.client, one.server, one.port) for one in rows[1:]))
+    return replace(finding, other_pairs=tuple(Who(one.client, one.server, one.port) for one in rows[1:]))

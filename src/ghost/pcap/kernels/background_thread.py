@@ -18,7 +18,7 @@ _SWITCH_SECONDS = 0.0001
 """A kernel works a few milliseconds and then needs the interpreter; Python's own 5 ms would make it wait as long."""
 
 
-class Behind(Generic[P]):
+class BackgroundCalls(Generic[P]):
     """Makes calls in a thread of its own, one after the other, while its caller goes on."""
 
     def __init__(self, function: Callable[P, object]) -> None:
@@ -44,7 +44,7 @@ class Behind(Generic[P]):
 
 
 @contextmanager
-def prompt_switching() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Threads get the interpreter soon after they ask for it."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)

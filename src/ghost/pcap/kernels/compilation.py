@@ -75,7 +75,7 @@ _MODULES = (
 _ENTRIES = (
     capture_records.walk_pcap, capture_records.walk_pcapng, pipeline.pass_packets, parser_selection.sort_marked,
     decoder.decode, address_table.place_addresses, state_machine.finish, stream_table.place_streams,
-    udp_conversations.place_conversations, flow_shards.deal,
+    udp_conversations.place_conversations, flow_shards.assign_shards,
 )  # fmt: skip
 """The kernels that are called from outside; the others are parts of these."""
 _OBJECTS = "kernels"
@@ -156,7 +156,7 @@ def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
     import numba
 
     keep = _usable(directory)
-    if keep and ready() and not _as_marked(directory):
+    if keep and ready() and not _matches_digest(directory):
         # Damaged on disk: numba would fail on it, again and again.
         for path in _files(directory):
             path.unlink(missing_ok=True)
@@ -167,11 +167,11 @@ def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
         for function in module.KERNELS:
             compiled[function] = numba.njit(cache=keep, **_OPTIONS)(_linked(function, compiled))
             if keep:
-                _do_without(compiled[function])
+                _tolerate_cache_errors(compiled[function])
     return compiled
 
 
-def _do_without(dispatcher: Any) -> None:
+def _tolerate_cache_errors(dispatcher: Any) -> None:
     """Let numba compile what it cannot read from its cache, and go on where a full disk keeps nothing."""
     kept = dispatcher._cache
     load, save = kept.load_overload, kept.save_overload
@@ -200,7 +200,7 @@ def ready() -> bool:
         return False
 
 
-def _as_marked(directory: Path) -> bool:
+def _matches_digest(directory: Path) -> bool:
     try:
         return (directory / _READY).read_bytes() == _contents(directory).encode()
     except OSError:
@@ -218,7 +218,7 @@ def mark_ready() -> None:
     dispatchers = _dispatchers(directory)
     with suppress(OSError, RecordError):  # a full disk keeps nothing, and no result is worse for it
         object_file.save(directory / _OBJECTS, {function: dispatchers[function] for function in entries})
-        if _all_kept(directory) and not _as_marked(directory):
+        if _all_kept(directory) and not _matches_digest(directory):
             write_text(directory / _READY, _contents(directory))
 
 

@@ -19,7 +19,7 @@ from ghost.errors import CaptureError, ConfigurationError
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, Kernel, PacketArray, Vector, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels import compilation
-from ghost.pcap.kernels.flow_shards import Followed, Found, Shard
+from ghost.pcap.kernels.flow_shards import BatchResult, Shard, ShardResult
 
 CONNECT_SECONDS = 10
 
@@ -59,10 +59,10 @@ class WorkerShard:
         if importlib.util.find_spec("numba") is not None:
             self._shard.use(*compilation.load())
 
-    def follow(self, columns: Columns, count: int) -> Followed:
+    def follow(self, columns: Columns, count: int) -> BatchResult:
         return self._shard.follow(widened(columns, count))
 
-    def found(self) -> Found:
+    def found(self) -> ShardResult:
         return self._shard.found()
 
 
@@ -75,12 +75,12 @@ class ClusterShard:
     def use(self, vector: Vector, kernels: Kernel) -> None:  # noqa: ARG002  # the kernels of another machine are its own
         self._ask(self._actor.compile_kernels)
 
-    def follow(self, rows: PacketArray) -> Followed:
-        followed: Followed = self._ask(self._actor.follow, narrowed(rows), len(rows))
+    def follow(self, rows: PacketArray) -> BatchResult:
+        followed: BatchResult = self._ask(self._actor.follow, narrowed(rows), len(rows))
         return followed
 
-    def found(self) -> Found:
-        found: Found = self._ask(self._actor.found)
+    def found(self) -> ShardResult:
+        found: ShardResult = self._ask(self._actor.found)
         return found
 
     def _ask(self, method: Callable[..., Any], *values: object) -> Any:

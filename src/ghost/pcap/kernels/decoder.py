@@ -26,7 +26,7 @@ from ghost.pcap.array_types import (
     Vector,
 )
 from ghost.pcap.kernels.address_table import intern_address, place_addresses
-from ghost.pcap.kernels.duplicates import RECENT_ROOM, all_twice, note_twin
+from ghost.pcap.kernels.duplicates import RECENT_ROOM, mostly_duplicates, note_duplicate
 from ghost.pcap.kernels.payload_signatures import datagram_mark
 from ghost.pcap.kernels.tunnel_headers import ethernet_in_mpls, inside_gtp, plain_vxlan
 from ghost.pcap.protocols.tls_handshake_records import OPENED_ROOM
@@ -331,9 +331,10 @@ def decode(
         if rows[p + L.FRAGMENT] != 0:
             continue
         if rows[p + L.IP_ID] != 0 or (
-            rows[p + L.PROTOCOL] == 6 and (rows[p + L.LENGTH] > 0 or rows[p + L.CONTROL] & 3 or all_twice(recent))
+            rows[p + L.PROTOCOL] == 6
+            and (rows[p + L.LENGTH] > 0 or rows[p + L.CONTROL] & 3 or mostly_duplicates(recent))
         ):
-            note_twin(rows, p, recent)
+            note_duplicate(rows, p, recent)
     return count
 
 

@@ -6,11 +6,11 @@ from ghost.pcap import layout as L
 from ghost.pcap.array_types import PacketRows, RecentPackets
 
 _RECENT = 4096
-_TWIN_NS = 5_000_000
-_TWIN_STAMPED_NS = 200_000_000
+_DUPLICATE_NS = 5_000_000
+_DUPLICATE_STAMPED_NS = 200_000_000
 """With the same time inside TCP, or the same IP id on the other side of a router, it is the same packet, however far
 apart two capture points are."""
-_TWIN_WITHOUT_ID_NS = 100_000
+_DUPLICATE_WITHOUT_ID_NS = 100_000
 """IPv6 has no IP id, and some stacks send 0. Data sent again needs a round trip at least; a copy follows at once."""
 _UNNUMBERED, _REPEATED, _USUAL_NS = range(2 * _RECENT, 2 * _RECENT + 3)
 """Packets without IP id that would not come again for nothing, those that did, and after what time these usually do,
@@ -21,12 +21,12 @@ RECENT_ROOM = 2 * _RECENT + 3
 """What `recent` takes."""
 
 
-def all_twice(recent: RecentPackets) -> bool:
+def mostly_duplicates(recent: RecentPackets) -> bool:
     """Whether more than a third of the packets without IP id came again at once: no loss repeats so many."""
     return recent[_UNNUMBERED] >= _FEWEST_UNNUMBERED and 3 * recent[_REPEATED] > recent[_UNNUMBERED]
 
 
-def note_twin(rows: PacketRows, p: int, recent: RecentPackets) -> None:
+def note_duplicate(rows: PacketRows, p: int, recent: RecentPackets) -> None:
     """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before.
 
     Where that may be a repeat as well, the mark is the time since then, by which the TCP kernel decides.
@@ -48,13 +48,13 @@ def note_twin(rows: PacketRows, p: int, recent: RecentPackets) -> None:
     if recent[slot] & 0xFFFFFFFF == signature + 1:
         ago = now - recent[slot + 1]
         routed = (recent[slot] >> 32) & 0xFF != rows[p + L.TTL]
-        longest = _TWIN_STAMPED_NS if rows[p + L.TIMESTAMP] or (numbered and routed) else _TWIN_NS
+        longest = _DUPLICATE_STAMPED_NS if rows[p + L.TIMESTAMP] or (numbered and routed) else _DUPLICATE_NS
         if 0 <= ago <= longest:
             usual = recent[_USUAL_NS]
-            alike = usual == 0 or ago <= 2 * usual + _TWIN_WITHOUT_ID_NS
+            alike = usual == 0 or ago <= 2 * usual + _DUPLICATE_WITHOUT_ID_NS
             # Of ACKs that say the same several times, every second one is a copy.
-            second = alike and recent[slot] >> 40 == 0 and all_twice(recent)
-            at_once = ago <= _TWIN_WITHOUT_ID_NS if speaks else second
+            second = alike and recent[slot] >> 40 == 0 and mostly_duplicates(recent)
+            at_once = ago <= _DUPLICATE_WITHOUT_ID_NS if speaks else second
             if speaks and not numbered:
                 recent[_REPEATED] = recent[_REPEATED] + 1
                 # Their median, in small steps, which the few that were sent again do not move.
@@ -62,17 +62,17 @@ def note_twin(rows: PacketRows, p: int, recent: RecentPackets) -> None:
             # Behind a router it has fewer hops left; what has more again was sent again.
             behind = rows[p + L.TTL] < (recent[slot] >> 32) & 0xFF
             if numbered or behind or at_once:
-                rows[p + L.TWIN] = 1
+                rows[p + L.DUPLICATE] = 1
             else:
-                rows[p + L.TWIN] = ago if alike else -ago
-        elif longest < ago <= _TWIN_STAMPED_NS:
-            rows[p + L.TWIN] = ago if numbered else -ago
-    twin = 1 if rows[p + L.TWIN] == 1 else 0
-    recent[slot] = (signature + 1) | (rows[p + L.TTL] << 32) | (twin << 40)
+                rows[p + L.DUPLICATE] = ago if alike else -ago
+        elif longest < ago <= _DUPLICATE_STAMPED_NS:
+            rows[p + L.DUPLICATE] = ago if numbered else -ago
+    duplicate = 1 if rows[p + L.DUPLICATE] == 1 else 0
+    recent[slot] = (signature + 1) | (rows[p + L.TTL] << 32) | (duplicate << 40)
     recent[slot + 1] = now
 
 
 KERNELS = (
-    all_twice,
-    note_twin,
+    mostly_duplicates,
+    note_duplicate,
 )

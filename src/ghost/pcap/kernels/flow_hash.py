@@ -5,7 +5,7 @@ from __future__ import annotations
 _WORD = 0xFFFFFFFF
 
 
-def mixed_ends(low: int, high: int, seed: int) -> int:
+def hash_endpoints(low: int, high: int, seed: int) -> int:
     """32 bits. A table's seed, of 62 bits, is of each run its own, so that nobody can choose flows that all fall into
     one slot: a multiplier made of it for each end, and the high bits of the sum (multiply-shift hashing)."""
     own = seed ^ 0x1F83D9ABFB41BD6B
@@ -14,4 +14,4 @@ def mixed_ends(low: int, high: int, seed: int) -> int:
     return mixed ^ (mixed >> 13)
 
 
-KERNELS = (mixed_ends,)
+KERNELS = (hash_endpoints,)

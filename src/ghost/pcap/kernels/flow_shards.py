@@ -15,7 +15,7 @@ import numpy as np
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, Counters, IntVector, Kernel, PacketArray, PacketRows, StreamArray, Vector
 from ghost.pcap.file.capture_reader import Batch
-from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.kernels.flow_hash import hash_endpoints
 from ghost.pcap.kernels.parser_selection import C_ROW, C_STREAM
 from ghost.pcap.kernels.pipeline import Passes, Stage
 from ghost.pcap.kernels.time_series import SeriesCollector, SeriesState
@@ -30,7 +30,7 @@ _AHEAD = 3
 """Batches that may wait for a shard: a bound on memory."""
 
 
-def deal(rows: PacketRows, count: int, shards: int, shard_of: IntVector, counts: Counters) -> None:
+def assign_shards(rows: PacketRows, count: int, shards: int, shard_of: IntVector, counts: Counters) -> None:
     """The shard of each packet, by its two endpoints whichever sent it; and how many packets each shard gets."""
     for n in range(count):
         p = n * L.PACKET
@@ -38,15 +38,15 @@ def deal(rows: PacketRows, count: int, shards: int, shard_of: IntVector, counts:
         high = (rows[p + L.DESTINATION] << 16) | rows[p + L.DESTINATION_PORT]
         if low > high:
             low, high = high, low
-        shard = mixed_ends(low, high, 0) % shards
+        shard = hash_endpoints(low, high, 0) % shards
         shard_of[n] = shard
         counts[shard] = counts[shard] + 1
 
 
-KERNELS = (deal,)
+KERNELS = (assign_shards,)
 
 
-class Followed(NamedTuple):
+class BatchResult(NamedTuple):
     """What a shard says of one batch."""
 
     streams: StreamArray
@@ -55,7 +55,7 @@ class Followed(NamedTuple):
     """First frames of the streams that the batch opened."""
 
 
-class Found(NamedTuple):
+class ShardResult(NamedTuple):
     """What a shard says at the end."""
 
     streams: StreamState
@@ -88,24 +88,24 @@ class Shard:
         """These packets will go through its stages next."""
         self._series.expect(rows[:, L.TIME])
 
-    def follow(self, rows: PacketArray) -> Followed:
+    def follow(self, rows: PacketArray) -> BatchResult:
         """Follow a batch, a row a packet, and write what the packets mean to their columns."""
         known = len(self._streams)
         self.expect(rows)
         buffer = np.zeros(1, np.uint8)  # nothing but decoding reads it
         self._passes.take(self._vector, self._kernels, self._vector(buffer), self._vector(rows.reshape(-1)), len(rows))
-        return Followed(rows[rows[:, L.MARK] > 0, L.STREAM_NUMBER], self._streams.first_frames(known))
+        return BatchResult(rows[rows[:, L.MARK] > 0, L.STREAM_NUMBER], self._streams.first_frames(known))
 
-    def found(self) -> Found:
-        return Found(self._streams.state(), self._udp.table(), self._series.state())
+    def found(self) -> ShardResult:
+        return ShardResult(self._streams.state(), self._udp.table(), self._series.state())
 
 
-def merged(parts: Sequence[Found]) -> Found:
+def merged(parts: Sequence[ShardResult]) -> ShardResult:
     """What one shard would have found."""
     series = parts[0].series
     for part in parts[1:]:
         series.merge(part.series)
-    return Found(
+    return ShardResult(
         stream_state.merged([part.streams for part in parts]),
         udp_conversations.merged([part.udp for part in parts]),
         series,
@@ -116,8 +116,8 @@ class Follower(Protocol):
     """A shard, wherever it works; a call is over when it is done."""
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
-    def follow(self, rows: PacketArray) -> Followed: ...
-    def found(self) -> Found: ...
+    def follow(self, rows: PacketArray) -> BatchResult: ...
+    def found(self) -> ShardResult: ...
 
 
 Parse = Callable[[Marked], None]
@@ -131,11 +131,11 @@ class Followers(Protocol):
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
     def follow(self, batch: Batch) -> None: ...
-    def found(self) -> Found: ...
+    def found(self) -> ShardResult: ...
     def abandon(self) -> None: ...
 
 
-class Alone:
+class SingleShard:
     """One shard, which follows each batch at once and in place."""
 
     def __init__(self, vector: Vector, kernels: Kernel, heads: Heads, shard: Shard, parse: Parse) -> None:
@@ -153,7 +153,7 @@ class Alone:
         self._passes.take(vector, kernels, vector(batch.buffer), vector(batch.rows), batch.count)
         self._parse(self._marker.marked(vector, kernels, batch))
 
-    def found(self) -> Found:
+    def found(self) -> ShardResult:
         return self._shard.found()
 
     def abandon(self) -> None:
@@ -170,10 +170,10 @@ class _InThread:
     def use(self, vector: Vector, kernels: Kernel) -> Future[None]:
         return self._thread.submit(self._shard.use, vector, kernels)
 
-    def follow(self, rows: PacketArray) -> Future[Followed]:
+    def follow(self, rows: PacketArray) -> Future[BatchResult]:
         return self._thread.submit(self._shard.follow, rows)
 
-    def found(self) -> Future[Found]:
+    def found(self) -> Future[ShardResult]:
         future = self._thread.submit(self._shard.found)
         self._thread.shutdown(wait=False)
         return future
@@ -183,23 +183,23 @@ class _InThread:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-class _Waiting(NamedTuple):
+class _PendingBatch(NamedTuple):
     """A batch that the shards have and that is not parsed yet."""
 
     marked: Marked
     shard_of: Array
     """Of the marked packets, in the order of their rows."""
-    parts: list[Future[Followed]]
+    parts: list[Future[BatchResult]]
 
 
-class Dealt:
+class ShardedFlows:
     """Several shards. Marked packets wait until every shard has followed their batch, and are parsed in order."""
 
     def __init__(self, vector: Vector, kernels: Kernel, heads: Heads, shards: Sequence[Follower], parse: Parse) -> None:
         self._vector, self._kernels, self._parse = vector, kernels, parse
         self._passes, self._marker = Passes(*heads, None, None, None), Marker()
         self._shards = [_InThread(shard) for shard in shards]
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_PendingBatch] = []
         self._streams = 0
         self._numbers = [np.zeros(0, np.int64) for _ in shards]
 
@@ -213,9 +213,9 @@ class Dealt:
         self._passes.take(vector, kernels, vector(batch.buffer), vector(batch.rows), batch.count)
         rows, marked = batch.packets(), self._marker.marked(vector, kernels, batch)
         shard_of, counts = np.zeros(len(rows), np.int64), np.zeros(len(self._shards), np.int64)
-        kernels(deal)(vector(batch.rows), batch.count, len(self._shards), vector(shard_of), vector(counts))
+        kernels(assign_shards)(vector(batch.rows), batch.count, len(self._shards), vector(shard_of), vector(counts))
         parts = [shard.follow(rows[shard_of == number]) for number, shard in enumerate(self._shards)]
-        self._waiting.append(_Waiting(marked, shard_of[np.sort(marked.columns[C_ROW])], parts))
+        self._waiting.append(_PendingBatch(marked, shard_of[np.sort(marked.columns[C_ROW])], parts))
         if len(self._waiting) > _AHEAD:
             self._finish_one()
 
@@ -245,7 +245,7 @@ class Dealt:
         known = self._numbers[shard]
         return known[own] if len(known) else own
 
-    def found(self) -> Found:
+    def found(self) -> ShardResult:
         while self._waiting:
             self._finish_one()
         return merged([future.result() for future in [shard.found() for shard in self._shards]])

@@ -26,9 +26,9 @@ _MARK_NAMES = {
 
 
 # Counters of all packets.
-T_PACKETS, T_WIRE, T_CAPTURED, T_FIRST, T_LAST, T_PREVIOUS, T_CUT, T_FRAGMENTS, T_BACKWARD, T_TWINS = range(10)
-_TWIN_FRAMES = 10
-_NETWORKS = _TWIN_FRAMES + L.SAMPLE_FRAMES
+T_PACKETS, T_WIRE, T_CAPTURED, T_FIRST, T_LAST, T_PREVIOUS, T_CUT, T_FRAGMENTS, T_BACKWARD, T_DUPLICATES = range(10)
+_DUPLICATE_FRAMES = 10
+_NETWORKS = _DUPLICATE_FRAMES + L.SAMPLE_FRAMES
 _PROTOCOLS = _NETWORKS + 8
 _MARKS = _PROTOCOLS + 256
 _ENCAPSULATED = _MARKS + 32
@@ -55,11 +55,11 @@ def count_packets(rows: PacketRows, begin: int, count: int, totals: PacketTotals
             totals[T_CUT] = totals[T_CUT] + 1
         if rows[p + L.FRAGMENT] == 2:
             totals[T_FRAGMENTS] = totals[T_FRAGMENTS] + 1
-        if rows[p + L.TWIN] == 1 and not (rows[p + L.PROTOCOL] == 6 and rows[p + L.LENGTH]):
+        if rows[p + L.DUPLICATE] == 1 and not (rows[p + L.PROTOCOL] == 6 and rows[p + L.LENGTH]):
             # Copies of TCP data are counted by stream, where more of them are told from repeats.
-            if totals[T_TWINS] < L.SAMPLE_FRAMES:
-                totals[_TWIN_FRAMES + totals[T_TWINS]] = rows[p + L.FRAME]
-            totals[T_TWINS] = totals[T_TWINS] + 1
+            if totals[T_DUPLICATES] < L.SAMPLE_FRAMES:
+                totals[_DUPLICATE_FRAMES + totals[T_DUPLICATES]] = rows[p + L.FRAME]
+            totals[T_DUPLICATES] = totals[T_DUPLICATES] + 1
         network = rows[p + L.NETWORK]
         totals[_NETWORKS + network] = totals[_NETWORKS + network] + 1
         if network >= 4:
@@ -130,8 +130,8 @@ class Tally:
         """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser;
         `conversations` are those of UDP, `copies` those of TCP data."""
         totals = self._totals.tolist()
-        present, twins = self.packets > 0, totals[T_TWINS]
-        twin_frames = sorted([*totals[_TWIN_FRAMES:][: min(twins, L.SAMPLE_FRAMES)], *copies.frames])
+        present, twins = self.packets > 0, totals[T_DUPLICATES]
+        twin_frames = sorted([*totals[_DUPLICATE_FRAMES:][: min(twins, L.SAMPLE_FRAMES)], *copies.frames])
         notes = tuple(facts.notes) if present else (*facts.notes, "The capture holds no packets.")
         return CaptureSummary(
             file=name,

@@ -38,7 +38,7 @@ from ghost.pcap.array_types import (
 from ghost.pcap.kernels.decoder import decode
 from ghost.pcap.kernels.packet_totals import count_packets
 from ghost.pcap.kernels.time_bins import fill_bins
-from ghost.pcap.protocols.udp_conversations import converse
+from ghost.pcap.protocols.udp_conversations import count_conversations
 from ghost.pcap.tcp.state_machine import track
 
 _DECODE, _COUNT, _TRACK, _CONVERSE, _BINS, _ALL = range(6)
@@ -89,7 +89,7 @@ def pass_packets(
             if done[_TRACK] < end:
                 return _TRACK
         if done[_CONVERSE] < end:
-            done[_CONVERSE] = converse(rows, done[_CONVERSE], end, udp_slots, conversations, udp_counts)
+            done[_CONVERSE] = count_conversations(rows, done[_CONVERSE], end, udp_slots, conversations, udp_counts)
             if done[_CONVERSE] < end:
                 return _CONVERSE
         if done[_BINS] < end:
@@ -115,7 +115,7 @@ class Stage(Protocol):
 
 
 class Passes:
-    """Takes batches through stages: in this order those of `decode`, `count_packets`, `track`, `converse` and
+    """Takes batches through the stages, in order: `decode`, `count_packets`, `track`, `count_conversations`,
     `fill_bins`; None for one that is left out."""
 
     def __init__(self, *stages: Stage | None) -> None:

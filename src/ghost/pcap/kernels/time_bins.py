@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import BinTable, BucketEdges, Counters, PacketRows, PairTable, RoundTripTable
-from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.kernels.flow_hash import hash_endpoints
 
 TICK_NS = 15_625
 """The finest width of a bin; 64 of them are a millisecond, so that wider bins have round widths."""
@@ -71,7 +71,7 @@ def fill_bins(
             trips[t] = trips[t] + 1
         if rows[p + L.NETWORK] >= 4:
             pair, place = ((rows[p + L.SOURCE] << ID_BITS) | rows[p + L.DESTINATION]) + 1, tick >> pair_shift
-            slot = mixed_ends(pair, place, counts[C_SEED]) & (slots - 1)
+            slot = hash_endpoints(pair, place, counts[C_SEED]) & (slots - 1)
             while pairs[slot * PAIR] != 0 and (pairs[slot * PAIR] != pair or pairs[slot * PAIR + P_PLACE] != place):
                 slot = (slot + 1) & (slots - 1)
             q = slot * PAIR

@@ -100,7 +100,7 @@ _LEAST_OTHER_PORT = 1024
 def unread(reasons: Array, conversations: Array, unparsed: int) -> tuple[Unread, ...]:
     """Most packets first: what decoding gave up, UDP tunnels that stay closed, and `unparsed` messages."""
     found: dict[str, Unread] = {}
-    parts = [*_given_up(reasons), *_carried(conversations)]
+    parts = [*_reset_after_keepalives(reasons), *_carried(conversations)]
     if unparsed:
         parts.append(Unread("malformed messages", "damaged", unparsed))
     for part in parts:
@@ -112,7 +112,7 @@ def unread(reasons: Array, conversations: Array, unparsed: int) -> tuple[Unread,
     return tuple(sorted(found.values(), key=lambda each: (-each.packets, each.what)))
 
 
-def _given_up(reasons: Array) -> Iterator[Unread]:
+def _reset_after_keepalives(reasons: Array) -> Iterator[Unread]:
     for key, packets, frame in reasons.reshape(REASONS, REASON_ROW).tolist():
         if key:
             kind, value = (key - 1) >> _SHIFT << _SHIFT, (key - 1) & ((1 << _SHIFT) - 1)

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass, field
 
 from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
-from ghost.pcap.protocols.bounded_counts import Noted
+from ghost.pcap.protocols.bounded_counts import EventCounter
 from ghost.pcap.protocols.neighbour_resolution import ANSWER_NS, Requests
 
 _ANNOUNCED_NS = 2_000_000_000
@@ -84,7 +84,7 @@ class _Claims:
 class ArpTracker:
     def __init__(self) -> None:
         self._requests = self._replies = self._probes = 0
-        self._gratuitous = Noted()
+        self._gratuitous = EventCounter()
         self._asked: Requests[bytes] = Requests()
         self._claims: dict[bytes, _Claims] = {}
 

@@ -44,7 +44,7 @@ class Tally:
         return len(self.counts)
 
 
-class Noted:
+class EventCounter:
     """How often something happened, and the first frames that show it."""
 
     __slots__ = ("count", "frames")
@@ -98,13 +98,13 @@ class Times:
         return self._histogram.statistics()
 
 
-def keep_least(items: list[Item], most: int, order: Callable[[Item], object]) -> None:
+def keep_smallest(items: list[Item], most: int, order: Callable[[Item], object]) -> None:
     """Forget all but the `most` least by `order`; cheap if it is called only when the list has grown to twice that."""
     items.sort(key=order)  # type: ignore[arg-type]  # every order used is a number or a tuple of them
     del items[most:]
 
 
-def fairly(items: Sequence[Item], most: int, group_of: Callable[[Item], Hashable]) -> list[Item]:
+def round_robin(items: Sequence[Item], most: int, group_of: Callable[[Item], Hashable]) -> list[Item]:
     """`most` of the items in their order; the first of every group come before the second of any, so that a large
     group hides no other."""
     if len(items) <= most:

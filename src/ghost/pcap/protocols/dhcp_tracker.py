@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import DhcpRefused, DhcpSection, DhcpUnanswered
-from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, fairly
+from ghost.pcap.protocols.bounded_counts import EventCounter, Tally, Times, round_robin
 
 WAIT_NS = 3_000_000_000
 """A message that the capture did not follow for so long is not called unanswered."""
@@ -120,7 +120,7 @@ class DhcpTracker:
         self._refused: dict[bytes, _Refused] = {}
         """By client."""
         self._offering = Tally(1_000)
-        self._naks, self._declines, self._no_addresses = Noted(), Noted(), Noted()
+        self._naks, self._declines, self._no_addresses = EventCounter(), EventCounter(), EventCounter()
         self._answer_times = Times()
 
     def packet(self, mark: int, payload: bytes, source: int, frame: int, now: int) -> None:
@@ -198,7 +198,7 @@ class DhcpTracker:
             if not asked.answered and capture_end_ns - asked.first >= WAIT_NS
         ]
         unanswered.sort(key=lambda one: one.frames)
-        several = Noted()
+        several = EventCounter()
         for frame in sorted(each.offer_frame for each in self._exchanges.values() if each.offer_frame):
             several.add(frame)
         servers = sorted((-count, address(number)) for number, count in self._servers.items())
@@ -217,7 +217,7 @@ class DhcpTracker:
         return DhcpSection(
             messages=self._messages.most(),
             servers={name: -count for count, name in servers[:_MOST_SERVERS]},
-            unanswered=tuple(fairly(unanswered, _MOST_LISTED, lambda one: one.client)),
+            unanswered=tuple(round_robin(unanswered, _MOST_LISTED, lambda one: one.client)),
             unanswered_total=len(unanswered),
             refused=tuple(refused[:_MOST_LISTED]),
             naks=self._naks.occurrences(),

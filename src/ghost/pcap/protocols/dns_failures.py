@@ -26,18 +26,18 @@ class Failures:
         self.unlisted: Counter[int] = Counter()
         """By server: those for whose names there is no room."""
         self._kept: dict[Who, Asked] = {}
-        self._made_up: OrderedDict[Who, Asked] = OrderedDict()
+        self._recovered: OrderedDict[Who, Asked] = OrderedDict()
         """A name that once was a trial on the way to another is one whenever it is asked for."""
         self._of_server: Counter[int] = Counter()
         self._below: Counter[tuple[int, str]] = Counter()
 
     def __iter__(self) -> Iterator[Asked]:
         yield from self._kept.values()
-        yield from self._made_up.values()
+        yield from self._recovered.values()
 
     def add(self, asked: Asked) -> None:
         self.total += 1
-        known = self._kept.get(asked.who) or self._made_up.get(asked.who)
+        known = self._kept.get(asked.who) or self._recovered.get(asked.who)
         if known is not None:
             known.count += 1
             return
@@ -60,9 +60,9 @@ class Failures:
         self._below[below] -= 1
         if not self._below[below]:
             del self._below[below]
-        self._made_up[kept.who] = kept
-        if len(self._made_up) > _MOST_MADE_UP:
-            self._made_up.popitem(last=False)
+        self._recovered[kept.who] = kept
+        if len(self._recovered) > _MOST_MADE_UP:
+            self._recovered.popitem(last=False)
 
 
 def _group(asked: Asked) -> tuple[int, str]:

@@ -109,14 +109,14 @@ class OpenQuestions:
             if same.first > answered.first:
                 return 0
             del self._lost[answered.who]
-            return _made_up(same, now)
+            return _mark_recovered(same, now)
         recovered = 0
         while same:
             key, oldest = next(iter(same.items()))
             if oldest.first > answered.first:
                 return recovered
             del same[key]
-            recovered += _made_up(oldest, now)
+            recovered += _mark_recovered(oldest, now)
         del self._lost[answered.who]
         return recovered
 
@@ -134,6 +134,6 @@ class OpenQuestions:
             self._lost[asked.who] = OrderedDict(((same.key, same), (asked.key, asked)))
 
 
-def _made_up(asked: Asked, now: int) -> bool:
+def _mark_recovered(asked: Asked, now: int) -> bool:
     asked.recovered = now - asked.last <= RECOVERY_NS
     return asked.recovered

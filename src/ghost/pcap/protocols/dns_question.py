@@ -85,7 +85,7 @@ def registered(name: str) -> str:
     return ".".join(labels[-3:] if deep else labels[-2:])
 
 
-def is_trial_of(tried: str, found: str) -> bool:
+def is_search_list_trial(tried: str, found: str) -> bool:
     """`tried` is what a resolver asks on its way to `found`: the name with a suffix of the search list.
 
     Either the name itself was found, or it was found with a wider suffix, as in clusters whose search list goes from

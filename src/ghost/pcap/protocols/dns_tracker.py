@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import DnsQuery, DnsSection, DnsServer
-from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, fairly, keep_least, merged_times
+from ghost.pcap.protocols.bounded_counts import EventCounter, Tally, Times, keep_smallest, merged_times, round_robin
 from ghost.pcap.protocols.dns_failures import Failures
 from ghost.pcap.protocols.dns_long_names import LONG, LongNames
 from ghost.pcap.protocols.dns_open_questions import Asked, Key, OpenQuestions
-from ghost.pcap.protocols.dns_question import is_trial_of, rcode_text, read_asked
+from ghost.pcap.protocols.dns_question import is_search_list_trial, rcode_text, read_asked
 from ghost.pcap.tcp.stream_endings import beyond
 
 SLOW_NS = 100_000_000
@@ -57,7 +57,7 @@ class _Server:
     given_up: list[Asked] = field(default_factory=list)
     given_up_total: int = 0
     given_up_recovered: int = 0
-    unasked: Noted = field(default_factory=Noted)
+    unasked: EventCounter = field(default_factory=EventCounter)
     unasked_client: int | None = None
 
 
@@ -215,10 +215,10 @@ class DnsTracker:
         self._slow += 1
         if len(server.slow) > 4 * _MOST_SLOW:
             self._slow -= len(server.slow) - _MOST_SLOW
-            keep_least(server.slow, _MOST_SLOW, _slowest)
+            keep_smallest(server.slow, _MOST_SLOW, _slowest)
         if self._slow > 4 * _MOST_LISTED:
             for each in (*self._servers.values(), self._others):
-                keep_least(each.slow, max(_MOST_LISTED // (len(self._servers) + 1), 1), _slowest)
+                keep_smallest(each.slow, max(_MOST_LISTED // (len(self._servers) + 1), 1), _slowest)
             self._slow = sum(len(each.slow) for each in (*self._servers.values(), self._others))
 
     def _remember_trial(self, asked: Asked) -> None:
@@ -240,7 +240,7 @@ class DnsTracker:
         left = []
         for trial in self._trials[group]:
             pause = asked.first - trial.last - (trial.latency or 0)
-            if 0 <= pause <= TRIAL_NS and is_trial_of(trial.key[3][0], asked.key[3][0]):
+            if 0 <= pause <= TRIAL_NS and is_search_list_trial(trial.key[3][0], asked.key[3][0]):
                 trial.recovered = True
                 self._recovered += 1
                 self._nxdomain.recovered(trial)
@@ -275,7 +275,7 @@ class DnsTracker:
 
         every = [*self._servers.values(), self._others]
         for server in every:
-            keep_least(server.slow, _MOST_SLOW, _slowest)
+            keep_smallest(server.slow, _MOST_SLOW, _slowest)
         slow = sorted((asked for server in every for asked in server.slow), key=_slowest)
         return DnsSection(
             queries_total=self._queries,
@@ -289,7 +289,7 @@ class DnsTracker:
             servers=self._server_rows(address),
             top_domains=tuple(self._names.most(_MOST_TOP).items()),
             unanswered=tuple(map(query, self._unanswered())),
-            slow=tuple(map(query, fairly(slow, _MOST_LISTED, _server_of))),
+            slow=tuple(map(query, round_robin(slow, _MOST_LISTED, _server_of))),
             nxdomain=tuple(map(query, sorted(self._nxdomain, key=_earliest))),
             servfail=tuple(map(query, sorted(self._servfail, key=_earliest))),
             nxdomain_total=self._nxdomain.total,
@@ -308,7 +308,7 @@ class DnsTracker:
         """Those first, in the choice of what is listed, that nothing made up for."""
         given_up = [asked for server in self._servers.values() for asked in server.given_up]
         ranked = sorted([*given_up, *self._open], key=lambda asked: (asked.recovered, asked.frame))
-        return sorted(fairly(ranked, _MOST_LISTED, _server_of), key=_earliest)
+        return sorted(round_robin(ranked, _MOST_LISTED, _server_of), key=_earliest)
 
     def _server_rows(self, address: Callable[[int], str]) -> tuple[DnsServer, ...]:
         waiting, recovered = Counter[int](), Counter[int]()

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import HttpErrors, HttpExchange, HttpPath, HttpSection, Side
-from ghost.pcap.protocols.bounded_counts import Noted, Tally, Times, keep_least
+from ghost.pcap.protocols.bounded_counts import EventCounter, Tally, Times, keep_smallest
 from ghost.pcap.protocols.host_names import http_host
 from ghost.pcap.protocols.http_paths import Asked, Paths
 from ghost.pcap.tcp.stream_endings import Ending, Endings, beyond
@@ -187,7 +187,7 @@ class HttpTracker:
         self._times = Times()
         self._slow: list[_Slow] = []
         self._paths: Paths[_Slow] = Paths()
-        self._errors: dict[tuple[int, str, int], Noted] = {}
+        self._errors: dict[tuple[int, str, int], EventCounter] = {}
         """By the server's endpoint, host and status."""
 
     # -------------------------------------------------------------------------------------------------- packets
@@ -304,12 +304,12 @@ class HttpTracker:
     def _keep_slow(self, slow: _Slow) -> None:
         self._slow.append(slow)
         if len(self._slow) >= 10 * _MOST_SLOW:
-            keep_least(self._slow, _MOST_SLOW, lambda each: each[:2])
+            keep_smallest(self._slow, _MOST_SLOW, lambda each: each[:2])
 
-    def _error(self, key: tuple[int, str, int]) -> Noted:
+    def _error(self, key: tuple[int, str, int]) -> EventCounter:
         noted = self._errors.get(key)
         if noted is None:
-            noted = Noted()
+            noted = EventCounter()
             if len(self._errors) < _MOST_ERRORS:
                 self._errors[key] = noted
         return noted
@@ -338,7 +338,7 @@ class HttpTracker:
                 unanswered += _unanswered(stream, connection, end, capture_end_ns, address)
             elif connection.last is not None:
                 incomplete += _incomplete(stream, connection, connection.last, end, address)
-        keep_least(self._slow, _MOST_SLOW, lambda each: each[:2])
+        keep_smallest(self._slow, _MOST_SLOW, lambda each: each[:2])
         errors = sorted(self._errors.items(), key=lambda item: (-item[1].count, sorted(item[1].frames)))
         return HttpSection(
             requests=self._requests,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import EchoPath, IcmpError, IcmpSection
-from ghost.pcap.protocols.bounded_counts import Noted
+from ghost.pcap.protocols.bounded_counts import EventCounter
 from ghost.pcap.protocols.neighbour_resolution import Requests
 from ghost.pcap.sample_statistics import Samples
 
@@ -86,7 +86,7 @@ class _Path:
     last_reply: int = 0
 
 
-class _Error(Noted):
+class _Error(EventCounter):
     """What an error says, with the hop limits of the pings it is about."""
 
     __slots__ = ("hop_limits", "last")
@@ -271,13 +271,13 @@ class IcmpTracker:
                 _type_name(*what): count for what, count in sorted(self._types.items(), key=lambda item: -item[1])
             },
             echo_paths=tuple(self._echo_path(*both, path, address) for both, path in paths[:_MOST_PATHS]),
-            errors=tuple(_as_error(key, error, address) for key, error in self._most_telling()),
+            errors=tuple(_as_error(key, error, address) for key, error in self._most_relevant()),
             unanswered_solicitations=tuple(
                 self._asked.unanswered(lambda target: str(ipaddress.IPv6Address(target)), address)
             ),
         )
 
-    def _most_telling(self) -> list[tuple[_ErrorKey, _Error]]:
+    def _most_relevant(self) -> list[tuple[_ErrorKey, _Error]]:
         """Most frequent first. Where there are too many, everybody who was told something keeps the most frequent of
         each kind: what a scanner is told by a thousand hosts hides no filter that somebody else meets."""
         ranked = sorted(self._errors.items(), key=lambda item: -item[1].count)

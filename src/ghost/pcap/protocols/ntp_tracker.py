@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ghost.pcap import layout as L
 from ghost.pcap.model import NtpSection, NtpServer
-from ghost.pcap.protocols.bounded_counts import Noted, Tally
+from ghost.pcap.protocols.bounded_counts import EventCounter, Tally
 
 WAIT_NS = 2_000_000_000
 """A request that the capture did not follow for so long is not called unanswered."""
@@ -49,7 +49,7 @@ class NtpTracker:
         """Client, its port, server, its port, the request's transmit timestamp: when and in which frame."""
         self._servers: dict[int, _Server] = {}
         self._kisses = Tally(100)
-        self._kissed, self._unsynchronised = Noted(), Noted()
+        self._kissed, self._unsynchronised = EventCounter(), EventCounter()
         self._largest: tuple[int, int] | None = None
         """Offset in ns and frame."""
 

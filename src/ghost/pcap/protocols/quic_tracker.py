@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ghost.pcap import layout as L
 from ghost.pcap.model import QuicSection, QuicUnanswered
 from ghost.pcap.protocols import quic_initial
-from ghost.pcap.protocols.bounded_counts import Noted, Tally
+from ghost.pcap.protocols.bounded_counts import EventCounter, Tally
 from ghost.pcap.protocols.quic_initial import LongHeader, read_long_header
 from ghost.pcap.protocols.tls_messages import read_client_hello
 
@@ -46,7 +46,7 @@ class QuicTracker:
         self._versions = Tally(100)
         self._attempts: dict[tuple[int, int], _Attempt] = {}
         """By the endpoints of client and server."""
-        self._negotiated, self._retried = Noted(), Noted()
+        self._negotiated, self._retried = EventCounter(), EventCounter()
         self._server_names = Tally(10_000)
         self._read = 0
 

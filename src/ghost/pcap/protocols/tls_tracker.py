@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ghost.pcap.model import Certificate, Side, TlsFailure, TlsSection, TlsStage
 from ghost.pcap.protocols import tls_certificates
-from ghost.pcap.protocols.bounded_counts import Tally, Times, fairly
+from ghost.pcap.protocols.bounded_counts import Tally, Times, round_robin
 from ghost.pcap.protocols.tls_messages import (
     CLOSURES,
     HARMLESS,
@@ -308,7 +308,9 @@ class TlsTracker:
             server_names=self._server_names.most(_MOST_NAMES),
             distinct_server_names=len(self._server_names),
             alerts=self._alerts.most(),
-            failures=tuple(fairly(failures, _MOST_FAILURES, lambda one: (one.server, one.port, one.stage, one.alert))),
+            failures=tuple(
+                round_robin(failures, _MOST_FAILURES, lambda one: (one.server, one.port, one.stage, one.alert))
+            ),
             failures_total=len(failures),
             certificates=self._read_certificates(address) if read else (),
             certificates_read=read,
@@ -375,7 +377,7 @@ def _left_out(handshake: _Handshake, end: Ending) -> bool:
     return client.cut or (server.cut and handshake.chosen < TLS13)
 
 
-def _owing(handshake: _Handshake, end: Ending) -> int:
+def _party_to_answer(handshake: _Handshake, end: Ending) -> int:
     """The party whose turn it was when nothing more came."""
     server = handshake.parties[1 - handshake.client]
     if handshake.last_sender == handshake.client:
@@ -394,7 +396,7 @@ def _failure(
     ended_by = ended.side if ended is not None else None
     until = end.last_ns if ended is not None else capture_end_ns
     waited = max(until - handshake.last_ns, 0)
-    silent = sides[_owing(handshake, end)]
+    silent = sides[_party_to_answer(handshake, end)]
     stalled: TlsStage = "hung" if handshake.chosen else "no_server_hello"
     stage: TlsStage
     if handshake.alert is not None:

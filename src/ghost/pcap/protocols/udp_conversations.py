@@ -9,7 +9,7 @@ import numpy as np
 
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import Array, ConversationTable, Counters, HashSlots, Kernel, PacketRows, Vector
-from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.kernels.flow_hash import hash_endpoints
 from ghost.pcap.model import Endpoint, UdpConversation, UdpSection
 
 U_LOW, U_HIGH, U_FIRST_SIDE, U_PACKETS, U_BYTES, U_FIRST, U_LAST, U_FRAME = 0, 1, 2, 3, 5, 7, 8, 9
@@ -18,7 +18,7 @@ CONVERSATION = 10
 
 def udp_slot(low: int, high: int, slots: HashSlots, table: ConversationTable, counts: Counters) -> int:
     mask = len(slots) - 1
-    slot = mixed_ends(low, high, counts[1]) & mask
+    slot = hash_endpoints(low, high, counts[1]) & mask
     while slots[slot] != 0:
         u = (slots[slot] - 1) * CONVERSATION
         if table[u + U_LOW] == low and table[u + U_HIGH] == high:
@@ -27,7 +27,7 @@ def udp_slot(low: int, high: int, slots: HashSlots, table: ConversationTable, co
     return slot
 
 
-def converse(
+def count_conversations(
     rows: PacketRows, begin: int, count: int, slots: HashSlots, table: ConversationTable, counts: Counters
 ) -> int:
     """Count the UDP packets of rows `begin` to `count`; returns where it stopped for want of room."""
@@ -70,7 +70,7 @@ def place_conversations(slots: HashSlots, table: ConversationTable, counts: Coun
         slots[udp_slot(table[u + U_LOW], table[u + U_HIGH], slots, table, counts)] = number + 1
 
 
-KERNELS = (udp_slot, converse, place_conversations)
+KERNELS = (udp_slot, count_conversations, place_conversations)
 
 
 class UdpConversations:
@@ -85,7 +85,7 @@ class UdpConversations:
         self._vector, self._kernels = vector, kernels
 
     def arrays(self) -> tuple[Array, ...]:
-        """The state, in the order in which `converse` takes it."""
+        """The state, in the order in which `count_conversations` takes it."""
         return self._slots, self._table, self._counts
 
     def make_room(self) -> None:

@@ -146,7 +146,7 @@ def faults(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.kind != "none"]
 
 
-def fresh_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Remedy]]]:
+def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Remedy]]]:
     """What to do about each; what an earlier finding asks for on the same host is not asked for again."""
     asked: set[Remedy] = set()
     for finding in findings:

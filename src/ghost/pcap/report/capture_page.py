@@ -16,10 +16,10 @@ from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import (
     METHOD,
     OWNERS,
-    fresh_remedies,
     kinds_of_traffic,
     limits,
     measurements,
+    new_remedies,
     origin,
 )
 from ghost.pcap.report.conversation_table import conversation_matrix
@@ -79,7 +79,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
             for f in findings
         ]
         yield table(f"All {len(findings)} findings, worst first", ("Severity", "Finding", "Owner"), rows)
-    for place, (finding, fresh) in enumerate(fresh_remedies(findings)):
+    for place, (finding, fresh) in enumerate(new_remedies(findings)):
         rest: list[tuple[str, Content]] = [
             ("Cause", finding.cause),
             ("Owner", f"{OWNERS[finding.blame]} ({finding.confidence} confidence)"),

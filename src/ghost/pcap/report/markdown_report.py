@@ -14,9 +14,9 @@ from ghost.pcap.report.capture_facts import (
     METHOD,
     OWNERS,
     faults,
-    fresh_remedies,
     limits,
     measurements,
+    new_remedies,
     origin,
     size,
     verdict_word,
@@ -133,7 +133,7 @@ def _root_causes(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _remediation(findings: Sequence[Finding]) -> Iterator[str]:
-    for finding, fresh in fresh_remedies(findings):
+    for finding, fresh in new_remedies(findings):
         if not fresh:
             continue
         yield f"**{finding.id}** {markdown(finding.title)}"

@@ -36,7 +36,7 @@ def sequence(path: Path, analysis: Analysis, findings: Sequence[Finding]) -> Lad
     for finding in findings:
         if finding.kind == "none" or not finding.evidence:
             continue
-        found = _Look(path, analysis.file).around(finding, _streams(analysis))
+        found = _CaptureScan(path, analysis.file).around(finding, _streams(analysis))
         if found is not None:
             return found
     return None
@@ -46,7 +46,7 @@ def _streams(analysis: Analysis) -> Iterable[Stream]:
     return () if analysis.tcp is None else (*analysis.tcp.streams_with_issues, *analysis.tcp.conversations)
 
 
-class _Look:
+class _CaptureScan:
     """Reads and decodes parts of a capture again."""
 
     def __init__(self, path: Path, facts: FileFacts) -> None:

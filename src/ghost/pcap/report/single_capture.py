@@ -9,7 +9,7 @@ from typing import Any
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
-from ghost.pcap.garbage_collection import uncollected
+from ghost.pcap.garbage_collection import without_garbage_collection
 from ghost.pcap.model import Analysis
 from ghost.pcap.report.capture_facts import headline
 from ghost.pcap.report.capture_page import html_report
@@ -62,7 +62,7 @@ def report_on(path: Path, places: Places, stem: str | None = None, *, jobs: int 
     """The whole way from a capture to its four files."""
     written = paths_of(stem or stem_of(path), places)
     prepare([path], written.values())
-    with uncollected():
+    with without_garbage_collection():
         analysis, findings = judge(path, jobs=jobs, dask=dask)
         contents = (
             dump(semantic(analysis, findings)),

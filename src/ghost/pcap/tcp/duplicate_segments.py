@@ -19,7 +19,7 @@ def is_copy(p: int, stream: int, sender: int, rows: PacketRows, streams: StreamT
     t = stream * L.STREAM
     f = (stream * 2 + sender) * L.SIDE
     r = (stream * 2 + 1 - sender) * L.SIDE
-    ago = abs(rows[p + L.TWIN])
+    ago = abs(rows[p + L.DUPLICATE])
     if ago > 1:
         there = streams[t + L.S_TO_SERVER]
         back = streams[t + L.S_TO_CLIENT]
@@ -34,8 +34,8 @@ def is_copy(p: int, stream: int, sender: int, rows: PacketRows, streams: StreamT
         timed = rows[p + L.TIMESTAMP] == 0 and rows[p + L.IP_ID] == 0 and ago >= max(round_trip, 0) + _TWO_TICKS_NS
         unasked = sides[r + L.D_PACKETS] > 0 and sides[r + L.D_SAME_ACK_TIME] < rows[p + L.TIME] - ago and not timed
         if rows[p + L.CONTROL] & L.SYN or unasked or ago < round_trip - round_trip // 8:
-            rows[p + L.TWIN] = 1
-    return rows[p + L.TWIN] == 1
+            rows[p + L.DUPLICATE] = 1
+    return rows[p + L.DUPLICATE] == 1
 
 
 def note_copy(

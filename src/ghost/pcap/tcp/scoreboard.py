@@ -59,7 +59,9 @@ def free_segment(row: int, pool: SegmentPool, counts: Counters) -> None:
     counts[L.N_FREE_COUNT] = counts[L.N_FREE_COUNT] + 1
 
 
-def lose(kind: int, side: int, frame: int, size: int, sides: SideTable, events: EventLog, counts: Counters) -> None:
+def count_loss(
+    kind: int, side: int, frame: int, size: int, sides: SideTable, events: EventLog, counts: Counters
+) -> None:
     """Note a lost segment of a side."""
     note(kind, side, frame, sides, events, counts)
     s = side * L.SIDE
@@ -69,11 +71,13 @@ def lose(kind: int, side: int, frame: int, size: int, sides: SideTable, events: 
         sides[s + L.D_SMALLEST_LOST] = size
 
 
-def lose_repeated(g: int, side: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters) -> None:
+def count_repeat_loss(
+    g: int, side: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters
+) -> None:
     """Note that a held segment was lost, if it is a repeat."""
     kind = pool[g + L.G_KIND]
     if kind == 1 or kind == 4:
-        lose(L.E_LOST_DOWNSTREAM, side, pool[g + L.G_FRAME], pool[g + L.G_SIZE], sides, events, counts)
+        count_loss(L.E_LOST_DOWNSTREAM, side, pool[g + L.G_FRAME], pool[g + L.G_SIZE], sides, events, counts)
     if kind == 4:
         note(L.E_DOUBTFUL, side, pool[g + L.G_FRAME], sides, events, counts)
 
@@ -243,7 +247,7 @@ def forget_holes(side: int, ack: int, sides: SideTable, events: EventLog, pool: 
         row = following
 
 
-def doubt_head(side: int, sides: SideTable, pool: SegmentPool, counts: Counters) -> None:
+def defer_head(side: int, sides: SideTable, pool: SegmentPool, counts: Counters) -> None:
     """Keep the repeat at the head of what is held, until the receiver reports it as a duplicate, or for good."""
     s = side * L.SIDE
     row = take_segment(pool, counts)
@@ -273,11 +277,11 @@ def report_duplicate(
         row = following
 
 
-def lose_doubted(side: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters) -> None:
+def lose_deferred(side: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters) -> None:
     """Nobody reported them: they were needed."""
     row = sides[side * L.SIDE + L.D_DOUBTED]
     while row >= 0:
-        lose_repeated(row * L.SEGMENT, side, sides, events, pool, counts)
+        count_repeat_loss(row * L.SEGMENT, side, sides, events, pool, counts)
         row = pool[row * L.SEGMENT + L.G_NEXT]
 
 
@@ -338,9 +342,9 @@ def acknowledge(
                 # The receiver says it had it, or answers the original, or sooner than the repeat could reach it.
                 note(L.E_NEEDLESS, side, pool[g + L.G_FRAME], sides, events, counts)
             elif size and sides[s + L.D_DOUBTED_COUNT] < _MOST_DOUBTED:
-                doubt_head(side, sides, pool, counts)
+                defer_head(side, sides, pool, counts)
             else:
-                lose_repeated(g, side, sides, events, pool, counts)
+                count_repeat_loss(g, side, sides, events, pool, counts)
         if size > sides[s + L.D_LARGEST_ACKED]:
             sides[s + L.D_LARGEST_ACKED] = size
         drop_head(side, sides, pool, counts)
@@ -348,6 +352,6 @@ def acknowledge(
 
 
 KERNELS = (
-    note, sample, take_segment, free_segment, lose, lose_repeated, hold_segment, drop_head, mark_repeated, open_hole,
-    unlink, fill_holes, forget_holes, doubt_head, report_duplicate, lose_doubted, acknowledge,
+    note, sample, take_segment, free_segment, count_loss, count_repeat_loss, hold_segment, drop_head, mark_repeated,
+    open_hole, unlink, fill_holes, forget_holes, defer_head, report_duplicate, lose_deferred, acknowledge,
 )  # fmt: skip

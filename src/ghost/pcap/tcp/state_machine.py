@@ -23,13 +23,13 @@ from ghost.pcap.tcp.duplicate_segments import is_copy, note_copy
 from ghost.pcap.tcp.response_times import time_response
 from ghost.pcap.tcp.scoreboard import (
     acknowledge,
+    count_loss,
+    count_repeat_loss,
     drop_head,
     fill_holes,
     forget_holes,
     hold_segment,
-    lose,
-    lose_doubted,
-    lose_repeated,
+    lose_deferred,
     mark_repeated,
     note,
     open_hole,
@@ -72,14 +72,14 @@ def judge_segment(
                 side, seq, end, now, rows[p + L.IP_ID], rows[p + L.TIMESTAMP], round_trip, sides, pool, counts
             )
         if verdict == 1:
-            lose(L.E_LOST_UPSTREAM, side, frame, length, sides, events, counts)
+            count_loss(L.E_LOST_UPSTREAM, side, frame, length, sides, events, counts)
         elif verdict == 2:
             note(L.E_REORDERED, side, frame, sides, events, counts)
-        elif rows[p + L.TWIN] and is_copy(p, stream, sender, rows, streams, sides):
+        elif rows[p + L.DUPLICATE] and is_copy(p, stream, sender, rows, streams, sides):
             kind = 3
         else:
             mark_repeated(side, seq, sides, pool)
-            kind = 4 if rows[p + L.TWIN] > 0 else 1
+            kind = 4 if rows[p + L.DUPLICATE] > 0 else 1
             acked = sides[(stream * 2 + 1 - sender) * L.SIDE + L.D_ACK]
             # Wireshark's flag is for data alone; a SYN-ACK or a FIN is repeated needlessly as well.
             empty = length == 0 and acked >= 0 and (acked - end) & L.SEQ < L.HALF
@@ -113,7 +113,7 @@ def hold(
     if sides[f + L.D_HELD] > limit:
         g = sides[f + L.D_HEAD] * L.SEGMENT
         if pool[g + L.G_SIZE] > 0:
-            lose_repeated(g, side, sides, events, pool, counts)
+            count_repeat_loss(g, side, sides, events, pool, counts)
         drop_head(side, sides, pool, counts)
 
 
@@ -273,7 +273,7 @@ def track(
             if ack != sides[f + L.D_ACK]:
                 sides[f + L.D_DUPLICATES] = 0
             else:
-                if rows[p + L.TWIN] != 1:
+                if rows[p + L.DUPLICATE] != 1:
                     sides[f + L.D_SAME_ACK_TIME] = now
                 if flags & (1 << L.E_DUPLICATE_ACK):
                     sides[f + L.D_DUPLICATES] = max(sides[f + L.D_DUPLICATES], 0) + 1
@@ -307,7 +307,7 @@ def track(
         rows[p + L.FLAGS] = flags
         rows[p + L.STREAM_NUMBER] = stream
         bit = 0
-        if rows[p + L.TWIN] == 1:
+        if rows[p + L.DUPLICATE] == 1:
             note_copy(p, side, flags, rows, sides, events, counts)
         remaining = flags
         while remaining:
@@ -327,9 +327,9 @@ def finish(sides: SideTable, pool: SegmentPool, events: EventLog, counts: Counte
         while row >= 0:
             g = row * L.SEGMENT
             if pool[g + L.G_SIZE] > 0:
-                lose_repeated(g, side, sides, events, pool, counts)
+                count_repeat_loss(g, side, sides, events, pool, counts)
             row = pool[g + L.G_NEXT]
-        lose_doubted(side, sides, events, pool, counts)
+        lose_deferred(side, sides, events, pool, counts)
     return counts[L.N_STREAMS] * 2
 
 

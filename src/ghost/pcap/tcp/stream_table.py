@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ghost.pcap import layout as L
 from ghost.pcap.array_types import Counters, HashSlots, PacketRows, SideTable, StreamTable
-from ghost.pcap.kernels.flow_hash import mixed_ends
+from ghost.pcap.kernels.flow_hash import hash_endpoints
 
 
 def open_stream(
@@ -58,7 +58,7 @@ def open_stream(
 def slot_of(low: int, high: int, slots: HashSlots, streams: StreamTable, counts: Counters) -> int:
     """Where the stream of these endpoints is, or would be."""
     mask = len(slots) - 1
-    slot = mixed_ends(low, high, counts[L.N_SEED]) & mask
+    slot = hash_endpoints(low, high, counts[L.N_SEED]) & mask
     while slots[slot] != 0:
         t = (slots[slot] - 1) * L.STREAM
         if streams[t + L.S_LOW] == low and streams[t + L.S_HIGH] == high:

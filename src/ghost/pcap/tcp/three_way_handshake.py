@@ -42,7 +42,7 @@ def handshake(
             if streams[t + L.S_KNOWN_BY] > 1:
                 streams[t + L.S_CLIENT] = 1 - sender
                 streams[t + L.S_KNOWN_BY] = 1
-            if sides[f + L.D_EVENTS + L.E_SYN_ACK] and not rows[p + L.TWIN]:
+            if sides[f + L.D_EVENTS + L.E_SYN_ACK] and not rows[p + L.DUPLICATE]:
                 streams[t + L.S_SYN_ACK_REPEATS] = streams[t + L.S_SYN_ACK_REPEATS] + 1
             if streams[t + L.S_SYN_ACK_TIME] < 0 and streams[t + L.S_CLIENT_SYN_TIME] >= 0:
                 streams[t + L.S_TO_SERVER] = max(now - streams[t + L.S_CLIENT_SYN_TIME], 0)
@@ -53,7 +53,7 @@ def handshake(
             if streams[t + L.S_KNOWN_BY] > 0:
                 streams[t + L.S_CLIENT] = sender
                 streams[t + L.S_KNOWN_BY] = 0
-            if sides[f + L.D_EVENTS + L.E_SYN] and not rows[p + L.TWIN]:
+            if sides[f + L.D_EVENTS + L.E_SYN] and not rows[p + L.DUPLICATE]:
                 streams[t + L.S_SYN_REPEATS] = streams[t + L.S_SYN_REPEATS] + 1
             if streams[t + L.S_SYN_ACK_TIME] < 0:
                 streams[t + L.S_CLIENT_SYN_TIME] = now

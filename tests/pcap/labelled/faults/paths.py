@@ -273,7 +273,7 @@ def sender_does_not_listen(office: Office) -> None:
 
 
 @FAULTS.add("asymmetric", "network", points=("client", "between"))
-def answers_pass_elsewhere(office: Office) -> None:
+def replies_bypass_capture(office: Office) -> None:
     office.background(to_server=False)
     office.path.captured = office.dice.choice([(True, False), (False, True)])
     for n in range(3):

@@ -119,7 +119,7 @@ def large_packets_vanish_towards_the_client(stage: Stage) -> None:
     serve(stage.server, stage.server_ip, port, web(40_000))
     ordinary = Ordinary(stage, page=900)
     ordinary.some(1)
-    _given_up(stage, port, 2.2)
+    _reset_after_keepalives(stage, port, 2.2)
 
 
 @scene("mtu_black_hole", "network", Layout(wan_mtu=1300), at=("client",))
@@ -148,7 +148,7 @@ def nobody_hears_that_packets_are_too_big(stage: Stage) -> None:
     stage.beside(hangs, times=2)
 
 
-def _given_up(stage: Stage, port: int, seconds: float) -> None:
+def _reset_after_keepalives(stage: Stage, port: int, seconds: float) -> None:
     def hangs() -> None:
         with stage.client.socket() as sock:
             sock.settimeout(seconds)
