@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from collections.abc import Sequence
 
 from tests.starter import serve
+
+PRELOADED = (
+    *("azure.cli.core", "azure.cli.core.commands", "azure.cli.core.aaz", "azure.cli.core._profile"),
+    *("azure.cli.core.telemetry", "azure.core.polling", "msal", "requests"),
+    *(f"azure.cli.command_modules.{name}.commands" for name in ("network", "resource", "storage", "vm")),
+)
 
 
 def _main(words: Sequence[str]) -> None:
@@ -15,4 +22,6 @@ def _main(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
+    for module in PRELOADED:
+        importlib.import_module(module)
     serve(int(sys.argv[1]), _main, learn=True)

@@ -7,15 +7,19 @@ command of the brain and of the orchestrator is missing. The lab stands still, s
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
+import os
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -38,6 +42,7 @@ from ghost.lab.network_services import (
 )
 from ghost.lab.programs import az as lab_az
 from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
+from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab import real_az
 from tests.lab.real_az import Ran
 
@@ -45,6 +50,8 @@ assert lab_az.MODULES, "importing the program fills the table of commands"
 REAL = real_az.find()
 needs_az = pytest.mark.skipif(REAL is None, reason=real_az.why_not())
 
+FRESH = 20
+"""Of the reads that are made in interpreters which are loaded, so many are also made by programs that start anew."""
 STARTED = 1_700_000_000.0
 SUBSCRIPTION = "/subscriptions/3f6c1c7e-52a1-4c3b-9d0e-7b8a54f0d211"
 COMPUTE = f"{SUBSCRIPTION}/resourceGroups/prod-rg/providers/Microsoft.Compute"
@@ -196,70 +203,88 @@ class Both:
     real: Mapping[str, str]
     own: Mapping[str, str]
     program: Path
-    here: Path
+    real_home: Path
+    own_home: Path
 
-    def run(self, command: str) -> tuple[Ran, Ran]:
+    def run(self, command: str, *, fresh: bool) -> tuple[Ran, Ran]:
+        """In interpreters that are loaded, or by the two programs as they are installed."""
         words = shlex.split(command)
         words += [] if {"-o", "--output"} & set(words) else ["-o", "json"]
-        for name in ("real", "own"):
-            (self.here / name).mkdir(exist_ok=True)
         assert REAL is not None
-        return (
-            real_az.run_ready(REAL, words, self.real, self.here / "real"),
-            real_az.run(self.program, words, self.own, self.here / "own"),
-        )
+        if fresh:
+            real = real_az.run(REAL, words, self.real, self.real_home)
+            return real, real_az.run(self.program, words, self.own, self.own_home)
+        return real_az.run_ready(REAL, words, self.real, self.real_home), _run_here(words, self.own, self.own_home)
 
 
-@pytest.fixture(scope="session")
+def _run_here(words: list[str], environment: Mapping[str, str], cwd: Path) -> Ran:
+    """The lab's az in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.dict(os.environ, environment),
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        status = lab_az.main(words)
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("az")
 
 
-@pytest.fixture(scope="session")
-def standing_still(tmp_path_factory: pytest.TempPathFactory, settings: Path) -> Iterator[Both]:
-    here = tmp_path_factory.mktemp("conformance")
-    directory = _still_lab(here / "lab")
-    with emulator(directory) as up:
-        program = write_programs(directory) / "az"
-        own = {"GHOST_LAB_DIR": str(directory.path)}
-        yield Both(real_az.settings(settings, up.environment), own, program, here)
-
-
-@pytest.fixture
-def two_labs(tmp_path: Path, settings: Path) -> Iterator[Both]:
+@contextlib.contextmanager
+def _two_labs(here: Path, settings: Path) -> Iterator[Both]:
     """The same lab twice: what a command changes in one is to be changed in the other."""
-    emulated, own = _still_lab(tmp_path / "emulated"), _still_lab(tmp_path / "own-lab")
+    emulated, own = _still_lab(here / "emulated"), _still_lab(here / "own")
+    homes = here / "real-home", here / "own-home"
+    for home in homes:
+        home.mkdir()
     with emulator(emulated) as up:
-        program = write_programs(own) / "az"
-        yield Both(real_az.settings(settings, up.environment), {"GHOST_LAB_DIR": str(own.path)}, program, tmp_path)
+        real, program = real_az.settings(settings, up.environment), write_programs(own) / "az"
+        yield Both(real, {"GHOST_LAB_DIR": str(own.path)}, program, *homes)
 
 
 # --- both agree ---
 
 
-@pytest.mark.slow
 @needs_az
-@pytest.mark.parametrize("command", READS)
-def test_a_read_says_the_same(command: str, standing_still: Both) -> None:
-    _agree(command, *standing_still.run(command))
+def test_every_read_says_the_same(tmp_path: Path, settings: Path) -> None:
+    with _two_labs(tmp_path / "labs", settings) as labs:
+        wrong = list(_differences(labs, READS))
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.slow
 @needs_az
-@pytest.mark.parametrize("commands", WRITES, ids=lambda commands: commands[0][:110])
-def test_a_change_says_the_same_and_changes_the_same(commands: tuple[str, ...], two_labs: Both) -> None:
+def test_a_fresh_az_says_the_same(tmp_path: Path, settings: Path) -> None:
+    with _two_labs(tmp_path / "labs", settings) as labs:
+        wrong = list(_differences(labs, sample(READS, FRESH), fresh=True))
+    assert not wrong, "\n".join(wrong)
+
+
+@needs_az
+def test_every_change_says_the_same_and_changes_the_same(tmp_path: Path, settings: Path) -> None:
+    wrong = []
+    for number, commands in enumerate(WRITES):
+        with _two_labs(tmp_path / str(number), settings) as labs:
+            wrong += _differences(labs, commands)
+        downloads = "download" in commands[0] and "nope" not in commands[0]
+        files = [home / "got.cap" for home in (labs.real_home, labs.own_home)]
+        got = [file.read_bytes() if file.exists() else b"" for file in files]
+        if got[0] != got[1] or (len(got[0]) > 1000) != downloads:
+            wrong.append(f"{commands[0]}: {[len(content) for content in got]} bytes")
+    assert not wrong, "\n".join(wrong)
+
+
+def _differences(labs: Both, commands: Iterable[str], *, fresh: bool = EXHAUSTIVE) -> Iterator[str]:
     for command in commands:
-        _agree(command, *two_labs.run(command))
-    got = [two_labs.here / name / "got.cap" for name in ("real", "own")]
-    assert got[0].exists() == got[1].exists() == ("download" in commands[0] and "nope" not in commands[0])
-    if got[0].exists():
-        assert got[0].read_bytes() == got[1].read_bytes()
-        assert got[0].stat().st_size > 1000
-
-
-def _agree(command: str, real: Ran, own: Ran) -> None:
-    assert (own.status, own.error_code) == (real.status, real.error_code), (real.err[-600:], own.err[-600:])
-    assert _comparable(command, own.json) == _comparable(command, real.json)
+        real, own = labs.run(command, fresh=fresh)
+        if (own.status, own.error_code) != (real.status, real.error_code):
+            yield f"az {command}\n  real: {real.status} {real.err[-600:]}\n  own: {own.status} {own.err[-600:]}"
+        elif (one := _comparable(command, real.json)) != (other := _comparable(command, own.json)):
+            yield f"az {command}\n  real: {one}\n  own: {other}"
 
 
 def _comparable(command: str, answer: Any) -> Any:
