@@ -130,7 +130,6 @@ def rows(form: str, count: int) -> str:
 
 
 OPENED = {
-    "rows of an insertion": ("INSERT INTO u (id, password) VALUES\n", "({n}, '{secret}'),\n"),
     "an aligned table below a heading": ("Report\n\nid      username      password\n", "{n:<8}user{n:<10}{secret}\n"),
     "an aligned table below a heading line": (
         "Report:\nid      username      password\n",

@@ -12,21 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.redaction.passes import plain
-from ghost.redaction.secrets_at_ends import ENDINGS, Ending
 from ghost.shell import HitlDecision, SafeExecShell, redact
 from ghost.shell.record.command_output import Output, process_output
 from ghost.shell.record.cut_output import REACH, UNFINISHED, prints_a_part
 from ghost.shell.run.execution import STDERR_LIMIT, STDOUT_LIMIT, Captured
+from tests.exhaustive import examples, sample
 
 CORPUS = Path(__file__).parent.parent / "corpora" / "secrets.jsonl"
 SECRETS: list[dict[str, Any]] = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-TOLD_BELOW = {"password above a sentence", "token above a sentence", "key of TACACS"}
-"""Nothing tells that it is one before a later line does."""
-ONE_OF_EACH_SHAPE = [
-    row
-    for row in {row["shape"]: row for row in SECRETS}.values()
-    if "cut begin" not in row["shape"] and row["shape"] not in TOLD_BELOW
-]
+ONE_OF_EACH_SHAPE = [row for row in {row["shape"]: row for row in SECRETS}.values() if "cut begin" not in row["shape"]]
 
 
 def stopped(text: str) -> Output:
@@ -34,18 +28,6 @@ def stopped(text: str) -> Output:
 
 
 # The end of a text, whoever ended it
-
-
-@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.must[0])
-def test_the_examples_beside_an_ending_hold(ending: Ending) -> None:
-    for example in ending.must:
-        assert ending.when.search(example), example
-        once, metadata = redact(example)
-        assert metadata["redactions_applied"], example
-        assert "hunt" not in once, once
-        assert redact(once)[0] == once
-    for example in ending.must_not:
-        assert redact(example)[0] == example
 
 
 @pytest.mark.parametrize("text", ["amqps://u:hunter2", ': RSA f "hunter2', "bob * 'hunter2"])
@@ -60,7 +42,7 @@ def test_of_a_login_that_ends_the_text_what_stands_before_it_stays() -> None:
     assert redact(text)[0] == "10:02 INFO start\n10:03 connecting to amqps://orders:[REDACTED]"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.sampled_from(SECRETS), st.floats(0, 1))
 def test_redacting_a_text_that_ends_anywhere_twice_is_redacting_it_once(row: dict[str, Any], share: float) -> None:
     once, _ = redact(row["text"][: int(len(row["text"]) * share)])
@@ -93,7 +75,6 @@ CLOSED_LATER = {
         "bob:500:aad3b435b51404eeaad3b435b51404ee:8846f7eaee8fb117ad06bdd830b7586c:::",
         "8846f7eaee8fb117ad06bdd830b7586c",
     ),
-    "a pair of lines": ("<auth-user-pass>\nvpnuser\nKettleCopper\n</auth-user-pass>\n", "KettleCopper"),
 }
 
 
@@ -121,14 +102,18 @@ def test_nothing_is_left_of_a_secret_in_a_long_line_either(kind: str) -> None:
         assert not is_left(secret, shown, text.replace(secret, "")), (position, shown[-200:])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ONE_OF_EACH_SHAPE, ids=lambda row: f"{row['shape']}: {row['context']}")
-def test_nothing_of_the_corpus_is_left_wherever_its_program_is_stopped(row: dict[str, Any]) -> None:
+def left_where_stopped(row: dict[str, Any], seed: int) -> list[str]:
+    """What is shown of a text, stopped at some positions, where a part of its secret is left."""
     text, secret = plain(row["text"]), plain(row["secret"])
     others = text.replace(secret, "")
-    for position in range(text.index(secret) + 1, len(text) + 1):
-        shown = stopped(text[:position]).text
-        assert not is_left(secret, shown, others), (position, shown[-200:])
+    positions = sample(range(text.index(secret) + 1, len(text) + 1), 8, seed)
+    return [shown for end in positions if is_left(secret, shown := stopped(text[:end]).text, others)]
+
+
+def test_nothing_of_the_corpus_is_left_wherever_its_program_is_stopped() -> None:
+    rows = sample(list(enumerate(ONE_OF_EACH_SHAPE)), 200)
+    failed = [(row["shape"], row["context"], left[0][-200:]) for n, row in rows if (left := left_where_stopped(row, n))]
+    assert failed == []
 
 
 def test_what_is_left_out_is_said() -> None:

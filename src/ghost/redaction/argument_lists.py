@@ -11,18 +11,19 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from ghost.patterns import lazy
 from ghost.redaction.bigram_filter import held
-from ghost.redaction.secret_values import POLICY, Counts
+from ghost.redaction.secret_values import POLICY, Counts, Rule
 from ghost.redaction.shapes import redact_shapes
 
 _STRING = r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+')"
 _ROW = rf"\[\s{{0,80}}+(?P<row>{_STRING}(?:\s{{0,8}}+,\s{{0,80}}+{_STRING})++)"
 _ITEM = r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|[^\n\"'][^\n]*+)[ \t]*+"
 _LINES = rf"(?m:^)(?P<lines>(?P<dent>[ \t]{{0,80}}+)-[ ]{_ITEM}(?:\n(?P=dent)-[ ]{_ITEM})++)"
-_ROWS = re.compile(_ROW)
-_LISTS = re.compile(_LINES)
-_ROW_ITEM = re.compile(_STRING)
-_LINE_ITEM = re.compile(rf"(?m:^)[ \t]{{0,80}}+-[ ](?P<item>{_ITEM})")
+_ROWS = lazy(_ROW)
+_LISTS = lazy(_LINES)
+_ROW_ITEM = lazy(_STRING)
+_LINE_ITEM = lazy(rf"(?m:^)[ \t]{{0,80}}+-[ ](?P<item>{_ITEM})")
 _OF_A_ROW = ('"-', "'-")
 _OF_LINES = ("- -", '- "-', "- '-")
 _PROGRAMS = tuple(POLICY["arguments"]["programs"])
@@ -63,7 +64,7 @@ def _redacted(match: re.Match[str], group: str, items: re.Pattern[str], part: st
 
 
 @lru_cache(maxsize=256)
-def _read_as_line(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+def _read_as_line(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[Rule, int], ...]]:
     """The arguments without their secrets, and what was found; nothing where the line cannot be parted again."""
     found: Counts = Counter()
     line = redact_shapes(" ".join(argument.translate(_INSIDE) for argument in arguments), found)

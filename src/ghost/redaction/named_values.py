@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
-from ghost.redaction.mentions import is_mention
-from ghost.redaction.said_by_tools import is_said_by_tool
+from ghost.patterns import lazy
+from ghost.redaction.fields import secret_in_field
+from ghost.redaction.mentions import is_mention, is_said_by_tool
 from ghost.redaction.secret_names import Name, name_around, name_cores, secret_kind
 from ghost.redaction.secret_values import (
     MARKER,
     PRIVATE_KEY,
     Counts,
+    Rule,
     before_escapes,
     is_count,
     is_guid,
@@ -24,54 +26,53 @@ from ghost.redaction.secret_values import (
     is_scrambled,
     looks_random,
 )
-from ghost.redaction.secrets_announced import secret_announced
-from ghost.redaction.secrets_at_prompts import typed_at_prompt
-from ghost.redaction.secrets_in_fields import secret_in_field
-from ghost.redaction.secrets_in_sentences import secret_told
-from ghost.redaction.secrets_in_statements import is_description, is_ordinary, is_prose, is_sentence, operand
+from ghost.redaction.sentences import secret_announced, secret_told, typed_at_prompt
+from ghost.redaction.statements import is_description, is_ordinary, is_prose, is_sentence, operand
 from ghost.redaction.time_limit import check_time
 from ghost.redaction.value_places import Found, end_of, is_reference, looking_further, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
-_BEHIND_A_NAME = frozenset(" \t\"'`=:?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")  # nothing is beside a name that something else follows
+_BEHIND_A_NAME = frozenset(
+    " \t\"'`=:：＝?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-"
+)  # nothing is beside a name that something else follows
 _BEHIND_AN_OPTION = _BEHIND_A_NAME | frozenset(",\n")
-_DONE = re.compile(
+_DONE = lazy(
     r"(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<mark>[:=])?[ \t]{0,4}(?:\\{0,15}[\"'])?\[REDACTED[A-Z_]{0,24}\]"
     r"(?:\\{0,15}[\"'])?(?:[\s,;&})\\]|$)"
 )
-_NESTED = re.compile(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
-_ITEM = re.compile(r"(?m)^([ \t]*-[ ]+[\"']?)[^\s\"'][^\n\"']*")
+_NESTED = lazy(r"[ \t]{0,4}=[A-Za-z_.-]{1,40}+=[^=\s]")  # `key=name=x`: the last of the names counts
+_ITEM = lazy(r"(?m)^([ \t]*-[ ]+[\"']?)[^\s\"'][^\n\"']*")
 _PATH_REACH = 200
-_PATH = re.compile(r"/?(?:[\w.-]{1,60}/){1,12}")
-_ENTRY = re.compile(  # and no line of a file, no tag of an image
+_PATH = lazy(r"/?(?:[\w.-]{1,60}/){1,12}")
+_ENTRY = lazy(  # and no line of a file, no tag of an image
     r":(?!\d{1,6}:|v?\d+(?:\.\d+){0,3}(?:[-+.][\w.+-]*)?(?:\s|$)|(?:latest|stable|edge|main|master|nightly|dev|prod)(?:[-.]|\s|$)"
     r"|[0-9a-f]{7,12}(?:\s|$)|ro(?:\s|$)|rw(?:\s|$)|/)[^\s:\[](?![^\n]*:)"
 )
-_ARN = re.compile(r"\barn:[^\s\"]{1,110}:$")
-_ASSIGNED = re.compile(r"[ \t]{0,8}(?:=(?!=)|%3[dD])")
-_JOINED_PASS = re.compile(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default_pass`, `userPass`
-_LOGIN_BEFORE = re.compile(  # on its line, or on the one above
+_ARN = lazy(r"\barn:[^\s\"]{1,110}:$")
+_ASSIGNED = lazy(r"[ \t]{0,8}(?:=(?!=)|%3[dD])")
+_JOINED_PASS = lazy(r"(?:[_.-](?:pass|PASS|Pass)|[a-z]Pass)$")  # `default_pass`, `userPass`
+_LOGIN_BEFORE = lazy(  # on its line, or on the one above
     r"(?i)\b(?:user|login|uid|account|email)\w{0,8}[\"']?[ ]?[:=][^\n]{1,50}(?:\n[ \t]{0,40}[\"']?)?$"
 )
 _LOGIN_REACH = 96
-_SAID_TO_BE = re.compile(r"[\"']?[ \t]{0,8}[:=]")
+_SAID_TO_BE = lazy(r"[\"']?[ \t]{0,8}[:=]")
 _SECRET_VARIABLES = ("PASS", "TOKEN", "_AUTH", "_PW")
 _PIN = ("PIN", "pin", "Pin", "PUK", "puk")
-_OF_A_HEADER = re.compile(r"[Xx]-(?:[A-Za-z0-9]{1,20}-){0,4}(?i:auth|verify|key)")
+_OF_A_HEADER = lazy(r"[Xx]-(?:[A-Za-z0-9]{1,20}-){0,4}(?i:auth|verify|key)")
 """A header that somebody made up for it: `X-Origin-Verify`, `X-Auth`, `X-Probe-Key`."""
 _BLOCK_MARKS = ("|", "|-", "|+", ">", ">-", ">+")
-_FETCHED = re.compile(  # `client.get_secret("sqlpw").value`: what a call gives is not in the text
+_FETCHED = lazy(  # `client.get_secret("sqlpw").value`: what a call gives is not in the text
     r"(?:await[ ])?(?:[A-Za-z_]\w{0,40}\.){0,4}"
     r"(?:get|read|load|fetch|generate|prompt|ask|input|lookup|retrieve)\w{0,40}"
     r"\([\w.: '\"/?-]{0,120}\)(?:\.[A-Za-z_]\w{0,30}(?:\(\))?){0,3}(?=[\s;,)\"]|$)"
 )
-_MACRO = re.compile(r"\$\([A-Za-z_][\w.-]{0,80}\)(?=[\s;,\"']|$)")  # of a pipeline: `$(System.AccessToken)`
-_ADVICE = re.compile(r"[a-z]{2,12}[ ](?:a|an|the|your|them|their|our|its|any|all|every)[ ][a-z]")
-_OF_ADVICE = re.compile(r"(?i:\b(?:never|not|don't|always|avoid)\b)")
-_HELP = re.compile(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za-z'/-]{0,30}){2,30}\.)(?=\s|$)")
+_MACRO = lazy(r"\$\([A-Za-z_][\w.-]{0,80}\)(?=[\s;,\"']|$)")  # of a pipeline: `$(System.AccessToken)`
+_ADVICE = lazy(r"[a-z]{2,12}[ ](?:a|an|the|your|them|their|our|its|any|all|every)[ ][a-z]")
+_OF_ADVICE = lazy(r"(?i:\b(?:never|not|don't|always|avoid)\b)")
+_HELP = lazy(r"[ \t]{1,40}:[ ](?P<said>[A-Z][a-z]{1,20}(?:[ ][A-Za-z][A-Za-z'/-]{0,30}){2,30}\.)(?=\s|$)")
 _KINDS = ("secret", "configmap", "token", "password", "key")
 _GROUPS = {length: re.compile(rf"(?:[ ][A-Za-z0-9]{{{length}}}){{2,7}}+(?![\w.:=/@-])") for length in (4, 5, 6)}
-_THING = re.compile(r"(?P<name>[a-z][a-z0-9]*(?:[.-][a-z0-9]+){1,8})[ ]\([a-z]{2,20}(?:ed|ing|able|ible)\)")
+_THING = lazy(r"(?P<name>[a-z][a-z0-9]*(?:[.-][a-z0-9]+){1,8})[ ]\([a-z]{2,20}(?:ed|ing|able|ible)\)")
 _PARTS = ("Pass", "pass", "Token", "token")  # as the last of a name's words: `Smtp:Pass`
 _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
@@ -87,10 +88,10 @@ def redact_named_values(text: str, counts: Counts) -> str:
         name = name_around(text, core, done)
         if name is None or (found := _secret_of(name, done)) is None:
             continue
-        start, end, replacement = found
+        rule, (start, end, replacement) = found
         end = before_escapes(text, start, _end_of_groups(text, start, end))
         pieces += [text[done:start], replacement]
-        counts[name.meaning.category] += 1
+        counts[Rule(name.meaning.category, rule)] += 1
         done = end
     return "".join([*pieces, text[done:]])
 
@@ -103,28 +104,28 @@ def _end_of_groups(text: str, start: int, end: int) -> int:
     return end if groups is None or is_prose(groups[0].lower()) else groups.end()
 
 
-def _secret_of(name: Name, done: int) -> Found | None:
-    """Where the secret is that a name names, and what replaces it; None where there is none."""
+def _secret_of(name: Name, done: int) -> tuple[str, Found] | None:
+    """By which rule a name names a secret, where it is, and what replaces it; None where there is none."""
     taken = _DONE.match(name.text, name.end)
     if taken is not None and taken["mark"] is not None:
         return None
     if name.certain and (typed := typed_at_prompt(name)) is not None:
-        return *typed, MARKER
+        return "typed-at-prompt", (*typed, MARKER)
     if is_mention(name):
         return None
-    beside = _secret_beside(name)
-    if beside is not None or name.meaning.is_keyword:
-        return beside
-    found = secret_in_field(name, done, lambda value: name.certain or _is_telling(name, value, in_field=True))
-    if (
-        found is None
-        and (name.certain or name.meaning.category == "bearer_token")
-        and (told := secret_told(name, done))
-    ):
-        found = *told, MARKER
-    if found is None and (announced := secret_announced(name)) is not None:
-        found = *announced, MARKER
-    return found
+    if (beside := _secret_beside(name)) is not None:
+        return "named-value", beside
+    if name.meaning.is_keyword:
+        return None
+    in_field = secret_in_field(name, done, lambda value: name.certain or _is_telling(name, value, in_field=True))
+    if in_field is not None:
+        return "named-field", in_field
+    may_be_told = name.certain or name.meaning.category == "bearer_token"
+    if may_be_told and (told := secret_told(name, done)) is not None:
+        return "told-in-sentence", (*told, MARKER)
+    if (announced := secret_announced(name)) is not None:
+        return "announced", (*announced, MARKER)
+    return None
 
 
 def _secret_beside(name: Name) -> Found | None:

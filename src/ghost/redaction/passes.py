@@ -18,22 +18,18 @@ import zlib
 from collections import Counter
 from typing import Any
 
+from ghost.patterns import lazy
 from ghost.redaction.argument_lists import redact_arguments
 from ghost.redaction.bigram_filter import held
-from ghost.redaction.confusables import INVISIBLE, redact_around_codes, redact_other_spellings
-from ghost.redaction.continued_lines import redact_continued
+from ghost.redaction.containers import redact_containers
+from ghost.redaction.cut_text import redact_end
+from ghost.redaction.field_pairs import redact_pairs
+from ghost.redaction.memory_dumps import redact_dumps
 from ghost.redaction.named_values import redact_named_values
 from ghost.redaction.secret_names import name_cores
-from ghost.redaction.secret_values import MARKER, Counts
-from ghost.redaction.secrets_at_ends import redact_end
-from ghost.redaction.secrets_in_blocks import redact_blocks
-from ghost.redaction.secrets_in_containers import redact_containers
-from ghost.redaction.secrets_in_inserts import redact_inserts
-from ghost.redaction.secrets_in_pairs import redact_pairs
-from ghost.redaction.secrets_in_rows import redact_columns, redact_dumps
-from ghost.redaction.secrets_of_resources import redact_resources
-from ghost.redaction.secrets_of_vaults import redact_vault_answers
+from ghost.redaction.secret_values import MARKER, Counts, Rule
 from ghost.redaction.shapes import has_anchor, redact_shapes
+from ghost.redaction.tables import redact_columns
 from ghost.redaction.time_limit import check_time
 
 _PASSES_BY_WORD = 4  # more only ever find what was made to be found; then whole lines go
@@ -67,11 +63,15 @@ def may_hold_secret(text: str) -> bool:
 
 
 def described(counts: Counts) -> dict[str, Any]:
-    """What was found, as the response carries it."""
+    """What was found, as the response carries it: how many secrets, their categories, and how many by each rule."""
+    by_id: Counter[str] = Counter()
+    for rule, number in counts.items():
+        by_id[rule.id] += number
     return {
         "redactions_applied": bool(counts),
         "redaction_count": counts.total(),
-        "redaction_categories": sorted(counts),
+        "redaction_categories": sorted({rule.category for rule in counts}),
+        "redaction_rules": dict(sorted(by_id.items())),
     }
 
 
@@ -100,34 +100,27 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
         if '"' in text and "\\" in text:
             seen: dict[str, tuple[str, Counts]] = {}
             text = _STRING.sub(lambda match: _look_into_string(match, counts, depth, seen), text)
-        text = redact_around_codes(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
-        text = redact_continued(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
         text = redact_dumps(text, counts, lambda inner, found: _one_pass(inner, found, _MAX_WRAPPINGS))
     text = redact_columns(text, counts)  # while they stand where their header says
-    text = redact_inserts(text, counts)
     text = redact_arguments(text, counts)
     text = redact_shapes(text, counts)
-    text = redact_blocks(text, counts)
     text = redact_containers(text, counts)
-    text = redact_vault_answers(text, counts)
-    text = redact_resources(text, counts)
     text = redact_pairs(text, counts)
     check_time()
     text = redact_named_values(text, counts)
     if depth < _MAX_WRAPPINGS:
         text = _wrapped(text, counts, depth)
-        text = redact_other_spellings(text, lambda reading: _one_pass(reading, counts, _MAX_WRAPPINGS))
     return text
 
 
 # Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
 
-_STRING = re.compile(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
+_STRING = lazy(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
 
-_BASE64_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
-_HEX_RUN = re.compile(r"=(?:[2-7][0-9A-Fa-f]|0[09aAdD]){10,}+(?!\w)")  # as the kernel's audit writes a command
+_BASE64_RUN = lazy(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
+_HEX_RUN = lazy(r"=(?:[2-7][0-9A-Fa-f]|0[09aAdD]){10,}+(?!\w)")  # as the kernel's audit writes a command
 _OF_AUDIT = ("audit(", "proctitle=", "cmd=")
-_URL_ENCODED = re.compile(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
+_URL_ENCODED = lazy(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
 
 
 def _wrapped(text: str, counts: Counts, depth: int) -> str:
@@ -175,7 +168,7 @@ def _look_into_base64(match: re.Match[str], counts: Counts, depth: int) -> str:
     preceding = match.string[max(0, match.start() - 8) : match.start()].lower()
     found: Counts = Counter()
     if preceding.rstrip().endswith("basic") and ":" in inner:
-        found["password"] += 1
+        found[Rule("password", "basic-login")] += 1
     else:
         _one_pass(inner, found, depth + 1)
     if not found:
@@ -246,14 +239,14 @@ def _look_into_url(run: str, counts: Counts, depth: int) -> str:
 # Controls
 
 # What is not whole loses its introducer alone: in JSON a string's end may follow.
-_ANSI = re.compile(
+_ANSI = lazy(
     r"(?:\x1b\[|\x9b)[0-?]*+(?:[ -/]*+[@-~])?|(?:\x1b\]|\x9d)(?:[^\x07\x1b\x9c\x9d\n]*+(?:\x07|\x1b\\|\x9c))?"
     r"|\x1b[PX^_](?:[^\x1b\x9c\n]*+(?:\x1b\\|\x9c))?|\x1b(?:[ -/]*+[0-~])?"
 )
-_OVERSTRUCK = re.compile(r".\x08")
+_OVERSTRUCK = lazy(r".\x08")
 # A NUL ends a string: before the next variable (`/proc/PID/environ`, `env -0`) it is the end of a line, between the
 # words of a command line (`/proc/PID/cmdline`) a blank. Behind each of several letters it is the other half of UTF-16.
-_NUL = re.compile(r"(?P<wide>(?:[^\0]\0){4,}+)|\0++(?P<variable>(?=[A-Za-z_][\w.%]{0,200}+=))?")
+_NUL = lazy(r"(?P<wide>(?:[^\0]\0){4,}+)|\0++(?P<variable>(?=[A-Za-z_][\w.%]{0,200}+=))?")
 
 
 def _without_nul(match: re.Match[str]) -> str:
@@ -262,4 +255,9 @@ def _without_nul(match: re.Match[str]) -> str:
     return "\n" if match["variable"] is not None else " "
 
 
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{INVISIBLE}]")
+# What nobody sees, as a class of characters has it.
+_INVISIBLE = (
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
+)
+_CONTROL = lazy(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_INVISIBLE}]")

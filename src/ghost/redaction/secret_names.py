@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ghost.patterns import lazy
 from ghost.redaction.bigram_filter import held
 from ghost.redaction.secret_values import POLICY, any_of
 
@@ -26,19 +27,19 @@ _ALL_NAMES = tuple(name for table in (_CERTAIN, _LIKELY) for names in table.valu
 _CORES = tuple(POLICY["names"]["cores"])
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
-_REST_OF_NAME = re.compile(
+_REST_OF_NAME = lazy(
     r"[\w.-]{0,40}+(?: (?:(?i:string|phrase|hash|content|\d{1,2}|(?<=pass )word)(?=[\"']?[ \t]{0,40}[:=])"
     r"|(?i:(?<=pass )(?:phrase|word))(?= for )))?"
 )
-_LINE_START = re.compile(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
-_OPTION_NAME = re.compile(r"--|-[A-Z]?[a-z]{3}")
-_VARIABLE = re.compile(r"[A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){0,8}")
-_TAG = re.compile(r"<(?:[\w-]{1,20}:)?$")
-_CLOSED = re.compile(r"\)[ \t\xa0]{0,4}[:=]")
+_LINE_START = lazy(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
+_OPTION_NAME = lazy(r"--|-[A-Z]?[a-z]{3}")
+_VARIABLE = lazy(r"[A-Z0-9]{1,40}(?:_[A-Z0-9]{1,40}){0,8}")
+_TAG = lazy(r"<(?:[\w-]{1,20}:)?$")
+_CLOSED = lazy(r"\)[ \t\xa0]{0,4}[:=]")
 _CERTAIN_OPTIONS = ("pass", "token", "jwt")
 _HEADER_NAMES = ("cookie", "setcookie")
 _SHORT = "|".join(POLICY["names"]["short"])
-_SHORT_PASSWORD = re.compile(rf"(?:^|[^a-zA-Z])(?i:{_SHORT})$|[a-z]Pw$")  # `DEPLOY_PW`, `common-pw`
+_SHORT_PASSWORD = lazy(rf"(?:^|[^a-zA-Z])(?i:{_SHORT})$|[a-z]Pw$")  # `DEPLOY_PW`, `common-pw`
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,9 @@ class Name:
 
     @property
     def is_element(self) -> bool:
+        """Whether it opens an element of XML; curl marks the headers of an answer with `<` and a blank."""
+        if self.text.startswith(" ", self.start):
+            return False
         return _TAG.search(self.text[max(0, self.start - 24) : self.start]) is not None
 
     @property

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
+
+from ghost.patterns import lazy
+from ghost.policy import load_policy
 
 MARKER = "[REDACTED]"
 CONNECTION_STRING = "[REDACTED_CONNECTION_STRING]"
 PRIVATE_KEY = "[REDACTED_PRIVATE_KEY]"
 
-Counts = Counter[str]
-"""Category to how many of it were taken out."""
 
-POLICY: dict[str, Any] = tomllib.loads((Path(__file__).parent / "redaction.toml").read_text(encoding="utf-8"))
+class Rule(NamedTuple):
+    """What a secret was known by: its category, and the id of the rule that found it, as the audit shows it."""
+
+    category: str
+    id: str
+
+
+Counts = Counter[Rule]
+"""Rule to how many secrets were taken out by it."""
+
+POLICY = load_policy(__file__, "redaction.toml")
 
 
 def any_of(words: Iterable[str]) -> str:
@@ -27,19 +36,19 @@ def any_of(words: Iterable[str]) -> str:
 
 _OPEN = frozenset(POLICY["values"]["open"])
 _PARTICIPLE = r"[a-z]{2,20}(?:ed|ing|able|ible)"
-_COUNTED = re.compile(
+_COUNTED = lazy(
     rf"\d{{1,4}}(?:[ ,/]{{1,3}}(?:\d{{1,4}}|{any_of(POLICY['values']['counted'])}|{_PARTICIPLE})(?![\w-])){{1,8}}\.?"
 )
-_ALGORITHM = re.compile(rf"(?i:(?:{any_of(POLICY['values']['algorithms'])}|[-_/.])++)[0-9]{{0,4}}")
+_ALGORITHM = lazy(rf"(?i:(?:{any_of(POLICY['values']['algorithms'])}|[-_/.])++)[0-9]{{0,4}}")
 
-_GUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_GUID = lazy(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _GUID_LENGTH = 36
 
 
-_DENSE = re.compile(r"[A-Za-z0-9+/=_.~%-]{16,}+")
+_DENSE = lazy(r"[A-Za-z0-9+/=_.~%-]{16,}+")
 _DENSE_LENGTH = 16
-_HEX = re.compile(r"[0-9a-f]++|[0-9A-F]++")
-_KINDS = (re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]"))
+_HEX = lazy(r"[0-9a-f]++|[0-9A-F]++")
+_KINDS = (lazy("[a-z]"), lazy("[A-Z]"), lazy("[0-9]"))
 _JUDGED = 256  # as much of a value as is looked at
 
 
@@ -68,11 +77,11 @@ def _is_of_one_case(value: str) -> bool:
     return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and _entropy(value) >= 3.2
 
 
-_ONE_CASE = re.compile(r"[a-z0-9]+|[A-Z0-9]+")
-_TO_DIGITS = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+_ONE_CASE = lazy(r"[a-z0-9]+|[A-Z0-9]+")
+_TO_DIGITS = lazy(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 
 
-_PADDED = re.compile(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so
+_PADDED = lazy(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so
 
 
 def _is_base64(value: str) -> bool:
@@ -91,10 +100,8 @@ def is_mixed(value: str) -> bool:
     return _MIXED.match(value) is not None and _WORD.fullmatch(value) is None
 
 
-_MIXED = re.compile(r"(?=.{0,200}[0-9!@#$%^&*])(?=.{0,200}[A-Za-z]).{6}")
-_WORD = re.compile(
-    r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh)"
-)
+_MIXED = lazy(r"(?=.{0,200}[0-9!@#$%^&*])(?=.{0,200}[A-Za-z]).{6}")
+_WORD = lazy(r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh)")
 
 
 def before_escapes(text: str, start: int, end: int) -> int:
@@ -103,7 +110,7 @@ def before_escapes(text: str, start: int, end: int) -> int:
     return start + len(text[start:end].rstrip("\\")) if quoted else end
 
 
-_QUOTE_BEHIND = re.compile(r"\\{0,15}\"")
+_QUOTE_BEHIND = lazy(r"\\{0,15}\"")
 
 
 def is_inflected(word: str) -> bool:
@@ -111,7 +118,7 @@ def is_inflected(word: str) -> bool:
     return _INFLECTED.fullmatch(word) is not None
 
 
-_INFLECTED = re.compile(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
+_INFLECTED = lazy(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|ity|ous|ive|ory|al|ic|ant|ent)")
 
 
 def is_made_up(value: str) -> bool:
@@ -119,8 +126,8 @@ def is_made_up(value: str) -> bool:
     return 6 <= len(value) <= 64 and _MADE_UP.fullmatch(value) is not None and len(_CHANGES.findall(value)) >= 3
 
 
-_MADE_UP = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(?![0-9]+[-/:])[!-~]+")
-_CHANGES = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
+_MADE_UP = lazy(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$%^&*+=?@~_-])(?![0-9]+[-/:])[!-~]+")
+_CHANGES = lazy(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?@~_-](?=[\w])")
 
 
 def is_generated(value: str) -> bool:
@@ -131,11 +138,9 @@ def is_generated(value: str) -> bool:
     return len(_TURNS.findall(value)) >= max(4, len(value) // 4)
 
 
-_GENERATED = re.compile(
-    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?!https?:|.*\[REDACTED|(?:~|\.{0,2})/.*/|--|[A-Z]:\\)[!-~]+"
-)
-_BRACKETED = re.compile(r"\(.*\)[,.;:]?|\[.*\][,.;:]?|\{.*\}[,.;:]?|<.*>[,.;:]?")
-_TURNS = re.compile(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[^A-Za-z0-9](?=[A-Za-z0-9])|[a-z](?=[A-Z])")
+_GENERATED = lazy(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?!https?:|.*\[REDACTED|(?:~|\.{0,2})/.*/|--|[A-Z]:\\)[!-~]+")
+_BRACKETED = lazy(r"\(.*\)[,.;:]?|\[.*\][,.;:]?|\{.*\}[,.;:]?|<.*>[,.;:]?")
+_TURNS = lazy(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[^A-Za-z0-9](?=[A-Za-z0-9])|[a-z](?=[A-Z])")
 
 
 def is_scrambled(value: str) -> bool:
@@ -145,9 +150,7 @@ def is_scrambled(value: str) -> bool:
     return len(_CHANGES.findall(value)) >= 0.4 * len(value)
 
 
-_SCRAMBLED = re.compile(
-    r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$^&*?@~])(?!https?:|/)[!#$%&*+,./0-9:;=?@A-Z^_a-z~-]+"
-)
+_SCRAMBLED = lazy(r"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])(?=.*[!#$^&*?@~])(?!https?:|/)[!#$%&*+,./0-9:;=?@A-Z^_a-z~-]+")
 
 
 def is_guid(value: str) -> bool:
@@ -171,7 +174,7 @@ def is_open(value: str) -> bool:
     return _NO_VALUE.fullmatch(value) is not None
 
 
-_SETTING_BEHIND = re.compile(
+_SETTING_BEHIND = lazy(
     r"(?:files|compat)(?:[ \t]+(?:sss|systemd|ldap|nis))*$|!(?:Ref|Sub|GetAtt|vault)\b|ENC\["
     r"|(?:no|yes|none|true|false)[ \t]+[\w.-]{1,40}=|<[^<>]{1,200}>[ \t]"
     r"|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d{3})[ ]AAAA"  # a public key, where a password might stand as well
@@ -185,7 +188,7 @@ REFERENCE = (
     r"|[\[(](?i:sensitive(?: value)?|known after apply|not shown|unchanged|masked|filtered|secure|hidden)[\])]"
     r"|#\{[A-Za-z_@$][\w.()\[\]]{0,80}\}|<%=[^<>\n]{1,200}%>|@@?[A-Z][A-Z0-9_]{1,80}@@?|__[A-Z][A-Z0-9_]{1,80}__)"
 )
-_NO_VALUE = re.compile(
+_NO_VALUE = lazy(
     r"\[REDACTED[A-Z_]*\][\])}]*|<[^<>]*>|\$(?!(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z_]*\d+[A-Za-z]\w*\d)\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|\$\([^()]*\)|\{\$\w+\}?|"
     + "|".join([REFERENCE, *POLICY["values"]["references"]])
     + r"|\((?:sensitive|hidden|known after apply|redacted|none)[^()]*\)|@Microsoft\.KeyVault\([^()]*\)"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ghost.patterns import lazy
 from ghost.redaction.bigram_filter import held, sieve
 from ghost.redaction.secret_values import (
     CONNECTION_STRING,
@@ -14,6 +15,7 @@ from ghost.redaction.secret_values import (
     POLICY,
     PRIVATE_KEY,
     Counts,
+    Rule,
     before_escapes,
     is_open,
 )
@@ -26,17 +28,17 @@ def redact_shapes(text: str, counts: Counts) -> str:
 
 # Private keys: whole blocks, and blocks whose beginning or end was cut.
 
-_PEM_EDGE = re.compile(
+_PEM_EDGE = lazy(
     r"-----(BEGIN|END) (?:(?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)-{1,5}"
     r"|PuTTY-User-Key-File-\d[^\n]{0,80}"
 )
-_PEM_BODY = re.compile(
+_PEM_BODY = lazy(
     r"(?:\\[nrt]|\s|[A-Za-z0-9+/=_-]{16,}+|[A-Za-z0-9+/]{1,76}={1,2}"
     r"|(?<=\n)[^\n]{1,80}?(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{40,}+={0,2}(?=[ \t\r]{0,4}(?:\n|$))"  # behind a log's prefix
     r"|(?:Proc-Type|DEK-Info|Version|Comment|Private-Lines|Public-Lines|Private-MAC|Encryption|Key-Derivation)\b[^\n]{0,200})*+"
 )
 _PEM_REACH = 32_768
-_INDENTED = re.compile(r"\n[ \t]{1,40}\Z")
+_INDENTED = lazy(r"\n[ \t]{1,40}\Z")
 
 
 def _private_keys(text: str, counts: Counts) -> str:
@@ -53,7 +55,7 @@ def _private_keys(text: str, counts: Counts) -> str:
         else:
             start, end = edge.start(), _end_of_block(text, edge.end())
         pieces += [text[done:start], PRIVATE_KEY]
-        counts["private_key"] += 1
+        counts[Rule("private_key", "pem-block")] += 1
         done = end
     return "".join([*pieces, text[done:]])
 
@@ -73,7 +75,7 @@ def _end_of_block(text: str, start: int) -> int:
     return last.end() if end > start + 60 or last.end() == len(text) else end
 
 
-_PREFIX_OF_LINE = re.compile(r"(?<=\n)[ \t>|\"']{1,40}\Z")
+_PREFIX_OF_LINE = lazy(r"(?<=\n)[ \t>|\"']{1,40}\Z")
 
 
 def _body_before(text: str, earliest: int, end: int) -> int:
@@ -101,7 +103,7 @@ _QUOTED_PASSWORD = (
     r"|\\{0,3}\"(?=[^\s\",;)\]}>])[^\"\r\n]{1,400}+(?=[\r\n]|\Z)"  # one that was cut
     r"|'(?:[^'\r\n]|''){0,400}+'|'(?=[^\s',;)\]}>])[^'\r\n]{1,400}+(?=[\r\n]|\Z)|\{(?:[^}\r\n]|\}\}){0,400}+\})"
 )
-_CONNECTION_RUN = re.compile(
+_CONNECTION_RUN = lazy(
     rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
     rf"(?:Data Source|User I[Dd]|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
     rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
@@ -113,11 +115,11 @@ _CONNECTION_RUN = re.compile(
     r"|(?<=[A-Za-z0-9+/]{20})\r?\n[ \t]{1,40}"
     r"(?:[A-Za-z0-9+/]{1,88}\Z|(?=[A-Za-z+/]*[0-9])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])[A-Za-z0-9+/]{1,88}(?=\n)))?"
 )
-_CONNECTION_SEGMENT = re.compile(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
+_CONNECTION_SEGMENT = lazy(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
 _CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
-_WORKING_DIRECTORY = re.compile(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
-_PLACEHOLDER = re.compile(r"<[A-Za-z][\w .-]{0,60}>(?=[;\s\"',]|$)")
-_REDIS_RUN = re.compile(
+_WORKING_DIRECTORY = lazy(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
+_PLACEHOLDER = lazy(r"<[A-Za-z][\w .-]{0,60}>(?=[;\s\"',]|$)")
+_REDIS_RUN = lazy(
     r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
     r"password=[^,\s\"'\[][^\s\"']*+",
     re.IGNORECASE,
@@ -135,7 +137,7 @@ def _connection_strings(text: str, counts: Counts) -> str:
             names.discard("pwd")
         if len(names) < 2 or not names & _CONNECTION_SECRETS:
             return match[0]
-        counts["connection_string"] += 1
+        counts[Rule("connection_string", "connection-string")] += 1
         end = before_escapes(match.string, match.start(), match.end())
         if end < match.end():
             return CONNECTION_STRING + match.string[end : match.end()]
@@ -146,7 +148,7 @@ def _connection_strings(text: str, counts: Counts) -> str:
     if ",password=" in text.lower():
         text, number = _REDIS_RUN.subn(CONNECTION_STRING, text)
         if number:  # a count of nothing would ask for another pass
-            counts["connection_string"] += number
+            counts[Rule("connection_string", "redis-connection")] += number
     return text
 
 
@@ -159,7 +161,7 @@ def _plain_name(segment: str) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    category: str
+    rule: Rule
     pattern: re.Pattern[str]
     anchors: tuple[str, ...]
     ignore_case: bool
@@ -190,7 +192,7 @@ def _replacement(shape: Shape, counts: Counts) -> Callable[[re.Match[str]], str]
         end = before_escapes(match.string, start, end)
         if start == end or is_open(match[name]) or _excused(shape, match):
             return match[0]
-        counts[shape.category] += 1
+        counts[shape.rule] += 1
         whole = match[0]
         if match[0][:6].lower() == "bearer":
             return f"Bearer {MARKER}"
@@ -214,13 +216,13 @@ def _load_shapes(policy: dict[str, Any]) -> Iterator[Shape]:
     for row in policy["shape"]:
         ignore_case = row.get("ignore_case", False)
         yield Shape(
-            category=row["category"],
-            pattern=re.compile(row["pattern"], re.IGNORECASE if ignore_case else 0),
+            rule=Rule(row["category"], row["id"]),
+            pattern=lazy(row["pattern"], re.IGNORECASE if ignore_case else 0),
             anchors=tuple(row["anchors"]),
             ignore_case=ignore_case,
-            probe=re.compile(row["probe"]) if "probe" in row else None,
+            probe=lazy(row["probe"]) if "probe" in row else None,
             marker=row.get("marker", MARKER),
-            unless=re.compile(row["unless"]) if "unless" in row else None,
+            unless=lazy(row["unless"]) if "unless" in row else None,
             must=tuple(row["must"]),
             must_not=tuple(row["must_not"]),
         )

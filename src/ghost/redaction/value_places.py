@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ghost.patterns import lazy
 from ghost.redaction.secret_names import Name
 from ghost.redaction.secret_values import POLICY, REFERENCE, any_of
 
@@ -74,28 +75,28 @@ _FOLDED = (  # a string that ends some lines further down, where nothing but its
     r"(?:\n[ \t]{0,40}(?:[^\"'\n\\{}\[\]:]|:(?![ \t])){1,160}+){1,3}"
     r"(?=(?(double)\"|')[ \t]{0,8}(?:[,}\]);]|\n|$)))?"
 )
-_ASSIGNMENT = re.compile(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}{_FOLDED}")
-_JSON_SCALAR = re.compile(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
-_TWO_COLUMNS = re.compile(  # and nothing else on the line; no header, and after a single blank no ordinary word
+_ASSIGNMENT = lazy(f"{SEPARATOR}(?:{_QUOTED}|{_LIST}|{_BLOCK}|{_ITEMS}|{_BARE}){_MORE}{_CONTINUED}{_FOLDED}")
+_JSON_SCALAR = lazy(r"\"[ \t]{0,40}:[ \t]{0,40}(?P<bare>[A-Za-z0-9_.+-]+)")
+_TWO_COLUMNS = lazy(  # and nothing else on the line; no header, and after a single blank no ordinary word
     r"(?:[ ]{2,40}|\t{1,8})(?P<bare>(?![A-Z][A-Za-z]{0,40}\s)[^\s:=|\"'-][^\s\"']{2,400})[ \t]{0,8}"
     r"(?=\n(?![ \t]{0,8}--)|$)"
     r"|[ ](?P<single>(?=[^\s\"'=]{0,400}[0-9!@#$%^&*])[^\s:=|\"'-][^\s\"'=]{3,400})[ \t]{0,8}(?=\n|$)"
 )
-_NEXT_LINE = re.compile(
+_NEXT_LINE = lazy(
     r"[\"']?[ ]?[:=?][ \t]{0,8}\n[ \t]{0,40}(?![A-Z][a-z]{1,40}[.!][ \t]{0,8}(?:\n|$))"
     r"(?P<bare>[^\s:=#\"'<>|-][^\s:=]{2,400})[ \t]{0,8}(?=\n|$)"
 )
-_REST_OF_LINE = re.compile(
+_REST_OF_LINE = lazy(
     r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\(\s{0,40}[\"']|\*\*[ ]|!!\w|::)"
     r"(?P<bare>(?:[^\s\"'\[{\\]|\{[{%])[^\n]*)" + _CONTINUED
 )
-_REST_OF_STRING = re.compile(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
-_OPTION_VALUE = re.compile(
+_REST_OF_STRING = lazy(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
+_OPTION_VALUE = lazy(
     r"(?:[ \t]+(?:\\\n[ \t]*)?|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
     r"|[\"'],[ \t]{0,8}\n[ \t]{0,40}(?=[\"']))"
     rf"(?:{_QUOTED}|(?P<bare>[^\s\"'-][^\s\"']*))"
 )
-_ELEMENT = re.compile(
+_ELEMENT = lazy(
     r"(?![ \t]{0,4}=)[^<>]{0,200}>(?:\s{0,80}<!\[CDATA\[\s{0,80})?(?P<bare>[^<>\n](?:(?!\]\]>)[^<>\n])*+|[^<>]++(?=</))"
 )
 _VALUE_GROUPS = ("triple", "tripled", "double", "escaped", "single", "list", "items", "block", "bare")
@@ -128,13 +129,13 @@ def looking_further(start: int, limit: int, find: Callable[[int], Found | None])
         reach *= 2
 
 
-_REFERENCE = re.compile(
+_REFERENCE = lazy(
     rf"(?:{_CLOSERS}{_BLANK}[:=]{_BLANK}|[ \t]{{1,8}})\\?[\"']?{REFERENCE}"
-    r"\\?[\"']?[ \t]{0,8}(?=[,;&)}\]]|\\n|[ \t](?:#|->)|\n|$)"
+    r"\\?[\"']?[ \t]{0,8}(?=[,;)}\]]|&(?=[\s&]|$|[\w.%-]{1,30}=)|\\n|[ \t](?:#|->)|\n|$)"
 )
 
 
-_VARIABLE = re.compile(r"=\"?\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\}|\d)\"?(?=[ ][a-z./-]|[ ]?[;&|])")
+_VARIABLE = lazy(r"=\"?\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\}|\d)\"?(?=[ ][a-z./-]|[ ]?(?:[;|]|&[\s&]))")
 
 
 def is_reference(name: Name) -> bool:
@@ -180,8 +181,8 @@ def _is_label(name: Name) -> bool:
     return _LABEL.fullmatch(name.text, line, name.end) is not None
 
 
-_LABEL = re.compile(r"[ \t]{0,40}[^\W\d_][\w-]{1,20}(?:[ ][\w'’-]{1,20}){1,4}")
-_BEHIND_LABEL = re.compile(r"[ \t]{1,40}:[ ][^\s:=,;]{2,60}(?:[ ][^\s:=,;]{2,60}){1,7}[ \t]*(?:\n|$)")
+_LABEL = lazy(r"[ \t]{0,40}[^\W\d_][\w-]{1,20}(?:[ ][\w'’-]{1,20}){1,4}")
+_BEHIND_LABEL = lazy(r"[ \t]{1,40}:[ ][^\s:=,;]{2,60}(?:[ ][^\s:=,;]{2,60}){1,7}[ \t]*(?:\n|$)")
 
 
 def value_group(match: re.Match[str]) -> str:

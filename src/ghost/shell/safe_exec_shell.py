@@ -328,6 +328,7 @@ def _with_output(record: AuditRecord, output: Output) -> AuditRecord:
         output_truncated=output.metadata["truncation_applied"],
         redactions_applied=output.metadata["redactions_applied"],
         redaction_categories=tuple(output.metadata["redaction_categories"]),
+        redaction_rules=output.metadata["redaction_rules"],
     )
 
 

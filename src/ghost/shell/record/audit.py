@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -54,6 +54,8 @@ class AuditRecord:
     output_truncated: bool = False
     redactions_applied: bool = False
     redaction_categories: tuple[str, ...] = ()
+    redaction_rules: Mapping[str, int] = field(default_factory=dict)
+    """Id of a rule of redaction to how many secrets it took out."""
     duration_seconds: float | None = None
     anonymization_applied: bool = False
     sandbox: tuple[str, ...] = ()
@@ -230,7 +232,7 @@ def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
     known = stated if isinstance(stated, dict) else {}
     fields = {name: known[name] for name in AuditRecord.__dataclass_fields__ if name in known}
     try:
-        record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=())
+        record = replace(AuditRecord(**fields), output="", stderr="", redaction_categories=(), redaction_rules={})
     except TypeError as error:
         raise RecordError(f"{intent} does not say which command it was ({error}): remove it") from error
     if record.session_id != session_id or not isinstance(record.sequence, int):

@@ -168,11 +168,14 @@ def _described(kind: str, total_lines: int, lines_shown: int, total_bytes: int, 
 
 def _redactions(found: list[dict[str, Any]]) -> dict[str, Any]:
     categories = {category for metadata in found for category in metadata["redaction_categories"]}
-    count = sum(metadata["redaction_count"] for metadata in found)
+    rules: Counter[str] = Counter()
+    for metadata in found:
+        rules.update(metadata["redaction_rules"])
     return {
-        "redactions_applied": count > 0,
-        "redaction_count": count,
+        "redactions_applied": bool(rules),
+        "redaction_count": rules.total(),
         "redaction_categories": sorted(categories),
+        "redaction_rules": dict(sorted(rules.items())),
     }
 
 

@@ -13,15 +13,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from ghost.patterns import lazy
-from ghost.redaction import MARKER, POLICY, Counts, looks_random, secret_kind
+from ghost.policy import load_policy
+from ghost.redaction import MARKER, Counts, Rule, looks_random, secret_kind
 from ghost.shell.judge.az import read_commands
 from ghost.shell.judge.az.jmespath_queries import secret_field, takes_only
 from ghost.shell.record.bounded_json import is_deep, read_json, written
 
-_POLICY: dict[str, Any] = POLICY["answers"]
+_POLICY = load_policy(Path(__file__).parents[1] / "policy", "credential_answers.toml")
 _COMMANDS = tuple(lazy(pattern) for pattern in _POLICY["commands"])
 _OPEN_ENDINGS = frozenset(_POLICY["open_endings"])
 _OPEN_VALUES = frozenset(_POLICY["open_values"])
@@ -150,7 +152,7 @@ def _judge_for(words: Sequence[str], counts: Counts) -> Judge:
         bare = value.strip().strip("\"'")
         if len(bare) < _SHORTEST or bare in asked or (name is not None and is_named(name)) or is_open_value(bare):
             return value
-        counts["api_key"] += 1
+        counts[Rule("api_key", "credential-answer")] += 1
         return MARKER
 
     return judge

@@ -11,16 +11,20 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ghost.patterns import lazy
-from ghost.redaction import MARKER, POLICY, Counts, is_open, secret_kind
+from ghost.policy import load_policy
+from ghost.redaction import FIELD_ASIDES, FIELD_NAMES, FIELD_VALUES, MARKER, Counts, Rule, is_open, secret_kind
 from ghost.shell.record.credential_answers import is_open_value
 
 REACH = 512
 """Of a longer line as many characters go, and the word that they begin in: no more is looked at to tell a secret."""
 UNFINISHED = " characters of an unfinished line omitted]"
 
-_COMMANDS = tuple(lazy(pattern) for pattern in POLICY["parts"]["commands"])
+_COMMANDS = tuple(
+    lazy(pattern) for pattern in load_policy(Path(__file__).parents[1] / "policy", "cut_output.toml")["commands"]
+)
 _NUMBER = r"[\d.,:%*/()\[\]+-]{1,45}"
 _NUMBERS = lazy(
     rf"[ \t]*(?:(?:{_NUMBER}|[a-z]{{1,2}}|(?P<name>[A-Za-z]\w{{0,23}})[=:](?P<number>[\d.]{{1,12}}),?)[ \t]+)"
@@ -33,8 +37,8 @@ _TOKEN = lazy(r"\"(?P<string>(?:[^\"\\]|\\.)*+)(?:\"(?P<colon>\s{0,40}+:)?|\\?\Z
 _LAST_ELEMENT = lazy(r"<(?P<name>\w{1,40})>(?P<value>[^<>\n]{1,400})</(?P=name)>\s{0,80}(?:<[^<>]{0,80})?\Z")
 _ITEM = lazy(r"(?m)^[ \t]*-[ ](?=[A-Za-z]\w{0,40}:)")
 _FIELD = lazy(r"(?m)(?:^[ \t]*|(?<=- ))(?P<name>[A-Za-z]\w{0,40}):[ \t]+[\"']?(?P<value>[^\s\"'][^\n\"']{0,400})")
-_NAMES = frozenset(POLICY["fields"]["names"]) - frozenset(POLICY["fields"]["asides"]) | {"id"}
-_VALUES = frozenset(POLICY["fields"]["values"])
+_NAMES = FIELD_NAMES - FIELD_ASIDES | {"id"}
+_VALUES = FIELD_VALUES
 
 
 def prints_a_part(words: Sequence[str]) -> bool:
@@ -106,7 +110,7 @@ def without_unnamed_values(text: str, counts: Counts) -> str:
         if start < done:
             continue
         pieces += [text[done:start], MARKER]
-        counts["api_key"] += 1
+        counts[Rule("api_key", "unnamed-value")] += 1
         done = end
     return "".join([*pieces, text[done:]])
 

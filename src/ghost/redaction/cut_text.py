@@ -1,18 +1,86 @@
-"""What the end of a long output stands in: the lines, far before it, without which its secrets are not told.
+"""Secrets where a text was cut: at its end, and below lines that are no longer shown.
 
-A secret may be known by the head of its column, by the statement whose row it is in, or by the line that its block
-belongs to. Where the middle of an output is not read, those lines are looked for in it and read before its end. Where
-it is not certain that the end still belongs to them, it is taken to: rather too much goes than too little.
+A text that ends inside a line may be a part of one: its end is redacted as if it had gone on. Which ends those are, and
+what may have followed, is `[[ending]]` of `redaction.toml`. And where the middle of a long output is left out, the
+lines that name what follows (the head of a column, the parents of a block) are looked for in what is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Any
 
-from ghost.redaction.secrets_in_inserts import insertion_before
-from ghost.redaction.secrets_in_rows import row_reader
+from ghost.patterns import lazy
+from ghost.redaction.secret_values import MARKER, POLICY, Counts, Rule
+from ghost.redaction.tables import row_reader
+
+Redact = Callable[[str, Counts], str]
+
+_REACH = 2_048
+
+
+@dataclass(frozen=True)
+class Ending:
+    """An end that is looked for, and what may have followed it; nothing where a group of `when` is the secret."""
+
+    id: str
+    when: re.Pattern[str]
+    add: tuple[str, ...]
+    must: tuple[str, ...]
+    must_not: tuple[str, ...]
+
+
+def redact_end(text: str, counts: Counts, redact: Redact) -> str:
+    """`text` without a secret that it ends in; as it is where it ends with a line."""
+    if not text or text.endswith("\n"):
+        return text
+    start = _start_of_end(text)
+    end = text[start:]
+    for ending in ENDINGS:
+        if (found := ending.when.search(end)) is None:
+            continue
+        if found.lastgroup is not None and not found[found.lastgroup].startswith("[REDACTED"):
+            end = end[: found.start(found.lastgroup)] + MARKER
+            counts[Rule("password", f"end-{ending.id}")] += 1
+        for added in ending.add:
+            end = _as_if_followed(end, added, counts, redact)
+    return text[:start] + end
+
+
+def _start_of_end(text: str) -> int:
+    """Where the last lines begin, as many as are looked at; of a longer one, where one of its words does."""
+    earliest = max(0, len(text) - _REACH)
+    if earliest == 0:
+        return 0
+    edge = text.find("\n", earliest) + 1 or text.find(" ", earliest) + 1
+    return edge or earliest
+
+
+def _as_if_followed(end: str, added: str, counts: Counts, redact: Redact) -> str:
+    """`end` without what is a secret once `added` stands behind it, and only then."""
+    found: Counts = Counter()
+    followed = redact(end + added, found)
+    if not found or followed == redact(end, Counter()) + added:
+        return end
+    counts += found
+    return followed.removesuffix(added)
+
+
+def _load_endings(policy: dict[str, Any]) -> Iterator[Ending]:
+    for row in policy["ending"]:
+        yield Ending(
+            row["id"], lazy(row["when"]), tuple(row.get("add", ())), tuple(row["must"]), tuple(row["must_not"])
+        )
+
+
+ENDINGS = tuple(_load_endings(POLICY))
+
+
+# What the lines before a cut say of the lines behind it.
 
 _STRETCH = 1 << 16  # of so many characters at once the lines are looked through, from the last backwards
 _LONGEST_LINE = 2_000
@@ -20,11 +88,11 @@ _LEVELS = 24
 _HEADERS_TRIED = 400
 _ROWS_TRIED = 4
 _FIRST_LINES = 8  # of what a blank line parts from the rest
-_HEADER = re.compile(
+_HEADER = lazy(
     r"(?im)^(?=[^\n]{0,2000}(?:pass|pwd|secret|token|key|psk|credential|community|kennwort))[\w .()|,;\"\t-]{3,2000}$"
 )
-_KIND = re.compile(r"(?m)^[ \t]{0,40}kind:[ \t]+Secret[ \t]*$|\"kind\"\s{0,8}:\s{0,8}\"Secret\"")
-_DATA = re.compile(r"\s*(?:- )?\"?(?:data|stringData)\"?:")
+_KIND = lazy(r"(?m)^[ \t]{0,40}kind:[ \t]+Secret[ \t]*$|\"kind\"\s{0,8}:\s{0,8}\"Secret\"")
+_DATA = lazy(r"\s*(?:- )?\"?(?:data|stringData)\"?:")
 
 
 def opening_of(text: str, position: int) -> list[str]:
@@ -32,8 +100,6 @@ def opening_of(text: str, position: int) -> list[str]:
     line = text[position : position + _LONGEST_LINE].lstrip("\n").partition("\n")[0]
     if line.startswith((" ", "\t", "- ")):
         return _parents(text, position, line)
-    if line.startswith("(") and (insertion := insertion_before(text, position)) is not None:
-        return [insertion]
     header = _header(text, position)
     return [header] if header is not None else []
 

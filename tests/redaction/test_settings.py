@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import redact
+from tests.exhaustive import examples
 
 Pairs = list[tuple[str, str]]
 
@@ -44,7 +45,7 @@ CHOSEN = (
 
 
 @pytest.mark.parametrize("written", LISTS.values(), ids=LISTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     names=st.permutations([*SECRETS[:3], *OTHERS]),
     values=st.permutations(CHOSEN),

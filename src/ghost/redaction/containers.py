@@ -8,19 +8,23 @@ from __future__ import annotations
 import re
 from bisect import bisect, bisect_left
 
+from ghost.patterns import lazy
 from ghost.redaction.bigram_filter import held
-from ghost.redaction.secret_values import MARKER, PRIVATE_KEY, Counts, is_guid, is_mixed, is_open, looks_random
+from ghost.redaction.secret_values import MARKER, PRIVATE_KEY, Counts, Rule, is_guid, is_mixed, is_open, looks_random
 
+_OF_A_SECRET = Rule("api_key", "kubernetes-secret")
+_OF_TOKENS = Rule("api_key", "container-of-secrets")
+_OF_A_KEY = Rule("private_key", "json-web-key")
 _REACH = 16_384  # how far from its data a manifest says that it is a Secret
-_KIND = re.compile(r"(?m)^[ \t]{0,40}kind:[ \t]+Secret[ \t]*$|\"kind\"\s{0,8}:\s{0,8}\"Secret\"")
-_END = re.compile(r"(?m)^---")
-_DATA = re.compile(r"(?m)^(?P<indent>[ ]{0,40})(?P<dash>- )?(?:data|stringData):[ \t]*\n")
-_ENTRY = re.compile(r"[ ]{1,80}(?P<name>[\w.-]{1,250}):[ \t]+(?P<value>[^\n]+)|(?P<blank>[ ]{1,80}[^\n]*)")
-_OBJECT = re.compile(
+_KIND = lazy(r"(?m)^[ \t]{0,40}kind:[ \t]+Secret[ \t]*$|\"kind\"\s{0,8}:\s{0,8}\"Secret\"")
+_END = lazy(r"(?m)^---")
+_DATA = lazy(r"(?m)^(?P<indent>[ ]{0,40})(?P<dash>- )?(?:data|stringData):[ \t]*\n")
+_ENTRY = lazy(r"[ ]{1,80}(?P<name>[\w.-]{1,250}):[ \t]+(?P<value>[^\n]+)|(?P<blank>[ ]{1,80}[^\n]*)")
+_OBJECT = lazy(
     r"\"(?P<name>data|stringData|tokens|secrets|passwords|credentials|[a-z]{1,20}-(?:oauth|token))\"\s{0,8}:\s{0,8}\{"
     r"(?P<entries>[^{}\[\]]++)(?:\}|$|(?=\[truncated: ))"
 )
-_BLOCK = re.compile(  # of HCL: `tokens { agent = "X" }`
+_BLOCK = lazy(  # of HCL: `tokens { agent = "X" }`
     r"[tspc](?<![\w.-].)(?:okens?|ecrets?|asswords?|redentials?)(?:[ ]=[ ]|[ =]?)"
     r"\{(?P<entries>[^{}\[\]]{1,4000}+)(?:\}|$)"
 )
@@ -29,9 +33,9 @@ _HEADS = tuple(
     for word in ("token", "secret", "password", "credential")
     for mark in (" {", "s {", "{", "s{", " = {", "s = {", "={", "s={")
 )
-_WORD = re.compile(r"[\w.-]+")
-_ASSIGNED = re.compile(r"(?<==)(?P<before>[ \t]{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
-_MEMBER = re.compile(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
+_WORD = lazy(r"[\w.-]+")
+_ASSIGNED = lazy(r"(?<==)(?P<before>[ \t]{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
+_MEMBER = lazy(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
 
 
 def redact_containers(text: str, counts: Counts) -> str:
@@ -97,7 +101,7 @@ def _block(text: str, start: int, indent: int, counts: Counts) -> tuple[str, int
             if entry is not None and entry["name"] is not None and not is_open(entry["value"]):
                 inside = entry["value"][0] in "|>"
                 of_entry = depth
-                counts["api_key"] += 1
+                counts[_OF_A_SECRET] += 1
                 line = line[: entry.start("value")] + MARKER
             lines.append(line + text[end : end + 1])
         start = end + 1
@@ -118,7 +122,7 @@ def _members(match: re.Match[str], members: re.Pattern[str], counts: Counts, *, 
         telling = of_secret or looks_random(value) or is_guid(value) or chosen
         if not value or is_open(value) or not telling:
             return member[0]
-        counts["api_key"] += 1
+        counts[_OF_A_SECRET if of_secret else _OF_TOKENS] += 1
         return f'{member["before"]}"{MARKER}"'
 
     start, end = match.start("entries") - match.start(), match.end("entries") - match.start()
@@ -129,8 +133,8 @@ def _members(match: re.Match[str], members: re.Pattern[str], counts: Counts, *, 
 
 _QUOTE = r"(?:\\{0,3}[\"'])?"
 _MEMBER_OF_KEY = rf"(?<![\w-]){_QUOTE}(?:@){_QUOTE}[ \t]{{0,8}}(?:=>|[:=])\s{{0,8}}{_QUOTE}"
-_KEY_TYPE = re.compile(_MEMBER_OF_KEY.replace("@", "kty") + r"(?:RSA|EC|OKP|oct|AKP)\b")
-_PRIVATE_MEMBER = re.compile(_MEMBER_OF_KEY.replace("@", "d|p|q|dp|dq|qi|k|priv") + r"(?P<value>[A-Za-z0-9_+/-]{16,}+)")
+_KEY_TYPE = lazy(_MEMBER_OF_KEY.replace("@", "kty") + r"(?:RSA|EC|OKP|oct|AKP)\b")
+_PRIVATE_MEMBER = lazy(_MEMBER_OF_KEY.replace("@", "d|p|q|dp|dq|qi|k|priv") + r"(?P<value>[A-Za-z0-9_+/-]{16,}+)")
 _KEY_REACH = 8_192
 
 
@@ -153,7 +157,7 @@ def _keys(text: str, counts: Counts) -> str:
 
 def _without_private_members(members: str, counts: Counts) -> str:
     def replace(member: re.Match[str]) -> str:
-        counts["private_key"] += 1
+        counts[_OF_A_KEY] += 1
         return member[0][: member.start("value") - member.start()] + PRIVATE_KEY
 
     return _PRIVATE_MEMBER.sub(replace, members)

@@ -81,7 +81,6 @@ TOKENS = {
         '"kubeConfigs":[{"name":"u","value":"@"}]',
         "o4Zdo5qYu75TBeSM+M0+F1Q3MGaYa5PCZFOt36dbF/IOTts2XtCY",
     ),
-    "codes": ('recovery_codes: ["mgl2-zq81", "@"]', "kx71-aa02"),
 }
 
 

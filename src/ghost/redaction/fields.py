@@ -9,24 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from ghost.patterns import lazy
 from ghost.redaction.secret_names import Name, secret_kind
 from ghost.redaction.secret_values import MARKER, POLICY, is_mixed, is_open
-from ghost.redaction.secrets_in_statements import is_ordinary
+from ghost.redaction.statements import is_ordinary
 from ghost.redaction.value_places import Found, assigned_value, end_of, looking_further, strings_of, value_group
 
 _REACH = 240  # between a field with a name and the field with its value
 _FIELDS_BETWEEN = 4
-_NAME_FIELDS = frozenset(POLICY["fields"]["names"])
-_VALUE_FIELDS = frozenset(POLICY["fields"]["values"])
-_ASIDES = frozenset(POLICY["fields"]["asides"])
-_FIELD = re.compile(
+FIELD_NAMES = frozenset(POLICY["fields"]["names"])
+FIELD_VALUES = frozenset(POLICY["fields"]["values"])
+FIELD_ASIDES = frozenset(POLICY["fields"]["asides"])
+_FIELD = lazy(
     r"(?<![\w.#-])(?:(?<=[\"'])(?:[\w-]{1,40}\.){1,3})?(?P<name>[\w#-]{1,24}+)(?=\\{0,3}[\"']?[ \t]{0,8}(?::?=>?|:))"
 )
 _PATH_REACH = 400  # ids of Azure resources are as long
-_PATH_TO_NAME = re.compile(rf"\s{{0,20}}\\{{0,3}}[\"']?(?:(?:[\w./$@ -]|:(?!\s)){{0,60}}|/[\w./-]{{0,{_PATH_REACH}}})")
-_OUTSIDE = re.compile(r"[{}<>;]|\n[ \t]{0,80}-[ ]|\n[ \t]{0,8}\n")  # what ends the record that fields belong to
+_PATH_TO_NAME = lazy(rf"\s{{0,20}}\\{{0,3}}[\"']?(?:(?:[\w./$@ -]|:(?!\s)){{0,60}}|/[\w./-]{{0,{_PATH_REACH}}})")
+_OUTSIDE = lazy(r"[{}<>;]|\n[ \t]{0,80}-[ ]|\n[ \t]{0,8}\n")  # what ends the record that fields belong to
 _FIELD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-#"
-_OPENS = re.compile(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}(?:\[[ \t\n]{0,40})?\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
+_OPENS = lazy(r"[\"']?[ \t]{0,8}[:=]{0,2}>?[ \t\n]{0,40}(?:\[[ \t\n]{0,40})?\{|[\"']?:[ \t]{0,8}(?=\n[ \t])")
 
 Telling = Callable[[str], bool]
 """Whether a value shows that it is a secret, beside a name that does not say so for certain."""
@@ -49,7 +50,7 @@ def _own_field(name: Name) -> int | None:
     mark = _last_mark(name.text, first, name.start)
     while mark is not None and _PATH_TO_NAME.fullmatch(name.text, mark + 1, name.start) is not None:
         start, word = _word_before(name.text, mark)
-        if word in _NAME_FIELDS:
+        if word in FIELD_NAMES:
             return start
         if name.text[mark] != ":":
             return None
@@ -72,11 +73,11 @@ def _in_next_field(name: Name, is_telling: Telling, own: int | None = None) -> F
     text, limit = name.text, min(len(name.text), name.end + _REACH)
     outside = _OUTSIDE.search(text, name.end, limit)
     for field in _FIELD.finditer(text, name.end, limit if outside is None else outside.start()):
-        if (word := field["name"].lower()) in _NAME_FIELDS:
-            if own is not None and word in _ASIDES and not name.text.startswith(field["name"], own):
+        if (word := field["name"].lower()) in FIELD_NAMES:
+            if own is not None and word in FIELD_ASIDES and not name.text.startswith(field["name"], own):
                 continue
             return None
-        if word in _VALUE_FIELDS and (found := _assigned(text, field.end(), is_telling)) is not None:
+        if word in FIELD_VALUES and (found := _assigned(text, field.end(), is_telling)) is not None:
             return found
     return None
 
@@ -92,9 +93,9 @@ def _in_field_before(name: Name, own: int, done: int, is_telling: Telling) -> Fo
         if mark is None:
             return found
         position, word = _word_before(text, mark)
-        if word in _NAME_FIELDS:
+        if word in FIELD_NAMES:
             return None  # the values before belong to that name
-        if word in _VALUE_FIELDS:
+        if word in FIELD_VALUES:
             found = _assigned(text, position + len(word), is_telling, own) or found
     return found
 
@@ -114,7 +115,7 @@ def _below(name: Name, is_telling: Telling) -> Found | None:
         between = text[opening.end() : field.start()].split("\n")[1:]
         if not opening[0].endswith("{") and any(len(row) - len(row.lstrip()) <= depth for row in between):
             return None
-        if field["name"].lower() in _VALUE_FIELDS and (found := _assigned(text, field.end(), is_telling)) is not None:
+        if field["name"].lower() in FIELD_VALUES and (found := _assigned(text, field.end(), is_telling)) is not None:
             return found
     return None
 
@@ -136,23 +137,23 @@ def _assigned(text: str, position: int, is_telling: Telling, limit: int | None =
 
 # Cells: rows of two, elements side by side, literals of two strings.
 
-_ROW = re.compile(
+_ROW = lazy(
     r"[\"'`*]{0,2}(?P<mark>(?P<bar>[ \t]{0,40}[|│┃║¦][ \t]{0,40})|[,;\t])"
     r"(?P<value>\"[^\"\n]{1,400}\"|(?(bar)[^\s|│┃║¦][^|│┃║¦\n]{0,400}?|[^\s,;|│┃║¦\"'][^,;|│┃║¦\n]{0,400}?))"
     r"(?:[ \t]{0,40}[|│┃║¦]{0,2}[ \t]{0,8}(?=\n|$)|(?P<further>(?=[,;\t]|[ \t]{1,40}[|│┃║¦][ \t])))"
 )
-_ROW_START = re.compile(r"[ \t]{0,40}[|│┃║¦]{0,2}[ \t]{0,8}[\"'`*]{0,2}[\w ./:-]{0,60}$")
-_ROW_ABOVE = re.compile(r"(?:^|\n)[^,;\t|\n]{1,200}[,;\t|][^,;\t|\n]{1,200}\n$")
-_ELEMENTS = re.compile(
+_ROW_START = lazy(r"[ \t]{0,40}[|│┃║¦]{0,2}[ \t]{0,8}[\"'`*]{0,2}[\w ./:-]{0,60}$")
+_ROW_ABOVE = lazy(r"(?:^|\n)[^,;\t|\n]{1,200}[,;\t|][^,;\t|\n]{1,200}\n$")
+_ELEMENTS = lazy(
     r":?\s{0,8}</(?P<closed>\w{1,20})>\s{0,80}(?:</\w{1,20}>\s{0,80})?<(?P<opened>\w{1,20})(?:\s[^<>]{0,200})?>(?:<\w{1,10}>)?"
     r"\s{0,40}(?P<value>[^<>\s][^<>\n]{0,400})<"
 )
-_LITERAL = re.compile(
+_LITERAL = lazy(
     r"(?P<quote>[\"']),\s{0,40}[NubB]?(?P=quote)(?P<value>(?:(?!(?P=quote))[^\n\\]|\\.){1,400}+)(?P=quote)"
     r"\s{0,40}[\])}]"
 )
-_LITERAL_START = re.compile(r"[\[({]\s{0,40}[NubB]?[\"'][\w./:-]{0,60}$")
-_FORM = re.compile(r"\"(?:; ?[^\n]{0,100})?\n(?:[A-Z][\w-]{1,30}: [^\n]{0,100}\n){0,3}\n(?P<value>[^\n]{1,400})")
+_LITERAL_START = lazy(r"[\[({]\s{0,40}[NubB]?[\"'][\w./:-]{0,60}$")
+_FORM = lazy(r"\"(?:; ?[^\n]{0,100})?\n(?:[A-Z][\w-]{1,30}: [^\n]{0,100}\n){0,3}\n(?P<value>[^\n]{1,400})")
 
 
 def _in_next_cell(name: Name, is_telling: Telling) -> Found | None:

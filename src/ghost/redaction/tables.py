@@ -1,7 +1,7 @@
-"""Secrets whose name stands elsewhere: at the head of their column, or nowhere, in the rows of a hexadecimal dump.
+"""Secrets in the columns of a table that have a secret's name at their head.
 
-Tables as az, kubectl and databases print them, comma and tab separated values, and the dumps of tcpdump, tshark, xxd
-and hexdump. Each line is read once: linear in the length of the text.
+Tables as az, kubectl and databases print them, comma and tab separated values. Each line is read once: linear in the
+length of the text.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from ghost.patterns import lazy
 from ghost.redaction.secret_names import lowered, secret_kind
-from ghost.redaction.secret_values import MARKER, Counts, is_mixed, is_open, looks_random
+from ghost.redaction.secret_values import MARKER, Counts, Rule, is_mixed, is_open, looks_random
 
 Span = tuple[int, int]
 
-_CORE = re.compile(r"authentication_string|pass|pwd|secret|token|key|psk|credential|community|kennwort")
+_CORE = lazy(r"authentication_string|pass|pwd|secret|token|key|psk|credential|community|kennwort")
 _LONGEST_HEADER = 2_000
 _COLUMN = r"[A-Za-z][A-Za-z0-9_.-]{0,40}(?: [A-Za-z0-9_.()-]{1,40}){0,3}"
-_ALIGNED = re.compile(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
-_PIPED = re.compile(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
-_SEPARATED = re.compile(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{1,60}}")
+_ALIGNED = lazy(rf"[ ]{{0,8}}{_COLUMN}(?:(?: {{2,200}}|\t{{1,8}}){_COLUMN}){{1,60}}[ \t]{{0,200}}")
+_PIPED = lazy(rf"[| ]{{0,8}}{_COLUMN}(?: {{0,80}}\| {{0,80}}{_COLUMN}){{1,60}}[| ]{{0,80}}")
+_SEPARATED = lazy(rf"\"?{_COLUMN}\"?(?:[,;]\"?{_COLUMN}\"?){{1,60}}")
 _OF_PEOPLE = frozenset({"user", "username", "login", "email", "account", "uid"})
-_NAME = re.compile(r"[^ \t|](?:[^ \t|]| (?! ))*")
-_RULE = re.compile(r"[-+|=: \t]{2,}")
-_CELL = re.compile(r"[^ \t](?:[^ \t\n]| (?! ))*")
-_FIELD = re.compile(r"\"(?:[^\"\n]|\"\")*\"|[^,;\n]*")
+_NAME = lazy(r"[^ \t|](?:[^ \t|]| (?! ))*")
+_RULE = lazy(r"[-+|=: \t]{2,}")
+_CELL = lazy(r"[^ \t](?:[^ \t\n]| (?! ))*")
+_FIELD = lazy(r"\"(?:[^\"\n]|\"\")*\"|[^,;\n]*")
 
 
 def redact_columns(text: str, counts: Counts) -> str:
@@ -146,7 +147,7 @@ def _texts(row: str, cells_of: CellsOf) -> list[str]:
     return cells[1:] if len(cells) > 1 and not cells[0] else cells
 
 
-_SETTING = re.compile(
+_SETTING = lazy(
     r"[A-Za-z][a-z0-9]*(?:[_.-][a-z0-9]+){1,8}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){1,8}|[a-z]+(?:[A-Z][a-z0-9]+){1,8}"
 )
 
@@ -158,12 +159,12 @@ def _is_spelled_as(name: str, other: str) -> bool:
     return all((mark in name) == (mark in other) for mark in "_.-") and name.isupper() and other.isupper()
 
 
-_SQL_TYPE = re.compile(
+_SQL_TYPE = lazy(
     r"(?i:text|bytea|uuid|jsonb?|citext|n?varchar2?|n?char|character(?: varying)?|(?:var)?binary|blob"
     r"|(?:big|small|tiny)?int(?:eger)?|string|number"
     r"|timestamp(?:tz)?|boolean)(?:\(\d{1,5}\))?"
 )
-_CONSTRAINT = re.compile(r"[a-z][a-z0-9_]{0,60}_(?:pkey|fkey|idx)")
+_CONSTRAINT = lazy(r"[a-z][a-z0-9_]{0,60}_(?:pkey|fkey|idx)")
 _SQL_REST = frozenset({"not null", "nullable", ""})
 _TYPES_OF_FIELDS = frozenset({"string", "number"})
 
@@ -203,7 +204,7 @@ def _ends_table(row: str, before: str) -> bool:
     return _RULE.fullmatch(row) is None or (row.lstrip().startswith("+") and before.lstrip().startswith("+"))
 
 
-_BOOTSTRAP_TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")  # of kubeadm
+_BOOTSTRAP_TOKEN = lazy(r"[a-z0-9]{6}\.[a-z0-9]{16}")  # of kubeadm
 
 
 def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]], counts: Counts) -> str:
@@ -217,7 +218,7 @@ def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]
         telling = certain or looks_random(value) or _BOOTSTRAP_TOKEN.fullmatch(value) is not None
         if is_open(value) or not value.strip() or len(value) < 3 or not telling:
             continue
-        counts[category] += 1
+        counts[Rule(category, "column")] += 1
         quoted = f'"{MARKER}"' if value.startswith('"') else MARKER
         row = row[:start] + quoted.ljust(end - start) + row[end:]
     return row if padded else row.rstrip(" ")
@@ -300,85 +301,3 @@ def _fields(row: str) -> list[Span]:
         spans.append(field.span())
         position = field.end() + 1
     return spans
-
-
-# Hexadecimal dumps
-
-_DUMP_ROW = re.compile(
-    r"(?P<offset>[ \t]{0,8}(?:0x)?[0-9a-f]{4,8}:?[ \t]{1,3})"
-    r"(?P<bytes>(?:[0-9a-f]{2}){1,2}(?: (?:[0-9a-f]{2}){1,2}){0,15}(?:  [0-9a-f]{2}(?: [0-9a-f]{2}){0,7})?)"
-    r"(?=$|[ \t]{2,}|[ \t]?\|)[^\n]{0,80}$"
-)
-_DUMP_START = re.compile(r"(?m)^[ \t]{0,8}(?:0x)?[0-9a-f]{4,8}:?[ \t]{1,3}[0-9a-f]{2}")
-_ROW_BYTES = 16
-_COMMUNITY = re.compile(rb"\x02\x01[\x00\x01\x03]\x04[\x01-\x40](?P<secret>[!-~]{1,64})(?=[\xa0-\xa8])")  # BER of SNMP
-
-
-def redact_dumps(text: str, counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
-    """Replaces the rows of a hexadecimal dump that hold a part of a secret."""
-    pieces: list[str] = []
-    done = 0
-    for first in _DUMP_START.finditer(text):
-        if first.start() < done:
-            continue
-        rows, end = _dump_rows(text, first.start())
-        if rows:
-            pieces += [text[done : first.start()], _redacted_dump(rows, counts, redact_text)]
-            done = end
-    return "".join([*pieces, text[done:]])
-
-
-def _dump_rows(text: str, start: int) -> tuple[list[re.Match[str]], int]:
-    rows: list[re.Match[str]] = []
-    end = start
-    while start < len(text):
-        stop = text.find("\n", start, start + 200)
-        stop = stop if stop >= 0 else min(len(text), start + 200)
-        row = _DUMP_ROW.match(text, start, stop)
-        if row is None:
-            break
-        rows.append(row)
-        end = stop
-        start = stop + 1
-    return rows, end
-
-
-def _redacted_dump(rows: list[re.Match[str]], counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
-    parts = [bytes.fromhex(row["bytes"].replace(" ", ""))[:_ROW_BYTES] for row in rows]
-    raw = b"".join(parts)
-    found: Counts = type(counts)()
-    masked = raw
-    for community in _COMMUNITY.finditer(raw):
-        start, end = community.span("secret")
-        masked = masked[:start] + b"\0" * (end - start) + masked[end:]
-        found["password"] += 1
-    plain = raw.translate(_PRINTABLE).decode("ascii")
-    clean = redact_text(plain, found)
-    shown = "\n".join(row[0] for row in rows)
-    if not found:
-        return shown
-    counts += found
-    hidden = [i for i, (a, b) in enumerate(zip(raw, masked, strict=True)) if a != b] + _changed(plain, clean)
-    if not hidden:
-        return shown
-    first, last = min(hidden), max(hidden)
-    lines: list[str] = []
-    position = 0
-    for row, part in zip(rows, parts, strict=True):
-        touched = position <= last and position + len(part) > first
-        lines.append(f"{row['offset']}{MARKER}" if touched else row[0])
-        position += len(part)
-    return "\n".join(lines)
-
-
-def _changed(before: str, after: str) -> list[int]:
-    """The first and the last character of `before` that `after` does not have."""
-    if before == after:
-        return []
-    shorter = min(len(before), len(after))
-    first = next((i for i in range(shorter) if before[i] != after[i]), shorter)
-    kept = next((i for i in range(shorter - first) if before[-1 - i] != after[-1 - i]), shorter - first)
-    return [min(first, len(before) - 1), max(first, len(before) - 1 - kept)]
-
-
-_PRINTABLE = bytes(byte if 32 <= byte < 127 else ord("\n") for byte in range(256))

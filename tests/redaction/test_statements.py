@@ -6,11 +6,12 @@ import random
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ghost.redaction.secret_names import secret_kind
 from ghost.shell import redact
+from tests.exhaustive import examples
 
 WORDS = st.text(alphabet="abcdefghijkmnopqrstuvwyzABCDEFGHJKLMNPQRSTUVWYZ23456789", min_size=7, max_size=24).filter(
     lambda word: any(c.isdigit() for c in word) and sum(c.isalpha() for c in word) > 3 and secret_kind(word) is None
@@ -42,7 +43,7 @@ STATEMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100))
 @given(
     word=WORDS, statement=STATEMENTS, before=st.sampled_from(["", "hostname r1\n!\n", "<189>1: r1: logged command:"])
 )
@@ -74,7 +75,8 @@ def test_whatever_stands_behind_a_keyword_goes(word: str, statement: str, before
     ],
 )
 def test_a_setting_and_a_sentence_stay(line: str) -> None:
-    assert redact(line) == (line, {"redactions_applied": False, "redaction_count": 0, "redaction_categories": []})
+    assert redact(line)[1]["redaction_count"] == 0
+    assert redact(line)[0] == line
 
 
 def test_a_working_directory_makes_no_connection_string_of_a_log_line() -> None:
@@ -137,10 +139,14 @@ def generated(random_number: random.Random, mark: str, place: int) -> str:
     return "".join(letters)
 
 
-@pytest.mark.parametrize("place", range(3), ids=["first", "last", "inside"])
-@pytest.mark.parametrize("statement", HOLDING_A_PASSWORD)
-@settings(max_examples=120, deadline=None)
-@given(seed=st.integers(0, 1 << 32), mark=st.sampled_from(MARKS))
+@settings(max_examples=examples(1_500))
+@given(
+    statement=st.sampled_from(HOLDING_A_PASSWORD),
+    place=st.sampled_from([0, 1, 2]),
+    seed=st.integers(0, 1 << 32),
+    mark=st.sampled_from(MARKS),
+)
+@example(statement="DB_PASSWORD={}", place=0, seed=950, mark="$")
 def test_a_password_goes_whatever_marks_are_in_it(statement: str, place: int, seed: int, mark: str) -> None:
     password = generated(random.Random(seed), mark, place)
     assume(re.fullmatch(r"\$[A-Za-z]\w*", password) is None)  # it may be a shell's variable

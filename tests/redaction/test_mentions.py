@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ghost.redaction.mentions import MENTIONS
 from ghost.shell import redact
 
 
-@pytest.mark.parametrize("mention", MENTIONS, ids=lambda mention: mention.must[0][:30])
-def test_the_examples_beside_a_mention_hold(mention: Any) -> None:
-    for example in mention.must:
-        assert redact(example)[0] == example
-    for example in mention.must_not:
-        assert redact(example)[0] != example, example
+def test_the_examples_beside_each_mention_hold() -> None:
+    for mention in MENTIONS:
+        assert [example for example in mention.must if redact(example)[0] != example] == []
+        assert [example for example in mention.must_not if redact(example)[0] == example] == []
 
 
 @pytest.mark.parametrize(
@@ -31,7 +27,8 @@ def test_the_examples_beside_a_mention_hold(mention: Any) -> None:
     ],
 )
 def test_what_is_told_of_a_secret_behind_a_colon_stays(text: str) -> None:
-    assert redact(text) == (text, {"redactions_applied": False, "redaction_count": 0, "redaction_categories": []})
+    assert redact(text)[1]["redaction_count"] == 0
+    assert redact(text)[0] == text
 
 
 @pytest.mark.parametrize(

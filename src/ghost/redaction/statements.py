@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from ghost.patterns import lazy
 from ghost.redaction.secret_names import secret_kind
 from ghost.redaction.secret_values import POLICY, any_of, is_generated, is_inflected, is_mixed, is_open, looks_random
 
@@ -24,13 +25,13 @@ _QUALIFIERS = 6  # at most so many words between a name and its operand
 
 
 _HEADS = frozenset(_VOCABULARY["heads"])
-_HEAD = re.compile(r"(?<![\w.-])[\w-]++")
+_HEAD = lazy(r"(?<![\w.-])[\w-]++")
 _PROSE = frozenset(_VOCABULARY["prose"])
-_SPOKEN = re.compile(r"(?<![\w.'-])[\w'-]++")
+_SPOKEN = lazy(r"(?<![\w.'-])[\w'-]++")
 _VERBS = "|".join(
     rf"(?<={name})[ \t]{{1,40}}(?:{'|'.join(patterns)})" for name, patterns in POLICY["statement"]["verbs"].items()
 )
-_QUALIFIER = re.compile(
+_QUALIFIER = lazy(
     rf"(?:{_VERBS}|[ \t]{{1,40}}(?:(?P<number>\d{{1,5}})"
     rf"|(?P<form>{any_of(_VOCABULARY['forms'])}|(?:hmac|sha|aes|reg_)[\w-]{{0,20}})"
     rf"|(?:{any_of(_VOCABULARY['qualifiers'])})"
@@ -44,37 +45,35 @@ _REST = (  # quotation marks, `;` and backslashes are of the word only where it 
     r"[^\s\"'`;\\]{0,400}+(?:(?:[\"'`;](?![\s,;)}\]\\]|$|[\"'`](?:[\s,;:)}\]\"'`\\]|$))|\\(?![\s,;)}\]\"'\\n]|$))"
     r"[^\s\"'`;\\]{0,400}+){0,8}"
 )
-_OPERAND = re.compile(
+_OPERAND = lazy(
     r"[ \t]{1,40}(?:\"(?P<double>(?:[^\"\\\n]|\\.){1,400}+)(?:\"|$)|'(?P<single>(?:[^'\n]|'\\''){1,400}+)(?:'|$)"
     r"|\\\"(?P<escaped>[^\"\\\n]{1,400})"
     rf"|(?P<bare>[^\s\"'`;,|(){{}}<>\[\]\\=:]{_REST})|(?P<marked>(?!\\[\"'nrtu\\])[\"'`;,|(){{}}<>\[\]\\=:]{_REST}))"
 )
-_BEHIND_ADDRESS = re.compile(  # `server 1 address 10.0.0.5 secret X`
+_BEHIND_ADDRESS = lazy(  # `server 1 address 10.0.0.5 secret X`
     r"[ \t]*(?:[\w-]{1,20}[ ]){0,3}(?:server|address|host|client|peer)[ ]"
     r"(?=[\da-f]*[.:])[\da-f.:]{3,45}(?:/\d{1,3})?[ ]"
     r"(?:(?:port|auth-port|acct-port|timeout|retries|priority|vrf)[ ][\w.-]{1,40}[ ]){0,4}"
 )
-_ALL_BUT_FIRST = re.compile(
-    r"[ \t]*(?:[<>*|+-][ \t]+)?(?:[\w.@()~:/-]{1,60}[#>$%][ \t]?)?(?:(?:no|set|option|list)[ \t]+)?"
-)
-_TAIL = re.compile(
+_ALL_BUT_FIRST = lazy(r"[ \t]*(?:[<>*|+-][ \t]+)?(?:[\w.@()~:/-]{1,60}[#>$%][ \t]?)?(?:(?:no|set|option|list)[ \t]+)?")
+_TAIL = lazy(
     r"[\"']?[ \t]*(?:;|,|;?[ \t]*\}|#[^\n]{0,80}|\\n[^\n]*|encrypted|\d|\[truncated: \d+ characters omitted\])?"
     r"[ \t;]*(?:##[^\n]{0,80})?(?:\n|$)"
 )
-_ONE_MORE = re.compile(r"[\"']?(?:[ ][\w.:/-]{1,60})?[ \t]*(?:\n|$)")
-_SUBJECT = re.compile(r"[ \t*-]{0,8}(?:[0-9a-f]{7,40}[ ](?:\([^()\n]{1,80}\)[ ])?[A-Za-z]{2,12}|[A-Z][a-z]{1,12})[ ]")
-_ONE_WORD = re.compile(r"[ \t]*[a-z]{3,12}[ ]")
-_FURTHER = re.compile(r"[ ](?P<word>[a-z]{3,20})(?![\w-])")
+_ONE_MORE = lazy(r"[\"']?(?:[ ][\w.:/-]{1,60})?[ \t]*(?:\n|$)")
+_SUBJECT = lazy(r"[ \t*-]{0,8}(?:[0-9a-f]{7,40}[ ](?:\([^()\n]{1,80}\)[ ])?[A-Za-z]{2,12}|[A-Z][a-z]{1,12})[ ]")
+_ONE_WORD = lazy(r"[ \t]*[a-z]{3,12}[ ]")
+_FURTHER = lazy(r"[ ](?P<word>[a-z]{3,20})(?![\w-])")
 _FORMS = frozenset(_VOCABULARY["forms"])
-_OPTION = re.compile(r"-{1,2}[A-Za-z]")
-_NUMBER = re.compile(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
-_PATH = re.compile(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
-_NAME = re.compile(r"[^=]{1,60}:|[A-Za-z_.-]{1,60}=|[A-Za-z][\w.-]{0,40}=[^=].*")
-_ASSIGNED_WORD = re.compile(  # `abc=defghijk1`
+_OPTION = lazy(r"-{1,2}[A-Za-z]")
+_NUMBER = lazy(r"\d{1,5}(?:[.:/]\d{1,5})*\.?")
+_PATH = lazy(r"[~.]{0,2}/[\w.-]|[A-Za-z]:\\|https?://")
+_NAME = lazy(r"[^=]{1,60}:|[A-Za-z_.-]{1,60}=|[A-Za-z][\w.-]{0,40}=[^=].*")
+_ASSIGNED_WORD = lazy(  # `abc=defghijk1`
     r"[^\s=:/[-][^\s=:/]{0,40}=(?!\d{1,6}$)(?!\S{0,80}&\w{1,20}=)\S{0,80}(?<=.{8})"
 )
-_LABEL = re.compile(r"[A-Za-z][\w-]*[:=]")
-_FILE = re.compile(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|js)")
+_LABEL = lazy(r"[A-Za-z][\w-]*[:=]")
+_FILE = lazy(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|js)")
 
 
 def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = False) -> Span | None:
@@ -145,8 +144,8 @@ def _is_followed_keyword(text: str, position: int, span: Span) -> bool:
     return is_ordinary(word.rpartition("-")[2]) or secret_kind(word) is not None
 
 
-_ANOTHER = re.compile(r"[ \t]{1,40}(?:[^\s;,|&)}\]>#!]|\[REDACTED)")
-_KEYWORD = re.compile(r"[a-z][a-z0-9]{1,20}(?:[-_][a-z0-9]{1,20}){1,4}")
+_ANOTHER = lazy(r"[ \t]{1,40}(?:[^\s;,|&)}\]>#!]|\[REDACTED)")
+_KEYWORD = lazy(r"[a-z][a-z0-9]{1,20}(?:[-_][a-z0-9]{1,20}){1,4}")
 _ENCRYPTED_AS = tuple(f" {number}" for number in "056789")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
-import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ghost.shell.record.command_output import Output, process_output
 from ghost.shell.record.credential_answers import is_open_value, yields_secrets
 from ghost.shell.run.execution import STDERR_LIMIT, STDOUT_LIMIT, Captured
+from tests.exhaustive import examples
 
 SECRET = "Winter2024!Prod"
 GUID = "7f3c1a52-9b64-4d0e-8f1a-2b6c7d8e9f00"
@@ -58,15 +59,17 @@ YIELDING = [
 ]
 
 
-@pytest.mark.parametrize("command", YIELDING)
-@pytest.mark.parametrize(
-    "secret", [SECRET, "Sommer", "correct horse battery", GUID, "48151623", "a\tb word\n--\nname: x"]
-)
-def test_a_bare_secret_goes(command: str, secret: str) -> None:
-    output = processed(command, f"{secret}\n")
-    assert not any(word in output.text for word in secret.split() if len(word) > 2)
-    assert output.metadata["redactions_applied"] is True
-    assert output.metadata["redaction_categories"] == ["api_key"]
+SECRETS = [SECRET, "Sommer", "correct horse battery", GUID, "48151623", "a\tb word\n--\nname: x"]
+
+
+def test_a_bare_secret_goes() -> None:
+    failed = []
+    for command, secret in itertools.product(YIELDING, SECRETS):
+        output = processed(command, f"{secret}\n")
+        left = any(word in output.text for word in secret.split() if len(word) > 2)
+        if left or output.metadata["redaction_categories"] != ["api_key"]:
+            failed.append((command, secret, output.text))
+    assert failed == []
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_what_az_says_of_an_error_stays_and_what_it_logs_of_an_answer_goes() -> 
     assert SECRET not in processed(f"{command} --debug", "", f'cli: {{"value": "{SECRET}"}}').stderr
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text(min_size=3, max_size=60), st.sampled_from(["tsv", "json", "table", "yaml"]))
 @example("\r\x9b0", "json")
 @example("ab\x9dc", "json")
@@ -159,12 +162,3 @@ def test_whatever_is_printed_nothing_fails_and_json_stays_json(text: str, form: 
     shown = json.loads(processed(command, json.dumps({"value": text})).text)["value"]
     bare = shown.strip().strip("\"'")
     assert len(bare) < 3 or is_open_value(bare)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("unit", ['"a": ', "a  ", "- ", "\t", "{", "a: b ", "--  ", "x"])
-def test_answers_take_a_bounded_time(unit: str) -> None:
-    for form in ("tsv", "json", "table", "yaml"):
-        started = time.perf_counter()
-        processed(f"az keyvault secret show -n db --vault-name kv -o {form}", unit * (4_000_000 // len(unit)))
-        assert time.perf_counter() - started < 15
