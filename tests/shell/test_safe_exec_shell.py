@@ -28,7 +28,13 @@ RESPONSE = [
 ]
 METADATA = {
     *("truncation_applied", "total_lines", "lines_shown", "total_bytes", "output_type", "redactions_applied"),
-    *("redaction_count", "redaction_categories", "anonymization_applied", "anonymization_mappings_count"),
+    *(
+        "redaction_count",
+        "redaction_categories",
+        "redaction_rules",
+        "anonymization_applied",
+        "anonymization_mappings_count",
+    ),
 }
 
 
@@ -78,7 +84,7 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
     assert sorted(ghost.shell.__all__) == sorted(
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
-            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING"),
+            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback"),
         ]
     )
     assert (ghost.shell.SAFE, ghost.shell.RISKY, ghost.shell.FORBIDDEN) == ("SAFE", "RISKY", "FORBIDDEN")
