@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.server import audit_watch
-from ghost.server.audit_watch import AuditWatch, Seen, of_capture, of_command, program_of
+from ghost.server.audit_watch import AuditStimulus, AuditWatch, of_capture, of_command, program_of
 from ghost.shell import redact
 from tests.exhaustive import examples
 from tests.server.conftest import append, command_record
@@ -33,7 +33,7 @@ class Watched:
         self.watch = AuditWatch(self.audit, self.state, lambda text: redact(text)[0])
 
     def look(self) -> list[str]:
-        taken: list[Seen] = []
+        taken: list[AuditStimulus] = []
         self.watch.look(taken.extend)
         return [str(seen.about.get("audit_id") or seen.about.get("task_id")) for seen in taken]
 
@@ -56,7 +56,7 @@ def test_a_record_is_a_short_sentence_without_arguments_and_output() -> None:
     )
     assert seen.about == {"kind": "command", "session_id": SID, "audit_id": f"{SID}_001"}
     refused = of_command(command_record(SID, 2, status="denied", classification="RISKY", exit_code=None), SID)
-    assert "was refused a command: az network nsg rule list (risky)" in refused.text
+    assert "had a command refused: az network nsg rule list (risky)" in refused.text
     failed = of_command(command_record(SID, 3, status="error", error="timeout", exit_code=None), SID)
     assert "failed with timeout" in failed.text
     capture = of_capture({"task_id": "cap_vm_1", "state": "TIMED_OUT", "outcome": "timed_out"}, SID)
@@ -117,7 +117,7 @@ def test_a_restart_neither_repeats_nor_loses(watched: Watched) -> None:
 def test_what_could_not_be_taken_comes_again(watched: Watched) -> None:
     append(watched.shell, command_record(SID, 1))
 
-    def full(_seen: list[Seen]) -> None:
+    def full(_seen: list[AuditStimulus]) -> None:
         raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
@@ -221,7 +221,7 @@ def test_a_secret_in_a_field_does_not_pass(watched: Watched) -> None:
     secret = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
     record = command_record(SID, 1, classification=secret, error=secret, status="error", command=f"{secret} -x")
     append(watched.shell, record)
-    taken: list[Seen] = []
+    taken: list[AuditStimulus] = []
     watched.watch.look(taken.extend)
     assert "eyJ" not in taken[0].text
 

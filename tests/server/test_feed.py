@@ -8,7 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ghost.server.feed import Feed, Follower, written
+from ghost.server.feed import Feed, Follower, encoded
 from ghost.server.request_limits import EVENT_CLIENTS, EVENTS_KEPT
 
 
@@ -35,7 +35,7 @@ async def arrived(follower: Follower) -> list[tuple[str | None, str, Any]]:
 
 
 def test_an_event_is_one_data_line_whatever_it_says() -> None:
-    content = written("thought", {"content": "a\nb\r\nc\u2028d\n\nevent: forged"}, "x-1")
+    content = encoded("thought", {"content": "a\nb\r\nc\u2028d\n\nevent: forged"}, "x-1")
     assert content.count(b"\n") == 4
     assert content.endswith(b"\n\n")
     assert parsed(content) == [("x-1", "thought", {"content": "a\nb\r\nc\u2028d\n\nevent: forged"})]

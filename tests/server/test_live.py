@@ -305,7 +305,7 @@ def test_a_model_that_hangs_holds_up_neither_the_end_nor_other_requests(
         live.stop()
         assert time.monotonic() - began < 5
         for cycle in cycles:
-            assert problem(cycle.result(5), 503)["detail"] == "The server stops."
+            assert problem(cycle.result(5), 503)["detail"] == "The server is stopping."
     assert "request" in {thread.name for thread in threading.enumerate() if thread.daemon}
 
 

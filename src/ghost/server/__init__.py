@@ -1,6 +1,6 @@
 """The mind over HTTP: its API, its dashboard, and `serve`, which runs both on a workspace.
 
-It needs the extra `mind`. Nothing of that extra is imported before one of these is called.
+Needs the extra `mind`, which is imported only when one of these is called.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ NEEDED: Final = (
 
 
 def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = None) -> int:
-    """Serves the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` gets lines for a person.
+    """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
 
-    Raises `ConfigurationError` where the extra is missing or the address cannot be listened on, `StoreError` where
-    memory cannot be opened.
+    Raises `ConfigurationError` if the extra is missing or the address cannot be bound, `StoreError` if memory cannot be
+    opened.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:

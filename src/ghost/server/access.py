@@ -1,7 +1,7 @@
-"""Who may ask: the Host a request names, the page it comes from, and the token it carries.
+"""Access control by Host header, origin and token.
 
-Pure decisions, no I/O. A page on the web can make a browser send requests to this machine, under its own name
-(DNS rebinding) or from its own origin; both are refused before any endpoint sees them.
+Pure decisions, no I/O. A web page can make a browser send requests to this machine, under its own name (DNS rebinding)
+or from its own origin; both are refused before any endpoint is called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ghost.hosts import is_loopback
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OPEN_PATHS = ("/healthz", "/ui")
-"""Answered without a token. The dashboard's files hold nothing of this machine; its login field must be reachable."""
+"""Paths that need no token. The dashboard's files contain no local data, and its login field must be reachable."""
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -35,7 +35,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Access:
-    """Names are those of the bind; `token` is None on loopback where none is set."""
+    """The access rules of one bind address; `token` is None on loopback without a token."""
 
     host: str
     token: str | None = None
@@ -51,18 +51,18 @@ class Access:
     def refusal(
         self, method: str, path: str, headers: Headers, server: tuple[str, int | None] | None, scheme: str
     ) -> Refusal | None:
-        """Why this request is not answered; None where it is. `server` is the address it arrived at."""
+        """Return why this request is refused; None if it is allowed. `server` is the address it arrived at."""
         authority = _only(headers, b"host")
         if authority is None or not self._names_us(authority, server, scheme):
             return Refusal(
                 421,
-                "The Host header names another server. Ask for localhost, or where Ghost listens, with the port.",
+                "The Host header names another server. Use localhost, or the address Ghost listens on, with the port.",
             )
         foreign = _foreign(method, headers, scheme, authority)
         if foreign is not None:
             return foreign
         if self.token is not None and not _is_open(path) and not self._carries_token(headers):
-            return Refusal(401, "This server wants its token: Authorization: Bearer <GHOST_API_TOKEN>.")
+            return Refusal(401, "This server requires a token: Authorization: Bearer <GHOST_API_TOKEN>.")
         return None
 
     def _names_us(self, authority: str, server: tuple[str, int | None] | None, scheme: str) -> bool:
@@ -85,7 +85,7 @@ class Access:
 
 
 def _is_every_address(host: str) -> bool:
-    """0.0.0.0 and ::, which are no address to ask for."""
+    """Return whether the address is 0.0.0.0 or ::, which clients cannot use."""
     try:
         return ipaddress.ip_address(_bare(host)).is_unspecified
     except ValueError:
@@ -93,18 +93,20 @@ def _is_every_address(host: str) -> bool:
 
 
 def _foreign(method: str, headers: Headers, scheme: str, authority: str) -> Refusal | None:
-    """A page of another origin sent this. Programs other than browsers send neither of the two headers."""
+    """Return whether a page of another origin sent the request. Only browsers send these two headers."""
     origins = [value for name, value in headers if name == b"origin"]
     if origins and [f"{scheme}://{authority}".lower()] != [value.decode("latin-1").lower() for value in origins]:
         return Refusal(
-            403, "A page of another origin asked. Only Ghost's own dashboard may, from the address it is shown at."
+            403,
+            "The request came from a page of another origin. Only Ghost's own dashboard is allowed, "
+            "from the address it was loaded from.",
         )
     site = _only(headers, b"sec-fetch-site")
     if site in (None, "same-origin", "none"):
         return None
     if method in SAFE_METHODS and _only(headers, b"sec-fetch-mode") == "navigate":
         return None  # a link somebody followed: the page that holds it learns nothing
-    return Refusal(403, "A page of another site asked. Open Ghost's dashboard itself.")
+    return Refusal(403, "The request came from a page of another site. Open Ghost's dashboard directly.")
 
 
 def _is_open(path: str) -> bool:
@@ -112,7 +114,7 @@ def _is_open(path: str) -> bool:
 
 
 def _only(headers: Headers, wanted: bytes) -> str | None:
-    """The one value of a header; None where it is missing, or stands there more than once."""
+    """Return the single value of a header; None if it is missing or repeated."""
     values = [value for name, value in headers if name == wanted]
     return values[0].decode("latin-1") if len(values) == 1 else None
 
@@ -122,7 +124,7 @@ def _bare(host: str) -> str:
 
 
 def _same_address(name: str, address: str) -> bool:
-    """A literal address cannot be rebound: one at which the connection arrived is ours."""
+    """Return whether a literal Host address is the local address of the connection, which cannot be rebound."""
     try:
         return ipaddress.ip_address(name) == ipaddress.ip_address(address)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The HTTP API of the mind, and what runs beside it: the stream of thoughts, the watch over the audit, the feed.
+"""The HTTP API of the mind, with the background loop, the audit watch and the event feed.
 
-    create_app      wires endpoints, problems and the guard; starts and stops the rest with the server
+create_app      wires endpoints, problems and the guard; starts and stops the rest with the server
 
-One small file for each group of endpoints is beside this one. `docs/api.md` describes them.
+Each group of endpoints has its own file here. `docs/api.md` describes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ghost.server import (
     working_memory_endpoint,
 )
 from ghost.server.access import Access
-from ghost.server.audit_polling import following
+from ghost.server.audit_polling import poll_audit
 from ghost.server.audit_watch import AuditWatch
 from ghost.server.dashboard import FOLDER, dashboard_router
 from ghost.server.dependencies import Services
@@ -62,14 +62,13 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     investigation_endpoints.router,
 )
 _DESCRIPTION: Final = (
-    "What Ghost does between investigations: what is on its mind, what it remembers, what it would look at next, what "
-    "it asks. Times are epoch seconds. Every error is a problem document (RFC 9457). Texts in answers may come from "
-    "outside: they are data."
+    "Ghost between investigations: working memory, long-term memory, tasks and questions. Times are epoch seconds. "
+    "Every error is a problem document (RFC 9457). Texts in responses may be external: treat them as data."
 )
 
 
 class Application:
-    """An ASGI application: the guard in front of the API. `end_streams` lets every client of `/events` go."""
+    """An ASGI application: the guard in front of the API. `end_streams` disconnects every client of `/events`."""
 
     def __init__(self, api: FastAPI, services: Services, access: Access) -> None:
         self.api = api
@@ -95,10 +94,10 @@ def create_app(
     audit_watch: AuditWatch | None = None,
     dashboard: Path = FOLDER,
 ) -> Application:
-    """`stream` is None where it is switched off, `audit_watch` None where the workspace's audit is not followed.
+    """Return the application. `stream` is None if switched off, `audit_watch` None if the audit is not watched.
 
-    The application starts and stops both; closing the engine and the store is the caller's. Where
-    `settings.api_token` is set, requests need it.
+    The application starts and stops both; the caller closes the engine and the store. With `settings.api_token`,
+    requests need it.
     """
     services = Services(engine, stream, settings, workspace, embeddings, engine.clock, redact)
     token = settings.api_token.get_secret_value() if settings.api_token else None
@@ -126,10 +125,10 @@ def create_app(
 
 @asynccontextmanager
 async def _running(services: Services, audit_watch: AuditWatch | None) -> AsyncIterator[None]:
-    """The feed, the stream of thoughts and the watch, for as long as the server runs; ended in the opposite order."""
+    """Run the feed, the background loop and the audit watch with the server; stop them in reverse order."""
     services.feed.open(asyncio.get_running_loop())
     unsubscribe = services.engine.subscribe(lambda event: _announce(services, event))
-    watching = asyncio.create_task(following(services, audit_watch)) if audit_watch else None
+    watching = asyncio.create_task(poll_audit(services, audit_watch)) if audit_watch else None
     try:
         if services.stream is not None:
             await services.stream.start()
@@ -150,7 +149,7 @@ def _announce(services: Services, event: Event) -> None:
 
 
 def _methods(routers: Sequence[APIRouter], path: str) -> set[str]:
-    """Every method that some endpoint answers at this path."""
+    """Return every method that an endpoint supports at this path."""
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     found = {method for route in routes if route.path_regex.match(path) for method in route.methods or ()}
     return found or {"GET"}  # the document itself

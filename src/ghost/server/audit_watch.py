@@ -1,9 +1,8 @@
-"""New records of the audit directory become stimuli: what an investigation just did, in one short sentence.
+"""New audit records as stimuli: one short sentence about each step of an investigation.
 
-A sentence names the program, the verdict, the exit status and the session; never an argument and never output. Where
-each file was read up to is kept, so that a restart neither repeats nor loses a record. A line that is still being
-written waits for its end, one that is no record is passed over, a file that became shorter, or another one, is read
-from its start.
+A sentence names the program, the verdict, the exit status and the session; never an argument or output. Read positions
+are stored, so a restart neither repeats nor loses a record. An incomplete last line is read later, a line that is not a
+record is skipped, a truncated or replaced file is read from its start.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from ghost.server.logs import logger
 _log = logger("ghost.server.audit_watch")
 
 FILES: Final = 2_000
-"""The newest that are watched; what ended long ago does not change."""
+"""Maximum number of watched files, newest first; older ones no longer change."""
 RECORDS_AT_ONCE: Final = 50
-"""Records that one look makes stimuli of; the rest waits for the next."""
+"""Maximum records per poll."""
 BYTES_AT_ONCE: Final = 8_388_608
-"""What is read of one file in one look. A longer line is passed over."""
+"""Maximum bytes read per file and poll. A longer line is skipped."""
 _NAME: Final = re.compile(r"(?P<kind>shell_audit|orchestrator_tasks)_(?P<session>[A-Za-z0-9_.-]{1,100})\.jsonl")
 _WORD: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _PROGRAM: Final = re.compile(r"[A-Za-z0-9_.+-]{1,40}")
@@ -39,15 +38,15 @@ _AZ_WORDS: Final = 5
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A record as the mind gets it. `text` is one sentence; `about` says where to look."""
+class AuditStimulus:
+    """A record as a stimulus. `text` is one sentence; `about` is its source."""
 
     text: str
     about: dict[str, Any]
 
 
-class _Place(BaseModel):
-    """How far a file was read. `in_line`: within a line that is too long and is passed over."""
+class _Position(BaseModel):
+    """The read position in a file. `in_line`: inside a line that is too long and is skipped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -58,13 +57,13 @@ class _Place(BaseModel):
 
 
 class _Kept(BaseModel):
-    files: dict[str, _Place] = {}
+    files: dict[str, _Position] = {}
 
 
 class AuditWatch:
-    """Not safe for threads: one caller at a time looks.
+    """Reader of new audit records. Not thread-safe.
 
-    `redact` gets every sentence. At the very first start what is there already counts as seen.
+    `redact` is applied to every sentence. On the first start, existing records count as read.
     """
 
     def __init__(self, audit_dir: Path, state_file: Path, redact: Callable[[str], str]) -> None:
@@ -73,13 +72,13 @@ class AuditWatch:
         self._redact = redact
         self._places = self._restored()
 
-    def look(self, take: Callable[[list[Seen]], None]) -> int:
-        """Hands what is new since the last look to `take`, then keeps that it was taken. Returns how many.
+    def look(self, take: Callable[[list[AuditStimulus]], None]) -> int:
+        """Pass new records to `take`, then store the positions. Returns their number.
 
-        What `take` raises is passed on, and the records come again at the next look.
+        Exceptions of `take` are passed on, and the records are read again at the next call.
         """
         places = {name: place for name, place in self._places.items() if (self._dir / name).exists()}
-        seen: list[Seen] = []
+        seen: list[AuditStimulus] = []
         for path in self._files():
             if len(seen) >= RECORDS_AT_ONCE:
                 break
@@ -95,7 +94,7 @@ class AuditWatch:
         return len(seen)
 
     def _files(self) -> list[Path]:
-        """Those to watch, the least recently written first, so that stimuli come in about the order of time."""
+        """Return the files to watch, least recently written first, so that stimuli are roughly in order of time."""
         found: list[tuple[float, Path]] = []
         try:
             with os.scandir(self._dir) as entries:
@@ -107,7 +106,7 @@ class AuditWatch:
             return []  # not made yet: no investigation has run here
         return [path for _, path in sorted(found)[-FILES:]]
 
-    def _read(self, path: Path, place: _Place | None, most: int) -> tuple[list[Seen], _Place | None]:
+    def _read(self, path: Path, place: _Position | None, most: int) -> tuple[list[AuditStimulus], _Position | None]:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -118,15 +117,15 @@ class AuditWatch:
                 return [], place
             same = place is not None and (place.device, place.inode) == (status.st_dev, status.st_ino)
             if place is None or not same or place.offset > status.st_size:
-                place = _Place(device=status.st_dev, inode=status.st_ino, offset=0)
+                place = _Position(device=status.st_dev, inode=status.st_ino, offset=0)
             content = os.pread(descriptor, BYTES_AT_ONCE, place.offset) if status.st_size > place.offset else b""
         finally:
             os.close(descriptor)
         return self._records(path.name, content, place, most)
 
-    def _records(self, name: str, content: bytes, place: _Place, most: int) -> tuple[list[Seen], _Place]:
-        """The records of the whole lines in `content`, and where the first line begins that was not read."""
-        seen: list[Seen] = []
+    def _records(self, name: str, content: bytes, place: _Position, most: int) -> tuple[list[AuditStimulus], _Position]:
+        """Return the records of the complete lines in `content`, and the offset of the first unread line."""
+        seen: list[AuditStimulus] = []
         start = 0
         in_line = place.in_line
         while len(seen) < most:
@@ -140,7 +139,7 @@ class AuditWatch:
             start, in_line = end + 1, False
         return seen, place.model_copy(update={"offset": place.offset + start, "in_line": in_line})
 
-    def _sentence(self, name: str, line: bytes) -> Seen | None:
+    def _sentence(self, name: str, line: bytes) -> AuditStimulus | None:
         record = parse_record(line)
         match = _NAME.fullmatch(name)
         if record is None or match is None:
@@ -151,30 +150,30 @@ class AuditWatch:
 
     # --- what was seen, over a restart ---
 
-    def _restored(self) -> dict[str, _Place]:
+    def _restored(self) -> dict[str, _Position]:
         try:
             return _Kept.model_validate(read_json(self._state_file)).files
         except FileNotFoundError:
             return dict(self._ends())
         except (RecordError, ValidationError) as error:
-            _log.warning("where the audit was read up to is lost: what is there counts as seen", error=str(error))
+            _log.warning("the audit read positions are lost: existing records count as read", error=str(error))
             return dict(self._ends())
 
-    def _ends(self) -> Iterator[tuple[str, _Place]]:
+    def _ends(self) -> Iterator[tuple[str, _Position]]:
         for path in self._files():
             with suppress(OSError):
                 status = path.stat()
-                yield path.name, _Place(device=status.st_dev, inode=status.st_ino, offset=_end_of_lines(path))
+                yield path.name, _Position(device=status.st_dev, inode=status.st_ino, offset=_end_of_lines(path))
 
     def _keep(self) -> None:
         try:
             write_json(self._state_file, _Kept(files=self._places).model_dump(mode="json"))
         except RecordError as error:
-            _log.warning("where the audit was read up to is not kept", error=str(error))
+            _log.warning("the audit read positions could not be stored", error=str(error))
 
 
 def _end_of_lines(path: Path) -> int:
-    """Behind the last line that is whole: one that is being written at the first start is still to come."""
+    """Return the offset after the last complete line."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - BYTES_AT_ONCE))
@@ -182,40 +181,40 @@ def _end_of_lines(path: Path) -> int:
     return size - len(tail) + tail.rfind(b"\n") + 1 if b"\n" in tail else 0
 
 
-def of_command(record: Mapping[str, Any], session_id: str) -> Seen | None:
-    """A record of the shell's audit in words."""
+def of_command(record: Mapping[str, Any], session_id: str) -> AuditStimulus | None:
+    """Return the sentence for a record of the shell audit."""
     audit_id = _label(record.get("audit_id"))
     if audit_id is None:
         return None
     program = program_of(str(record.get("modified_command") or record.get("command") or ""))
     verdict = _label(record.get("classification")) or "unclassified"
     text = f"Investigation {session_id} {_ended(record)}: {program} ({verdict.lower()}), record {audit_id}."
-    return Seen(text, {"kind": "command", "session_id": session_id, "audit_id": audit_id})
+    return AuditStimulus(text, {"kind": "command", "session_id": session_id, "audit_id": audit_id})
 
 
 def _ended(record: Mapping[str, Any]) -> str:
     status, exit_code = record.get("status"), record.get("exit_code")
     if status == "denied":
-        return "was refused a command"
+        return "had a command refused"
     if status == "completed" and isinstance(exit_code, int):
         return f"ran a command that ended with exit status {exit_code}"
     error = _label(record.get("error"))
     return f"ran a command that failed{f' with {error}' if error else ''}"
 
 
-def of_capture(record: Mapping[str, Any], session_id: str) -> Seen | None:
-    """A record of a capture task in words."""
+def of_capture(record: Mapping[str, Any], session_id: str) -> AuditStimulus | None:
+    """Return the sentence for a record of a capture task."""
     task_id, state = _label(record.get("task_id")), _label(record.get("state"))
     if task_id is None or state is None:
         return None
     outcome = _label(record.get("outcome"))
     ended = f", outcome {outcome}" if outcome else ""
     text = f"Capture task {task_id} of investigation {session_id} is {state.lower().replace('_', ' ')}{ended}."
-    return Seen(text, {"kind": "capture", "session_id": session_id, "task_id": task_id, "state": state})
+    return AuditStimulus(text, {"kind": "capture", "session_id": session_id, "task_id": task_id, "state": state})
 
 
 def program_of(command: str) -> str:
-    """The program's name, and of the Azure CLI the words of its command; no argument."""
+    """Return the program's name, for the Azure CLI with the words of its command; no arguments."""
     words = command.split()
     if not words:
         return "no program"

@@ -1,4 +1,4 @@
-"""`GET /config` and whether a person is there."""
+"""`GET /config`, and the user's availability."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ router = APIRouter(tags=["configuration"])
 
 
 class Configuration(BaseModel):
-    """What the mind works with. No key, no path and no address of a provider is in it."""
+    """Settings of the mind, without keys, paths and provider addresses."""
 
     version: str
-    user_available: bool = Field(description="While false, questions may be answered from allow-listed pages.")
+    user_available: bool = Field(description="If false, questions may be answered from allow-listed pages.")
     allowlist: list[str] = Field(description="Domains that pages may be read from; `*` for any.")
     soc_enabled: bool
     soc_cadence_seconds: float
@@ -40,7 +40,7 @@ class Availability(BaseModel):
     user_available: bool
 
 
-@router.get("/config", summary="How the mind is set up", responses=errors())
+@router.get("/config", summary="Settings of the mind", responses=errors())
 async def get_config(request: Request) -> Configuration:
     to = services(request)
     own: dict[str, Any] = {
@@ -56,11 +56,11 @@ async def get_config(request: Request) -> Configuration:
     return Configuration(**own, **of_settings)
 
 
-@router.post("/config/user_available", summary="Say whether a person is there", responses=errors(503))
+@router.post("/config/user_available", summary="Set whether a user is available", responses=errors(503))
 def set_user_available(
-    request: Request, available: Annotated[bool, Query(description="true while questions can be answered.")]
+    request: Request, available: Annotated[bool, Query(description="true while a user can answer questions.")]
 ) -> Availability:
-    """Kept over a restart."""
+    """Set the user's availability, persistently."""
     engine = services(request).engine
     engine.set_user_available(available)
     return Availability(user_available=engine.user_available)

@@ -1,4 +1,4 @@
-"""`POST /cycle`: the mind thinks once, now."""
+"""`POST /cycle`: run one cycle now."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class ThoughtMade(BaseModel):
 
 
 class CycleDone(BaseModel):
-    thought: ThoughtMade | None = Field(description="Null where nothing new was thought.")
-    stored: str | None = Field(description="The id of the memory that the thought became.")
-    next_task: str | None = Field(description="The id of the task to look at next.")
-    interrupts: list[str] = Field(description="Ids of questions that this cycle began to ask.")
-    stimuli: int = Field(description="How many were thought of.")
+    thought: ThoughtMade | None = Field(description="Null if there was no new thought.")
+    stored: str | None = Field(description="The id of the memory stored from the thought.")
+    next_task: str | None = Field(description="The id of the next task.")
+    interrupts: list[str] = Field(description="Ids of questions opened by this cycle.")
+    stimuli: int = Field(description="Number of stimuli processed.")
     seconds: float
 
 
-@router.post("/cycle", summary="Think once, now", responses=errors(502, 503))
+@router.post("/cycle", summary="Run one cycle now", responses=errors(502, 503))
 async def cycle(request: Request) -> CycleDone:
-    """For a mind whose stream is switched off, or for who does not want to wait. Cycles take turns."""
+    """Run one cycle, for use without the background loop or without waiting for it. Cycles run one at a time."""
     to = services(request)
     done = await detached(to.cycles, "Cycles run", lambda: to.engine.cycle(abandoned=to.stopping.is_set))
     return CycleDone(

@@ -1,6 +1,6 @@
-"""`GET /ui`: the dashboard's files, as they are beside this module.
+"""`GET /ui`: the dashboard's files from the folder beside this module.
 
-They are read once, so no path that a client sends ever reaches the file system.
+They are read once, so no path from a client reaches the file system.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Page:
 
 
 def pages_of(folder: Path) -> dict[str, Page]:
-    """The files below `folder` by their path in it; what has no type of the web is none of them."""
+    """Return the files below `folder` by their path; files without a web type are skipped."""
     found: dict[str, Page] = {}
     for path in sorted(folder.rglob("*")):
         media_type = _TYPES.get(path.suffix)
@@ -50,7 +50,7 @@ def pages_of(folder: Path) -> dict[str, Page]:
 
 
 def dashboard_router(folder: Path = FOLDER) -> APIRouter:
-    """`/ui` and `/ui/` are the index; it names its files by `/ui/...`."""
+    """Return the router: `/ui` and `/ui/` serve the index, which refers to its files as `/ui/...`."""
     router = APIRouter(include_in_schema=False)
     pages = pages_of(folder)
 

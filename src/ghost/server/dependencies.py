@@ -1,4 +1,4 @@
-"""What the endpoints work with: one object, made when the server is wired and the same for every request."""
+"""Dependencies of the endpoints: one object, created with the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ghost.server.sessions import Sessions
 class Services:
     engine: Engine
     stream: StreamOfConsciousness | None
-    """None where the stream is switched off."""
+    """None if the stream is switched off."""
     settings: Settings
     workspace: Workspace
     embeddings: EmbeddingsProvider
@@ -33,7 +33,7 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     feed: Feed = field(default_factory=lambda: Feed(secrets.token_hex(4)))
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when the server stops: what runs in a thread ends soon."""
+    """Set when the server stops, so that threads end soon."""
     searches: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SEARCHES_AT_ONCE))
     scrapes: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SCRAPES_AT_ONCE))
     cycles: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(CYCLES_AT_ONCE))
@@ -48,7 +48,7 @@ class Services:
         return self.stream is not None and self.stream.enabled
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """Return epoch seconds."""
         return self.clock.now().timestamp()
 
 

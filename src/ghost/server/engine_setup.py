@@ -1,6 +1,6 @@
-"""The mind of a workspace, awake: its store, its models, its sources of tasks and its reader of pages, wired.
+"""The wired engine of a workspace: its store, models, task sources and page reader.
 
-For `ghost serve`, and for commands that think without a server.
+For `ghost serve`, and for commands that run cycles without a server.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ghost.server.timed_engine import MeasuredEngine
 
 @contextlib.contextmanager
 def opened_engine(settings: Settings, root: Path) -> Iterator[MeasuredEngine]:
-    """Closed at the end, the store after the engine.
+    """Open the engine; closed at the end, the store last.
 
-    Raises `StoreError` where memory cannot be opened, `ConfigurationError` where a setting is wrong.
+    Raises `StoreError` if memory cannot be opened, `ConfigurationError` for an invalid setting.
     """
     workspace = Workspace(root)
     settings = replace(settings, workspace=root)

@@ -1,4 +1,4 @@
-"""`GET /events`: what the mind does, as it does it (server-sent events)."""
+"""`GET /events`: the mind's events as server-sent events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _HEARTBEAT: Final = b": heartbeat\n\n"
 
 
 class EventStream(Response):
-    """Ends when the client goes, when it leaves events unread for `SEND_SECONDS`, or when the server stops."""
+    """The stream of one client. Ends when the client disconnects, leaves events unread for `SEND_SECONDS`, or the
+    server stops.
+    """
 
     media_type = "text/event-stream"
 
@@ -60,7 +62,7 @@ async def _gone(receive: Receive) -> None:
 
 @router.get(
     "/events",
-    summary="Follow the mind",
+    summary="Stream events",
     response_class=EventStream,
     responses={
         200: {
@@ -80,14 +82,14 @@ async def _gone(receive: Receive) -> None:
 async def events(
     request: Request,
     last_event_id: Annotated[
-        str | None, Header(max_length=ID_CHARACTERS, description="The id of the last event that was seen.")
+        str | None, Header(max_length=ID_CHARACTERS, description="The id of the last event received.")
     ] = None,
 ) -> Response:
-    """A stream that does not end by itself. After a break, name the last id seen and what was missed follows."""
+    """Return an endless stream. After a reconnect with the last event id, missed events follow."""
     feed = services(request).feed
     follower = feed.follow(last_event_id)
     if follower is None:
         raise Refused(
-            503, "As many clients follow the mind as may, or the server stops. Close one.", headers={"Retry-After": "5"}
+            503, "Too many clients are connected, or the server is stopping. Close one.", headers={"Retry-After": "5"}
         )
     return EventStream(feed, follower)

@@ -1,8 +1,8 @@
-"""What the mind announces, passed on to every client of `/events`.
+"""The event feed: passes the mind's events to every client of `/events`.
 
-Announcements come from threads and are handed to the loop; everything else here runs in the loop. Each is written down
-once as the bytes all clients get. A client that reads too slowly loses the oldest that wait for it, and is told so; one
-that comes back with `Last-Event-ID` gets what it missed, as far as it is still kept.
+Events are published from threads and handed to the loop; everything else runs in the loop. Each is encoded once for all
+clients. A slow client loses its oldest waiting events and is told so; a reconnecting one gets the missed events, by
+`Last-Event-ID`, as far as they are still buffered.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Final
 from ghost.server.request_limits import EVENT_CLIENTS, EVENTS_KEPT
 
 GAP: Final = "gap"
-"""The kind of what a client gets when events were lost: it should read again what it shows."""
+"""The event that tells a client that events were lost; it should reload its data."""
 
 
 class Feed:
     def __init__(self, run: str) -> None:
-        """`run` tells this process's events from those of one before it."""
+        """`run` distinguishes this process's events from an earlier one's."""
         self._run = run
         self._number = 0
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=EVENTS_KEPT)
@@ -33,12 +33,12 @@ class Feed:
         self.closed = False
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From here on announcements go out; those made before it wait."""
+        """Start delivery; events published before are delivered first."""
         self._loop = loop
         self._hand_over()
 
     def publish(self, kind: str, ts: float, data: Mapping[str, Any]) -> None:
-        """From any thread. Never waits."""
+        """Publish from any thread; never waits."""
         with self._lock:
             first = not self._waiting
             self._waiting.append((kind, ts, data))
@@ -49,7 +49,7 @@ class Feed:
                 self.closed = True  # the loop has ended: nobody listens any more
 
     def follow(self, last_event_id: str | None) -> Follower | None:
-        """None where as many follow already as may, or where the server stops."""
+        """Return a follower; None if the maximum is reached or the server is stopping."""
         if self.closed or len(self._followers) >= EVENT_CLIENTS:
             return None
         follower = Follower(self)
@@ -62,7 +62,7 @@ class Feed:
         self._followers.discard(follower)
 
     def close(self) -> None:
-        """Ends every client's stream, and takes no new one."""
+        """End every client's stream and accept no new one."""
         self.closed = True
         for follower in self._followers:
             follower.wake()
@@ -77,7 +77,7 @@ class Feed:
             self._waiting.clear()
         for kind, ts, data in announced:
             self._number += 1
-            content = written(kind, {"ts": ts, **data}, f"{self._run}-{self._number}")
+            content = encoded(kind, {"ts": ts, **data}, f"{self._run}-{self._number}")
             self._kept.append((self._number, content))
             for follower in self._followers:
                 follower.give(content)
@@ -89,7 +89,7 @@ class Feed:
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if run == self._run and number.isdecimal() and len(number) < 16 and oldest - 1 <= int(number) <= self._number:
             return [content for kept, content in self._kept if kept > int(number)]
-        return [written(GAP, {"missed": None}, None)]
+        return [encoded(GAP, {"missed": None}, None)]
 
 
 class Follower:
@@ -112,7 +112,7 @@ class Follower:
         self._ready.set()
 
     async def next(self, seconds: float) -> bytes | None:
-        """What waits, all at once; empty after `seconds` without any; None when the stream is at its end."""
+        """Return all waiting events; empty after `seconds` without any; None at the end of the stream."""
         if not self._events and not self._feed.closed:
             try:
                 await asyncio.wait_for(self._ready.wait(), seconds)
@@ -121,14 +121,14 @@ class Follower:
         self._ready.clear()
         if self._feed.closed and not self._events:
             return None
-        lost = [written(GAP, {"missed": self._missed}, None)] if self._missed else []
+        lost = [encoded(GAP, {"missed": self._missed}, None)] if self._missed else []
         self._missed = 0
         content = b"".join([*lost, *self._events])
         self._events.clear()
         return content
 
 
-def written(kind: str, data: Mapping[str, Any], event_id: str | None) -> bytes:
-    """An event as it stands on the wire: JSON holds no line feed, so it is one `data:` line."""
+def encoded(kind: str, data: Mapping[str, Any], event_id: str | None) -> bytes:
+    """Return an event as encoded for the wire: JSON has no line feed, so it is one `data:` line."""
     identity = f"id: {event_id}\n" if event_id else ""
     return f"{identity}event: {kind}\ndata: {json.dumps(data, default=str)}\n\n".encode("ascii")

@@ -1,7 +1,7 @@
-"""What every request passes before an endpoint sees it, and every response on its way out. Plain ASGI.
+"""ASGI middleware that checks every request and completes every response.
 
-In order: who asks (`access`), how much of it there is (`request_limits`), of what type its body is. Each request gets
-an id that its response, its problem and its log lines carry. An unexpected exception is turned into a problem here.
+In order: access (`access`), size (`request_limits`), body type. Each request gets an id, which its response, problem
+and log lines carry. An unexpected exception becomes a problem here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Guard:
                 await _refuse(refusal, name, scope, receive, out)
         except asyncio.CancelledError:  # only a server that stops cancels, and has waited by then
             if out.status is None:
-                await problem_response(503, "The server stops.", name)(scope, receive, out)
+                await problem_response(503, "The server is stopping.", name)(scope, receive, out)
         except Exception as defect:  # noqa: BLE001 - the boundary: nothing of it reaches the client
             _log.error("request failed", method=scope["method"], path=scope["path"], exc_info=defect)
             if out.status is None:
@@ -126,7 +126,7 @@ async def _refuse(refusal: Refusal, name: str, scope: Scope, receive: Receive, s
 
 
 class _Outgoing:
-    """Adds the headers of every response, and remembers the status."""
+    """Adds the headers of every response and records the status."""
 
     def __init__(self, send: Send, name: str, path: str) -> None:
         self._send = send
@@ -144,7 +144,7 @@ class _Outgoing:
 
 
 class _Limited:
-    """A body without a length is counted while it arrives."""
+    """Counts a body without a stated length while it arrives."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

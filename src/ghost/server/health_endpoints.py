@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: whether the server lives, and whether the mind can work."""
+"""`/healthz` and `/readyz`: whether the server runs, and whether the mind can work."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ class StreamState(StrEnum):
 
 
 class StreamNow(BaseModel):
-    state: StreamState | Literal["ended"] = Field(description="`ended` where it should run and does not.")
-    paused: bool = Field(description="Whether it waits for an answer: GET /interrupts.")
-    last_error: str = Field(description="What its last cycle failed with; empty when it went well.")
+    state: StreamState | Literal["ended"] = Field(description="`ended`: it should run and does not.")
+    paused: bool = Field(description="True while it waits for an answer: GET /interrupts.")
+    last_error: str = Field(description="Error of the last cycle; empty after a success.")
     failures_in_a_row: int
-    idle_cycles_in_a_row: int = Field(description="It slows down while nothing is new.")
-    next_at: float | None = Field(description="Epoch seconds of its next cycle, unless something comes in before.")
+    idle_cycles_in_a_row: int = Field(description="Current interval; longer while nothing is new.")
+    next_at: float | None = Field(description="Epoch seconds of the next cycle without new input.")
 
 
 class Ready(BaseModel):
     status: Literal["ready"] = "ready"
     store: Literal["readable"] = "readable"
-    stream: StreamState = Field(description="`disabled` where SOC_ENABLED is false.")
+    stream: StreamState = Field(description="`disabled` if SOC_ENABLED is false.")
 
 
-@router.get("/healthz", summary="Whether the server answers", openapi_extra={"security": []}, responses=errors())
+@router.get("/healthz", summary="Whether the server runs", openapi_extra={"security": []}, responses=errors())
 async def healthz() -> Alive:
-    """Needs no token."""
+    """Return that the server runs. Needs no token."""
     return Alive()
 
 
 @router.get("/readyz", summary="Whether the mind can work", responses=errors(503))
 def readyz(request: Request) -> Ready:
-    """The store can be read, and the stream of thoughts runs or is switched off; else 503 with the reasons."""
+    """Return ready if the store can be read and the stream runs or is switched off; else 503 with the reasons."""
     to = services(request)
     reasons = [*_of_store(to), *_of_stream(to)]
     if reasons:
@@ -65,7 +65,7 @@ def readyz(request: Request) -> Ready:
     return Ready(stream=StreamState.RUNNING if to.stream_enabled else StreamState.DISABLED)
 
 
-@router.get("/stream", summary="What the stream of thoughts does", responses=errors())
+@router.get("/stream", summary="State of the stream of thoughts", responses=errors())
 async def stream(request: Request) -> StreamNow:
     to = services(request)
     if to.stream is None or not to.stream_enabled:
@@ -99,7 +99,7 @@ def _of_store(to: Services) -> list[str]:
 
 def _of_stream(to: Services) -> list[str]:
     if to.stopping.is_set():
-        return ["The server stops."]
+        return ["The server is stopping."]
     if to.stream is None or not to.stream_enabled or to.stream.running:
         return []
     return ["The stream of thoughts has ended: the log says why. Restart ghost serve."]

@@ -1,8 +1,8 @@
-"""One HTTP connection, with bounds that uvicorn's own protocol does not set.
+"""HTTP connections with limits that uvicorn does not set.
 
-uvicorn collects a request's headers whatever their length, and waits for them for ever. Here a request line and its
-headers fit in `MAX_HEAD_BYTES` and arrive within `HEAD_SECONDS`, and a whole request within `REQUEST_SECONDS`.
-What is not HTTP is answered with a problem document too.
+uvicorn buffers headers of any length without a time limit. Here a request line and its headers fit in `MAX_HEAD_BYTES`
+and arrive within `HEAD_SECONDS`, and a whole request within `REQUEST_SECONDS`. Input that is not HTTP is answered with
+a problem document too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BUSY = {
     "type": "about:blank",
     "title": "Service Unavailable",
     "status": 503,
-    "detail": "Too many connections are open. Close some, or ask again in a moment.",
+    "detail": "Too many connections are open. Close some, or retry in a moment.",
     "request_id": "",
 }
 
@@ -64,7 +64,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - its own words are said
-        self._answer(400, "This is no HTTP request.")
+        self._answer(400, "This is not an HTTP request.")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         super()._start_asgi_task(cycle, app if app is self.app else cast("Any", _too_many))
@@ -85,7 +85,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._answer(408, f"The request was not complete within {self.request_seconds:.0f} seconds.")
 
     def _answer(self, status: int, detail: str) -> None:
-        """Straight to the socket: no application sees such a request."""
+        """Write directly to the socket, without the application."""
         body = json.dumps({**_BUSY, "title": _phrase(status), "status": status, "detail": detail}).encode()
         head = [
             STATUS_LINE[status],

@@ -1,4 +1,4 @@
-"""`GET /interrupts`, those closed, and answers: what the mind asks a person."""
+"""`GET /interrupts`, closed ones, and answers: questions to a person."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ class OpenQuestion(BaseModel):
     id: str = Field(examples=["q:1732264000000"])
     question: str
     rationale: str
-    required_fields: tuple[str, ...] = Field(description="What an answer has to name.")
+    required_fields: tuple[str, ...] = Field(description="Fields that an answer must contain.")
     status: QueryStatus
     created_ts: float = Field(description="Epoch seconds.")
-    expires_ts: float = Field(description="Epoch seconds; then it is no longer asked.")
+    expires_ts: float = Field(description="Epoch seconds of expiry.")
 
 
 class OpenQuestions(BaseModel):
-    interrupts: list[OpenQuestion] = Field(description="The oldest first.")
+    interrupts: list[OpenQuestion] = Field(description="Oldest first.")
     count: int
 
 
 class ClosedQuestion(OpenQuestion):
-    answer: str | None = Field(description="Without its secrets; null where the question expired.")
+    answer: str | None = Field(description="Without secrets; null if the question expired.")
     answered_ts: float | None = Field(description="Epoch seconds.")
 
 
 class ClosedQuestions(BaseModel):
-    interrupts: list[ClosedQuestion] = Field(description="The last closed first.")
-    count: int = Field(description="How many there are, shown or not.")
+    interrupts: list[ClosedQuestion] = Field(description="Most recently closed first.")
+    count: int = Field(description="Total number.")
 
 
 class Answer(BaseModel):
@@ -79,7 +79,7 @@ def answer(
     qid: Annotated[str, Query(min_length=1, max_length=ID_CHARACTERS, description="Its id.", examples=["q:123"])],
     text: Annotated[str, Query(min_length=1, max_length=ANSWER_CHARACTERS, pattern=r"\S", description="The answer.")],
 ) -> Answered:
-    """The answer reaches the next cycle. A long one, or one that no proxy should log, goes in a body: see below."""
+    """Answer a question; the answer reaches the next cycle. Send long or sensitive answers in a body, see below."""
     return _answer(services(request), qid, text)
 
 

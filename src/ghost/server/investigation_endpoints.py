@@ -1,6 +1,6 @@
 """`GET /investigations`, one of them, and its report. Read only.
 
-Texts in it may come from outside, and a path is made of an id that was checked, never of what a file says.
+Texts may be external; paths are built from validated ids, never from file content.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ SessionId = Annotated[
 
 
 class Investigations(BaseModel):
-    investigations: list[InvestigationRow] = Field(description="The newest first.")
-    count: int = Field(description="How many there are, shown or not.")
+    investigations: list[InvestigationRow] = Field(description="Newest first.")
+    count: int = Field(description="Total number.")
 
 
 class HypothesisNow(OfFile):
     id: str
     description: str
-    refuted_by: str = Field(description="The observation that would refute it.")
+    refuted_by: str = Field(description="The observation that would refute the hypothesis.")
     state: str = Field(examples=["CONFIRMED"])
-    active: bool = Field(description="Whether it is being tested.")
+    active: bool = Field(description="True while it is being tested.")
     denial_count: int
-    audit_ids: list[str] = Field(description="The evidence its resolution rests on.")
+    audit_ids: list[str] = Field(description="The audit records that support the resolution.")
     created_at: str
     resolved_at: str | None
 
 
 class EvidenceRow(OfFile):
-    """A record of the shell's audit: what ran, and how it ranks. Output is processed and cut."""
+    """A record of the shell audit: the command and its rank. Output is processed and truncated."""
 
     audit_id: str
     timestamp: str
     command: str
     reasoning: str
     context: Literal["[LOCAL]", "[CLOUD]"]
-    tier: int = Field(description="1 capture, 2 Azure API, 3 active probe, 4 host state: the lower the more faithful.")
+    tier: int = Field(description="1 capture, 2 Azure API, 3 active probe, 4 host state: lower is more reliable.")
     classification: str
     status: str = Field(examples=["completed"])
     action: str | None
@@ -77,9 +77,9 @@ class CaptureRow(OfFile):
 class Investigation(BaseModel):
     investigation: InvestigationRow
     hypotheses: list[HypothesisNow]
-    evidence: list[EvidenceRow] = Field(description="In the order of time.")
-    evidence_count: int = Field(description="Records on file, shown or not.")
-    unreadable_lines: list[int] = Field(description="Lines of the audit that cannot be read.")
+    evidence: list[EvidenceRow] = Field(description="In order of time.")
+    evidence_count: int = Field(description="Total number of records.")
+    unreadable_lines: list[int] = Field(description="Unreadable lines of the audit.")
     captures: list[CaptureRow]
 
 
@@ -105,7 +105,7 @@ def get_investigation(
     limit: Annotated[int, Query(ge=1, le=2000, description="Records of evidence.")] = 500,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Investigation:
-    """Hypotheses with their states, what ran in the order of time, and captures."""
+    """Return hypotheses with their states, commands in order of time, and captures."""
     to = services(request)
     session, paths = _found(to, session_id)
     row = to.sessions.row(session_id)
@@ -129,7 +129,7 @@ def get_investigation(
     response_class=Response,
     responses={
         200: {
-            "description": "The root-cause report, as it was written.",
+            "description": "The root-cause report as written.",
             "content": {
                 "application/json": {"schema": {"type": "object"}},
                 "text/markdown": {"schema": {"type": "string"}},
@@ -155,7 +155,7 @@ def get_report(
 
 
 def _as_json(report: FilePath) -> bytes:
-    """Raises `RecordError` for what Python reads and JSON is not: `NaN`, `Infinity`, nesting without an end."""
+    """Parse JSON strictly. Raises `RecordError` for `NaN`, `Infinity`, and excessive nesting, which Python accepts."""
     try:
         return json.dumps(read_json(report), allow_nan=False).encode("ascii")
     except (ValueError, RecursionError) as error:
@@ -182,7 +182,7 @@ def _hypotheses(session: Session) -> Iterable[HypothesisNow]:
 
 
 def _evidence_row(record: Mapping[str, Any]) -> EvidenceRow:
-    """A record as its writer left it, or as somebody changed it: what has another type is left out."""
+    """Return a row from a record that may have been modified: fields of another type are omitted."""
     tag = tag_of(record)
     return EvidenceRow(
         audit_id=str(record["audit_id"]),
@@ -212,7 +212,7 @@ def _number(value: Any, kind: Any) -> Any:
 
 
 def _captures(paths: SessionPaths) -> list[CaptureRow]:
-    """The last record of each capture task."""
+    """Return the last record of each capture task."""
     try:
         records, _ = read_valid_records(paths.tasks)
     except RecordError:

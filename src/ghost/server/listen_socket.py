@@ -1,4 +1,4 @@
-"""The socket that the server listens on, bound before anything else is opened: what cannot be is said at once."""
+"""The listening socket, bound before anything else is opened, so that errors are reported at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ BACKLOG = 512
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """Raises `ConfigurationError`: other machines could reach it and no token is set, or it cannot be bound."""
+    """Return the bound socket. Raises `ConfigurationError` if it is reachable by other machines without a token, or
+    cannot be bound.
+    """
     host, port = settings.api_host.strip(), settings.api_port
     has_token = settings.api_token is not None and bool(settings.api_token.get_secret_value().strip())
     if settings.api_token is not None and not has_token:
         raise ConfigurationError("GHOST_API_TOKEN is blank: set one, `openssl rand -hex 32` makes it, or unset it")
     if not is_loopback(host) and not has_token:
         raise ConfigurationError(
-            f"{host!r} is reached by other machines, and no token is set: set GHOST_API_TOKEN (`openssl rand -hex 32` "
+            f"{host!r} is reachable by other machines, and no token is set: set GHOST_API_TOKEN "
+            "(`openssl rand -hex 32` "
             "makes one), or bind 127.0.0.1 (GHOST_API_HOST)"
         )
     family, address = _address(host, port)
@@ -40,7 +43,7 @@ def bound_socket(settings: Settings) -> socket.socket:
 
 
 def url_of(listening: socket.socket, settings: Settings) -> str:
-    """Where a browser on this machine finds the server."""
+    """Return the server's URL for a browser on this machine."""
     address, port = listening.getsockname()[:2]
     host = ipaddress.ip_address(address)
     if host.is_unspecified:
@@ -51,14 +54,14 @@ def url_of(listening: socket.socket, settings: Settings) -> str:
 
 
 def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """localhost is 127.0.0.1, whatever a hosts file says; another name is looked up."""
+    """Resolve the host; localhost is 127.0.0.1, whatever the hosts file says."""
     bare = host.removeprefix("[").removesuffix("]")
     if bare.lower() == "localhost":
         bare = "127.0.0.1"
     try:
         found = socket.getaddrinfo(bare, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        raise ConfigurationError(f"{host!r} is no address of this machine ({error}): set GHOST_API_HOST") from error
+        raise ConfigurationError(f"{host!r} is not an address of this machine ({error}): set GHOST_API_HOST") from error
     family, _, _, _, address = found[0]
     return family, (str(address[0]), port)
 

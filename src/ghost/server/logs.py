@@ -1,7 +1,7 @@
-"""JSON lines to `LOG_DIR/ghost.log`: one object a line, rotated by size, readable by their owner only.
+"""JSON log lines in `LOG_DIR/ghost.log`: one object per line, rotated by size, readable by the owner only.
 
-The loop hands a line over and goes on; a thread redacts it with the shell's patterns and writes it. Where lines come
-faster than they are written the newest are dropped, and how many is in the next one that is written.
+The loop queues a line; a thread redacts it with the shell's patterns and writes it. If the queue is full the newest
+lines are dropped, and their number is in the next line.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ MAX_BYTES: Final = 10_000_000
 KEPT_FILES: Final = 5
 WAITING_LINES: Final = 10_000
 MAX_TEXT: Final = 8_000
-"""Characters of one value: a page or a reply does not belong in the log."""
+"""Maximum characters of one value."""
 MAX_ITEMS: Final = 100
 MAX_DEPTH: Final = 6
 NAMED: Final = ("ghost", "uvicorn.error", "asyncio")
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""Of the request that is being answered; every line of the log that is written meanwhile carries it."""
+"""The current request's id, added to its log lines."""
 
 _traceback = ExceptionDictTransformer(show_locals=False, max_frames=20)  # locals hold what nobody redacted
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
-    """A structured logger: `log.info("cycle ended", seconds=0.02)`. The request that is being answered is in it."""
+    """Return a structured logger: `log.info("cycle ended", seconds=0.02)`. It adds the current request's id."""
     bound = structlog.wrap_logger(
         logging.getLogger(name),
         processors=[
@@ -63,22 +63,22 @@ def _with_request(_logger: Any, _method: str, event: MutableMapping[str, Any]) -
 
 
 def _as_record(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
-    """The fields of an event ride on a record of the standard library."""
+    """Attach the fields of an event to a standard log record."""
     message = str(event.pop("event", ""))
     return (message,), {"extra": {"fields": dict(event)}}
 
 
 @contextmanager
 def logging_to(directory: Path) -> Iterator[Path]:
-    """Logs of Ghost and of its server go to `directory/ghost.log` while this lasts.
+    """Write logs of Ghost and its server to `directory/ghost.log` inside the block.
 
-    Raises `RecordError` where the directory cannot be made, `OSError` where the file cannot be opened.
+    Raises `RecordError` if the directory cannot be created, `OSError` if the file cannot be opened.
     """
     path = private_dir(directory) / LOG_FILE
     writer = _PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
     writer.setFormatter(_JsonLine())
     lines: queue.Queue[Any] = queue.Queue(WAITING_LINES)
-    handing_over = _HandingOver(lines)
+    handing_over = _QueueHandler(lines)
     listener = logging.handlers.QueueListener(lines, writer)
     loggers = [logging.getLogger(name) for name in NAMED]
     before = [(each.handlers[:], each.level, each.propagate) for each in loggers]
@@ -96,8 +96,8 @@ def logging_to(directory: Path) -> Iterator[Path]:
         writer.close()
 
 
-class _HandingOver(logging.handlers.QueueHandler):
-    """Puts a record in the queue; never waits, and renders nothing."""
+class _QueueHandler(logging.handlers.QueueHandler):
+    """Queues a record; never waits or formats."""
 
     _dropped = 0
 
@@ -133,9 +133,9 @@ class _JsonLine(logging.Formatter):
 
 
 def redacted_line(fields: dict[str, Any]) -> str:
-    """One line of JSON without secrets.
+    """Return one line of JSON without secrets.
 
-    Each text is redacted as it is, then the line as a whole: a field's name may be what makes its value a secret.
+    Each text is redacted, then the whole line: a field's name may identify a secret.
     """
     clean = map_text(fields, _text, depth=MAX_DEPTH, items=MAX_ITEMS)
     line = json.dumps(clean, ensure_ascii=False)
@@ -149,17 +149,17 @@ def redacted_line(fields: dict[str, Any]) -> str:
     if isinstance(whole, dict) and "\n" not in redacted:
         return redacted
     kept = {name: clean[name] for name in ("timestamp", "level", "logger") if name in clean}
-    return json.dumps({**kept, "event": "a line that held a secret was left out"})
+    return json.dumps({**kept, "event": "a line that held a secret was omitted"})
 
 
 def _text(text: str) -> str:
-    """Redacted before it is cut: half a token no longer looks like one."""
+    """Redact before truncation: a truncated token may not be recognisable."""
     redacted = redact(text[: 4 * MAX_TEXT].encode("utf-8", "replace").decode("utf-8"))[0]
     return redacted if len(redacted) <= MAX_TEXT else f"{redacted[:MAX_TEXT]}…"
 
 
 class _PrivateFile(logging.handlers.RotatingFileHandler):
-    """A log that only its owner reads, and that is never written through a link."""
+    """A log file readable by its owner only and never written through a link."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

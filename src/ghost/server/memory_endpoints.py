@@ -1,4 +1,4 @@
-"""`GET /ltm/search` and `/memories/{memory_id}`: what is remembered, and forgetting it."""
+"""`GET /ltm/search` and `/memories/{memory_id}`: searching, reading and forgetting memories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Mode(StrEnum):
 
 
 class RememberedMemory(BaseModel):
-    """A memory without its embedding. Its text may come from outside: it is data, and no evidence."""
+    """A memory without its embedding. Its text may be external: data, not evidence."""
 
     id: str
     type: MemoryType
@@ -44,7 +44,7 @@ class RememberedMemory(BaseModel):
     importance: float
     created_at: float = Field(description="Epoch seconds.")
     last_access: float = Field(description="Epoch seconds.")
-    embedding_model: str = Field(description="Which space its vector is of; empty while it has none.")
+    embedding_model: str = Field(description="The space of its vector; empty without one.")
     metadata: dict[str, Any] = Field(description="`audit_ids`, `session_id`, `url`, `sources`, ...")
 
     @classmethod
@@ -55,8 +55,8 @@ class RememberedMemory(BaseModel):
 class Found(BaseModel):
     memory: RememberedMemory
     score: float = Field(description="hybrid: by both (docs/mind.md); vector: similarity; keyword: 1 / (5 + rank).")
-    keyword_rank: int | None = Field(description="From 1; null where the words did not find it.")
-    vector_rank: int | None = Field(description="From 1; null where nearness did not find it.")
+    keyword_rank: int | None = Field(description="From 1; null if not found by keywords.")
+    vector_rank: int | None = Field(description="From 1; null if not found by similarity.")
     similarity: float | None = Field(description="Cosine.")
 
 
@@ -64,24 +64,24 @@ class SearchResult(BaseModel):
     query: str
     mode: Mode
     count: int
-    hits: list[Found] = Field(description="The best first.")
+    hits: list[Found] = Field(description="Best first.")
 
 
 @router.get("/ltm/search", summary="Search memory", responses=errors(502, 503))
 async def search(
     request: Request,
-    q: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Words, or a sentence.")],
-    k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 10,
-    mode: Annotated[Mode, Query(description="hybrid fuses the other two.")] = Mode.HYBRID,
-    type: Annotated[list[MemoryType] | None, Query(max_length=3, description="Of one of these types.")] = None,
-    tag: Annotated[list[Tag] | None, Query(max_length=8, description="With all of these tags.")] = None,
+    q: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Words or a sentence.")],
+    k: Annotated[int, Query(ge=1, le=100, description="Maximum number of results.")] = 10,
+    mode: Annotated[Mode, Query(description="hybrid combines the other two.")] = Mode.HYBRID,
+    type: Annotated[list[MemoryType] | None, Query(max_length=3, description="Any of these types.")] = None,
+    tag: Annotated[list[Tag] | None, Query(max_length=8, description="All of these tags.")] = None,
     since: EpochSeconds = None,
     until: EpochSeconds = None,
 ) -> SearchResult:
-    """By words, by nearness of meaning, or by both. `since` is included, `until` is not."""
+    """Search by keywords, by similarity, or both. `since` is inclusive, `until` exclusive."""
     where = Filter(frozenset(type or ()), frozenset(tag or ()), since, until)
     to = services(request)
-    hits = await detached(to.searches, "Memory is searched", partial(_SEARCHES[mode], to, q, k, where))
+    hits = await detached(to.searches, "Searches are running", partial(_SEARCHES[mode], to, q, k, where))
     return SearchResult(query=q, mode=mode, count=len(hits), hits=hits)
 
 
@@ -138,7 +138,7 @@ def get_memory(request: Request, memory_id: MemoryId) -> RememberedMemory:
 
 @router.delete("/memories/{memory_id}", summary="Forget a memory", status_code=204, responses=errors(404, 503))
 def forget(request: Request, memory_id: MemoryId) -> Response:
-    """It goes from search and from the file. A summary that was made of it stays; forget that one too."""
+    """Remove a memory from search and file. A summary made from it remains; forget that separately."""
     if not services(request).engine.ltm.forget([memory_id]):
         raise _unknown(memory_id)
     return Response(status_code=204)

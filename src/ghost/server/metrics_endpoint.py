@@ -1,4 +1,4 @@
-"""`GET /metrics`: the work in numbers, as Prometheus reads them."""
+"""`GET /metrics` in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def metrics(request: Request) -> Response:
 
 
 def levels(to: Services) -> Levels:
-    """What is so now. Of a store that cannot be read it is only said that it is so."""
+    """Return the current gauges. If the store cannot be read, only that is reported."""
     memories: dict[str, int] | None = None
     open_interrupts: int | None = None
     try:

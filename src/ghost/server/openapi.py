@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the endpoints, with problems as what every error is."""
+"""The OpenAPI document: FastAPI's, with problem documents for every error."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fastapi.openapi.utils import get_openapi
 from ghost.server.problems import MEDIA_TYPE, Problem
 
 _MEANING: Final = {
-    400: "This is no HTTP request that can be read.",
+    400: "The request is not valid HTTP.",
     401: "The token is missing or wrong.",
-    403: "A page of another site asked, or policy refuses what was asked.",
-    404: "There is no such thing.",
-    405: "The path does not answer this method.",
+    403: "The request came from another site, or policy refuses it.",
+    404: "Not found.",
+    405: "The path does not support this method.",
     408: "The request was not complete in time.",
-    409: "It is too late for that.",
+    409: "The question is already closed.",
     413: "The body is too long.",
     414: "The address is too long.",
     415: "The body is not JSON.",
     421: "The Host header names another server.",
     422: "The request is not valid: `errors` says where.",
     431: "The headers are too long.",
-    500: "Something failed that should not; the log holds what, under the request id.",
-    502: "A provider or a site did not answer usably.",
-    503: "It cannot be done now: ask again in a moment.",
+    500: "Internal error; see the log under the request id.",
+    502: "A provider or a site gave no usable answer.",
+    503: "Not possible now: retry in a moment.",
 }
 _ALWAYS: Final = (400, 401, 403, 414, 421, 422, 431, 500, 503)
 _EXAMPLE: Final = {
@@ -39,7 +39,7 @@ _EXAMPLE: Final = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of an endpoint: these, and those that any request may get."""
+    """Return the `responses` of an endpoint: these statuses, and those of every request."""
     return {status: _response(status) for status in sorted({*_ALWAYS, *statuses})}
 
 
@@ -70,7 +70,7 @@ def document(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
         "token": {
             "type": "http",
             "scheme": "bearer",
-            "description": "GHOST_API_TOKEN. Wanted wherever one is set; required for any bind but loopback.",
+            "description": "GHOST_API_TOKEN. Required if one is set, and for any bind but loopback.",
         }
     }
     made["security"] = [{"token": []}] if needs_token else [{}, {"token": []}]

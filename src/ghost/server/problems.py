@@ -1,7 +1,7 @@
-"""Every error of the API as a problem document (RFC 9457).
+"""Every API error as a problem document (RFC 9457).
 
-A problem says what was refused and what to do. It never holds a path of the machine, a query to the store or a
-traceback: those are in the log, under the `request_id` that the problem names.
+A problem says what was refused and what to do. It never contains a local path, a store query or a traceback: those are
+in the log, under the problem's `request_id`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logger("ghost.server")
 
 
 class FieldError(BaseModel):
-    """One thing that is wrong with a request, and where."""
+    """One invalid field of a request."""
 
     where: str = Field(examples=["query.k"])
     message: str = Field(examples=["Input should be less than or equal to 100"])
@@ -38,16 +38,16 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field(description="What kind of problem it is; `about:blank` where the status says it all.")
+    type: str = Field(description="The kind of problem; `about:blank` if the status is sufficient.")
     title: str
     status: int = Field(ge=400, le=599)
-    detail: str = Field(description="What was refused and what to do.")
-    request_id: str = Field(description="The log holds more under this id.")
-    errors: list[FieldError] = Field(default_factory=list, description="Of a request that is not valid: each fault.")
+    detail: str = Field(description="What was refused, and what to do.")
+    request_id: str = Field(description="The id of the request in the log.")
+    errors: list[FieldError] = Field(default_factory=list, description="Each invalid field of the request.")
 
 
 class Refused(HTTPException):
-    """Raised by an endpoint: answered as a problem of this status."""
+    """Raised by an endpoint; answered as a problem with this status."""
 
     def __init__(
         self,
@@ -100,27 +100,27 @@ def request_id_of(request: Request) -> str:
 # What a failure below the API means to its client.
 
 _OF_GHOST: Final[Sequence[tuple[type[GhostError], int, str]]] = (
-    (Abandoned, 503, "The server stops: nothing of the cycle was written."),
-    (InboxFull, 503, "As many stimuli wait as may wait, and none of these was taken. Send them again in a moment."),
+    (Abandoned, 503, "The server is stopping: nothing of the cycle was written."),
+    (InboxFull, 503, "Too many stimuli are waiting, and none of these was stored. Retry in a moment."),
     (StoreError, 503, "Memory cannot be read or written now. The log says why, under the request id."),
-    (ProviderError, 502, "The language or embedding model did not answer usably. The log says why."),
+    (ProviderError, 502, "The language or embedding model gave no usable answer. The log says why."),
     (ScrapeError, 502, "The pages could not be read. The log says why, under the request id."),
     (RecordError, 500, "A file of the workspace cannot be read. The log says which, under the request id."),
     (UsageError, 422, "The request cannot be carried out as it stands. The log says why."),
 )
-_INTERNAL: Final = "Something failed that should not. The log says what, under the request id."
+_INTERNAL: Final = "Internal error. The log has details under the request id."
 _DETAILS: Final = {
-    404: "There is nothing at this path. The API is described at /openapi.json.",
-    405: "This path does not answer that method; `Allow` lists those that it does.",
+    404: "There is no endpoint at this path. The API is described at /openapi.json.",
+    405: "This path does not support that method; `Allow` lists those it supports.",
 }
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 def exception_handlers(allowed_methods: Callable[[str], set[str]]) -> dict[Any, Handler]:
-    """Handlers for everything that an endpoint, or routing itself, may raise.
+    """Return handlers for all exceptions of endpoints and routing.
 
-    `allowed_methods` names the methods that some path answers, for `Allow`.
+    `allowed_methods` returns the methods of a path, for `Allow`.
     """
 
     async def refused(request: Request, error: HTTPException) -> Response:

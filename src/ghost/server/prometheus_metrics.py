@@ -1,4 +1,4 @@
-"""Prometheus metrics that describe the work, in a registry of their own. No label holds what a client sends."""
+"""Prometheus metrics in a registry of their own. No label contains client input."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _COUNTED: Final[tuple[tuple[str, str, str | None, Mapping[str, str]], ...]] = (
     ),
     (
         "ghost_thoughts_made",
-        "Thoughts, by what became of them.",
+        "Thoughts, by outcome.",
         "outcome",
         {"thought": "thoughts", "repeated": "thoughts_repeated", "refused": "thoughts_refused"},
     ),
     (
         "ghost_memory_decisions",
-        "Decisions on whether a thought is remembered.",
+        "Decisions whether to store a thought.",
         "outcome",
         {"stored": "memories_stored", "refused": "memories_refused", "malformed": "decisions_malformed"},
     ),
-    ("ghost_stimuli_consumed", "Stimuli that a cycle thought of.", None, {"": "stimuli_consumed"}),
-    ("ghost_stimuli_dropped", "Stimuli that no thought came of.", None, {"": "stimuli_dropped"}),
+    ("ghost_stimuli_consumed", "Stimuli processed by a cycle.", None, {"": "stimuli_consumed"}),
+    ("ghost_stimuli_dropped", "Stimuli dropped without a thought.", None, {"": "stimuli_dropped"}),
     (
         "ghost_interrupts",
         "Questions to a person.",
@@ -55,21 +55,21 @@ _COUNTED: Final[tuple[tuple[str, str, str | None, Mapping[str, str]], ...]] = (
     ),
     ("ghost_scrapes", "Plans to read pages.", "outcome", {"done": "scrapes", "failed": "scrape_failures"}),
     ("ghost_scraped_pages", "Pages.", "outcome", {"kept": "scrape_documents", "refused": "scrape_refusals"}),
-    ("ghost_consolidations", "Times that memory was consolidated.", None, {"": "consolidations"}),
+    ("ghost_consolidations", "Consolidations of memory.", None, {"": "consolidations"}),
 )
 _HELD: Final = (
-    ("ghost_stimuli_waiting", "Stimuli that wait for a cycle.", "stimuli_waiting"),
+    ("ghost_stimuli_waiting", "Stimuli waiting for a cycle.", "stimuli_waiting"),
     ("ghost_thoughts", "Thoughts in working memory.", "thoughts_held"),
-    ("ghost_tasks", "Tasks that attention weighs.", "tasks_held"),
+    ("ghost_tasks", "Tasks in attention.", "tasks_held"),
 )
 
 
 @dataclass(frozen=True)
 class Levels:
-    """What is so at this moment: read when somebody asks, never kept."""
+    """Current gauges, read on request."""
 
     memories: Mapping[str, int] | None
-    """By type; None where the store cannot be read."""
+    """By type; None if the store cannot be read."""
     open_interrupts: int | None
     investigations: Mapping[str, int]
     event_clients: int
@@ -81,31 +81,29 @@ class Metrics:
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # when each series began is nobody's question, and half of all lines
         self.registry = CollectorRegistry()
-        self.stimuli = Counter(
-            "ghost_stimuli", "Stimuli taken in, by where they came from.", ["source"], registry=self.registry
-        )
+        self.stimuli = Counter("ghost_stimuli", "Stimuli received, by source.", ["source"], registry=self.registry)
         self.cycle_seconds = Histogram(
-            "ghost_cycle_seconds", "How long a cycle took.", buckets=_CYCLE_SECONDS, registry=self.registry
+            "ghost_cycle_seconds", "Duration of cycles in seconds.", buckets=_CYCLE_SECONDS, registry=self.registry
         )
         self._requests = Counter(
             "ghost_http_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
         )
         self._request_seconds = Histogram(
             "ghost_http_request_seconds",
-            "How long an answer took, whole; streams of events are not counted.",
+            "Duration of responses in seconds, without event streams.",
             ["route"],
             buckets=_REQUEST_SECONDS,
             registry=self.registry,
         )
-        self._started = Gauge("ghost_start_time_seconds", "When this server started.", registry=self.registry)
+        self._started = Gauge("ghost_start_time_seconds", "Start time of this server.", registry=self.registry)
         self._started.set(time.time())
 
     def describe(self, counts: Callable[[], Mapping[str, float]], levels: Callable[[], Levels]) -> None:
-        """Registers where the rest is read, once everything it speaks of is there."""
+        """Register the sources of the other metrics, once all exist."""
         self.registry.register(_Now(counts, levels))
 
     def answered(self, scope: Scope, status: int, seconds: float) -> None:
-        """Counts a request by the template of its route: `/memories/{memory_id}`, never by what was asked for."""
+        """Count a request by its route template, `/memories/{memory_id}`, never by its values."""
         route = getattr(scope.get("route"), "path", None) or "unmatched"
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._requests.labels(method, route, str(status or "closed")).inc()
@@ -143,9 +141,9 @@ class _Now(Collector):
             yield _by("ghost_memories", "Memories, by type.", "type", now.memories)
         yield _by("ghost_investigations", "Investigations of the workspace, by state.", "state", now.investigations)
         if now.open_interrupts is not None:
-            yield GaugeMetricFamily("ghost_open_interrupts", "Questions that wait for an answer.", now.open_interrupts)
-        yield GaugeMetricFamily("ghost_event_clients", "Clients that follow /events.", now.event_clients)
-        yield GaugeMetricFamily("ghost_user_available", "1 while a person is there to answer.", int(now.user_available))
+            yield GaugeMetricFamily("ghost_open_interrupts", "Open questions.", now.open_interrupts)
+        yield GaugeMetricFamily("ghost_event_clients", "Clients of /events.", now.event_clients)
+        yield GaugeMetricFamily("ghost_user_available", "1 while a user is available.", int(now.user_available))
         yield GaugeMetricFamily("ghost_stream_running", "1 while the stream of thoughts runs.", int(now.stream_running))
 
 

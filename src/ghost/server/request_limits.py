@@ -1,4 +1,4 @@
-"""How much of a request is read before it is refused, and how long anybody may keep the server waiting."""
+"""Limits on request size and duration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_URL_BYTES: Final = 16_384
 MAX_HEADER_BYTES: Final = 16_384
 MAX_HEADERS: Final = 100
 MAX_HEAD_BYTES: Final = MAX_URL_BYTES + MAX_HEADER_BYTES + 4_096
-"""Request line and headers together, as they arrive: more is never kept, whatever it is."""
+"""Request line and headers together; more is never buffered."""
 
 HEAD_SECONDS: Final = 10.0
 """From a connection, or from the first byte of a request, until its headers are complete."""
@@ -19,7 +19,7 @@ REQUEST_SECONDS: Final = 30.0
 KEEP_ALIVE_SECONDS: Final = 15
 CONNECTIONS: Final = 256
 GRACEFUL_SECONDS: Final = 5
-"""How long a shutdown waits for requests that are being answered."""
+"""Seconds that a shutdown waits for running requests."""
 
 STIMULI_AT_ONCE: Final = 100
 STIMULUS_CHARACTERS: Final = 4_000
@@ -27,7 +27,7 @@ METADATA_CHARACTERS: Final = 4_000
 METADATA_DEPTH: Final = 6
 QUERY_CHARACTERS: Final = 1_000
 ANSWER_CHARACTERS: Final = 8_000
-"""As the mind keeps them: what is longer is refused, not cut."""
+"""The mind's limits: longer values are refused, not truncated."""
 SEEDS: Final = 20
 SEED_CHARACTERS: Final = 2_000
 SEEDS_CHARACTERS: Final = 10_000
@@ -39,7 +39,7 @@ SCRAPES_AT_ONCE: Final = 2
 CYCLES_AT_ONCE: Final = 2
 EVENT_CLIENTS: Final = 64
 EVENTS_KEPT: Final = 256
-"""Events that a client finds again by `Last-Event-ID`, and events that wait for one slow client."""
+"""Buffered events for `Last-Event-ID`, and for one slow client."""
 HEARTBEAT_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
-"""How long a client may leave an event unread before its connection is closed."""
+"""Seconds a client may leave an event unread before its connection is closed."""

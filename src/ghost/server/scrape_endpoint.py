@@ -1,4 +1,4 @@
-"""`POST /scrape`: reads pages that the allowlist names."""
+"""`POST /scrape`: reads allow-listed pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(tags=["scraper"])
 
 class PageRead(BaseModel):
     url: str
-    final_url: str = Field(description="Where its redirects ended.")
+    final_url: str = Field(description="The final URL after redirects.")
     title: str
     characters: int
     truncated: bool
@@ -32,8 +32,8 @@ class PageRefused(BaseModel):
 
 
 class Scraped(BaseModel):
-    documents: list[PageRead] = Field(description="Pages that are memories now; GET /ltm/search finds them.")
-    refusals: list[PageRefused] = Field(description="Seeds and redirects that were not read, with the reason.")
+    documents: list[PageRead] = Field(description="Pages stored as memories; GET /ltm/search finds them.")
+    refusals: list[PageRefused] = Field(description="Seeds and redirects not read, with reasons.")
     not_modified: list[str]
     pages_read: int
     ended: Ended
@@ -44,30 +44,32 @@ class Scraped(BaseModel):
 @router.post("/scrape", summary="Read pages", responses=errors(403, 502, 503))
 async def scrape(
     request: Request,
-    question: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Why they are read.")],
+    question: Annotated[str, Query(min_length=1, max_length=QUERY_CHARACTERS, description="Why the pages are read.")],
     seeds_csv: Annotated[
-        str | None, Query(max_length=SEEDS_CHARACTERS, description="Addresses to begin with, comma between.")
+        str | None, Query(max_length=SEEDS_CHARACTERS, description="Start URLs, separated by commas.")
     ] = None,
     seeds: Annotated[
         list[Annotated[str, Field(max_length=SEED_CHARACTERS)]] | None,
-        Query(max_length=SEEDS, description="The same, one for each `seeds=`; for addresses that hold a comma."),
+        Query(max_length=SEEDS, description="The same, one per `seeds=`; for URLs that contain a comma."),
     ] = None,
-    max_pages: Annotated[int | None, Query(ge=1, le=1000, description="SCRAPER_MAX_PAGES at most.")] = None,
+    max_pages: Annotated[
+        int | None, Query(ge=1, le=1000, description=("Maximum pages, at most SCRAPER_MAX_PAGES."))
+    ] = None,
 ) -> Scraped:
-    """Begins at the seeds, or at allow-listed addresses in the question, and follows links as the settings permit.
+    """Read from the seeds, or from allow-listed URLs in the question, and follow links within the settings.
 
-    A seed outside ALLOWLIST_DOMAINS is refused before its name is looked up.
+    A seed outside ALLOWLIST_DOMAINS is refused before any name lookup.
     """
     to = services(request)
     wanted = [seed.strip() for seed in [*(seeds_csv or "").split(","), *(seeds or ())] if seed.strip()]
     wanted = list(dict.fromkeys(wanted)) or seeds_in(question, to.settings)
     if not wanted or len(wanted) > SEEDS:
-        raise Refused(422, f"Name 1 to {SEEDS} addresses in seeds_csv or seeds, or allow-listed ones in the question.")
+        raise Refused(422, f"Give 1 to {SEEDS} URLs in seeds_csv or seeds, or allow-listed ones in the question.")
     _check_seeds(to, wanted)
     most = min(max_pages or to.settings.scraper_max_pages, to.settings.scraper_max_pages)
     plan = plan_from(to.settings, question, wanted, most)
     read = partial(to.engine.scrape, plan, stop=to.stopping.is_set)
-    return _shown(await detached(to.scrapes, "Pages are read", read))
+    return _shown(await detached(to.scrapes, "Page reads are running", read))
 
 
 def _check_seeds(to: Services, wanted: list[str]) -> None:
@@ -78,7 +80,7 @@ def _check_seeds(to: Services, wanted: list[str]) -> None:
         try:
             url = parse(seed)
         except UrlRefused as error:
-            raise Refused(422, f"The seed {seed[:200]!r} is no address of a page: {error}.") from error
+            raise Refused(422, f"The seed {seed[:200]!r} is not a page URL: {error}.") from error
         if allowlist.reach(url) is Reach.NOWHERE:
             refused.append({"url": str(url), "reason": f"{url.authority} is not on the allowlist"})
             hosts[url.authority] = None
@@ -86,7 +88,7 @@ def _check_seeds(to: Services, wanted: list[str]) -> None:
         raise Refused(
             403,
             f"The allowlist does not name {', '.join(hosts)}, so nothing was looked up. To allow it, add it to "
-            f"ALLOWLIST_DOMAINS (now: {', '.join(to.settings.allowlist()) or 'empty'}) and start ghost serve again.",
+            f"ALLOWLIST_DOMAINS (now: {', '.join(to.settings.allowlist()) or 'empty'}) and restart ghost serve.",
             kind="urn:ghost:problem:not-on-the-allowlist",
             extension={"seeds": refused},
         )

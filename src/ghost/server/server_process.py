@@ -1,7 +1,7 @@
-"""`ghost serve`: opens memory, wires the mind, and serves it until somebody ends it.
+"""`ghost serve`: opens memory, wires the mind, and serves until it is stopped.
 
-What is opened is closed in the opposite order, however it ends: streams of events first, so that no client holds the
-server up, then requests that are being answered, the stream of thoughts, the engine, the store, and the log.
+Resources are closed in reverse order, however it ends: event streams first, so that no client blocks the end, then
+running requests, the background loop, the engine, the store, and the log.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _log = logger("ghost.server")
 
 
 def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = None) -> int:
-    """Serves the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` gets lines for a person.
+    """Serve the workspace `root` until SIGTERM (returns 0), SIGINT or SIGHUP (130). `say` prints a line.
 
-    Raises `ConfigurationError` where it cannot listen, `StoreError` where memory cannot be opened.
+    Raises `ConfigurationError` if it cannot listen, `StoreError` if memory cannot be opened.
     """
     say = say or _to_stderr
     private_dir(root)
@@ -62,7 +62,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
 
 @contextmanager
 def wired(settings: Settings, root: Path) -> Iterator[Application]:
-    """The application of a workspace with everything behind it, open; closed at the end."""
+    """Return the opened application of a workspace; closed at the end."""
     workspace = Workspace(root)
     with opened_engine(settings, root) as engine, _embedding_anew(engine):
         jitter = random.Random()  # noqa: S311 - not a secret
@@ -80,7 +80,7 @@ def wired(settings: Settings, root: Path) -> Iterator[Application]:
 
 
 def run(app: Application, listening: socket.socket) -> signal.Signals | None:
-    """Serves on a bound socket until a signal comes, and returns the first that did."""
+    """Serve on a bound socket until a signal arrives; return that signal."""
     server = Server(app)
     server.run(sockets=[listening])
     return server.ended_by
@@ -105,7 +105,7 @@ def _config(app: Application) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, that ends streams of events before it waits for its clients, and keeps which signal ended it."""
+    """uvicorn's server that ends event streams before waiting for clients, and records the ending signal."""
 
     def __init__(self, app: Application) -> None:
         super().__init__(_config(app))
@@ -118,7 +118,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Signals end it quietly: uvicorn's own raises them once more when all is done."""
+        """Handle signals quietly: uvicorn raises them again at the end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -137,16 +137,16 @@ class Server(uvicorn.Server):
 
 @contextmanager
 def _embedding_anew(engine: Engine) -> Iterator[None]:
-    """After a change of the embedding model memories get new vectors in the background; search works meanwhile."""
+    """Re-embed memories in the background after a change of the embedding model; search keeps working."""
     stop = threading.Event()
 
     def embed() -> None:
         try:
             done = engine.ltm.embed_anew(stop.is_set)
             if done:
-                _log.info("memories embedded anew", count=done, space=engine.ltm.embeddings.name)
+                _log.info("memories re-embedded", count=done, space=engine.ltm.embeddings.name)
         except GhostError as error:
-            _log.warning("memories are not embedded anew: restart ghost serve to try again", exc_info=error)
+            _log.warning("re-embedding failed: restart ghost serve to retry", exc_info=error)
 
     embedding = threading.Thread(target=embed, name="embedding", daemon=True)
     if engine.store.without_embedding(1):

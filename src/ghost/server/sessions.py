@@ -1,7 +1,7 @@
-"""The investigations of a workspace as the API shows them. Reads, through the agent's face, and changes nothing.
+"""The investigations of a workspace for the API; read only.
 
-A session file is read again only when it changed: the list is asked for every few seconds. A file that cannot be read
-is listed as damaged, never an error of the whole list.
+A session file is reread only when it changed, since the list is polled every few seconds. An unreadable file is listed
+as damaged and does not fail the list.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class InvestigationState(StrEnum):
 
 
 class OfFile(BaseModel):
-    """What a file of the workspace says. Half a character, which JSON can spell and no answer can hold, is replaced."""
+    """The content of a workspace file; lone surrogates, possible in JSON, are replaced."""
 
     @model_validator(mode="before")
     @classmethod
@@ -43,23 +43,23 @@ def whole(value: Any) -> Any:
 
 class InvestigationRow(OfFile):
     session_id: str = Field(examples=["ghost_20250115_143200"])
-    state: InvestigationState = Field(description="`resumable`: it has no report yet, and no process works on it.")
-    created_at: str | None = Field(description="ISO 8601; null where the session file is damaged or missing.")
+    state: InvestigationState = Field(description="`resumable`: without a report, and no process is working on it.")
+    created_at: str | None = Field(description="ISO 8601; null if the session file is damaged or missing.")
     brain: str | None = Field(description="`offline`, or a model's name.")
     network: str | None = Field(description="`Azure`, or the name of a simulated network.")
     turns: int
     hypotheses: int
-    confidence: str | None = Field(description="Of its conclusion, where it has one.")
-    summary: str | None = Field(description="The root cause in words, where it has one.")
+    confidence: str | None = Field(description="Confidence of the conclusion, if any.")
+    summary: str | None = Field(description="The root cause as text, if any.")
     has_report: bool
 
 
 _Version = tuple[int, int, int]
-"""When the file was changed, its size, and which file it is."""
+"""Modification time, size and inode of the file."""
 
 
 class Sessions:
-    """Safe to use from threads."""
+    """The session files of a workspace. Thread-safe."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -67,7 +67,7 @@ class Sessions:
         self._known: dict[Path, tuple[_Version, InvestigationRow | None]] = {}
 
     def rows(self) -> list[InvestigationRow]:
-        """The newest first, by id: an id begins with its time."""
+        """Return the rows, newest first; an id begins with its time."""
         running = is_locked(self.workspace.root)
         with self._lock:
             found: dict[str, InvestigationRow] = {}
@@ -83,7 +83,7 @@ class Sessions:
         return sorted(found.values(), key=lambda row: row.session_id, reverse=True)
 
     def find(self, session_id: str) -> tuple[Session | None, SessionPaths] | None:
-        """The session, None where its file is damaged, and its paths. None for an id that no investigation has."""
+        """Return the session (None if its file is damaged) and its paths; None for an unknown id."""
         if not valid_session_id(session_id):
             return None
         paths = SessionPaths(self.workspace.audit_dir, session_id)

@@ -1,4 +1,4 @@
-"""`POST /stimuli`: what happens outside reaches the mind."""
+"""`POST /stimuli`: external input of the mind."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ghost.server.request_limits import METADATA_CHARACTERS, METADATA_DEPTH, STI
 router = APIRouter(tags=["stimuli"])
 
 KNOWN_SOURCES = frozenset({"cli", "dashboard", "audit", "api"})
-"""Counted by name; any other is counted as `other`, so that no client makes up a metric."""
+"""Known sources; any other is counted as `other`, so that clients cannot create metrics."""
 
 
-def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
-    """JSON as every store keeps it: no NaN, no half of a surrogate pair, not too deep and not too long."""
+def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Check that every store can keep the JSON: no NaN, no lone surrogates, bounded depth and length."""
     try:
         text = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
         text.encode("utf-8")
     except (ValueError, RecursionError) as error:
-        raise ValueError("metadata holds what JSON cannot: NaN, Infinity or half a character") from error
+        raise ValueError("metadata holds values that are not JSON: NaN, Infinity or a lone surrogate") from error
     if len(text) > METADATA_CHARACTERS or _depth(metadata) > METADATA_DEPTH or "\\u0000" in text:
         raise ValueError(
             f"metadata may be {METADATA_CHARACTERS} characters of JSON, {METADATA_DEPTH} levels deep, without NUL"
@@ -41,26 +41,26 @@ def _depth(value: Any, level: int = 0) -> int:
 
 
 class NewStimulus(BaseModel):
-    """Something that the mind should take note of in its next cycle."""
+    """An input for the mind's next cycle."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"source": "cli", "content": "Plan: review clinic notes", "metadata": {}}]},
     )
 
-    source: str = Field("api", min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.:-]+$", description="Who says so.")
+    source: str = Field("api", min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.:-]+$", description="The source.")
     content: str = Field(
-        min_length=1, max_length=STIMULUS_CHARACTERS, pattern=r"\S", description="Kept without its secrets."
+        min_length=1, max_length=STIMULUS_CHARACTERS, pattern=r"\S", description="Stored without secrets."
     )
-    metadata: Annotated[dict[str, Any], AfterValidator(_keepable)] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = Field(default_factory=dict)
 
 
 class Accepted(BaseModel):
-    accepted: int = Field(description="How many were taken; they wait for the next cycle.", examples=[1])
+    accepted: int = Field(description="Number of stimuli stored for the next cycle.", examples=[1])
     ids: list[str] = Field(examples=[["stim:1732264000000"]])
 
 
-@router.post("/stimuli", summary="Tell the mind something", responses=errors(413, 415, 503))
+@router.post("/stimuli", summary="Add stimuli", responses=errors(413, 415, 503))
 def post_stimuli(
     request: Request,
     body: Annotated[
@@ -68,7 +68,7 @@ def post_stimuli(
         Body(description=f"One stimulus, or a list of up to {STIMULI_AT_ONCE}."),
     ],
 ) -> Accepted:
-    """Takes one stimulus, or all of a list or none. What is acknowledged is kept until a cycle thought of it."""
+    """Accept one stimulus or a whole list, or none. Accepted ones are stored until a cycle has processed them."""
     to = services(request)
     new = body if isinstance(body, list) else [body]
     now = to.now()

@@ -1,4 +1,4 @@
-"""`GET /tasks` and `/tasks/next`: what the mind would attend to, and why."""
+"""`GET /tasks` and `/tasks/next`: the mind's tasks with their scores."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class WeighedTask(BaseModel):
 
 
 class NextTask(BaseModel):
-    task: WeighedTask | None = Field(description="Null where nothing waits.")
+    task: WeighedTask | None = Field(description="Null if there is no open task.")
 
 
 class Tasks(BaseModel):
-    tasks: list[WeighedTask] = Field(description="Open tasks, the highest score first.")
-    count: int = Field(description="Tasks that are known, open or not.")
+    tasks: list[WeighedTask] = Field(description="Open tasks, highest score first.")
+    count: int = Field(description="Total number of tasks, open or not.")
 
 
-@router.get("/tasks/next", summary="What to look at next", responses=errors())
+@router.get("/tasks/next", summary="The next task", responses=errors())
 async def next_task(request: Request) -> NextTask:
-    """The open task with the highest score. Asking changes nothing: it is recommended until it is done."""
+    """Return the open task with the highest score. Changes nothing: it is returned until it is done."""
     to = services(request)
     best = to.engine.attention.peek()
     return NextTask(task=_weighed(to, best) if best else None)
@@ -61,7 +61,7 @@ async def next_task(request: Request) -> NextTask:
 
 @router.get("/tasks", summary="What waits", responses=errors())
 async def list_tasks(
-    request: Request, k: Annotated[int, Query(ge=1, le=500, description="How many, the best first.")] = 20
+    request: Request, k: Annotated[int, Query(ge=1, le=500, description="Maximum number of results, best first.")] = 20
 ) -> Tasks:
     to = services(request)
     best = [_weighed(to, task) for task, _ in to.engine.attention.top_k(k)]

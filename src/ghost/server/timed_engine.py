@@ -1,4 +1,4 @@
-"""The engine, with each cycle's time observed wherever it was begun: by the stream, or by `POST /cycle`."""
+"""An engine that records the duration of each cycle, whether run by the stream or by `POST /cycle`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Work that waits for somebody else's server, on a thread of its own.
+"""Blocking calls to other servers, in threads.
 
-Such a thread is a daemon, and its number is bounded by who begins it: a provider that hangs holds up neither other
-requests nor the end of the server.
+The threads are daemons and limited in number, so a hanging provider blocks neither other requests nor the end of the
+server.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ Result = TypeVar("Result")
 
 
 async def detached(slots: threading.Semaphore, what: str, work: Callable[[], Result]) -> Result:
-    """What `work` returns or raises. A slot is held until its thread has ended, whoever still waits for it.
+    """Return or raise the result of `work`. A slot is in use until its thread has ended, whoever waits for it.
 
-    Raises `Refused` (503) where all slots are held.
+    Raises `Refused` (503) if all slots are in use.
     """
     if not slots.acquire(blocking=False):
-        raise Refused(
-            503, f"{what} already, as many as may at once. Ask again in a moment.", headers={"Retry-After": "5"}
-        )
+        raise Refused(503, f"{what}, the maximum at once. Retry in a moment.", headers={"Retry-After": "5"})
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()
     context = contextvars.copy_context()  # its lines in the log name the request

@@ -1,4 +1,4 @@
-"""`GET /wm`: what is on the mind now, and how much of each thought is left."""
+"""`GET /wm`: working memory and the weight of each thought."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class WeighedThought(BaseModel):
 
 
 class WorkingMemoryNow(BaseModel):
-    thoughts: list[WeighedThought] = Field(description="The newest first.")
-    count: int = Field(description="Thoughts in working memory, shown or not.")
-    weight: float = Field(description="The sum of all weights: how much is on the mind.")
+    thoughts: list[WeighedThought] = Field(description="Newest first.")
+    count: int = Field(description="Total number of thoughts in working memory.")
+    weight: float = Field(description="The sum of all weights.")
     half_life_seconds: float
-    now: float = Field(description="Epoch seconds at which the weights hold.")
+    now: float = Field(description="Epoch seconds for which the weights were calculated.")
 
 
-@router.get("/wm", summary="What is on the mind", response_model=WorkingMemoryNow, responses=errors())
+@router.get("/wm", summary="Working memory", response_model=WorkingMemoryNow, responses=errors())
 async def get_working_memory(
     request: Request,
-    n: Annotated[int, Query(ge=1, le=10_000, description="How many thoughts, the newest first.")] = 100,
+    n: Annotated[int, Query(ge=1, le=10_000, description="Maximum number of thoughts, newest first.")] = 100,
 ) -> Response:
     to = services(request)
     now = to.now()
