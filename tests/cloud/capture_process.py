@@ -1,9 +1,9 @@
 """A process that takes a capture in the lab as far as it gets: `python -m tests.cloud.capture_process`.
 
 It reads one JSON object a line from its standard input, and for each forks a process that makes an orchestrator on the
-real shell and the lab's programs and lives a capture's life, or goes on with it. That one kills itself with SIGKILL
-before or after the command that it is told. The fork only saves the time of importing: nothing is shared with it that
-began before. Answers one line each: how the process ended, negative for a signal.
+real shell and lives a capture's life, or goes on with it; the lab's programs run in the same process. That one kills
+itself with SIGKILL before or after the command that it is told. The fork only saves the time of importing: nothing is
+shared with it that began before. Answers one line each: how the process ended, negative for a signal.
 
     {"workspace": DIR, "session": "s1", "target": "web-vm-01", "account": NAME,
      "kill": [part of a command, how many of them, "before" | "after"] | null}
@@ -21,6 +21,7 @@ from typing import Any
 from ghost.cloud import CloudOrchestrator
 from ghost.lab import RunningLab, reopen
 from ghost.shell import HitlDecision, SafeExecShell
+from tests.lab import in_process
 
 ENDED = {"task_completed", "task_failed", "task_cancelled", "task_timed_out"}
 
@@ -62,6 +63,7 @@ def orchestrator(
         environment=lab.environment,
         resolver=lab.resolver,
         anonymization_enabled=private,
+        runner=in_process.run,
     )
     killing = KillingShell(shell, kill)
     return CloudOrchestrator(

@@ -1,11 +1,16 @@
-"""The whole life through the real shell and the real capture engine, on the lab's programs."""
+"""The whole life through the real shell and the real capture engine, on the lab's programs.
+
+Once as processes in the shell's sandbox, else in the process of the test.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -13,7 +18,9 @@ from ghost.cloud import CloudOrchestrator
 from ghost.lab import RunningLab, load_scenario, start
 from ghost.records import verify
 from ghost.shell import HitlDecision, SafeExecShell
+from tests.lab import in_process
 
+Runner = Callable[..., CompletedProcess[bytes]]
 PCAP_MAGICS = {b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a"}
 
 
@@ -34,7 +41,9 @@ class Engineer:
         return HitlDecision("deny", reason="not now") if self.deny in command else HitlDecision("approve")
 
 
-def at_work(tmp_path: Path, lab: RunningLab, engineer: Engineer) -> CloudOrchestrator:
+def at_work(
+    tmp_path: Path, lab: RunningLab, engineer: Engineer, runner: Runner | None = in_process.run
+) -> CloudOrchestrator:
     captures = tmp_path / "captures"
     shell = SafeExecShell(
         "s1",
@@ -44,6 +53,7 @@ def at_work(tmp_path: Path, lab: RunningLab, engineer: Engineer) -> CloudOrchest
         program_dirs=[lab.program_dir],
         environment=lab.environment,
         resolver=lab.resolver,
+        runner=runner,
     )
     return CloudOrchestrator(
         shell, "s1", tmp_path / "audit", clock=lab.clock, local_capture_dir=captures, announce=lambda _: None
@@ -70,10 +80,9 @@ def held_in_azure(tmp_path: Path) -> tuple[list[object], list[object]]:
     return state["captures"], state["blobs"]
 
 
-@pytest.mark.slow
 def test_a_capture_is_taken_analysed_and_removed(tmp_path: Path, lab: RunningLab) -> None:
     engineer = Engineer()
-    orchestrator = at_work(tmp_path, lab, engineer)
+    orchestrator = at_work(tmp_path, lab, engineer, runner=None)
     started = orchestrator.orchestrate(capture_request(lab))
     assert (started["status"], started["state"]) == ("task_pending", "PROVISIONING"), started
     task_id = started["task_id"]
@@ -108,7 +117,6 @@ def test_a_capture_is_taken_analysed_and_removed(tmp_path: Path, lab: RunningLab
     assert orchestrator.orchestrate({"intent": "list_tasks"})["orphans"] == []
 
 
-@pytest.mark.slow
 def test_a_denied_download_leaves_nothing_in_azure(tmp_path: Path, lab: RunningLab) -> None:
     orchestrator = at_work(tmp_path, lab, Engineer(deny="blob download"))
     task_id = orchestrator.orchestrate(capture_request(lab))["task_id"]
@@ -126,7 +134,6 @@ def test_a_machine_that_is_not_there_fails_before_anything_is_asked(tmp_path: Pa
     assert (response["status"], response["state"], engineer.asked) == ("task_failed", "FAILED", [])
 
 
-@pytest.mark.slow
 def test_both_ends_of_a_closed_path_are_captured_and_compared(tmp_path: Path, lab: RunningLab) -> None:
     orchestrator = at_work(tmp_path, lab, Engineer())
     started = orchestrator.orchestrate({**capture_request(lab), "target": "web-vm-01 to redis-cache-01"})

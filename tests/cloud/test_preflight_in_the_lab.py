@@ -1,4 +1,7 @@
-"""The preflight reads on the real shell and the lab's az: their queries are run, their answers are az's own shape."""
+"""The preflight reads on the real shell and the lab's az: their queries are run, their answers are az's own shape.
+
+The az runs in the process of the test; as a process of its own it does in `test_in_the_lab`.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,6 @@ def ask(tmp_path: Path, change: Change, target: str = "web-vm-01", *, private: b
     return desk.orchestrate({"intent": "capture_traffic", "target": target, "parameters": parameters})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -93,7 +95,6 @@ def test_a_world_in_which_a_capture_cannot_work_is_recognised(tmp_path: Path, ch
     assert says in response["error_detail"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "unsure"),
     [
@@ -117,7 +118,6 @@ def test_a_world_in_which_a_capture_may_work_is_captured_in(
         assert why in not_passed[check]
 
 
-@pytest.mark.slow
 def test_a_full_id_is_addressed_in_its_own_subscription(tmp_path: Path) -> None:
     world = load_scenario("blocked-port").world
     vm = world.resource_id("Microsoft.Compute/virtualMachines", "prod-rg", "web-vm-01")
@@ -130,7 +130,6 @@ def with_a_scale_set(world: World) -> World:
     return replace(world, scale_sets=(ScaleSet("jobs-set", "prod-rg", ("jobs-vm-01",)),))
 
 
-@pytest.mark.slow
 def test_an_instance_of_a_scale_set_is_captured_from_request_to_cleanup(tmp_path: Path) -> None:
     world = with_a_scale_set(load_scenario("blocked-port").world)
     scale_set = world.resource_id("Microsoft.Compute/virtualMachineScaleSets", "prod-rg", "jobs-set")
@@ -152,14 +151,12 @@ def test_an_instance_of_a_scale_set_is_captured_from_request_to_cleanup(tmp_path
     assert held(tmp_path) == set()
 
 
-@pytest.mark.slow
 def test_a_scale_set_as_a_whole_is_answered_with_how_to_name_one_instance(tmp_path: Path) -> None:
     answer = ask(tmp_path, with_a_scale_set, "jobs-set")
     assert answer["status"] == "task_failed"
     assert "az vmss list-instances -g prod-rg -n jobs-set" in answer["error_detail"]
 
 
-@pytest.mark.slow
 def test_in_private_mode_the_checks_are_made_with_what_stands_for_hidden_ids(tmp_path: Path) -> None:
     started = ask(tmp_path, as_it_is, private=True)
     assert started["state"] == "PROVISIONING", started

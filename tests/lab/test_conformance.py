@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import io
-import os
 import re
 import shlex
 import tomllib
@@ -19,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from string import Template
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -44,6 +41,7 @@ from ghost.lab.programs import az as lab_az
 from ghost.lab.world import Machine, NetworkInterface, Peering, ScaleSet, Subnet, VirtualNetwork
 from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab import real_az
+from tests.lab.in_process import run_main
 from tests.lab.real_az import Ran
 
 assert lab_az.MODULES, "importing the program fills the table of commands"
@@ -219,15 +217,9 @@ class Both:
 
 def _run_here(words: list[str], environment: Mapping[str, str], cwd: Path) -> Ran:
     """The lab's az in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.dict(os.environ, environment),
-        contextlib.chdir(cwd),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        status = lab_az.main(words)
-    return Ran(status, out.getvalue(), err.getvalue())
+    with contextlib.chdir(cwd):
+        done = run_main("ghost.lab.programs.az", words, environment)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture(scope="module")
