@@ -172,7 +172,7 @@ def test_openai_vectors_with_other_indices_are_refused(indices):
 def test_a_vector_of_something_else_than_numbers_is_refused(dialect, vector):
     """Not for Gemini: its SDK makes numbers of texts and booleans before they can be seen."""
     with ModelServerScript([answer(200, dialect.vectors([vector]))]) as server:
-        with pytest.raises(ProviderError, match="something else than a list of numbers") as caught:
+        with pytest.raises(ProviderError, match="not a list of numbers") as caught:
             dialect.embeddings(server.url).embed(["one"])
         assert len(server.requests) == 4
     assert caught.value.transient

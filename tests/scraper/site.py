@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -160,7 +160,8 @@ class ManualClock:
 def settings(allowlist: str = "site.example", **changes: object) -> Settings:
     """Without waiting between requests, unless a test asks for it."""
     given = {"ALLOWLIST_DOMAINS": allowlist, "GHOST_SCRAPER_INTERVAL": 0, "SCRAPER_MAX_RUNTIME_SECONDS": 20, **changes}
-    return Settings(**given)  # type: ignore[arg-type]
+    names = {setting.metadata["variable"]: setting.name for setting in fields(Settings)}
+    return Settings(**{names[variable]: value for variable, value in given.items()})
 
 
 def repeated(items: Sequence[str]) -> list[str]:

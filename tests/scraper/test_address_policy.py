@@ -15,7 +15,7 @@ from ghost.records import SystemClock
 from ghost.scraper import Allowlist, Reach, ScrapePlan, Scraper, UrlRefused, parse
 from ghost.scraper.address_policy import Kind, judge
 from ghost.scraper.fetcher import AddressRefusedError, Fetcher
-from ghost.scraper.http_response import Patience
+from ghost.scraper.http_response import Deadline
 from tests.exhaustive import examples
 from tests.scraper import site as sites
 from tests.scraper.site import Answer, Site, World, page
@@ -250,9 +250,9 @@ def test_what_the_allowlist_refuses_is_not_looked_up():
     world = World()
     scraper = Scraper(sites.settings("example.com,localhost"), resolve=world.resolve, connect=world.connect)
     result = scraper.execute(ScrapePlan(seeds=("https://www.who.int/health-topics/influenza",)))
-    assert [refusal.reason for refusal in result.refusals] == ["the allowlist does not name it"]
+    assert [refusal.reason for refusal in result.refusals] == ["not on the allowlist"]
     assert (world.looked_up, world.connected) == ([], [])
-    patience = Patience(SystemClock(), SystemClock().monotonic() + 1, lambda: False)
+    patience = Deadline(SystemClock(), SystemClock().monotonic() + 1, lambda: False)
     with pytest.raises(AddressRefusedError):
         scraper.fetcher.checked_addresses(parse("https://www.who.int/"), Reach.NOWHERE, patience)
     assert world.looked_up == []

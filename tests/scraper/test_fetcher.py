@@ -16,7 +16,7 @@ from ghost.scraper import Allowlist, Reach, ScrapePlan, Scraper, parse
 from ghost.scraper.fetcher import Fetcher
 from ghost.scraper.http_response import OutOfTimeError, UnreachableError
 from ghost.scraper.network_io import system_resolve, tcp_connect
-from ghost.scraper.rate_limit import Pace
+from ghost.scraper.rate_limit import RateLimit
 from tests.scraper import site as sites
 from tests.scraper.site import Answer, ManualClock, Site, World, page
 
@@ -187,7 +187,7 @@ def test_names_and_hosts_of_the_allowlist_meet_on_the_wire():
 
 def test_turns_of_many_hosts_do_not_add_up():
     clock = ManualClock()
-    pace = Pace(clock)
+    pace = RateLimit(clock)
     for n in range(10_000):
         assert pace.take_turn(f"h{n}.example", 10) == 0
     assert len(pace._free_at) <= 4096
@@ -198,7 +198,7 @@ def test_turns_of_many_hosts_do_not_add_up():
 
 def test_a_hold_is_never_shortened():
     clock = ManualClock()
-    pace = Pace(clock)
+    pace = RateLimit(clock)
     pace.hold("a.example", 100)
     pace.hold("a.example", 5)
     assert pace.seconds_until_free("a.example") == 100

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.scraper.decoding import BodyDecoder, DamagedBodyError, TooLargeError, text_of
-from ghost.scraper.pages import MAX_LINKS, Wishes, clean, cut_at_word, header_wishes, read_html, wishes
+from ghost.scraper.pages import MAX_LINKS, RobotsDirectives, clean, cut_at_word, header_directives, read_html, wishes
 from tests.exhaustive import examples
 
 ARTICLE = "<article><h1>Timeouts</h1>" + "<p>The gateway closes idle connections after four minutes, silently.</p>" * 8
@@ -138,15 +138,15 @@ def test_text_is_cut_at_a_word_that_is_near(text, limit, expected):
 @pytest.mark.parametrize(
     ("directives", "expected"),
     [
-        ("", Wishes()),
-        ("all", Wishes()),
-        ("index, follow", Wishes()),
-        ("NOINDEX", Wishes(index=False)),
-        ("nofollow,noarchive", Wishes(follow=False)),
-        ("noindex nofollow", Wishes(False, False)),
-        ("none", Wishes(False, False)),
-        ("max-snippet:-1, noindex", Wishes(index=False)),
-        ("noindexed", Wishes()),
+        ("", RobotsDirectives()),
+        ("all", RobotsDirectives()),
+        ("index, follow", RobotsDirectives()),
+        ("NOINDEX", RobotsDirectives(index=False)),
+        ("nofollow,noarchive", RobotsDirectives(follow=False)),
+        ("noindex nofollow", RobotsDirectives(False, False)),
+        ("none", RobotsDirectives(False, False)),
+        ("max-snippet:-1, noindex", RobotsDirectives(index=False)),
+        ("noindexed", RobotsDirectives()),
     ],
 )
 def test_directives_are_words(directives, expected):
@@ -156,20 +156,20 @@ def test_directives_are_words(directives, expected):
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ([], Wishes()),
-        (["noindex"], Wishes(index=False)),
-        (["ghostbot: noindex"], Wishes(index=False)),
-        (["GhostBot: none"], Wishes(False, False)),
-        (["otherbot: noindex"], Wishes()),
-        (["otherbot: noindex, nofollow"], Wishes()),
-        (["otherbot: noindex, ghostbot: nofollow"], Wishes(follow=False)),
-        (["noindex, otherbot: nofollow"], Wishes(index=False)),
-        (["otherbot: noindex", "nofollow"], Wishes(follow=False)),
-        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], Wishes(index=False)),
+        ([], RobotsDirectives()),
+        (["noindex"], RobotsDirectives(index=False)),
+        (["ghostbot: noindex"], RobotsDirectives(index=False)),
+        (["GhostBot: none"], RobotsDirectives(False, False)),
+        (["otherbot: noindex"], RobotsDirectives()),
+        (["otherbot: noindex, nofollow"], RobotsDirectives()),
+        (["otherbot: noindex, ghostbot: nofollow"], RobotsDirectives(follow=False)),
+        (["noindex, otherbot: nofollow"], RobotsDirectives(index=False)),
+        (["otherbot: noindex", "nofollow"], RobotsDirectives(follow=False)),
+        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], RobotsDirectives(index=False)),
     ],
 )
 def test_a_header_may_be_meant_for_one_robot(headers, expected):
-    assert header_wishes(headers, "GhostBot") == expected
+    assert header_directives(headers, "GhostBot") == expected
 
 
 def test_a_limit_is_kept_however_the_bytes_arrive():

@@ -11,7 +11,7 @@ import pytest
 from ghost.scraper import Allowlist, Reach, RobotsGate
 from ghost.scraper.fetcher import Fetcher
 from ghost.scraper.http_response import OutOfTimeError, StoppedError
-from ghost.scraper.rate_limit import Pace, retry_after_seconds
+from ghost.scraper.rate_limit import RateLimit, retry_after_seconds
 from ghost.scraper.robots import FAILURE_KEPT_SECONDS, KEPT_SECONDS
 from ghost.scraper.robots_text import MAX_BYTES, for_agent
 from tests.scraper import site as sites
@@ -48,7 +48,7 @@ def library():
 
 def gate_for(world: World, clock: ManualClock, allowlist: str = "*", timeout: float = 5) -> RobotsGate:
     fetcher = Fetcher(clock, "GhostBot/0", resolve=world.resolve, connect=world.connect)
-    return RobotsGate(fetcher, Allowlist(allowlist.split(",")), "GhostBot", Pace(clock), timeout)
+    return RobotsGate(fetcher, Allowlist(allowlist.split(",")), "GhostBot", RateLimit(clock), timeout)
 
 
 @pytest.mark.parametrize(("number", "path", "allowed"), ASSERTIONS, ids=lambda value: str(value)[:40])
@@ -256,7 +256,7 @@ def test_retry_after_on_robots_txt_holds_the_host(world):
     clock = ManualClock()
     with serve(world, Answer(status=429, headers={"Retry-After": "40"})):
         fetcher = Fetcher(clock, "GhostBot/0", resolve=world.resolve, connect=world.connect)
-        pace = Pace(clock)
+        pace = RateLimit(clock)
         assert RobotsGate(fetcher, Allowlist(["*"]), "GhostBot", pace, 5).allowed(PAGE)
         assert pace.seconds_until_free("site.example") == 40
 

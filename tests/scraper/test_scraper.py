@@ -261,8 +261,8 @@ def test_redirects_are_followed_five_times(world, site):
         ("file:///etc/passwd", "only http and https"),
         ("http://user@site.example/", "user info"),
         ("//[", "bracket"),
-        ("", "does not say where"),
-        (None, "does not say where"),
+        ("", "redirect without a target"),
+        (None, "redirect without a target"),
     ],
 )
 def test_a_redirect_is_checked_like_any_address(world, site, location, reason):
@@ -364,10 +364,10 @@ def test_a_page_that_is_too_large_is_not_read(world, site, announced):
     ("body", "coding", "reason"),
     [
         (b"no gzip at all", "gzip", "damaged"),
-        (gzip.compress(b"x" * 5000, mtime=0)[:-20], "gzip", "breaks off"),
+        (gzip.compress(b"x" * 5000, mtime=0)[:-20], "gzip", "is incomplete"),
         (zlib.compress(b"x" * 5000) + b"more", "deflate", "follows"),
-        (b"x", "br", "was not asked for"),
-        (gzip.compress(gzip.compress(b"x", mtime=0), mtime=0), "gzip, gzip", "was not asked for"),
+        (b"x", "br", "was not requested"),
+        (gzip.compress(gzip.compress(b"x", mtime=0), mtime=0), "gzip, gzip", "was not requested"),
     ],
     ids=["no gzip", "cut", "more follows", "brotli", "twice"],
 )
@@ -379,7 +379,7 @@ def test_a_damaged_coding_is_said(world, site, body, coding, reason):
 @pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"])
 def test_an_answer_that_never_begins_is_cut_off_by_its_size(world, site, piece):
     site.routes["/"] = lambda handler: [handler.wfile.write(piece * 1000) for _ in range(200)] and None
-    assert reasons(read(world, GHOST_SCRAPER_MAX_BYTES=50_000)) == {HOME: "the answer is larger than a page may be"}
+    assert reasons(read(world, GHOST_SCRAPER_MAX_BYTES=50_000)) == {HOME: "the response exceeds the size limit"}
 
 
 RUBBISH = [
@@ -476,7 +476,7 @@ def test_a_slow_drip_ends_with_the_timeout(world, site, where):
     began = time.monotonic()
     result = read(world, HOME, HOME + "ok", SCRAPER_HTTP_TIMEOUT=0.4)
     assert urls(result) == [HOME + "ok"]
-    assert "no complete answer in time (0.4 s)" in reasons(result)[HOME]
+    assert "no complete response in time (0.4 s)" in reasons(result)[HOME]
     assert time.monotonic() - began < 6
 
 

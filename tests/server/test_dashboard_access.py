@@ -185,7 +185,7 @@ def test_everything_is_reached_and_done_with_the_keyboard(furnished: Live, open_
             break  # behind the last
         reached.append(page.evaluate(ACTIVE))
         assert reached[-1]["outline"] == "solid 2px", reached[-1]
-    assert {"Hold", "content", "Tell", "Think once now", "All tasks"} <= {each["name"] for each in reached}
+    assert {"Hold", "content", "Tell", "Run one cycle", "All tasks"} <= {each["name"] for each in reached}
     page.locator("nav a").nth(1).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Questions", level=1)).to_be_focused()

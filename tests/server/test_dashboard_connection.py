@@ -53,7 +53,7 @@ def test_a_token_is_asked_for_checked_kept_for_the_tab_and_given_up(make_app: An
         for given, said in (
             ("", "Type or paste"),
             ("no tokén", "without blanks"),
-            ("wrong", "not the token of this server"),
+            ("wrong", "Wrong token"),
         ):
             field.fill(given)
             field.press("Enter")
@@ -84,7 +84,7 @@ def test_a_token_that_is_no_longer_right_is_asked_for_anew(make_app: Any, open_p
         page = open_page(live)
         page.evaluate("sessionStorage.setItem('ghost.token', 'of-yesterday')")
         page.reload()
-        expect(page.get_by_role("alert").filter(has_text="The token is no longer right.")).to_be_visible()
+        expect(page.get_by_role("alert").filter(has_text="The token is no longer valid.")).to_be_visible()
         page.get_by_role("textbox", name="Token").fill(TOKEN)
         page.get_by_role("button", name="Enter").click()
         expect(page.locator(".connection")).to_have_text("live")

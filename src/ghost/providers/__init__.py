@@ -1,4 +1,4 @@
-"""Language models and embeddings: the protocols, a deterministic stub that needs nothing, and clients of servers."""
+"""Language models and embeddings: interfaces, a deterministic offline stub, and clients of servers."""
 
 from ghost.providers.choice import embeddings, language_model, system_clock
 from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider

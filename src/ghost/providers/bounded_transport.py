@@ -1,8 +1,8 @@
-"""One HTTP exchange with a model server, bounded in time and size whatever the server does.
+"""HTTP exchanges with a model server, bounded in total time and size.
 
-A read timeout alone bounds the wait for the next byte: a server that sends one byte a second is never late. Here the
-connection is shut down when the time of the whole exchange is over. Connections are not kept: each exchange has one of
-its own, and no other can meet its end. Needs `httpx2`; import this room late.
+A read timeout bounds only the wait for the next byte, so a slow sender would never time out. Here the connection is
+shut down when the time of the whole exchange is over. Connections are not reused, so each shutdown affects only its own
+exchange. Needs `httpx2`; import this module late.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class AnswerTooLarge(httpx2.RequestError):
 
 
 class BoundedTransport(httpx2.BaseTransport):
-    """Takes the time of an exchange from the request's read timeout. Certificates are verified. Safe for threads."""
+    """A transport that takes the time of an exchange from the request's read timeout and verifies certificates.
+    Thread-safe.
+    """
 
     def __init__(self, url: httpx2.URL) -> None:
         self._inner = httpx2.HTTPTransport(
@@ -51,7 +53,7 @@ class BoundedTransport(httpx2.BaseTransport):
         except BaseException as error:
             end.cancel()
             if end.reached and isinstance(error, httpx2.TransportError):
-                raise httpx2.ReadTimeout("the time of the exchange is over") from None
+                raise httpx2.ReadTimeout("the exchange exceeded its time limit") from None
             raise
         return httpx2.Response(
             response.status_code,
@@ -80,10 +82,10 @@ class _BoundedStream(httpx2.SyncByteStream):
                 yield chunk
         except httpx2.TransportError:
             if self._end.reached:
-                raise httpx2.ReadTimeout("the time of the exchange is over") from None
+                raise httpx2.ReadTimeout("the exchange exceeded its time limit") from None
             raise
         if self._end.reached:  # an answer without a length looks complete when it is cut
-            raise httpx2.ReadTimeout("the time of the exchange is over")
+            raise httpx2.ReadTimeout("the exchange exceeded its time limit")
 
     def close(self) -> None:
         self._end.cancel()
@@ -91,7 +93,7 @@ class _BoundedStream(httpx2.SyncByteStream):
 
 
 class _End:
-    """Shuts the connection down after `seconds`, unless cancelled before."""
+    """Shuts the connection down after `seconds`, unless cancelled."""
 
     def __init__(self, seconds: float) -> None:
         self.reached = False
@@ -102,7 +104,7 @@ class _End:
         self._timer.start()
 
     def watch(self, event: str, told: Mapping[str, Any]) -> None:
-        """The connection pool tells what it does. A second handle of the connection is kept, which TLS leaves alone."""
+        """Trace callback of the connection pool; keeps a second handle of the socket, which TLS does not affect."""
         if not event.endswith("connect_tcp.complete"):
             return
         opened = told["return_value"].get_extra_info("socket")
@@ -133,7 +135,7 @@ def _check_headers(response: httpx2.Response) -> None:
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding != "identity":
         response.close()
-        raise httpx2.DecodingError(f"sent {encoding[:20]}-compressed, which was not asked for")
+        raise httpx2.DecodingError(f"sent {encoding[:20]}-compressed, which was not requested")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > MAX_ANSWER_BYTES:
         response.close()
@@ -141,7 +143,9 @@ def _check_headers(response: httpx2.Response) -> None:
 
 
 def _proxy_for(url: httpx2.URL) -> str | None:
-    """The proxy that the environment names for this address; none for this machine. Never past a proxy that is set."""
+    """Return the proxy from the environment for this address; none for this machine. A configured proxy is never
+    bypassed.
+    """
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if not proxy or is_loopback(url.host) or proxy_bypass(url.host):
@@ -149,6 +153,6 @@ def _proxy_for(url: httpx2.URL) -> str | None:
     address = proxy if "://" in proxy else f"http://{proxy}"
     if not address.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"The proxy that the environment names for {url.host} is none of http or https: set another, or NO_PROXY."
+            f"The proxy that the environment names for {url.host} is neither http nor https: set another, or NO_PROXY."
         )
     return address

@@ -1,5 +1,6 @@
-"""Which provider the settings name. Clients are imported when they are asked for: an extra that is missing costs
-nothing until then."""
+"""Selection of providers from the settings. Clients are imported on demand, so a missing extra matters only when
+used.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 
 def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvider:
-    """`PROVIDER_LLM`. Asks no server. Raises `ConfigurationError`."""
+    """Return the model named by `PROVIDER_LLM`, without contacting it. Raises `ConfigurationError`."""
     chosen = settings.provider_llm
     if chosen == "stub":
         return StubLLM()
@@ -35,7 +36,9 @@ def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvide
 
 
 def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
-    """`PROVIDER_EMBED`, with vectors of `VECTOR_DIM` numbers. Asks no server. Raises `ConfigurationError`."""
+    """Return the provider named by `PROVIDER_EMBED`, with `VECTOR_DIM` numbers, without contacting it. Raises
+    `ConfigurationError`.
+    """
     chosen = settings.provider_embed
     if chosen == "stub":
         return StubEmbeddings(settings.vector_dim)
@@ -44,10 +47,10 @@ def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProv
 
 
 def system_clock(settings: Settings) -> Clock:
-    """`PROVIDER_CLOCK`. Raises `ConfigurationError`."""
+    """Return the clock named by `PROVIDER_CLOCK`. Raises `ConfigurationError`."""
     if settings.provider_clock != "system":
         raise ConfigurationError(
-            f"PROVIDER_CLOCK is {settings.provider_clock[:40]!r}: set it to `system`, the only one."
+            f"PROVIDER_CLOCK is {settings.provider_clock[:40]!r}: set it to `system`, the only supported value."
         )
     return SystemClock()
 
@@ -89,7 +92,7 @@ def _embedding_client(settings: Settings, clock: Clock) -> EmbeddingsProvider:
 
 
 class _Use:
-    """What the settings say for one of the two uses of a provider."""
+    """The settings of one of the two uses of a provider."""
 
     def __init__(
         self,
@@ -130,7 +133,7 @@ class _Use:
 
 
 def _with_extra(provider: str, build: Callable[[], T]) -> T:
-    """`build()`; says how to install the extra where a library is missing."""
+    """Return `build()`; if a library is missing, raise an error that names the extra."""
     extra = "gemini" if provider == "gemini" else "mind"
     try:
         return build()

@@ -1,4 +1,4 @@
-"""Vectors that a server sent: as many as were asked for, of the right size, of numbers, and made of length 1."""
+"""Validation of a server's vectors: number, size, finite values, and normalisation to length 1."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def unit_vectors(vectors: Any, *, count: int, dim: int, model: str) -> list[list
 
 
 def batches(texts: Sequence[str], size: int) -> list[list[str]]:
-    """In order. A text without a character is a blank: servers refuse empty ones."""
+    """Yield the texts in batches, in order. An empty text becomes a blank, since servers refuse empty ones."""
     remaining = iter([text or " " for text in texts])
     return [batch for _ in range(0, len(texts), size) if (batch := list(islice(remaining, size)))]
 
 
 def _unit_vector(vector: Any, dim: int, model: str) -> list[float]:
     if not isinstance(vector, list) or not all(type(number) in (float, int) for number in vector):
-        raise ProviderError(f"{model} gave something else than a list of numbers as a vector.", transient=True)
+        raise ProviderError(f"{model} gave a vector that is not a list of numbers.", transient=True)
     if len(vector) != dim:
         raise ProviderError(
             f"{model} gives vectors of {len(vector)} numbers, VECTOR_DIM is {dim}: set VECTOR_DIM={len(vector)}, or"
@@ -38,9 +38,7 @@ def _unit_vector(vector: Any, dim: int, model: str) -> list[float]:
         numbers = np.array([np.inf])
     largest = float(np.max(np.abs(numbers)))
     if not np.isfinite(numbers).all() or largest == 0.0:
-        raise ProviderError(
-            f"{model} gave a vector of no direction (infinite, not a number, or all 0).", transient=True
-        )
+        raise ProviderError(f"{model} gave an invalid vector (infinite, not a number, or all 0).", transient=True)
     numbers /= largest  # first: squares of very large or very small numbers leave the range
     unit: list[float] = (numbers / np.linalg.norm(numbers)).tolist()
     return unit

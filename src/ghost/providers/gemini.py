@@ -1,7 +1,7 @@
-"""Gemini through Google's own SDK, `google-genai` 3 (https://googleapis.github.io/python-genai/).
+"""Gemini through Google's SDK, `google-genai` 3 (https://googleapis.github.io/python-genai/).
 
-The SDK is given an HTTP client of ours, so that its exchanges have the same bounds and follow no redirect, and does not
-retry by itself. Needs the extra `gemini`; import this room late.
+The SDK uses our HTTP client, so its exchanges have the same bounds and follow no redirect, and it does not retry. Needs
+the extra `gemini`; import this module late.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ghost.providers.retries import retried
 DEFAULT_MODEL = "gemini-2.0-flash"
 DEFAULT_EMBEDDING_MODEL = "gemini-embedding-001"
 BATCH = 100
-"""The most that `batchEmbedContents` takes."""
+"""Maximum texts per `batchEmbedContents`."""
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class GeminiModel:
 
 
 class GeminiEmbeddings:
-    """Asks for vectors of `dim` numbers: the model shortens its own."""
+    """Requests vectors of `dim` numbers, to which the model truncates its own."""
 
     def __init__(self, access: Access, model: str, dim: int) -> None:
         self.name = f"gemini/{model}/{dim}"
@@ -102,7 +102,7 @@ class GeminiEmbeddings:
 
 
 class _Service:
-    """The SDK's client, and its errors as ours. Safe to call from threads."""
+    """The SDK's client, with errors converted to ours. Thread-safe."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -124,7 +124,7 @@ class _Service:
             except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
                 # The SDK reads what a server says without a check of its shape.
                 raise ProviderError(
-                    f"{self._access.url} answered with something that is no answer of Gemini ({type(error).__name__}).",
+                    f"{self._access.url} gave a response that is not from Gemini ({type(error).__name__}).",
                     transient=True,
                 ) from None
 
@@ -136,7 +136,7 @@ class _Service:
         headers = dict(response.headers) if response is not None else {}
         content = response.content if isinstance(response, httpx2.Response) else b""
         if error.code == 400 and "API_KEY_INVALID" in str(error.details):
-            raise ProviderError(f"{self._access.url} refuses the key: check {self._access.key_variable}.") from None
+            raise ProviderError(f"{self._access.url} rejected the key: check {self._access.key_variable}.") from None
         if "retry-after" not in headers and (delay := _retry_delay(error.details)) is not None:
             headers["retry-after"] = delay
         try:
@@ -146,7 +146,7 @@ class _Service:
 
 
 def _retry_delay(details: Any) -> str | None:
-    """`retryDelay` of `google.rpc.RetryInfo` in an error, as seconds."""
+    """Return `retryDelay` of `google.rpc.RetryInfo` in an error, in seconds."""
     error = details.get("error") if isinstance(details, dict) else None
     rows = error.get("details") if isinstance(error, dict) else None
     for row in rows if isinstance(rows, list) else []:

@@ -1,7 +1,7 @@
-"""What Ghost asks of a language model and of an embedding model, whoever serves it.
+"""Interfaces of language models and embedding models.
 
-Calls block; who must not wait calls them from a thread. A provider retries what is worth retrying by itself, within its
-timeout, and raises `ProviderError` with `transient` set where it gave up on something that may pass.
+Calls block; run them in a thread if needed. A provider retries what is worth retrying within its timeout, then raises
+`ProviderError` with `transient` set.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 class LLMProvider(Protocol):
     name: str
-    """What logs and pages call it: `stub`, `gemini/gemini-2.0-flash`."""
+    """Name in logs and pages: `stub`, `gemini/gemini-2.0-flash`."""
 
     def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: Any) -> str:
-        """The model's text. `json_schema=` asks for JSON of that schema. Raises `ProviderError`."""
+        """Return the model's text. `json_schema=` requests JSON of that schema. Raises `ProviderError`."""
         ...
 
 
@@ -26,5 +26,5 @@ class EmbeddingsProvider(Protocol):
     dim: int
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector of `dim` numbers and length 1 for each text. Raises `ProviderError`."""
+        """Return one vector of `dim` numbers and length 1 per text. Raises `ProviderError`."""
         ...

@@ -1,4 +1,4 @@
-"""The text of a model's answer, made ready: without a reasoning model's notes, and as JSON where JSON was asked for."""
+"""Cleaning of a model's answer: reasoning removed, JSON parsed if requested."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 def ready(text: Any, *, model: str, json_schema: Any, cut: bool) -> str:
-    """`cut`: the model stopped at `max_tokens`. Raises `ProviderError` for an answer that cannot be used."""
+    """Return the answer. `cut`: the model stopped at `max_tokens`. Raises `ProviderError` for an unusable answer."""
     if not isinstance(text, str) or not (answer := _NOTES.sub("", text, count=1).strip()):
-        why = "used all its tokens before it answered: allow more" if cut else "gave an empty answer"
+        why = "used all its tokens before it answered: raise the limit" if cut else "gave an empty answer"
         raise ProviderError(f"{model} {why}.", transient=not cut)
     answer = answer.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be stored
     if json_schema is None:
         return answer
     if cut:
-        raise ProviderError(f"{model} was cut at its limit of tokens, in the middle of its JSON: allow more.")
+        raise ProviderError(f"{model} reached its token limit in the middle of its JSON: raise the limit.")
     fenced = _FENCED.match(answer)
     answer = fenced[1] if fenced else answer
     try:
         parsed_json(answer)
     except ValueError as error:
-        raise ProviderError(f"{model} was asked for JSON and gave something else ({error}).", transient=True) from None
+        raise ProviderError(f"{model} was asked for JSON and gave another format ({error}).", transient=True) from None
     return answer
 
 
 def parsed_json(text: str | bytes) -> Any:
-    """Raises `ValueError`, whatever is wrong with it, with a reason that repeats nothing of the text."""
+    """Parse JSON. Raises `ValueError` with a reason that repeats nothing of the text."""
     try:
         return json.loads(text)
     except RecursionError:

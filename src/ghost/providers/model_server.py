@@ -1,7 +1,7 @@
-"""JSON to a model server and back, with every way to fail as a `ProviderError`. Needs `httpx2`; import this room late.
+"""JSON exchanges with a model server; every failure is a `ProviderError`. Needs `httpx2`; import this module late.
 
-Redirects are not followed, so that a key goes nowhere but where it was meant for. No error carries a key: what the
-server says is shortened, and the key taken out of it.
+Redirects are not followed, so a key is sent only to its server. No error contains a key: server messages are shortened,
+and the key is removed from them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ghost.text import one_line
 
 @dataclass(frozen=True)
 class Access:
-    """How a server is reached. `key_variable` and `url_variable` are named where they are wrong."""
+    """The address and credentials of a server. `key_variable` and `url_variable` are named in errors."""
 
     url: str
     url_variable: str
     key: str = field(repr=False)
     key_variable: str
     seconds: float
-    """For one call, attempts and waits together."""
+    """Seconds for one call, including retries and waits."""
     clock: Clock
     random: Random
 
     def __post_init__(self) -> None:
         if any(not "!" <= character <= "~" for character in self.key):
-            raise ConfigurationError(f"{self.key_variable} holds a blank or a character that no key has: copy it anew.")
+            raise ConfigurationError(f"{self.key_variable} contains a blank or an invalid character: copy it again.")
 
     def client(self) -> httpx2.Client:
         url = httpx2.URL(self.url)
@@ -45,7 +45,7 @@ class Access:
 
 
 class ModelServer:
-    """Safe to call from threads."""
+    """A client of one server. Thread-safe."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -53,7 +53,7 @@ class ModelServer:
         self._headers = {"authorization": f"Bearer {access.key}"} if access.key else {}
 
     def ask(self, path: str, body: Mapping[str, Any], read: Any) -> Any:
-        """`read(answer)` for the JSON object that the server answers with; asked anew while the error is transient."""
+        """Return `read(answer)` for the server's JSON object; retried while the error is transient."""
 
         def once(seconds_left: float) -> Any:
             return read(self._once(path, body, seconds_left))
@@ -73,21 +73,23 @@ class ModelServer:
         try:
             answer = parsed_json(response.content)
         except ValueError as error:
-            raise ProviderError(f"{self._access.url} answered with no JSON ({error}).", transient=True) from None
+            raise ProviderError(
+                f"{self._access.url} gave a response that is not JSON ({error}).", transient=True
+            ) from None
         if not isinstance(answer, dict):
-            raise ProviderError(f"{self._access.url} answered with JSON that is no object.", transient=True)
+            raise ProviderError(f"{self._access.url} gave JSON that is not an object.", transient=True)
         return answer
 
 
 def transport_failure(error: httpx2.HTTPError, access: Access) -> ProviderError:
     where = access.url
     if isinstance(error, AnswerTooLarge):
-        return ProviderError(f"{where} sent a longer answer than is read ({error}).")
+        return ProviderError(f"{where} sent a response over the size limit ({error}).")
     if isinstance(error, httpx2.DecodingError):
         return ProviderError(f"{where} {error}.")
     if isinstance(error, httpx2.TimeoutException):
         return ProviderError(
-            f"{where} gave no complete answer within the {access.seconds:g} seconds of GHOST_PROVIDER_TIMEOUT.",
+            f"{where} gave no complete response within the {access.seconds:g} seconds of GHOST_PROVIDER_TIMEOUT.",
             transient=True,
         )
     if isinstance(error, httpx2.ConnectError):
@@ -96,21 +98,21 @@ def transport_failure(error: httpx2.HTTPError, access: Access) -> ProviderError:
         return ProviderError(
             f"{where} cannot be reached: is the server running, is {access.url_variable} right?", transient=True
         )
-    return ProviderError(f"{where} broke the connection off ({type(error).__name__}).", transient=True)
+    return ProviderError(f"{where} closed the connection ({type(error).__name__}).", transient=True)
 
 
 def refused(access: Access, status: int, headers: Mapping[str, str], content: bytes) -> NoReturn:
-    """Raises what a status other than 200 means."""
+    """Raise the error for a status other than 200."""
     where, hint = access.url, ""
     if 300 <= status < 400:
         raise ProviderError(
             f"{where} redirects (status {status}), which is not followed: set {access.url_variable} to its address."
         )
     if status in (401, 403):  # what else it says may repeat the key
-        raise ProviderError(f"{where} refuses the key (status {status}): check {access.key_variable}.")
+        raise ProviderError(f"{where} rejected the key (status {status}): check {access.key_variable}.")
     if status == 404:
         hint = f" Check {access.url_variable} and the model's name."
-    said = _said(content, access.key)
+    said = _error_message(content, access.key)
     raise ProviderError(
         f"{where} answered with status {status}{f': {said}' if said else ''}.{hint}",
         transient=status in TRANSIENT_STATUS,
@@ -118,8 +120,8 @@ def refused(access: Access, status: int, headers: Mapping[str, str], content: by
     )
 
 
-def _said(content: bytes, key: str) -> str:
-    """The message in a server's error, on one line, at most 200 characters."""
+def _error_message(content: bytes, key: str) -> str:
+    """Return the message of a server's error, on one line, at most 200 characters."""
     try:
         answer = parsed_json(content)
     except ValueError:

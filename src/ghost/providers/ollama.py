@@ -1,6 +1,6 @@
-"""Ollama's own API: `/api/chat` and `/api/embed` (https://github.com/ollama/ollama/blob/main/docs/api.md).
+"""Ollama's API: `/api/chat` and `/api/embed` (https://github.com/ollama/ollama/blob/main/docs/api.md).
 
-Needs `httpx2`; import this room late.
+Needs `httpx2`; import this module late.
 """
 
 from __future__ import annotations

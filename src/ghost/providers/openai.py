@@ -1,6 +1,6 @@
-"""Any server that speaks OpenAI's API: `/chat/completions` and `/embeddings` (OpenAI, vLLM, LM Studio, llama.cpp).
+"""Any server with OpenAI's API: `/chat/completions` and `/embeddings` (OpenAI, vLLM, LM Studio, llama.cpp).
 
-https://platform.openai.com/docs/api-reference. Needs `httpx2`; import this room late.
+https://platform.openai.com/docs/api-reference. Needs `httpx2`; import this module late.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OpenAIModel:
     def _text(self, answer: dict[str, Any], schema: Any) -> str:
         choices = answer.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ProviderError(f"{self.name} gave no answer to choose.", transient=True)
+            raise ProviderError(f"{self.name} gave no choices.", transient=True)
         choice = choices[0]
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
@@ -78,7 +78,7 @@ class OpenAIEmbeddings:
 
 
 def _in_order(rows: Any) -> list[Any] | None:
-    """The vectors by their `index`; `None` where the indices are not those of the texts."""
+    """Return the vectors by their `index`; `None` if the indices do not match the texts."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return None
     indices = [row.get("index", position) for position, row in enumerate(rows)]

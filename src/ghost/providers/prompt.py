@@ -1,7 +1,7 @@
-"""How the mind's prompts are laid out, so that a model and the stub read them alike: see `docs/providers.md`.
+"""The layout of the mind's prompts, readable by models and the stub: see `docs/providers.md`.
 
-Sections of items, one item a line. The text of an item has its white space folded, so that nothing that came from
-outside can begin a section or an item of its own.
+Sections of items, one item per line. White space in an item is folded, so that external text cannot begin a section or
+an item.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ class Item(NamedTuple):
 
 
 def write_prompt(sections: Mapping[str, Iterable[Item]]) -> str:
-    """`## Name` and its items `- [id] text` below, for every section; a section without items says that it has none."""
+    """Return `## Name` followed by items `- [id] text` for every section; an empty section says so."""
     return "\n\n".join(_section(name, items) for name, items in sections.items()) + "\n"
 
 
 def read_prompt(prompt: str) -> dict[str, list[Item]]:
-    """The sections of a prompt by name. What stands outside a section is passed over; a line that is no item is an
-    item without id."""
+    """Return the sections of a prompt by name. Text outside sections is skipped; a line that is not an item is an
+    item without id.
+    """
     sections: dict[str, list[Item]] = {}
     items: list[Item] | None = None
     for line in prompt.split("\n"):

@@ -1,4 +1,4 @@
-"""Asks again where it may help: exponential back-off with full jitter, within the time of the whole call."""
+"""Retries with exponential back-off and full jitter, within the time of the whole call."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ATTEMPTS = 4
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 8.0
 LONGEST_WISH_SECONDS = 86_400.0
-"""A server that asks for more is kept to no longer: whoever waits would be silent until the program is started anew."""
+"""Maximum wait that a server may request, in seconds."""
 
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 
 
 def retried(ask: Callable[[float], T], *, seconds: float, clock: Clock, random: Random) -> T:
-    """`ask(seconds left)`, at most `ATTEMPTS` times while its `ProviderError` is transient.
+    """Return `ask(seconds left)`, called at most `ATTEMPTS` times while its `ProviderError` is transient.
 
-    A wait is a random part of 0.5, 1, 2 ... seconds and never shorter than the server asked for; where it would outlast
-    `seconds`, the error goes to the caller at once, with the wait that the server named.
+    A wait is a random part of 0.5, 1, 2 ... seconds and at least the server's; if it would exceed `seconds`, the error
+    is raised at once, with the server's wait.
     """
     end = clock.monotonic() + seconds
     for attempt in range(ATTEMPTS):
@@ -43,7 +43,7 @@ def retried(ask: Callable[[float], T], *, seconds: float, clock: Clock, random: 
 
 
 def retry_after_seconds(value: str | None, clock: Clock) -> float | None:
-    """`Retry-After` in either form (RFC 9110, 10.2.3): seconds, or a date; a day at most. `None` for anything else."""
+    """Parse `Retry-After` (RFC 9110, 10.2.3): seconds or a date, at most a day. `None` for anything else."""
     if value is None:
         return None
     text = value.strip()[:64]

@@ -1,7 +1,7 @@
-"""Where a model server is: what may be asked, and how.
+"""Validation of a model server's address.
 
-Plain `http` carries a key and everything the mind thinks for anyone to read: it is taken for this machine only, unless
-the address says `http+insecure://`.
+Plain `http` exposes the key and all prompts, so it is accepted only for this machine, unless the address says
+`http+insecure://`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _INSECURE = "http+insecure"
 
 
 def server_url(variable: str, value: str) -> str:
-    """The address without a slash at its end. Raises `ConfigurationError`, which repeats nothing secret."""
+    """Return the address without a final slash. Raises `ConfigurationError`, which repeats nothing secret."""
     try:
         parts = urlsplit(value.strip())
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise ConfigurationError(f"{variable} is no address: give one like https://host:port/v1.") from None
+        raise ConfigurationError(f"{variable} is not an address: use the form https://host:port/v1.") from None
     if parts.scheme not in ("https", "http", _INSECURE) or not host:
-        raise ConfigurationError(f"{variable} is no address of a server: give one like https://host:port/v1.")
+        raise ConfigurationError(f"{variable} is not a server address: use the form https://host:port/v1.")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ConfigurationError(
             f"{variable} holds a user, a query or a fragment: give the plain address, and a key in its own variable."

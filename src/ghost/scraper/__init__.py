@@ -1,7 +1,7 @@
-"""Reads pages that the allowlist names, as their robots.txt permits. See `docs/scraper.md`.
+"""Reads allow-listed pages, as their robots.txt permits. See `docs/scraper.md`.
 
-What it brings back is data: text without markup, never an instruction and never evidence. Packages of the extra `mind`
-are imported only when a page is read.
+The result is data: text without markup, never an instruction or evidence. Packages of the extra `mind` are imported
+only when a page is read.
 """
 
 from __future__ import annotations

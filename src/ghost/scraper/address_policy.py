@@ -1,4 +1,4 @@
-"""Which address may be connected to. Pure: decides on the address itself, never on the name that led to it."""
+"""Decision whether an address may be connected to. Pure: judges the address itself, never the name behind it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Judgement(NamedTuple):
 
 
 def judge(text: str | Address) -> Judgement:
-    """The kind of one address, as a resolver gives it. What is no address is never connected to.
+    """Return the kind of an address from a resolver. Anything that is not an address is refused.
 
-    An IPv6 address that carries an IPv4 address leads there, so that one is judged too. Only an IPv4-mapped address
-    is the same place as the one inside; of the others, which tunnels and translators take apart, an inner address that
-    is not public rules the whole out. A translator on a prefix of its own cannot be told from any other network.
+    An IPv6 address that embeds an IPv4 address leads there, so both are judged. Only an IPv4-mapped address is
+    equivalent to the embedded one; for others, used by tunnels and translators, a non-public embedded address excludes
+    the whole. A translator with its own prefix cannot be recognised.
     """
     try:
         address = ip_address(text) if isinstance(text, str) else text
@@ -52,15 +52,17 @@ def judge(text: str | Address) -> Judgement:
         return Judgement(Kind.NEVER, "an address of one zone of this machine")
     if address.ipv4_mapped is not None:
         return _by_range(address.ipv4_mapped)
-    for inner in _carried(address):
+    for inner in _embedded(address):
         judgement = _by_range(inner)
         if judgement.kind is not Kind.PUBLIC:
             return Judgement(Kind.NEVER, f"carries {inner} ({judgement.why})")
     return _by_range(address)
 
 
-def _carried(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that NAT64 (RFC 6052), 6to4 (RFC 3056), Teredo (RFC 4380) and ISATAP (RFC 5214) put inside."""
+def _embedded(address: IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses embedded by NAT64 (RFC 6052), 6to4 (RFC 3056), Teredo (RFC 4380) and ISATAP (RFC
+    5214).
+    """
     bits = int(address)
     inner = []
     if any(address in network for network in _NAT64):
@@ -91,7 +93,7 @@ class _Range:
 
 @cache
 def _ranges() -> dict[int, list[tuple[IPv4Network | IPv6Network, Judgement]]]:
-    """By version of the protocol, the narrowest first."""
+    """Return the ranges by IP version, most specific first."""
     table = load_policy(__file__, "addresses.toml", dict[str, tuple[_Range, ...]])["range"]
     rows = [(ip_network(row.network), Judgement(row.kind, row.why)) for row in table]
     rows.sort(key=lambda row: row[0].prefixlen, reverse=True)

@@ -1,11 +1,11 @@
-"""Which hosts pages may be read from, and which of them may be in one's own network. Judges names, looks up none.
+"""Hosts that pages may be read from, and which of them may be internal. Judges names without lookups.
 
 An entry is one of
 
-- `example.com`       the host and every host below it, ports 80 and 443, public addresses only
-- `wiki.corp:8443`    exactly this host and this port, private addresses too
-- `localhost`, `10.0.0.5`, `[::1]`   a single label or an address: exactly this host, private addresses too
-- `*`                 every host, ports 80 and 443, public addresses only
+- `example.com`       the host and every host below it, ports 80 and 443, public addresses only - `wiki.corp:8443`
+exactly this host and this port, private addresses too - `localhost`, `10.0.0.5`, `[::1]`   a single label or an
+address: exactly this host, private addresses too - `*`                 every host, ports 80 and 443, public addresses
+only
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLAIN_PORTS = frozenset(DEFAULT_PORTS.values())
 
 
 class Reach(IntEnum):
-    """How far a connection for an address may go. The lesser of two is what both permit."""
+    """The addresses that a connection may use. The minimum of two is what both permit."""
 
     NOWHERE = 0
     PUBLIC = 1
@@ -49,7 +49,7 @@ class _Entry:
 
 class Allowlist:
     def __init__(self, entries: Iterable[str]) -> None:
-        """Raises `ConfigurationError` for an entry that is none of the forms above. No entry: nothing is read."""
+        """Parse the entries; an empty list permits nothing. Raises `ConfigurationError` for an invalid entry."""
         texts = {entry.strip().lower() for entry in entries} - {""}
         self.unrestricted = "*" in texts
         self._entries = tuple(_entry(text) for text in sorted(texts - {"*"}))
@@ -67,6 +67,6 @@ def _entry(text: str) -> _Entry:
         return _Entry(parse_host(host), port)
     except UrlRefused as error:
         raise ConfigurationError(
-            f"the allowlist's entry {text[:80]!r} is no domain, host:port or address ({error}); "
+            f"the allowlist's entry {text[:80]!r} is not a domain, host:port or address ({error}); "
             "write example.com, wiki.corp:8443, 10.0.0.5, [::1] or *"
         ) from None

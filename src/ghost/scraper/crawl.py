@@ -1,4 +1,4 @@
-"""One run: a queue of addresses, a page at a time, until nothing is left or a limit is reached."""
+"""One crawl: a queue of addresses, read one at a time, until it is empty or a limit is reached."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ghost.scraper.http_response import (
     redirect_target,
 )
 from ghost.scraper.page_cache import KnownPage, KnownPages, validators
-from ghost.scraper.pages import Page, clean, cut_at_word, header_wishes, read_html, read_text
+from ghost.scraper.pages import Page, clean, cut_at_word, header_directives, read_html, read_text
 from ghost.scraper.plan import Document, Ended, Refusal, ScrapePlan, ScrapeResult
-from ghost.scraper.rate_limit import Pace, retry_after_seconds
+from ghost.scraper.rate_limit import RateLimit, retry_after_seconds
 from ghost.scraper.robots import RobotsGate
 from ghost.scraper.urls import Url, UrlRefused, join, parse
 
 MAX_REDIRECTS = 5
 READ_TYPES = frozenset({"text/html", "text/plain"})
 BACK_OFF_SECONDS = 30.0
-"""After a 429 that does not say how long to wait."""
+"""Seconds to wait after a 429 without Retry-After."""
 _MAX_QUEUE = 5000
 _SLICE_SECONDS = 0.1
 _SHOWN_URL_CHARS = 200
@@ -56,7 +56,7 @@ class _Visit:
     domain: str
     """The host of the seed it was reached from."""
     again: bool = False
-    """Whether it was asked for before and the host asked to wait."""
+    """True if it is a retry after the host asked to wait."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Crawl:
     gate: RobotsGate
     narrower: Allowlist | None
     fetcher: Fetcher
-    pace: Pace
+    pace: RateLimit
     pages: KnownPages
     agent: str
     stop: Stop
@@ -86,12 +86,12 @@ class Crawl:
         self._pages_read = 0
 
     def run(self) -> ScrapeResult:
-        ended, why = Ended.DONE, "every address was visited"
+        ended, why = Ended.DONE, "all addresses were visited"
         try:
             self._take_in_seeds()
             while self._queue:
                 if self._pages_read >= self.plan.max_pages:
-                    ended, why = Ended.PAGE_LIMIT, f"{self.plan.max_pages} pages were asked for"
+                    ended, why = Ended.PAGE_LIMIT, f"{self.plan.max_pages} pages were requested"
                     break
                 self._visit(self._next())
         except StoppedError:
@@ -119,13 +119,13 @@ class Crawl:
                 self._refuse(seed[:_SHOWN_URL_CHARS], str(error))
                 continue
             if self.gate.reach(url, self.narrower) is Reach.NOWHERE:
-                self._refuse(url, "the allowlist does not name it")
+                self._refuse(url, "not on the allowlist")
             elif url not in self._seen:
                 self._seen.add(url)
                 self._queue.append(_Visit(url, url.host))
 
     def _next(self) -> _Visit:
-        """The first in the queue whose host may be asked now, else the one whose host is free soonest."""
+        """Return the first address whose host is free now, else the one whose host is free soonest."""
         waits: dict[str, float] = {}
         for visit in self._queue:
             if visit.url.host not in waits:
@@ -134,7 +134,7 @@ class Crawl:
                     break
         soonest = min(waits, key=waits.__getitem__)
         visit = next(visit for visit in self._queue if visit.url.host == soonest)
-        left = self._left()
+        left = self._seconds_left()
         if waits[soonest] >= left:
             raise OutOfTimeError(f"{soonest} may be asked again in {waits[soonest]:.1f} s, and {left:.1f} s are left")
         self._queue.remove(visit)
@@ -151,16 +151,16 @@ class Crawl:
             self._refuse(visit.url, str(error))
 
     def _follow(self, visit: _Visit) -> None:
-        """Asks for the page, and for those it redirects to, each checked like the first."""
+        """Request the page and its redirects, each checked like the first."""
         url, asked = visit.url, False
         chain: list[Url] = []
         for _ in range(MAX_REDIRECTS + 1):
             chain.append(url)
-            verdict = self.gate.allowed(url, narrower=self.narrower, within=self._left(), stop=self.stop)
+            verdict = self.gate.allowed(url, narrower=self.narrower, within=self._seconds_left(), stop=self.stop)
             if not verdict.allowed:
                 raise ScrapeError(_through(chain, verdict.reason))
             if not self._wait_for_turn(url, verdict.delay_seconds, final=not asked):
-                raise ScrapeError(_through(chain, f"{url.host} is not to be asked again in the time that is left"))
+                raise ScrapeError(_through(chain, f"{url.host} may not be requested again in the remaining time"))
             if not asked and not visit.again:
                 self._pages_read += 1
             asked = True
@@ -188,7 +188,7 @@ class Crawl:
 
     def _get(self, url: Url, reach: Reach, chain: list[Url], known: KnownPage | None) -> Response:
         self._report("asking", url, "")
-        within = min(self.settings.scraper_http_timeout_seconds, self._left())
+        within = min(self.settings.scraper_http_timeout_seconds, self._seconds_left())
         try:
             return self.fetcher.get(
                 url,
@@ -202,13 +202,13 @@ class Crawl:
         except StoppedError:
             raise
         except OutOfTimeError as error:
-            self._left()  # ends the run where its time is over, not only the page's
+            self._seconds_left()  # ends the run where its time is over, not only the page's
             raise ScrapeError(_through(chain, f"{error} ({within:.1f} s)")) from error
         except ScrapeError as error:
             raise ScrapeError(_through(chain, str(error))) from error
 
     def _take(self, visit: _Visit, url: Url, response: Response, known: KnownPage | None) -> None:
-        """What an answer brings that is neither a redirect nor a request to wait."""
+        """Process a response that is neither a redirect nor a request to wait."""
         if response.status == 304 and known is not None:
             self._not_modified.append(str(visit.url))
             self._report("not_modified", url, "")
@@ -229,11 +229,11 @@ class Crawl:
         except Exception as error:  # noqa: BLE001 - a stranger's page must not end the run, whatever it breaks
             self._refuse(visit.url, f"cannot be read: {type(error).__name__}")
             return
-        asked_for = header_wishes(response.headers.get("x-robots-tag", ()), self.agent)
+        asked_for = header_directives(response.headers.get("x-robots-tag", ()), self.agent)
         links = links_of(page, url) if page.follow and asked_for.follow else ()
         self._take_in_links(visit, links)
         if not (page.index and asked_for.index):
-            self._refuse(visit.url, "asks not to be indexed (noindex)")
+            self._refuse(visit.url, "requests not to be indexed (noindex)")
             return
         if not page.text:
             self._refuse(visit.url, "holds no text")
@@ -259,14 +259,14 @@ class Crawl:
         self._report("read", url, page.title)
 
     def _hold(self, visit: _Visit, url: Url, response: Response) -> None:
-        """The host asked to be left alone: the page is tried once more, if the wait ends in time."""
+        """Handle a host's request to wait: retry the page once, if the wait ends in time."""
         wait = retry_after_seconds(response.header("retry-after"), self._clock.now())
         if wait is None and response.status == 503:
             self._refuse(visit.url, "answered 503")
             return
         wait = BACK_OFF_SECONDS if wait is None else wait
         self.pace.hold(url.host, wait)
-        if visit.again or wait >= self._left():
+        if visit.again or wait >= self._seconds_left():
             self._refuse(visit.url, f"answered {response.status} and asks to wait {wait:.0f} s")
             return
         self._queue.append(_Visit(visit.url, visit.domain, again=True))
@@ -286,11 +286,11 @@ class Crawl:
                 self._queue.append(_Visit(url, visit.domain if one_domain else url.host))
 
     def _wait_for_turn(self, url: Url, delay_seconds: float, *, final: bool) -> bool:
-        """Whether the host may be asked now. With `final`, waiting in vain is the end of the run."""
+        """Return whether the host may be requested now. With `final`, a wait that is too long ends the run."""
         interval = max(self.settings.scraper_interval_seconds, delay_seconds)
         told = False
         while (wait := self.pace.take_turn(url.host, interval)) > 0:
-            left = self._left()
+            left = self._seconds_left()
             if wait >= left and not final:
                 return False
             if wait >= left:
@@ -301,8 +301,8 @@ class Crawl:
             self._clock.sleep(min(wait, _SLICE_SECONDS))
         return True
 
-    def _left(self) -> float:
-        """Seconds of the run. Raises `StoppedError`, `OutOfTimeError`."""
+    def _seconds_left(self) -> float:
+        """Return the remaining seconds. Raises `StoppedError`, `OutOfTimeError`."""
         if self.stop():
             raise StoppedError("it was stopped")
         left = self._deadline - self._clock.monotonic()
@@ -321,13 +321,13 @@ class Crawl:
 
 
 def same_domain(seed_host: str, host: str) -> bool:
-    """The seed's host, with or without `www.`, and the hosts below it."""
+    """Return whether the host is the seed's, with or without `www.`, or below it."""
     domain = seed_host.removeprefix("www.")
     return host in {seed_host, domain} or host.endswith(f".{domain}")
 
 
 def links_of(page: Page, url: Url) -> tuple[str, ...]:
-    """The page's links as normalised addresses, each once; those that are no address of a page are left out."""
+    """Return the page's distinct links as normalised addresses; invalid ones are dropped."""
     base = url
     if page.base is not None:
         try:

@@ -1,4 +1,4 @@
-"""Content codings and character sets: bytes from outside become text, within bounds."""
+"""Bounded decoding of content codings and character sets."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class DamagedBodyError(ScrapeError):
 
 
 class BodyDecoder:
-    """Undoes one content coding as the bytes arrive, and holds at most `limit` bytes of the result."""
+    """Decodes one content coding incrementally, up to `limit` bytes of output."""
 
     def __init__(self, coding: str, limit: int) -> None:
-        """Raises `DamagedBodyError` for a coding that was not asked for, two of them included."""
+        """Select the coding. Raises `DamagedBodyError` for one that was not requested, or for several."""
         self.limit = limit
         self.body = bytearray()
         self._coding = coding.strip().lower()
         if self._coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-            raise DamagedBodyError(f"the content coding {self._coding[:40]!r} was not asked for")
+            raise DamagedBodyError(f"the content coding {self._coding[:40]!r} was not requested")
         self._inflater = self._new_inflater(zlib.MAX_WBITS)
         self._begun = False
 
     def feed(self, octets: bytes) -> None:
-        """Raises `TooLargeError` with `body` filled to the limit, `DamagedBodyError` for what is no such coding."""
+        """Decode bytes. Raises `TooLargeError` with `body` filled to the limit, `DamagedBodyError` for invalid data."""
         if self._coding in {"", "identity"}:
             self._keep(octets)
             return
@@ -98,14 +98,14 @@ class BodyDecoder:
             if self._inflater.eof:
                 octets = self._inflater.unused_data
                 if octets and self._coding == "deflate":
-                    raise DamagedBodyError("something follows the deflate coding")
+                    raise DamagedBodyError("data follows the deflate stream")
                 if octets:
                     self._inflater = self._new_inflater(zlib.MAX_WBITS)  # RFC 1952: members may follow each other
 
     def finish(self) -> bytes:
-        """The whole body. Raises `DamagedBodyError` where the coding breaks off."""
+        """Return the whole body. Raises `DamagedBodyError` if it is incomplete."""
         if self._begun and not self._inflater.eof:
-            raise DamagedBodyError(f"the {self._coding} coding breaks off")
+            raise DamagedBodyError(f"the {self._coding} coding is incomplete")
         return bytes(self.body)
 
     def _keep(self, plain: bytes) -> None:
@@ -119,9 +119,9 @@ class BodyDecoder:
 
 
 def text_of(body: bytes, charset: str | None, *, html: bool) -> str:
-    """The characters of a body: by its byte order mark, the header's charset, the page's own, UTF-8, Windows-1252.
+    """Decode a body by byte order mark, header charset, page charset, UTF-8, or Windows-1252.
 
-    A charset that is unknown or does not fit never fails: what cannot be read becomes U+FFFD.
+    Never fails for an unknown or wrong charset: undecodable bytes become U+FFFD.
     """
     for mark, codec in _BYTE_ORDER_MARKS:
         if body.startswith(mark):

@@ -1,8 +1,7 @@
-"""Connects to the address that was checked, and to nothing else.
+"""Fetches a page from a checked address and no other.
 
-A name is looked up once for each exchange, every address of the answer must pass, and the connection goes to one of
-these very addresses: a name that answers otherwise a moment later (DNS rebinding) finds nobody who asks. Redirects are
-not followed here; who follows one comes through here again.
+A name is looked up once per exchange, every address of the answer must pass, and the connection goes to one of these
+addresses, so DNS rebinding has no effect. Redirects are not followed here; each one is checked by a new call.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ghost.errors import ScrapeError
 from ghost.records import Clock
 from ghost.scraper.address_policy import judge
 from ghost.scraper.allowlist import Reach
-from ghost.scraper.http_response import OutOfTimeError, Patience, Response, Stop, UnreachableError
+from ghost.scraper.http_response import Deadline, OutOfTimeError, Response, Stop, UnreachableError
 from ghost.scraper.network_io import Connect, Resolve, system_resolve, tcp_connect
 from ghost.scraper.urls import Url
 
@@ -25,7 +24,7 @@ _TRIED_ADDRESSES = 4
 
 
 class AddressRefusedError(ScrapeError):
-    """The address, or the place its name leads to, is not one that pages are read from. Nothing was connected to."""
+    """The address, or an address of its name, may not be read. No connection was made."""
 
 
 class Fetcher:
@@ -38,7 +37,7 @@ class Fetcher:
         connect: Connect = tcp_connect,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`tls` replaces the system's trusted certificates; names are checked against certificates with any."""
+        """Create a fetcher. `tls` replaces the system's trusted certificates; it must verify names and certificates."""
         self.clock = clock
         self.user_agent = user_agent
         self._resolve = resolve
@@ -57,23 +56,23 @@ class Fetcher:
         types: frozenset[str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """One GET, done in `within` seconds, of at most `limit` bytes; of a page of another type no body is read.
+        """Do one GET within `within` seconds and `limit` bytes; the body is read only for accepted types.
 
         Raises `AddressRefusedError`, `UnreachableError`, `TooLargeError`, `DamagedBodyError`, `OutOfTimeError`,
         `StoppedError`; all are `ScrapeError`.
         """
         from ghost.scraper.http_exchange import exchange
 
-        patience = Patience(self.clock, self.clock.monotonic() + within, stop)
+        patience = Deadline(self.clock, self.clock.monotonic() + within, stop)
         addresses = self.checked_addresses(url, reach, patience)
         connection = self._connected(addresses, url.port, patience)
         sent = {"User-Agent": self.user_agent, "Accept": "text/html, text/plain;q=0.9", **(headers or {})}
         return exchange(url, connection, self._tls_context, sent, patience, limit, may_cut=may_cut, types=types)
 
-    def checked_addresses(self, url: Url, reach: Reach, patience: Patience) -> list[str]:
-        """Every address of the host, all of them within `reach`. What the allowlist refuses is not looked up."""
+    def checked_addresses(self, url: Url, reach: Reach, patience: Deadline) -> list[str]:
+        """Return the addresses of the host, all of them within `reach`. Names not allowed are not looked up."""
         if reach is Reach.NOWHERE:
-            raise AddressRefusedError("the allowlist does not name it")
+            raise AddressRefusedError("not on the allowlist")
         if url.address is not None:
             addresses = [url.host]
         else:
@@ -91,11 +90,11 @@ class Fetcher:
             judgement = judge(address)
             if not judgement.within(reach):
                 advice = "; an entry host:port of the allowlist permits it" if judgement.within(Reach.PRIVATE) else ""
-                raise AddressRefusedError(f"{url.host} leads to {address} ({judgement.why}){advice}")
+                raise AddressRefusedError(f"{url.host} resolves to {address} ({judgement.why}){advice}")
         return addresses
 
-    def _connected(self, addresses: list[str], port: int, patience: Patience) -> socket.socket:
-        """A connection to the first of the checked addresses that accepts one."""
+    def _connected(self, addresses: list[str], port: int, patience: Deadline) -> socket.socket:
+        """Connect to the first checked address that accepts."""
         failures = []
         tried = addresses[:_TRIED_ADDRESSES]
         for remaining, address in zip(range(len(tried), 0, -1), tried, strict=True):

@@ -1,7 +1,7 @@
-"""One exchange over one connection that is already made: HTTP/1.1 and TLS by httpcore2, deadline and stop by us.
+"""One exchange over an open connection: HTTP/1.1 and TLS by httpcore2, with our deadline and stop.
 
-httpcore2 is given a network that can make no other connection than this one. It follows no redirect, keeps no cookie,
-reads no environment, knows no proxy.
+httpcore2 gets a network backend that can open no other connection. It follows no redirect, keeps no cookie, reads no
+environment and uses no proxy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import httpcore2
 
 from ghost.scraper.decoding import ACCEPTED_CODINGS, BodyDecoder, TooLargeError
-from ghost.scraper.http_response import Patience, Response, UnreachableError, media_type
+from ghost.scraper.http_response import Deadline, Response, UnreachableError, media_type
 from ghost.scraper.urls import Url
 
 T = TypeVar("T")
@@ -29,13 +29,13 @@ def exchange(
     connection: socket.socket,
     tls: Callable[[], ssl.SSLContext],
     headers: dict[str, str],
-    patience: Patience,
+    patience: Deadline,
     limit: int,
     *,
     may_cut: bool,
     types: frozenset[str] | None,
 ) -> Response:
-    """GETs `url` over `connection`, which is closed in the end.
+    """GET `url` over `connection`, which is closed at the end.
 
     Raises `UnreachableError`, `TooLargeError`, `DamagedBodyError`, `StoppedError`, `OutOfTimeError`.
     """
@@ -107,23 +107,23 @@ class _OneConnection(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         stream, self._stream = self._stream, None
         if stream is None:
-            raise httpcore2.ConnectError("there is one connection for one exchange")
+            raise httpcore2.ConnectError("only one connection per exchange is allowed")
         return stream
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A socket that waits no longer than its `Patience`, however slowly the peer drips."""
+    """A socket that waits no longer than its `Deadline`, however slowly the peer sends."""
 
-    def __init__(self, connection: socket.socket, patience: Patience, most_bytes: int) -> None:
+    def __init__(self, connection: socket.socket, patience: Deadline, most_bytes: int) -> None:
         self._socket = connection
         self._patience = patience
         self._bytes_left = most_bytes
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - `Patience` knows better
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 - `Deadline` knows better
         octets = self._in_slices(lambda: self._socket.recv(max_bytes))
         self._bytes_left -= len(octets)
         if self._bytes_left < 0:
-            raise TooLargeError("the answer is larger than a page may be")
+            raise TooLargeError("the response exceeds the size limit")
         return octets
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""What an exchange with a server is given, gives back and fails with."""
+"""Input, result and errors of an exchange with a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ghost.records import Clock
 from ghost.scraper.urls import Url, UrlRefused, join
 
 Stop = Callable[[], bool]
-"""Whether to end; asked several times a second."""
+"""Returns whether to stop; called several times a second."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -25,54 +25,54 @@ class OutOfTimeError(ScrapeError):
 
 
 class UnreachableError(ScrapeError):
-    """No usable answer came: no connection, no TLS, no HTTP, a damaged body."""
+    """No usable response: no connection, TLS failure, invalid HTTP, or a damaged body."""
 
 
 @dataclass(frozen=True)
 class Response:
     status: int
     headers: Mapping[str, tuple[str, ...]]
-    """By name in lower case."""
+    """Headers by name in lower case."""
     body: bytes = b""
-    """Only of a 200 whose type was wanted."""
+    """Empty unless the status is 200 and the type is accepted."""
     cut: bool = False
-    """Whether the body was longer than the limit, where that was permitted."""
+    """True if a body over the limit was truncated."""
 
     def header(self, name: str) -> str | None:
-        """The first of that name, without surrounding space."""
+        """Return the first header of that name, without surrounding space."""
         values = self.headers.get(name)
         return values[0].strip() if values else None
 
 
 @dataclass(frozen=True)
-class Patience:
-    """Until when an exchange may last, and what ends it earlier."""
+class Deadline:
+    """The deadline of an exchange, and a function that ends it earlier."""
 
     clock: Clock
     deadline: float
-    """By the clock's `monotonic`."""
+    """Time of the clock's `monotonic`."""
     stop: Stop
 
     def left(self) -> float:
-        """Seconds. Raises `StoppedError`, `OutOfTimeError`."""
+        """Return the remaining seconds. Raises `StoppedError`, `OutOfTimeError`."""
         if self.stop():
             raise StoppedError("stopped")
         left = self.deadline - self.clock.monotonic()
         if left <= 0:
-            raise OutOfTimeError("no complete answer in time")
+            raise OutOfTimeError("no complete response in time")
         return left
 
 
 def redirect_target(url: Url, response: Response) -> Url:
-    """Where a redirect points. Raises `UrlRefused`."""
+    """Return the target of a redirect. Raises `UrlRefused`."""
     location = response.header("location")
     if not location:
-        raise UrlRefused("it redirects and does not say where to")
+        raise UrlRefused("redirect without a target")
     with suppress(UnicodeDecodeError):
         location = location.encode("latin-1").decode("utf-8")  # what servers send that do not escape it
     return join(url, location)
 
 
 def media_type(response: Response) -> str:
-    """`text/html`, without parameters; empty where the server does not say."""
+    """Return `text/html` without parameters; empty if not stated."""
     return (response.header("content-type") or "").partition(";")[0].strip().lower()[:80]

@@ -1,4 +1,4 @@
-"""The two ways out of this machine: looking up a name, connecting to an address. Both are arguments of a `Fetcher`."""
+"""Name lookups and connections, the only network access. Both are arguments of a `Fetcher`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Protocol
 
 class Resolve(Protocol):
     def __call__(self, host: str, port: int, timeout: float) -> Sequence[str]:
-        """The addresses of a name, best first. Raises `OSError`, `TimeoutError` among them."""
+        """Return the addresses of a name, best first. Raises `OSError`, including `TimeoutError`."""
         ...
 
 
 class Connect(Protocol):
     def __call__(self, address: str, port: int, timeout: float) -> socket.socket:
-        """A connected TCP socket. `address` is an address, never a name. Raises `OSError`."""
+        """Return a connected TCP socket. `address` is never a name. Raises `OSError`."""
         ...
 
 
 def system_resolve(host: str, port: int, timeout: float) -> Sequence[str]:
-    """As the machine resolves names.
+    """Resolve with the system resolver.
 
-    `getaddrinfo` knows no time limit, so it is left to a thread, which may outlive this call.
+    `getaddrinfo` has no time limit, so it runs in a thread, which may outlive this call.
     """
     answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
 

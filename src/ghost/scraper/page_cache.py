@@ -1,4 +1,4 @@
-"""What is kept of pages that were read, so that they are not sent again when they have not changed (RFC 9110, 13)."""
+"""A cache of pages for conditional requests (RFC 9110, 13)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class KnownPage:
     last_modified: str | None
     final_url: Url
     links: tuple[str, ...]
-    """Normalised, so that a page that did not change is still a way to others."""
+    """Normalised links, so that an unchanged page still leads to others."""
 
     def conditions(self) -> dict[str, str]:
-        """The headers of a conditional request."""
+        """Return the headers of a conditional request."""
         found = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def validators(response: Response) -> tuple[str | None, str | None]:
-    """ETag and Last-Modified, where they are fit to be sent back."""
+    """Return ETag and Last-Modified, if safe to send back."""
 
     def fit(name: str) -> str | None:
         value = response.header(name)
@@ -38,7 +38,7 @@ def validators(response: Response) -> tuple[str | None, str | None]:
 
 
 class KnownPages:
-    """The pages read last, by the address that answered. Safe to use from threads."""
+    """The pages read most recently, by final address. Thread-safe."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
@@ -59,7 +59,7 @@ class KnownPages:
                 self._pages.popitem(last=False)
 
     def forget(self, url: Url | None = None) -> None:
-        """One page, or all: the next run reads it whole. For whoever lost or forgot what was read."""
+        """Drop one page, or all, so that the next run reads it in full."""
         with self._lock:
             if url is None:
                 self._pages.clear()

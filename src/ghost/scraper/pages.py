@@ -1,8 +1,8 @@
-"""A page as text, title and links. Its markup is hostile until shown otherwise: nothing here raises for what it holds.
+"""Parsing of a page into text, title and links. Markup is hostile: nothing here raises for its content.
 
-The page is read once as a stream of tags, without a tree: for its title, its links, what it asks of robots, its plain
-text, and how large and how deep a tree of it would be. Only a page of bearable size is given to trafilatura, which
-finds the main text; where it finds none or fails, the plain text is taken.
+The page is read once as a stream of tags, without a tree, for its title, links, robots directives, plain text, and the
+size and depth its tree would have. Only a page of acceptable size is passed to trafilatura, which finds the main text;
+otherwise, or if that fails, the plain text is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_LINKS = 1000
 MAX_DEPTH = 200
 MAX_ELEMENTS = 20_000
 MAX_ATTRIBUTES = 100
-"""Of one element: a tree takes time in the square of their number."""
+"""Maximum attributes of one element; a tree takes quadratic time in their number."""
 MAX_ATTRIBUTE_CHARS = 500_000
 MAX_TITLE_CHARS = 300
 
@@ -39,33 +39,35 @@ class Page:
     title: str
     text: str
     links: tuple[str, ...] = ()
-    """As the page writes them; those it asks not to follow are left out."""
+    """As written in the page, without `nofollow` links."""
     base: str | None = None
-    """Its `<base href>`, against which links are read."""
+    """Its `<base href>`, for relative links."""
     index: bool = True
     follow: bool = True
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What a page asks of a robot: `noindex`, `nofollow`, `none`."""
+class RobotsDirectives:
+    """Robots directives of a page: `noindex`, `nofollow`, `none`."""
 
     index: bool = True
     follow: bool = True
 
-    def and_also(self, other: Wishes) -> Wishes:
-        return Wishes(self.index and other.index, self.follow and other.follow)
+    def and_also(self, other: RobotsDirectives) -> RobotsDirectives:
+        return RobotsDirectives(self.index and other.index, self.follow and other.follow)
 
 
-def wishes(directives: str) -> Wishes:
+def wishes(directives: str) -> RobotsDirectives:
     words = set(_DIRECTIVE.split(directives.lower()))
     nothing = "none" in words
-    return Wishes(index=not nothing and "noindex" not in words, follow=not nothing and "nofollow" not in words)
+    return RobotsDirectives(
+        index=not nothing and "noindex" not in words, follow=not nothing and "nofollow" not in words
+    )
 
 
-def header_wishes(values: Iterable[str], agent: str) -> Wishes:
-    """Of X-Robots-Tag headers, those for everyone and those for this agent (`ghostbot: noindex`)."""
-    found = Wishes()
+def header_directives(values: Iterable[str], agent: str) -> RobotsDirectives:
+    """Return the directives of X-Robots-Tag headers for all robots and for this agent (`ghostbot: noindex`)."""
+    found = RobotsDirectives()
     for value in values:
         addressed = True
         for part in value.split(","):
@@ -83,11 +85,11 @@ def read_text(characters: str) -> Page:
 
 
 def read_html(characters: str, agent: str, main_text: Callable[[str], str | None] | None = None) -> Page:
-    """`main_text` finds the main text in markup; by default trafilatura does."""
+    """Parse a page. `main_text` extracts the main text from markup; by default trafilatura."""
     characters = _CONTROLS.sub(" ", characters)
     outline = _outline(characters, agent)
     text = ""
-    if outline.index and outline.bearable:
+    if outline.index and outline.parseable:
         text = clean((main_text or _trafilatura)(characters) or "")
     return Page(
         title=cut_at_word(" ".join(clean("".join(outline.title)).split()), MAX_TITLE_CHARS)[0],
@@ -100,7 +102,7 @@ def read_html(characters: str, agent: str, main_text: Callable[[str], str | None
 
 
 def clean(text: str) -> str:
-    """Lines without control and invisible characters, without runs of blanks and empty lines."""
+    """Return lines without control and invisible characters, repeated blanks and empty lines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     text = "".join(c for c in text if c == "\n" or c == "\t" or c in _KEPT_FORMAT_CHARACTERS or not _is_hidden(c))
     lines = (_BLANK.sub(" ", line).strip() for line in text.split("\n"))
@@ -108,7 +110,9 @@ def clean(text: str) -> str:
 
 
 def cut_at_word(text: str, limit: int) -> tuple[str, bool]:
-    """At most `limit` characters, ending with a whole word where one ends in the last fifth; and whether it was cut."""
+    """Return at most `limit` characters, ending at a word boundary within the last fifth, and whether it was
+    truncated.
+    """
     if len(text) <= limit:
         return text, False
     cut = text[: limit + 1]
@@ -131,7 +135,7 @@ def _trafilatura(characters: str) -> str | None:
 
 
 class _Outline:
-    """What the parser calls, tag by tag, in the order of the page."""
+    """The parser's callbacks, in the order of the page."""
 
     def __init__(self, agent: str) -> None:
         self._robot_names = {"robots", agent.lower()}
@@ -139,7 +143,7 @@ class _Outline:
         self.text: list[str] = []
         self.links: dict[str, None] = {}
         self.base: str | None = None
-        self.wishes = Wishes()
+        self.wishes = RobotsDirectives()
         self.elements = 0
         self.deepest = 0
         self.most_attributes = 0
@@ -154,7 +158,7 @@ class _Outline:
         return self.wishes.index
 
     @property
-    def bearable(self) -> bool:
+    def parseable(self) -> bool:
         size = self.elements <= MAX_ELEMENTS and self.attribute_chars <= MAX_ATTRIBUTE_CHARS
         return size and self.deepest <= MAX_DEPTH and self.most_attributes <= MAX_ATTRIBUTES
 

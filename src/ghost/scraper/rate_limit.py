@@ -1,4 +1,4 @@
-"""When a host may be asked again: at most one request at a time of its interval, none before its Retry-After."""
+"""Rate limit per host: at most one request per interval, and none before its Retry-After."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_HOLD_SECONDS = 86_400.0
 _MAX_HOSTS = 4096
 
 
-class Pace:
-    """Safe to use from threads: two runs share the turns of one host."""
+class RateLimit:
+    """The turns of the hosts, shared by several runs. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class Pace:
             return max(0.0, self._free_at.get(host, 0.0) - self._clock.monotonic())
 
     def take_turn(self, host: str, interval_seconds: float) -> float:
-        """0 where the turn was taken; else the seconds to wait before trying again."""
+        """Return 0 if the turn was taken, else the seconds to wait."""
         with self._lock:
             now = self._clock.monotonic()
             wait = self._free_at.get(host, now) - now
@@ -36,7 +36,7 @@ class Pace:
             return 0.0
 
     def hold(self, host: str, seconds: float) -> None:
-        """Nobody asks this host for so long."""
+        """Block requests to this host for the given seconds."""
         with self._lock:
             until = self._clock.monotonic() + min(max(seconds, 0.0), MAX_HOLD_SECONDS)
             self._set(host, max(until, self._free_at.get(host, until)))
@@ -49,7 +49,7 @@ class Pace:
 
 
 def retry_after_seconds(value: str | None, now: datetime) -> float | None:
-    """RFC 9110, section 10.2.3: seconds, or a date. None where it is neither."""
+    """Parse Retry-After (RFC 9110, section 10.2.3): seconds or a date. None if it is neither."""
     if value is None:
         return None
     value = value.strip()

@@ -1,7 +1,6 @@
-"""Whether a page may be read: the allowlist first, then the site's robots.txt (RFC 9309).
+"""Permission to read a page: the allowlist first, then the site's robots.txt (RFC 9309).
 
-4xx                                   everything is permitted
-5xx, no answer, a refused address     nothing is permitted
+4xx                                   everything is permitted 5xx, no answer, a refused address     nothing is permitted
 a redirect                            followed five times, each within the allowlist; the sixth: nothing is permitted
 """
 
@@ -18,7 +17,7 @@ from ghost.errors import ScrapeError
 from ghost.scraper.allowlist import Allowlist, Reach
 from ghost.scraper.fetcher import Fetcher
 from ghost.scraper.http_response import REDIRECTS, OutOfTimeError, Response, Stop, StoppedError, redirect_target
-from ghost.scraper.rate_limit import Pace, retry_after_seconds
+from ghost.scraper.rate_limit import RateLimit, retry_after_seconds
 from ghost.scraper.robots_text import MAX_BYTES, for_agent
 from ghost.scraper.urls import Url, UrlRefused, parse
 
@@ -37,11 +36,11 @@ _MAX_CHARS = 4 * 1024 * 1024  # of all files together; parsed, one takes some tw
 class Verdict:
     allowed: bool
     reason: str
-    """Which rule decided, for people."""
+    """The deciding rule, for people."""
     delay_seconds: float = 0.0
-    """What the site asks for between two requests: Crawl-delay, or Request-rate, the longer."""
+    """Seconds between requests: the longer of Crawl-delay and Request-rate."""
     reach: Reach = Reach.NOWHERE
-    """How far a connection for this address may go."""
+    """The addresses that a connection for this URL may use."""
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -49,7 +48,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Site:
-    """What one origin's robots.txt says; `rules` is None where `reason` holds for every path."""
+    """The robots.txt of one origin; `rules` is None if `reason` applies to every path."""
 
     permits: bool
     reason: str
@@ -59,10 +58,12 @@ class _Site:
 
 
 class RobotsGate:
-    """Keeps what the sites said for at most 24 hours, in this process. Safe to use from threads."""
+    """Robots rules of sites, cached for at most 24 hours in this process. Thread-safe."""
 
-    def __init__(self, fetcher: Fetcher, allowlist: Allowlist, agent: str, pace: Pace, timeout_seconds: float) -> None:
-        """`agent`: the name that sites know the program by, without a version."""
+    def __init__(
+        self, fetcher: Fetcher, allowlist: Allowlist, agent: str, pace: RateLimit, timeout_seconds: float
+    ) -> None:
+        """Create the cache. `agent`: the program's name for robots.txt, without version."""
         self._fetcher = fetcher
         self._allowlist = allowlist
         self._agent = agent
@@ -72,7 +73,7 @@ class RobotsGate:
         self._lock = threading.Lock()
 
     def reach(self, url: Url, narrower: Allowlist | None = None) -> Reach:
-        """What the allowlist permits, and the narrower one of a plan. Looks up nothing."""
+        """Return what the allowlist and a plan's narrower one permit, without lookups."""
         reach = self._allowlist.reach(url)
         return reach if narrower is None else min(reach, narrower.reach(url))
 
@@ -84,9 +85,9 @@ class RobotsGate:
         within: float | None = None,
         stop: Stop = lambda: False,
     ) -> Verdict:
-        """Asks for the site's robots.txt where it is not known.
+        """Return the verdict, requesting the site's robots.txt if needed.
 
-        Raises `StoppedError`, and `OutOfTimeError` where `within` (seconds) ended it.
+        Raises `StoppedError`, and `OutOfTimeError` after `within` seconds.
         """
         try:
             url = parse(url) if isinstance(url, str) else url
@@ -94,7 +95,7 @@ class RobotsGate:
             return Verdict(False, str(error))
         reach = self.reach(url, narrower)
         if reach is Reach.NOWHERE:
-            return Verdict(False, "the allowlist does not name it")
+            return Verdict(False, "not on the allowlist")
         if url.path == "/robots.txt":
             return Verdict(True, "robots.txt itself may be read", reach=reach)
         site = self._site(url, narrower, within, stop)
@@ -173,6 +174,6 @@ class RobotsGate:
         if answer.cut:  # the last line may be half a rule
             body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
             if not body:
-                return _Site(False, f"robots.txt of {at.authority} is one endless line")
+                return _Site(False, f"robots.txt of {at.authority} is a single overlong line")
         text = for_agent(body, self._agent)
         return _Site(True, f"robots.txt of {at.authority}", Protego.parse(text), chars=len(text))

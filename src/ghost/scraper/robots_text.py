@@ -1,12 +1,11 @@
-"""A robots.txt as RFC 9309 groups it, rewritten so that protego reads from it what concerns one agent.
+"""Rewriting of a robots.txt, as RFC 9309 groups it, for protego and one agent.
 
-protego matches paths as the RFC says. Where it reads groups otherwise, the text is put right first:
+protego matches paths as in the RFC. These differences in grouping are corrected first:
 
 - an agent's name ends at the first character that is no letter, `-` or `_` (protego compares the whole line, and takes
-  the beginning of a name for the name);
-- lines that are no rule neither end a group nor separate two agents of one;
-- a line ends at CR, LF or CRLF only, and octets outside printable ASCII are percent-encoded before comparison;
-- groups of other agents are left out, so that their number costs nothing.
+the beginning of a name for the name); - lines that are no rule neither end a group nor separate two agents of one; - a
+line ends at CR, LF or CRLF only, and octets outside printable ASCII are percent-encoded before comparison; - groups of
+other agents are left out, so that their number costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 
 MAX_BYTES = 1024 * 1024
-"""RFC 9309, section 2.5, asks for 500 KiB at least. What lies behind is not read."""
+"""RFC 9309, section 2.5, requires at least 500 KiB. The rest is not read."""
 
 _FIELDS = {
     "user-agent": b"user-agent useragent user_agent",
@@ -38,11 +37,11 @@ class _Group:
     agents: set[str] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
     closed: bool = False
-    """Whether the next line that names an agent begins another group."""
+    """True if the next agent line begins a new group."""
 
 
 def for_agent(text: bytes, agent: str) -> str:
-    """The groups of `agent` (a name without version) and of `*`, as protego reads them."""
+    """Return the groups of `agent` (without version) and of `*` in protego's syntax."""
     known = {agent.lower(): agent, "*": "*"}
     lines = []
     for group in _groups(text.removeprefix(b"\xef\xbb\xbf")):
@@ -54,10 +53,10 @@ def for_agent(text: bytes, agent: str) -> str:
 
 
 def _groups(text: bytes) -> list[_Group]:
-    """Groups of rules, and groups of what is no rule of the RFC.
+    """Return groups of rules, and groups of lines outside the RFC.
 
-    A delay must not come between two agents of one group of rules (section 2.2.4), but is meant for the agents right
-    above it: both readings are taken.
+    A delay must not separate two agents of one group (section 2.2.4), but applies to the agents directly above: both
+    readings are used.
     """
     rules, pace = _Group(), _Group()
     groups = [rules, pace]
@@ -80,7 +79,7 @@ def _groups(text: bytes) -> list[_Group]:
 
 
 def _read_line(line: bytes) -> tuple[str | None, bytes]:
-    """The field and its value; no field where the line is no rule. A colon may be missing between two words."""
+    """Return field and value; no field if the line is not a rule. A missing colon between two words is accepted."""
     line = line.partition(b"#")[0].strip()
     name, colon, value = line.partition(b":")
     if colon and (known := _FIELD_OF.get(name.strip().lower())):

@@ -1,4 +1,4 @@
-"""Carries out a plan to read pages. Breadth first, each page once, within the limits of the plan and the settings."""
+"""Execution of plans to read pages: breadth first, each page once, within the plan's limits and the settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ghost.scraper.http_response import Stop
 from ghost.scraper.network_io import Connect, Resolve, system_resolve, tcp_connect
 from ghost.scraper.page_cache import KnownPages
 from ghost.scraper.plan import ScrapePlan, ScrapeResult
-from ghost.scraper.rate_limit import Pace
+from ghost.scraper.rate_limit import RateLimit
 from ghost.scraper.robots import RobotsGate
 
 __all__ = ["AGENT", "Progress", "Scraper"]
@@ -30,7 +30,7 @@ _NEEDED = ("httpcore2", "idna", "protego", "trafilatura")
 
 
 class Scraper:
-    """Keeps between runs what sites asked for: robots.txt, turns, Retry-After, validators. Safe to use from threads."""
+    """Reads pages. Keeps robots.txt, rate limits, Retry-After and validators between runs. Thread-safe."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class Scraper:
         connect: Connect = tcp_connect,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Raises `ConfigurationError`: a package is missing, an entry of the allowlist is malformed.
+        """Create a scraper. Raises `ConfigurationError` for a missing package or an invalid allowlist entry.
 
-        `resolve`, `connect` and `tls` stand for the outside; every address is judged between the two.
+        `resolve`, `connect` and `tls` replace network access; every address is still checked in between.
         """
         missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
         if missing:
@@ -53,7 +53,7 @@ class Scraper:
         contact = f" (+{settings.scraper_contact})" if settings.scraper_contact else ""
         self.user_agent = f"{AGENT}/{__version__}{contact}"
         self.allowlist = Allowlist(settings.allowlist())
-        self.pace = Pace(self.clock)
+        self.pace = RateLimit(self.clock)
         self.pages = KnownPages()
         self.fetcher = Fetcher(self.clock, self.user_agent, resolve=resolve, connect=connect, tls=tls)
         self.gate = RobotsGate(
@@ -66,11 +66,11 @@ class Scraper:
         stop: threading.Event | Stop | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> ScrapeResult:
-        """What was read and what was not, each with the reason; a page never fails the run.
+        """Return read and unread pages with reasons; a page never fails the run.
 
-        `stop`, an event or a function, ends it within a fraction of a second, a name being looked up and a connection
-        being made aside. `progress` is called from this thread. Raises `ConfigurationError` for a malformed entry in
-        the plan's `allow_domains`.
+        `stop`, an event or a function, ends it within a fraction of a second, except during a name lookup or connect.
+        `progress` is called from this thread. Raises `ConfigurationError` for an invalid entry in the plan's
+        `allow_domains`.
         """
         return Crawl(
             plan,

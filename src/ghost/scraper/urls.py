@@ -1,7 +1,7 @@
-"""Addresses of pages: read strictly, written in one way (RFC 3986, section 6.2; RFC 5891).
+"""Strict parsing and normalisation of page addresses (RFC 3986, section 6.2; RFC 5891).
 
-An address is taken apart once. What is checked, looked up, connected to and asked for are the parts of one `Url`, so no
-second parser can read it otherwise. Spellings that parsers disagree on are refused, not guessed at.
+An address is parsed once: the parts of one `Url` are checked, looked up, connected to and requested, so no second
+parser can read it differently. Spellings that parsers disagree on are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUERY = _PATH | {"?"}
 
 
 class UrlRefused(ScrapeError):  # noqa: N818 - what callers say: a URL is refused
-    """The address is not one that a page may be read from, however the allowlist reads."""
+    """The address may not be read, whatever the allowlist says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """As in the Host header: the port only where it is not the scheme's own."""
+        """Return host and port as in the Host header: without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -57,7 +57,7 @@ class Url:
 
     @property
     def address(self) -> IPv4Address | IPv6Address | None:
-        """The address that the host spells out, if it is not a name."""
+        """Return the host as an address; None if it is a name."""
         return address_of(self.host)
 
     def __str__(self) -> str:
@@ -65,14 +65,14 @@ class Url:
 
 
 def parse(text: str) -> Url:
-    """Raises `UrlRefused`: not http or https, user info, no plain name or address, control characters."""
+    """Parse an address. Raises `UrlRefused`: not http or https, user info, invalid host, control characters."""
     text = text.strip(_SPACE)
     if len(text) > MAX_LENGTH:
         raise UrlRefused(f"the address is longer than {MAX_LENGTH} characters")
     if _CONTROL.search(text):
         raise UrlRefused("the address holds a control character")
     if "\\" in text:
-        raise UrlRefused("the address holds a backslash, which readers take differently")
+        raise UrlRefused("the address holds a backslash, which parsers treat differently")
     start = _START.match(text)
     if start is None:
         raise UrlRefused("the address does not begin with http:// or https://")
@@ -97,14 +97,14 @@ def parse(text: str) -> Url:
 
 
 def normalise(text: str) -> str:
-    """The one way to write this address: `HTTP://Example.COM:80/a/../b#c` is `http://example.com/b`."""
+    """Return the normal form: `HTTP://Example.COM:80/a/../b#c` is `http://example.com/b`."""
     return str(parse(text))
 
 
 def join(base: Url, reference: str) -> Url:
-    """What a reference in the page `base` (a link, a redirect's `Location`) points to (RFC 3986, section 5.2).
+    """Resolve a reference (a link, a `Location`) against the page `base` (RFC 3986, section 5.2).
 
-    Raises `UrlRefused`, also for `http:/a` and `///a`: another host to some readers, a path to others.
+    Raises `UrlRefused`, also for `http:/a` and `///a`, which are a host to some parsers and a path to others.
     """
     reference = reference.strip(_SPACE)
     if _SCHEME.match(reference):
@@ -122,7 +122,7 @@ def join(base: Url, reference: str) -> Url:
 
 
 def split_port(authority: str) -> tuple[str, int | None]:
-    """`host`, `host:port`, `[::1]:port`; an empty port is none. Raises `UrlRefused`."""
+    """Split `host`, `host:port`, `[::1]:port`; an empty port is none. Raises `UrlRefused`."""
     host, mark, port = authority, "", ""
     bracket = authority.rfind("]")
     colon = authority.rfind(":")
@@ -136,10 +136,10 @@ def split_port(authority: str) -> tuple[str, int | None]:
 
 
 def parse_host(text: str) -> str:
-    """A name or an address in its one spelling. Raises `UrlRefused`.
+    """Return a name or address in its only spelling. Raises `UrlRefused`.
 
-    `127.1`, `0x7f.0.0.1`, `017700000001`, `2130706433` are addresses to some readers and names to others; a name that
-    becomes an address once its characters are mapped (`１２７.0.0.1`, `127。0。0。1`) is one in disguise.
+    `127.1`, `0x7f.0.0.1`, `017700000001`, `2130706433` are addresses to some parsers and names to others; a name that
+    becomes an address after mapping of its characters (`１２７.0.0.1`, `127。0。0。1`) is refused too.
     """
     if text.startswith("["):
         return _ipv6(text)
@@ -149,12 +149,12 @@ def parse_host(text: str) -> str:
         try:
             return str(IPv4Address(text))
         except AddressValueError:
-            raise UrlRefused("the host is no IPv4 address") from None
+            raise UrlRefused("the host is not an IPv4 address") from None
     name = _ascii_name(text)
     name = name.removesuffix(".")
     labels = name.split(".")
     if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise UrlRefused("the host is not a name that a page can have")
+        raise UrlRefused("the host is not a valid name")
     if _NUMBER.fullmatch(labels[-1]):
         raise UrlRefused("the host is an unusual spelling of an IPv4 address")
     return name
@@ -174,14 +174,14 @@ def _ipv6(text: str) -> str:
     try:
         return str(IPv6Address(text[1:-1]))
     except AddressValueError:
-        raise UrlRefused("the host is no IPv6 address") from None
+        raise UrlRefused("the host is not an IPv6 address") from None
 
 
 def _ascii_name(text: str) -> str:
     if text.isascii() and "xn--" not in text.lower():
         return text.lower()
     if len(text) > 253:  # longer names exist in no zone, and mapping them takes long
-        raise UrlRefused("the host is not a name that a page can have")
+        raise UrlRefused("the host is not a valid name")
     import idna
 
     try:
@@ -191,20 +191,22 @@ def _ascii_name(text: str) -> str:
 
 
 def _escaped(text: str, kept: frozenset[str]) -> str:
-    """Unreserved characters plain, escapes in capitals, everything else that may not stand there escaped as UTF-8."""
+    """Return the path with unreserved characters plain, escapes in capitals, other invalid characters escaped as
+    UTF-8.
+    """
 
-    def one_way(match: re.Match[str]) -> str:
+    def normal_form(match: re.Match[str]) -> str:
         escape, character = match[1], match[2]
         if escape is None:
             return character if character in kept else "".join(f"%{octet:02X}" for octet in character.encode())
         plain = chr(int(escape, 16))
         return plain if plain in _UNRESERVED else f"%{escape.upper()}"
 
-    return _ESCAPE_OR_CHARACTER.sub(one_way, text)
+    return _ESCAPE_OR_CHARACTER.sub(normal_form, text)
 
 
 def _without_dot_segments(path: str) -> str:
-    """RFC 3986, section 5.2.4, for a path that begins with a slash or is empty."""
+    """Apply RFC 3986, section 5.2.4, to a path that begins with a slash or is empty."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for position, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""What answers where no model is set up: deterministic, offline, and useful enough to run the whole mind."""
+"""The stub provider, used without a configured model: deterministic, offline, sufficient to run the whole mind."""
 
 from ghost.providers.stub.embeddings import StubEmbeddings
 from ghost.providers.stub.language import StubLLM

@@ -1,4 +1,4 @@
-"""What a word is about: the concepts of `concepts.txt`, found by the stem of a word."""
+"""The concepts of a word, from `concepts.txt`, by word stem."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _ENDINGS = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ed", "es", 
 
 @cache
 def concepts() -> tuple[tuple[str, ...], ...]:
-    """The words of each, in the file's order: its place is its number."""
+    """Return the words of each concept, in the file's order; the index is the concept's number."""
     lines = (Path(__file__).parent / "concepts.txt").read_text(encoding="utf-8").splitlines()
     return tuple(tuple(line.split()) for line in lines if line and not line.startswith("#"))
 
 
 def concepts_of(term: str) -> tuple[int, ...]:
-    """Numbers of the concepts that a term in small letters names; two words that name one are joined by a hyphen."""
+    """Return the concept numbers of a lower-case term; two words for one concept are joined by a hyphen."""
     return _by_stem().get(_stems(term), ())
 
 
@@ -34,7 +34,9 @@ def _stems(term: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Without its English ending: `retransmitted` and `retransmits` are one word. Short ones and identifiers stay."""
+    """Return the word without its English ending: `retransmitted` and `retransmits` are equal. Short words and
+    identifiers stay.
+    """
     if len(word) <= 4 or not word.isalpha():
         return word
     for ending in _ENDINGS:

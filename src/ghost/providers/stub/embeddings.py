@@ -1,9 +1,8 @@
-"""Embeddings without a model: the concepts of a text in places of their own, beside hashed features of its words.
+"""Embeddings without a model: concepts of a text, and hashed features of its words.
 
-The first half of the vector holds concepts (`concepts.txt`), each in one place, so that a text is near another that
-says the same in other words. In the second half a word's stem, and what an identifier holds, each go to four places
-with a sign, from its SHA-256. Nothing is learnt, and nothing is known of how rare a word is. The same text gives the
-same vector on every machine.
+The first half of the vector holds concepts (`concepts.txt`), one dimension each, so that paraphrases are similar. In
+the second half each word stem, and each part of an identifier, adds to four dimensions with a sign, from its SHA-256.
+There is no training and no word frequency. The same text gives the same vector on every machine.
 """
 
 from __future__ import annotations
@@ -32,17 +31,16 @@ UNNAMED = 0.8
 PLACES = 4
 CACHE_BYTES = 32 * 2**20
 SPACE = "stub2"
-"""Another one with every change of what a text's vector is: stored vectors are then embedded anew."""
+"""Changed whenever the vector of a text changes, so that stored vectors are replaced."""
 
 
 class StubEmbeddings:
-    """`dim` numbers, at least 8, length 1. Safe to call from threads. Keeps the vectors of the words last seen, up to
-    32 MiB."""
+    """`dim` numbers, at least 8, length 1. Thread-safe. Caches the vectors of recent words, up to 32 MiB."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
         self.name = f"{SPACE}-{dim}"
-        self._words = _Kept(CACHE_BYTES // (4 * dim + 200))
+        self._words = _VectorCache(CACHE_BYTES // (4 * dim + 200))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         return [self._embedded(text).tolist() for text in texts]
@@ -68,8 +66,9 @@ class StubEmbeddings:
 
 
 def hashed(features: list[tuple[str, str, float]], dim: int) -> Vector:
-    """The sum of features (kind, text, weight), each in `PLACES` places of a vector of `dim`, one in each quarter of
-    what concepts leave: no feature meets itself."""
+    """Return the sum of features (kind, text, weight), each in `PLACES` dimensions of a vector of `dim`, one in each
+    quarter of the non-concept part.
+    """
     vector = np.zeros(dim, dtype=np.float32)
     free = _concept_places(dim)
     for kind, text, weight in features:
@@ -99,15 +98,15 @@ def _word_vector(term: str, dim: int) -> Vector:
 
 
 def _add_concepts(vector: Vector, named: Sequence[int], weight: float) -> None:
-    """Where a small space has fewer places than there are concepts, some share one, with opposite signs in turn."""
+    """Add concepts; in a small space some share a dimension, with alternating signs."""
     places = _concept_places(len(vector))
     for number in named:
         turn, place = divmod(number, places)
         vector[place] += weight / sqrt(len(named)) * (-1 if turn % 2 else 1)
 
 
-class _Kept:
-    """The vectors used last, at most `bound` of them."""
+class _VectorCache:
+    """A cache of the last `bound` vectors used."""
 
     def __init__(self, bound: int) -> None:
         self._bound = max(bound, 1)

@@ -1,4 +1,4 @@
-"""A language model that is none: it answers what the mind asks, from what the prompt holds and nothing else."""
+"""The stub language model: answers the mind's prompts from their content alone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ghost.providers.stub.thought_generator import thought_on
 
 
 class StubLLM:
-    """Goes by the first line of `system`: see `docs/providers.md`. The same question has the same answer."""
+    """Answers by the first line of `system`: see `docs/providers.md`. Deterministic."""
 
     name = "stub"
 
     def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: Any) -> str:
-        """JSON is never cut by `max_tokens`. Other questions than the mind's get the beginning of the prompt back, and
-        raise `ProviderError` where JSON is asked for."""
+        """Return an answer; JSON is never truncated by `max_tokens`. For unknown prompts return their beginning;
+        raise `ProviderError` if JSON is requested.
+        """
         asked = system.split("\n", 1)[0].strip()
         if asked == "SOC":
             return thought_on(read_prompt(prompt), max_words=min(60, max(2, max_tokens * 3 // 4)))

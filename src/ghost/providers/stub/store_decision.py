@@ -1,4 +1,4 @@
-"""Whether a thought is worth keeping: what names a thing, a cause or a way to find it, and is not kept already."""
+"""The store decision of the stub: keep a thought that names a resource, a cause or a diagnostic step and is new."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ghost.providers.stub.tokenizer import content_terms, inner_terms
 
 MAX_TAGS = 8
 SAME = 0.75
-"""Shared terms of all terms, from which on a memory holds the thought already."""
+"""Minimum share of common terms for a memory to contain the thought."""
 
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _GUESS = re.compile(r"^#plan .*(?: to see whether |: \w+:\d\w* shares )")
@@ -44,29 +44,29 @@ def decision_on(sections: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
 
 
 def tags_of(facts: Facts) -> list[str]:
-    """Causes, services, then resources: what a memory is found by."""
+    """Return the tags of a memory: causes, services, then resources."""
     named = [cause.tag for cause in facts.causes] + list(facts.services) + list(facts.resources)
     return [tag for tag in dict.fromkeys(named) if _TAG.fullmatch(tag)][:MAX_TAGS]
 
 
 def _verdict(text: str, facts: Facts, kind: str, memories: Sequence[Item]) -> tuple[bool, str]:
     if (known := _held_by(text, memories)) is not None:
-        return False, f"{known.id or 'A memory'} holds this already."
+        return False, f"{known.id or 'A memory'} already contains this."
     if text.startswith("#question"):
-        return False, "A question is no knowledge; its answer may be."
+        return False, "A question is not knowledge; its answer may be."
     if _GUESS.search(text):
-        return False, "It is a guess; what the check shows may be kept."
+        return False, "It is a guess; the result of the check may be stored."
     if _DRAWN.search(text):
-        return False, "It is drawn from memories that are kept."
+        return False, "It is derived from stored memories."
     if _CHANGE.search(text) and not text.startswith("#plan"):
-        return True, "It tells of a change."
+        return True, "It describes a change."
     if not facts.named:
-        return False, "It names no resource, port or cause to be found by."
+        return False, "It names no resource, port or cause."
     if text.startswith("#plan") and kind != "procedural":
-        return False, "It plans without a step to repeat."
+        return False, "It is a plan without a repeatable step."
     if facts.causes or facts.said_cause:
         return True, "It names a cause."
-    return True, "It says how to look." if kind == "procedural" else "It names what was seen."
+    return True, "It describes how to check." if kind == "procedural" else "It names an observation."
 
 
 def _kind(text: str, facts: Facts) -> str:

@@ -1,4 +1,4 @@
-"""A summary of memories that are alike: the cause and the resources they share, and what each has of its own."""
+"""The stub's summary of similar memories: shared cause and resources, and each one's differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def summary_of(sections: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
 
 
 def _shared_cause(notes: Sequence[Facts]) -> str:
-    """The cause that most of the notes name, where it is two of them and at least half."""
+    """Return the cause named by most notes, if by at least two and half of them."""
     counted = Counter(cause.text for note in notes for cause in note.causes)
     if counted:
         text, times = counted.most_common(1)[0]
@@ -65,13 +65,13 @@ def _meanings(text: str) -> set[str]:
 
 
 def _named_by_several(named: Sequence[Sequence[str]]) -> list[str]:
-    """Most often named first; of one memory alone, all that it names."""
+    """Return shared names, most frequent first; for a single memory, all its names."""
     counted = Counter(name for names in named for name in names)
     return [name for name, times in counted.most_common() if times >= min(2, len(named))]
 
 
 def _own_terms(texts: Sequence[str]) -> list[list[str]]:
-    """Of each text, the terms whose meaning no other text has, in order."""
+    """Return for each text the terms whose meaning no other text has, in order."""
     meanings = [_meanings(text) for text in texts]
     counted = Counter(meaning for each in meanings for meaning in each)
     return [

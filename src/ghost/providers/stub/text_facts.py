@@ -1,7 +1,6 @@
-"""What a text names: resources, addresses, ports, causes, what failed, and between whom.
+"""Facts named in a text: resources, addresses, ports, causes, the failure, and its ends.
 
-It reads words, it does not understand them. What it finds was written there: nothing is guessed beyond the port of a
-named service.
+Word patterns only. Everything found is in the text, except the usual port of a named service.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Cause:
     text: str
     """A clause: `a network security group denies the traffic`."""
     check: str
-    """What to look at: `the effective rules of both network security groups`."""
+    """What to check: `the effective rules of both network security groups`."""
     words: tuple[str, ...]
     """Regular expressions, any case."""
 
@@ -63,11 +62,11 @@ class Facts:
     resources: tuple[str, ...]
     """Hyphenated names, host names and addresses, as terms, in order."""
     ports: tuple[str, ...]
-    """As digits: stated, or that of a named service."""
+    """Digits: stated, or the usual port of a named service."""
     services: tuple[str, ...]
     causes: tuple[Cause, ...]
     said_cause: str
-    """What stands behind `because`, `due to`, `root cause:`; empty where nothing does."""
+    """The text after `because`, `due to`, `root cause:`; empty without any."""
     failing: bool
     source: str
     destination: str
@@ -84,7 +83,7 @@ def causes() -> tuple[Cause, ...]:
 
 @lru_cache(maxsize=512)
 def facts_of(text: str) -> Facts:
-    """Of the first `MAX_CHARS` characters."""
+    """Return the facts of the first `MAX_CHARS` characters."""
     text = text[:MAX_CHARS]
     found = terms(text)
     resources = tuple(dict.fromkeys(name for term in found for name in _resources(term)))
@@ -109,7 +108,7 @@ def facts_of(text: str) -> Facts:
 
 
 def merged(all_facts: Iterable[Facts]) -> Facts:
-    """What several texts name together; the first that names a source, a destination or a cause wins."""
+    """Merge the facts of several texts; the first source, destination or cause is used."""
     listed = list(all_facts)
     return Facts(
         resources=tuple(dict.fromkeys(name for facts in listed for name in facts.resources)),
@@ -145,7 +144,7 @@ def _end_words() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=4096)
 def _resources(term: str) -> tuple[str, ...]:
-    """The addresses and the names in a term; `10.0.1.4:6379` and `networkInterfaces/web-nic` hold one each."""
+    """Return the addresses and names in a term; `10.0.1.4:6379` and `networkInterfaces/web-nic` contain one each."""
     if _is_address(term):
         return (term,)
     return tuple(piece for piece in _PIECES.split(term) if _is_address(piece) or _is_name(piece))
@@ -173,7 +172,7 @@ def _is_name(text: str) -> bool:
 
 
 def _ends(found: list[str], resources: tuple[str, ...]) -> tuple[str, str]:
-    """Who cannot reach whom: by the word before each name, else by their order."""
+    """Return source and destination: by the word before each name, else by order."""
     names = set(resources)
     ends = _end_words()
     source = destination = first = ""

@@ -1,7 +1,7 @@
-"""A micro-thought: the first thing worth saying about what the prompt holds, that was not said lately.
+"""The stub's micro-thought: the most important statement about the prompt that was not made recently.
 
-New failures come first: what is not known is asked, what is known is checked. Then what was found, what recurs, the
-task, and what memories share.
+New failures come first: missing facts become a question, known ones a check. Then findings, recurrences, the task, and
+common points of memories.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ghost.providers.stub.tokenizer import words
 Sections = Mapping[str, Sequence[Item]]
 
 MAX_READ = 12
-"""Items read of each section: the newest."""
+"""Maximum items read per section, newest first."""
 
 _NO_PORT = re.compile(r"\b(?:ping|icmp|traceroute|dns|resolve[sd]?|resolution|nxdomain|servfail)\b", re.IGNORECASE)
 
 
 def thought_on(sections: Sections, max_words: int) -> str:
-    """`#plan`, `#question` or `#insight` and a sentence, on one line, at most `max_words` words."""
+    """Return `#plan`, `#question` or `#insight` and a sentence, on one line, at most `max_words` words."""
     said = {_compared(item.text) for item in sections.get("Recent thoughts", [])}
     thought = ""
     for candidate in _candidates(sections):
@@ -60,8 +60,9 @@ def _completed(item: Item, texts: Sequence[Item]) -> Facts:
 
 
 def _completes(other: Item, item: Item) -> bool:
-    """Whether a text may say what a report of a failure leaves out: it is about the same thing, or it names no flow of
-    its own. Two reports of one batch are two failures."""
+    """Return whether a text may supply a fact missing in a failure report: same subject, or no flow of its own. Two
+    reports of one batch are two failures.
+    """
     theirs, its = facts_of(other.text), facts_of(item.text)
     if set(theirs.resources) & set(its.resources):
         return True
@@ -147,12 +148,12 @@ def _suspects() -> tuple[tuple[re.Pattern[str], Cause], ...]:
 
 
 def _first_suspect(text: str) -> Cause:
-    """What such a symptom most often means; filtering, where it says nothing more than that nothing arrives."""
+    """Return the usual cause of such a symptom; filtering if it says only that nothing arrives."""
     return next((cause for pattern, cause in _suspects() if pattern.search(text)), causes()[0])
 
 
 def _excerpt(text: str, most: int) -> str:
-    """The beginning, without marks that mean something in a thought."""
+    """Return the beginning, without characters that have a meaning in a thought."""
     kept = re.sub(r"[#`]|\bNeeded:", "", text).split()
     return " ".join(kept[:most]).rstrip(".?!,;: ") + ("" if len(kept) <= most else " ...")
 

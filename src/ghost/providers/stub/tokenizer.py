@@ -1,4 +1,4 @@
-"""A text as terms: words, and identifiers of networks (`prod-subnet`, `10.0.1.0/24`, `6379/tcp`) and their parts."""
+"""Tokenisation into words and network identifiers (`prod-subnet`, `10.0.1.0/24`, `6379/tcp`) with their parts."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def stop_words() -> frozenset[str]:
 
 @cache
 def same_words() -> dict[str, str]:
-    """Each word of a group to the group's first."""
+    """Return a map from each word of a group to the group's first."""
     groups = [group.split() for group in words()["same"]]
     return {word: group[0] for group in groups for word in group}
 
 
 def terms(text: str) -> list[str]:
-    """In order, folded to lower case; `virtualNetworkPeering` is `virtual-network-peering`."""
+    """Return terms in order, lower case; `virtualNetworkPeering` is `virtual-network-peering`."""
     return _TERM.findall(unicodedata.normalize("NFKC", _CAMEL.sub("-", text)).casefold())
 
 
 def content_terms(text: str) -> list[str]:
-    """Without words that carry no meaning of their own."""
+    """Return terms without stop words."""
     stop = stop_words()
     return [term for term in terms(text) if term not in stop]
 
 
 def inner_terms(term: str) -> list[str]:
-    """What an identifier holds: the segments of a path, the words of a name, the networks of an address."""
+    """Return the parts of an identifier: path segments, words of a name, networks of an address."""
     if address := IPV4.fullmatch(term):
         octets = address.groups()
         networks = [".".join(octets[:kept]) + "." for kept in (3, 2, 1)]

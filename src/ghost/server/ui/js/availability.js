@@ -47,13 +47,13 @@ export function availabilitySwitch(availability, say, signal = undefined) {
   button.addEventListener("click", async () => {
     try {
       await availability.set(!availability.now);
-      say(availability.now ? "You are there: questions wait for your answer."
-        : "You are away: questions may be answered from allow-listed pages.");
+      say(availability.now ? "User available: questions wait for an answer."
+        : "User away: questions may be answered from allow-listed pages.");
     } catch (error) {
       say(explained(error));
     }
   });
   availability.addEventListener("change", show, { signal });
   show();
-  return h("span", { class: "availability" }, h("span", { id }, "Someone is here"), button, words);
+  return h("span", { class: "availability" }, h("span", { id }, "User available"), button, words);
 }

@@ -5,7 +5,7 @@ import { field, input, panel } from "./controls.js";
 import { fill, h } from "./dom.js";
 
 export function showLogin(place, api, { refused, entered }) {
-  const { element, body } = panel("This server wants its token", { cls: "login", level: 1 });
+  const { element, body } = panel("This server requires a token", { cls: "login", level: 1 });
   const token = field("Token", input({ type: "password", name: "token", required: true }), {
     hint: "The value of GHOST_API_TOKEN where ghost serve was started. It is kept until this tab is closed.",
   });
@@ -15,7 +15,7 @@ export function showLogin(place, api, { refused, entered }) {
     event.preventDefault();
     const given = token.control.value.trim();
     if (!/^[\x21-\x7e]+$/.test(given)) {
-      token.refuse(given ? "A token has letters, digits and signs without blanks. Copy it once more." : "Type or paste the token.");
+      token.refuse(given ? "A token has letters, digits and signs without blanks. Copy it again." : "Type or paste the token.");
       token.control.focus();
       return;
     }
@@ -27,7 +27,7 @@ export function showLogin(place, api, { refused, entered }) {
     } catch (error) {
       api.token = "";
       token.refuse(error instanceof Problem && error.status === 401
-        ? "This is not the token of this server. Compare it with GHOST_API_TOKEN." : explained(error));
+        ? "Wrong token. Compare it with GHOST_API_TOKEN." : explained(error));
       token.control.select();
     } finally {
       button.disabled = false;

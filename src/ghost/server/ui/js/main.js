@@ -109,12 +109,12 @@ function showConnection() {
   document.querySelector(".connection").dataset.state = state;
   const wait = Math.max(0, Math.ceil((nextAt - Date.now()) / 1000));
   setText(document.getElementById("connection"), 
-    locked ? "needs its token" : state === "reconnecting" ? `reconnecting${wait ? ` in ${wait} s` : ""}` : state);
+    locked ? "token required" : state === "reconnecting" ? `reconnecting${wait ? ` in ${wait} s` : ""}` : state);
   banner.hidden = locked || state === "live" || state === "connecting";
   if (banner.hidden) return;
   const what = state === "stopped" ? `Nothing new is shown: ${why || "the stream was stopped"}` : `What is shown may be old: ${why}`;
   setText(bannerWords, /[.?!]$/.test(what) ? what : `${what}.`);
-  setText(tryNow, state === "stopped" ? "Follow again" : "Try now");
+  setText(tryNow, state === "stopped" ? "Reconnect" : "Try now");
 }
 tryNow.addEventListener("click", () => { if (following.state === "stopped") following.start(); });
 following.addEventListener("state", showConnection);
@@ -138,7 +138,7 @@ function lock(refused = "") {
   showLogin(main, api, { refused, entered: begin });
 }
 api.addEventListener("locked", () => {
-  if (document.querySelector(".login") === null) lock(api.token ? "The token is no longer right." : "");
+  if (document.querySelector(".login") === null) lock(api.token ? "The token is no longer valid." : "");
 });
 
 async function begin() {

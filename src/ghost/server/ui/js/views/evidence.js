@@ -23,7 +23,7 @@ export function timeline(sessionId, app, signal) {
   const records = new Map();
   let count = 0;
   let cited = new Set();
-  const filter = choice([["all", "Everything"], ["cited", "Cited by the report"], ["decided", "Decided by a person or refused"], ["failed", "Refused or ended with an error"]], "all");
+  const filter = choice([["all", "Everything"], ["cited", "Cited by the report"], ["decided", "Decided by a person, or refused"], ["failed", "Refused or ended with an error"]], "all");
   filter.setAttribute("aria-label", "Which records");
   const words = h("span", { class: "faint", role: "status" });
   const list = h("ol", { class: "evidence" });
@@ -48,8 +48,8 @@ export function timeline(sessionId, app, signal) {
     keyed(list, shown, ({ audit_id: id }) => id, (record) => row(record, start), (made, record) => made.classList.toggle("cited", cited.has(record.audit_id)));
     setText(words, `${shown.length} of ${count} records${unreadable.length ? `; lines ${unreadable.join(", ")} of the audit cannot be read` : ""}`);
     more.hidden = records.size >= count;
-    fill(nothing, records.size ? (shown.length ? null : empty("None is like that.", "Choose “Everything” to see all records."))
-      : empty("Nothing is on record yet.", "Every command that an investigation runs, or was refused, is recorded here."));
+    fill(nothing, records.size ? (shown.length ? null : empty("No matching records.", "Choose “Everything” to see all records."))
+      : empty("No records yet.", "Every command of an investigation, run or refused, is recorded here."));
   };
 
   const goTo = async (id) => {
@@ -97,7 +97,7 @@ function row(record, start) {
       h("span", { class: "decision" }, decision(record)), h("span", { class: exit === 0 ? "faint" : "exit" }, exit === null ? "did not end" : `exit ${exit}`),
       record.duration_seconds === null ? null : h("span", { class: "faint" }, `${record.duration_seconds.toFixed(1)} s`)),
     outside(record.command, { tag: "code", cls: "command", limit: 240 }),
-    h("details", {}, h("summary", {}, "Why, and what it said"),
+    h("details", {}, h("summary", {}, "Reason and output"),
       h("p", {}, outside(record.reasoning || "No reason was given.")),
       h("p", { class: "faint" }, `${momentOf(record.timestamp)}, ${TIERS[record.tier] ?? "another source"}, record `, outside(record.audit_id, { tag: "code" })),
       record.denial_reason || record.error ? h("p", {}, outside([record.error, record.denial_reason].filter(Boolean).join(": "))) : null,

@@ -49,7 +49,7 @@ export function show(place, app, route, signal) {
     } catch (error) {
       if (!(error instanceof Problem && error.status === 404)) throw error;
       fill(parts.coverage.body, empty("Not known yet.", "The report says which layers of the path were cleared, at fault, or not verified."));
-      return empty("There is no report yet.", "One is written when the investigation concludes. What ran so far is below.");
+      return empty("No report yet.", "It is written when the investigation concludes. The commands so far are below.");
     }
     if (!changed("report", report)) return null;
     const { cause, coverage, captured, cited } = reportParts(report, cite);
@@ -74,13 +74,13 @@ export function show(place, app, route, signal) {
 }
 
 function hypotheses(found, cite) {
-  if (!found.length) return empty("None was registered.", "A hypothesis appears with the observation that would refute it, as soon as the investigation makes one.");
+  if (!found.length) return empty("No hypotheses yet.", "Hypotheses appear with the observation that would refute them.");
   return h("ul", { class: "hypotheses" }, found.map((each) => h("li", { class: "hypothesis" },
     h("p", {}, h("strong", { class: "outside" }, each.id), " ", chip(textOf(each.state).replace(/_/g, " ").toLowerCase(), HYPOTHESES[each.state] ?? "plain"),
       each.active ? [" ", chip("being tested", "info")] : null, each.denial_count ? h("span", { class: "faint" }, ` refused ${each.denial_count} times`) : null),
     outside(each.description, { tag: "p" }),
     h("p", { class: "faint" }, "Would be refuted by: ", outside(each.refuted_by)),
-    each.audit_ids.length ? h("p", { class: "faint" }, "Rests on ", each.audit_ids.map((id) => [cite(id), " "])) : null)));
+    each.audit_ids.length ? h("p", { class: "faint" }, "Supported by ", each.audit_ids.map((id) => [cite(id), " "])) : null)));
 }
 
 function captures(found) {

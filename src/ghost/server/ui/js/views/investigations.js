@@ -43,8 +43,8 @@ function row(investigation) {
     fill(head, h("a", { href: hashOf("investigations", [now.session_id]) }, now.session_id), " ", chip(now.state, STATES[now.state]));
     if (focused) head.querySelector("a").focus();
     fill(summary, now.summary ? outside(now.summary, { limit: 500 }) : h("span", { class: "faint" }, {
-      running: "It runs now; what it does appears in it.", resumable: "It has no conclusion yet. Go on with it: ghost investigate --resume and this id.",
-      damaged: "Its session file cannot be read; its records may be.", finished: "It ended without a conclusion." }[now.state]));
+      running: "Running; new records appear automatically.", resumable: "No conclusion yet. Resume with ghost investigate --resume and this id.",
+      damaged: "The session file is unreadable; its records may be readable.", finished: "Ended without a conclusion." }[now.state]));
     fill(facts, [now.created_at && momentOf(now.created_at), now.network, now.brain, `${now.turns} turns`, `${now.hypotheses} hypotheses`,
       now.confidence && `confidence ${now.confidence}`, now.has_report ? "report" : "no report"].filter(Boolean).join(" · "));
   };

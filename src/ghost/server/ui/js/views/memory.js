@@ -23,8 +23,8 @@ export function show(place, app, route, signal) {
   const search = async (query) => {
     setText(count, "");
     if (!query.get("q")) {
-      fill(results.body, empty("Nothing was searched for yet.",
-        "Write a symptom, a name or an address. Finished investigations, thoughts worth keeping and pages that were read are remembered."));
+      fill(results.body, empty("No search yet.",
+        "Enter a symptom, a name or an address. Memory holds finished investigations, stored thoughts and pages."));
       return;
     }
     fill(results.body, loading("Searching."));
@@ -33,7 +33,7 @@ export function show(place, app, route, signal) {
       if (signal.aborted) return;
       setText(count, `${found.count} for “${found.query.slice(0, 80)}”`);
       if (!found.count) {
-        fill(results.body, empty("Nothing was found.", "Fewer words, another way to search, or no type, tag and time may find more."));
+        fill(results.body, empty("No results.", "Try fewer words, another search mode, or no type, tag and time filter."));
         return;
       }
       fill(results.body, h("ol", { class: "cards" }, found.hits.map((hit) => card(hit, app, count))));
@@ -70,11 +70,11 @@ function searchForm() {
   const words = field("Search for", input({ type: "search", name: "q", maxlength: "1000" }), { cls: "grow" });
   const mode = field("By", choice(MODES, "hybrid"));
   const k = field("At most", choice([["10", "10"], ["25", "25"], ["50", "50"], ["100", "100"]], "10"));
-  const tags = field("With tags", input({ name: "tags" }), { hint: "Comma between; all of them." });
+  const tags = field("With tags", input({ name: "tags" }), { hint: "Separated by commas; all must match." });
   const since = field("Since", input({ type: "datetime-local", name: "since" }));
   const until = field("Until", input({ type: "datetime-local", name: "until" }));
   const types = Object.entries(TYPES).map(([type, meaning]) => ({ type, box: h("input", { type: "checkbox", name: type }), meaning }));
-  const more = h("details", { class: "more" }, h("summary", {}, "Narrow it"), h("div", { class: "row" },
+  const more = h("details", { class: "more" }, h("summary", {}, "Filters"), h("div", { class: "row" },
     h("fieldset", {}, h("legend", {}, "Types (none: all)"), types.map(({ type, box, meaning }) =>
       h("label", { class: "check" }, box, h("span", {}, `${type} `, h("span", { class: "faint" }, meaning))))),
     tags.element, since.element, until.element));
@@ -86,9 +86,9 @@ function searchForm() {
     const query = { q: words.control.value.trim(), mode: mode.control.value, k: k.control.value, tag: tags.control.value.trim(),
       type: types.filter(({ box }) => box.checked).map(({ type }) => type).join(","), since: since.control.value, until: until.control.value };
     const faults = [
-      [words, !query.q && "Write what to look for."],
+      [words, !query.q && "Enter a search text."],
       [tags, query.tag.split(",").length > TAGS && `${TAGS} tags at most.`],
-      [until, query.since && query.until && query.until <= query.since && "This is not after “Since”."],
+      [until, query.since && query.until && query.until <= query.since && "This must be after “Since”."],
     ].filter(([, said]) => said);
     for (const [each, said] of faults) each.refuse(said);
     if (!faults.length) return query;
@@ -137,7 +137,7 @@ function card(hit, app, count) {
     about(metadata), said);
   forget.addEventListener("click", async () => {
     const what = [h("p", {}, outside(memory.content, { limit: 300 })),
-      h("p", { class: "faint" }, "It goes from search and from the file. A summary that was made of it stays: forget that one too.")];
+      h("p", { class: "faint" }, "It is removed from search and from the file. A summary made from it remains: forget that separately.")];
     if (!(await confirmed("Forget this memory?", what, "Forget it"))) return;
     try {
       await app.api.remove(`/memories/${part(memory.id)}`);

@@ -24,7 +24,7 @@ function workingMemoryPanel(app, signal) {
   const { element, body } = panel("Working memory", { tools: weight, cls: "fixed working-memory" });
   body.setAttribute("tabindex", "0");
   body.setAttribute("role", "group");
-  body.setAttribute("aria-label", "Thoughts by age, with what is left of each");
+  body.setAttribute("aria-label", "Thoughts by age, with their weight");
   const list = h("ul", { class: "thoughts" });
   let known = { thoughts: [], half_life_seconds: 900, count: 0 };
   let ahead = 0; // the server's clock before ours, in seconds
@@ -52,8 +52,8 @@ function workingMemoryPanel(app, signal) {
     known = await app.api.get("/wm", { n: THOUGHTS }, signal);
     ahead = known.now - Date.now() / 1000;
     render();
-    return known.thoughts.length ? list : empty("Nothing is on the mind.",
-      "A thought comes when something happens: an investigation runs, or you tell Ghost something.");
+    return known.thoughts.length ? list : empty("Working memory is empty.",
+      "Thoughts appear when something happens: an investigation runs, or you add a stimulus.");
   }, signal);
   const again = soon(300, read, signal);
   for (const kind of ["thought", "gap"]) app.following.addEventListener(kind, again, { signal });
@@ -78,7 +78,7 @@ function nextTaskPanel(app, signal) {
   body.setAttribute("aria-label", "The next task and its score");
   const read = () => loaded(body, "Reading the next task.", async () => {
     const { task } = await app.api.get("/tasks/next", {}, signal);
-    if (!task) return empty("Nothing waits.", "Open questions, unfinished investigations and clean-ups become tasks by themselves.");
+    if (!task) return empty("No open tasks.", "Open questions, unfinished investigations and clean-ups become tasks automatically.");
     return h("div", {},
       h("p", { class: "task-title" }, outside(task.title, { limit: 300 })),
       h("p", { class: "faint" }, `Score ${task.score.total.toFixed(2)}`, task.deadline_ts ? `, due ${until(task.deadline_ts)}` : ""),
@@ -96,9 +96,9 @@ function nextTaskPanel(app, signal) {
 function tellPanel(app) {
   const { element, body } = panel("Tell Ghost");
   const note = field("What happened", input({ name: "content", maxlength: "4000" }), { cls: "grow",
-    hint: "One sentence, such as: the gateway in hub-rg was restarted at 03:10. It is thought of in the next cycle." });
+    hint: "One sentence, such as: the gateway in hub-rg was restarted at 03:10. It is used in the next cycle." });
   const said = h("div", { role: "status" });
-  const think = h("button", { type: "button" }, "Think once now");
+  const think = h("button", { type: "button" }, "Run one cycle");
   const tell = h("button", { type: "submit", class: "primary" }, "Tell");
   const form = h("form", { class: "row", novalidate: true }, note.element, h("div", { class: "row buttons" }, tell, think));
   const busy = async (button, act) => {
@@ -115,7 +115,7 @@ function tellPanel(app) {
     event.preventDefault();
     const content = note.control.value.trim();
     if (!content) {
-      note.refuse("Write what happened first.");
+      note.refuse("Enter what happened first.");
       note.control.focus();
       return;
     }
@@ -128,13 +128,13 @@ function tellPanel(app) {
         throw error;
       }
       note.control.value = "";
-      return "Taken. Ghost thinks of it in its next cycle.";
+      return "Stored. Ghost uses it in its next cycle.";
     });
   });
   think.addEventListener("click", () => busy(think, async () => {
     const done = await app.api.post("/cycle");
     const asked = listOf(done.interrupts).length;
-    return done.thought ? `Thought of ${done.stimuli} news in ${done.seconds.toFixed(2)} s${asked ? ", and asks a question" : ""}.` : "Nothing new came of it.";
+    return done.thought ? `Thought of ${done.stimuli} news in ${done.seconds.toFixed(2)} s${asked ? ", and asks a question" : ""}.` : "No new thought.";
   }));
   fill(body, form, said);
   return element;

@@ -16,7 +16,7 @@ export function show(place, app, _route, signal) {
   fill(place, h("h1", {}, "Questions"), open.element, closed.element);
 
   const list = h("ul", { class: "cards" });
-  const nothing = empty("Ghost asks nothing.", "A question appears when it lacks a fact that only a person has.");
+  const nothing = empty("No open questions.", "A question appears when Ghost needs information from a person.");
   const render = () => {
     const { open: questions, error } = app.questions;
     if (questions === null) {
@@ -52,7 +52,7 @@ export function show(place, app, _route, signal) {
 }
 
 function closedList(found) {
-  if (!found.interrupts.length) return empty("None yet.", "A question that was answered, or that nobody answered in time, is kept here.");
+  if (!found.interrupts.length) return empty("None yet.", "Answered and expired questions are listed here.");
   const rows = found.interrupts.map((each) => h("li", { class: "closed" },
     h("p", {}, each.status === "answered" ? chip("answered", "good") : chip("expired", "plain"), " ",
       h("span", { class: "faint" }, moment(each.answered_ts ?? each.expires_ts)), " ", outside(each.question, { limit: 400 })),
@@ -83,7 +83,7 @@ function card(question, app, forget) {
     event.preventDefault();
     const lacking = (required.length ? required : [note]).filter(({ control }) => !control.value.trim());
     for (const each of fields) each.accept();
-    for (const each of lacking) each.refuse(required.length ? `${labelOf(each.name)} is needed to go on.` : "Write an answer first.");
+    for (const each of lacking) each.refuse(required.length ? `${labelOf(each.name)} is needed to go on.` : "Enter an answer first.");
     if (lacking.length) {
       lacking[0].control.focus();
       return;
@@ -94,7 +94,7 @@ function card(question, app, forget) {
       const values = Object.fromEntries(required.map(({ name, control }) => [name, control.value.trim()]));
       const answer = answerOf(values, note.control.value.trim());
       await app.api.post(`/interrupts/${encodeURIComponent(question.id)}/answer`, {}, { text: answer });
-      app.say("Answered. Ghost goes on with it in its next cycle.");
+      app.say("Answered. Ghost uses it in its next cycle.");
       forget(made);
     } catch (error) {
       refused(error, required, note, said);

@@ -7,25 +7,25 @@ import { empty, failure, loaded } from "../notices.js";
 import { hashOf } from "../router.js";
 import { span } from "../times.js";
 
-const ENDED = { done: "Done", page_limit: "The limit of pages was reached", time_limit: "The time was over", stopped: "It was stopped" };
+const ENDED = { done: "Done", page_limit: "Page limit reached", time_limit: "Time limit reached", stopped: "Stopped" };
 
 export function show(place, app, _route, signal) {
   const { element, body } = panel("Which pages, and why");
-  const results = panel("What came of it");
+  const results = panel("Result");
   const allowed = h("div", {});
   fill(place, h("h1", {}, "Read pages"), h("p", { class: "lead" },
     "Ghost reads pages of the domains below, as their robots.txt permits, and remembers their text. It is data, never evidence."), element, results.element);
-  fill(results.body, empty("No page was read from here yet.", "Results and refusals with their reasons appear here."));
+  fill(results.body, empty("No page was read yet.", "Results and refusals with their reasons appear here."));
   loaded(allowed, "Reading the allowlist.", async () => {
     const { allowlist } = await app.api.get("/config", {}, signal);
     return allowlist.length ? h("p", { class: "hint" }, "Allowlist: ", allowlist.map((domain) => [h("code", {}, domain), " "]))
-      : empty("The allowlist is empty.", "Name domains in ALLOWLIST_DOMAINS and start ghost serve again; until then nothing is read.");
+      : empty("The allowlist is empty.", "Set ALLOWLIST_DOMAINS and restart ghost serve; until then no page is read.");
   }, signal);
 
-  const question = field("Question", input({ name: "question", maxlength: "1000" }), { hint: "Why they are read. It stays on this machine." });
-  const seeds = field("Addresses to begin with", h("textarea", { rows: "3", name: "seeds", autocomplete: "off", spellcheck: "false" }), {
-    hint: "One a line. Without any, allow-listed addresses in the question are read." });
-  const most = field("Pages at most", input({ type: "number", min: "1", max: "1000", name: "max_pages", inputmode: "numeric" }), { cls: "short" });
+  const question = field("Question", input({ name: "question", maxlength: "1000" }), { hint: "Why the pages are read. It stays on this machine." });
+  const seeds = field("Start addresses", h("textarea", { rows: "3", name: "seeds", autocomplete: "off", spellcheck: "false" }), {
+    hint: "One per line. If empty, allow-listed addresses in the question are read." });
+  const most = field("Maximum pages", input({ type: "number", min: "1", max: "1000", name: "max_pages", inputmode: "numeric" }), { cls: "short" });
   const button = h("button", { type: "submit", class: "primary" }, "Read");
   const stop = h("button", { type: "button", hidden: true }, "Stop waiting");
   const progress = h("p", { class: "progress", role: "status" });
@@ -36,7 +36,7 @@ export function show(place, app, _route, signal) {
     event.preventDefault();
     for (const each of [question, seeds, most]) each.accept();
     if (!question.control.value.trim()) {
-      question.refuse("Write why the pages are read.");
+      question.refuse("Enter why the pages are read.");
       question.control.focus();
       return;
     }
@@ -58,7 +58,7 @@ export function show(place, app, _route, signal) {
       fill(results.body, outcome(found));
       app.say(`${found.documents.length} pages read, ${found.refusals.length} refused.`);
     } catch (error) {
-      if (isAborted(error)) fill(results.body, h("p", { class: "notice" }, "Not waited for any more. Pages that are being read still become memories."));
+      if (isAborted(error)) fill(results.body, h("p", { class: "notice" }, "Stopped waiting. Pages that are being read are still stored."));
       else fill(results.body, refused(error, { question, seeds, most }));
     } finally {
       clearInterval(timer);
@@ -76,8 +76,8 @@ function outcome(found) {
       page.final_url !== page.url ? [" → ", outside(page.final_url, { tag: "code", limit: 400 })] : null,
       h("span", { class: "faint" }, ` ${page.characters.toLocaleString("en")} characters${page.truncated ? ", cut" : ""}`)]),
     group("Refused", "bad", found.refusals, (each) => [outside(each.url, { tag: "code", limit: 400 }), ": ", outside(each.reason)]),
-    group("Unchanged since they were read", "plain", found.not_modified, (url) => outside(url, { tag: "code", limit: 400 })),
-    found.documents.length ? h("p", {}, h("a", { href: hashOf("memory") }, "Search memory for them")) : null);
+    group("Unchanged since last read", "plain", found.not_modified, (url) => outside(url, { tag: "code", limit: 400 })),
+    found.documents.length ? h("p", {}, h("a", { href: hashOf("memory") }, "Search memory")) : null);
 }
 
 const group = (title, tone, rows, words) => (rows.length
@@ -93,7 +93,7 @@ function refused(error, { question, seeds, most }) {
   }
   const rows = error instanceof Problem ? listOf(error.document.seeds) : [];
   if (rows.length || (error instanceof Problem && error.status === 422 && !faults.length)) {
-    seeds.refuse(rows.length ? "The allowlist does not name all of these: see below." : explained(error));
+    seeds.refuse(rows.length ? "Not all of these are on the allowlist: see below." : explained(error));
     seeds.control.focus();
   }
   return [failure(error), group("Refused", "bad", rows, (each) => [outside(each.url, { tag: "code", limit: 400 }), ": ", outside(each.reason)])];

@@ -46,8 +46,8 @@ function cause(report, cite) {
       ` ${[textOf(report.network), textOf(report.brain), momentOf(report.generated)].filter(Boolean).join(" · ")}`),
     actions.length ? [h("h3", {}, "What to do"), h("ul", {}, actions)] : null,
     statements.length > 1 ? [h("h3", {}, "Findings"), h("ol", {}, statements)] : null,
-    conflicts.length ? [h("h3", {}, "Evidence that disagrees"), h("ul", {}, conflicts)] : null,
-    advisories.length ? [h("h3", {}, "To be weighed"), h("ul", {}, advisories)] : null);
+    conflicts.length ? [h("h3", {}, "Contradicting evidence"), h("ul", {}, conflicts)] : null,
+    advisories.length ? [h("h3", {}, "Notes"), h("ul", {}, advisories)] : null);
 }
 
 /** Its text, with the records it names as links, those it does not name behind it, and what it lacks. */
@@ -86,7 +86,7 @@ const conflict = (given, cite) => h("li", {}, h("strong", { class: "outside" }, 
 
 function coverage(report, cite) {
   const rows = listOf(report.coverage).map(recordOf);
-  if (!rows.length) return empty("The report has no coverage.", "It lists each layer of the path, whether it was cleared, at fault, or not verified.");
+  if (!rows.length) return empty("The report has no coverage.", "It lists for each layer of the path whether it was cleared, at fault, or not verified.");
   return h("table", { class: "coverage" }, h("caption", { class: "unseen" }, "Each layer of the path"),
     h("thead", {}, h("tr", {}, ["Layer", "Status", "Records", "Note"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows.map((row) => {

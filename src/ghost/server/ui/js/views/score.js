@@ -28,7 +28,7 @@ export function scoreTable(score) {
     h("td", {}, part.contribution.toFixed(3)),
     h("td", { class: "why" }, part.why)));
   return h("table", { class: "score" },
-    h("caption", { class: "unseen" }, "What the score is made of"),
+    h("caption", { class: "unseen" }, "Components of the score"),
     h("thead", {}, h("tr", {}, ["Part", "Value × weight", "Adds", "Because"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, rows),
     h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Score"), h("td"), h("td", {}, score.total.toFixed(3)), h("td"))));

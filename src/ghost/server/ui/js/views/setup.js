@@ -19,7 +19,7 @@ const ROWS = {
   wm_max_thoughts: ["Working memory", (value, all) => `${value} thoughts at most, half of a weight gone in ${span(all.wm_half_life_seconds)}`],
   interrupt_expiry_seconds: ["A question expires after", span],
   allowlist: ["Pages may be read from (ALLOWLIST_DOMAINS)", (value) => (listOf(value).length ? listOf(value).map((domain) => [h("code", {}, domain), " "]) : "nowhere")],
-  scraper_max_pages: ["One reading", (value, all) =>
+  scraper_max_pages: ["One page read", (value, all) =>
     `${value} pages and ${span(all.scraper_max_runtime_seconds)} at most${all.scraper_same_domain_only ? ", links of the same domain only" : ", links of other allowed domains too"}`],
 };
 const SAID_WITH_ANOTHER = new Set(["vector_dim", "memories_encrypted", "soc_cadence_seconds", "thoughts_per_minute", "wm_half_life_seconds",
@@ -31,7 +31,7 @@ export function show(place, app, _route, signal) {
   const settings = panel("Settings");
   const said = h("p", { class: "hint", role: "status" });
   fill(you.body, availabilitySwitch(app.availability, (words) => fill(said, words), signal),
-    h("p", { class: "hint" }, "While nobody is here, Ghost may answer its own questions from allow-listed pages."), said);
+    h("p", { class: "hint" }, "While no user is available, Ghost may answer its own questions from allow-listed pages."), said);
   fill(place, h("h1", {}, "Setup"), you.element, state.element, settings.element);
 
   loaded(settings.body, "Reading the settings.", async () => {
@@ -41,10 +41,10 @@ export function show(place, app, _route, signal) {
     return [h("dl", { class: "facts wide" },
       Object.entries(ROWS).filter(([name]) => name in config).map(([name, [label, words]]) => [h("dt", {}, label), h("dd", {}, words(config[name], config))]),
       others.map((name) => [h("dt", {}, name), h("dd", {}, typeof config[name] === "boolean" ? yes(config[name]) : textOf(JSON.stringify(config[name])))])),
-      h("p", { class: "hint" }, "Changed by environment variables where ghost serve is started.")];
+      h("p", { class: "hint" }, "Set by environment variables of ghost serve.")];
   }, signal);
 
-  const readState = () => loaded(state.body, "Asking whether it can work.", async () => {
+  const readState = () => loaded(state.body, "Checking readiness.", async () => {
     const ready = await app.api.get("/readyz", {}, signal).catch((error) => {
       if (error instanceof Problem && error.status === 503) return { reasons: listOf(error.document.reasons), detail: error.message };
       throw error;
@@ -54,7 +54,7 @@ export function show(place, app, _route, signal) {
     return h("div", {},
       h("p", {}, reasons.length ? chip("not ready", "bad") : chip("ready", "good"), " ", reasons.length ? reasons.join(" ") : "Memory can be read."),
       h("p", {}, chip(`thoughts ${stream.state}`, stream.state === "running" ? "good" : stream.state === "ended" ? "bad" : "plain"), " ",
-        stream.paused ? "They wait for an answer." : "", stream.last_error ? `Last failure: ${stream.last_error}` : ""));
+        stream.paused ? "Waiting for an answer." : "", stream.last_error ? `Last failure: ${stream.last_error}` : ""));
   }, signal);
   const again = soon(500, readState, signal);
   for (const kind of ["error", "gap"]) app.following.addEventListener(kind, again, { signal });

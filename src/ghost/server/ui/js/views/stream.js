@@ -22,9 +22,9 @@ export function streamPanel(app, signal) {
   const hold = h("button", { type: "button", "aria-pressed": "false" }, "Hold");
   const { element, body } = panel("Live thoughts", { cls: "fixed stream", tools: h("div", { class: "row" }, filter, hold) });
   const state = h("p", { class: "stream-state" }, "\u00a0");
-  const list = h("ol", { class: "events", role: "log", "aria-live": "off", "aria-label": "What happened, the newest first", tabindex: "0" });
+  const list = h("ol", { class: "events", role: "log", "aria-live": "off", "aria-label": "Events, newest first", tabindex: "0" });
   const nothing = empty("Nothing has happened since this page was opened.",
-    "Thoughts, questions and records of investigations appear here by themselves.");
+    "Thoughts, questions and records of investigations appear here automatically.");
   fill(body, state, nothing, list);
 
   let held = null; // the events when it was held still
@@ -72,8 +72,8 @@ function followState(app, place, signal) {
 }
 
 function wordsOf(now) {
-  if (now.state === "disabled") return "The stream of thoughts is switched off (SOC_ENABLED): Ghost thinks when it is asked to.";
-  if (now.state === "ended") return "The stream of thoughts has ended by a failure: see logs/ghost.log, then start ghost serve again.";
+  if (now.state === "disabled") return "The stream of thoughts is switched off (SOC_ENABLED): cycles run on request only.";
+  if (now.state === "ended") return "The stream of thoughts has failed: see logs/ghost.log, then restart ghost serve.";
   if (now.paused) return "Waiting for an answer: see Questions.";
   const next = now.next_at ? Math.max(0, now.next_at - Date.now() / 1000) : null;
   if (now.last_error) return `Failed ${now.failures_in_a_row} times in a row: ${now.last_error}${next ? `. Tries again in ${span(next)}` : ""}`;
@@ -106,9 +106,9 @@ const SAID = {
   record: (data) => {
     const session = textOf(data.session_id);
     return data.kind === "command"
-      ? ["A command is on record: ", h("a", { href: recordHash(session, textOf(data.audit_id)) }, textOf(data.audit_id))]
+      ? ["New audit record: ", h("a", { href: recordHash(session, textOf(data.audit_id)) }, textOf(data.audit_id))]
       : [`Capture ${textOf(data.task_id)} is ${textOf(data.state)}: `, h("a", { href: hashOf("investigations", [session]) }, session)];
   },
   error: (data) => [h("span", { class: "faint" }, textOf(data.where), ": "), outside(data.message)],
-  gap: () => "Some events were missed while the connection was down; what is shown elsewhere was read again.",
+  gap: () => "Some events were missed while the connection was down; the page was reloaded.",
 };

@@ -11,10 +11,10 @@ const SHOWN = 50;
 const TONES = { open: "info", doing: "good", blocked: "warn", done: "plain" };
 
 export function show(place, app, _route, signal) {
-  const { element, body } = panel("What waits", { tools: h("p", { class: "legend", "aria-hidden": "true" },
+  const { element, body } = panel("Open tasks", { tools: h("p", { class: "legend", "aria-hidden": "true" },
     PARTS.map((name) => h("span", {}, h("span", { class: "swatch", "data-part": name }), name.replace("_", " ")))) });
   fill(place, h("h1", {}, "Tasks"), h("p", { class: "lead" },
-    "A score is the sum of five parts, each from 0 to 1 times its weight (GHOST_ATTENTION_…). It is weighed anew as time passes."), element);
+    "A score is the sum of five parts, each from 0 to 1 times its weight (GHOST_ATTENTION_…). It changes with time."), element);
   const list = h("ol", { class: "tasks" });
   const count = h("p", { class: "faint" });
   const whole = h("div", {}, list, count);
@@ -22,7 +22,7 @@ export function show(place, app, _route, signal) {
 
   const read = () => loaded(body, "Reading tasks.", async () => {
     const found = await app.api.get("/tasks", { k: SHOWN }, signal);
-    if (!found.tasks.length) return empty("Nothing waits.", "Open questions, unfinished investigations, pending clean-ups and memory that should be put in order become tasks by themselves.");
+    if (!found.tasks.length) return empty("No open tasks.", "Open questions, unfinished investigations, pending clean-ups and due consolidations become tasks automatically.");
     keyed(list, found.tasks, (task) => task.id, (task) => row(task, first && task === found.tasks[0]), (made, task) => made.show(task));
     first = false;
     setText(count, found.count > found.tasks.length ? `${found.tasks.length} of ${found.count} known tasks; the others are done, blocked or below these.` : "");
@@ -55,7 +55,7 @@ function row(task, open) {
 }
 
 function wayTo(task) {
-  if (typeof task.metadata.query_id === "string") return h("a", { href: "#/questions" }, "Answer it");
-  if (typeof task.metadata.session_id === "string") return h("a", { href: hashOf("investigations", [task.metadata.session_id]) }, "Look at it");
+  if (typeof task.metadata.query_id === "string") return h("a", { href: "#/questions" }, "Answer");
+  if (typeof task.metadata.session_id === "string") return h("a", { href: hashOf("investigations", [task.metadata.session_id]) }, "Show");
   return null;
 }
