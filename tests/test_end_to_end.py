@@ -1,7 +1,8 @@
-"""One investigation, end to end, as processes: from a symptom typed to a report that verifies.
+"""One investigation, end to end: from a symptom typed to a report that verifies.
 
 Nothing is stood in for: the command line, the shell, the orchestrator, the capture engine and the brain are the
-product, the network is the lab's.
+product, the network is the lab's. The demonstration, and what is killed or typed to, is the installed program with
+processes of its own; variations and what follows a kill are forks that run the lab's programs in themselves.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from random import Random
 import pytest
 
 from ghost.lab import Scenario, load_scenario
+from tests.cli.ready_ghost import run_ghost
+from tests.exhaustive import EXHAUSTIVE, sample
 from tests.lab.variations import renamed, with_deny_at_other_end, with_loss_in_other_direction, without_fault
 
-pytestmark = pytest.mark.slow
-
 GHOST = Path(sys.executable).with_name("ghost")
-SEEDS = [int(seed) for seed in os.environ.get("GHOST_TEST_SEEDS", "1").split(",")]
+SEEDS = (1, 2, 3) if EXHAUSTIVE else (1,)
 
 
 def environment() -> dict[str, str]:
@@ -38,15 +39,10 @@ def environment() -> dict[str, str]:
 
 
 def ghost(*arguments: str, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(
-        [GHOST, *arguments],
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=170,
-    )
+    return checked(run_ghost(*arguments, cwd=cwd, environment=environment(), seconds=170, in_process=True), status)
+
+
+def checked(result: subprocess.CompletedProcess[str], status: int = 0) -> subprocess.CompletedProcess[str]:
     assert result.returncode == status, result.stdout[-3000:] + result.stderr[-3000:]
     assert "Traceback" not in result.stderr
     return result
@@ -121,7 +117,18 @@ def test_with_every_name_address_and_port_changed_the_cause_is_right(tmp_path, n
 
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory) -> Finished:
-    return investigate(load_scenario("wire-loss"), tmp_path_factory.mktemp("demo"))
+    directory = tmp_path_factory.mktemp("demo")
+    words = [GHOST, "investigate", "--lab", "wire-loss", "--json"]
+    ran = subprocess.run(
+        words,
+        cwd=directory,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=170,
+    )
+    return Finished(json.loads(checked(ran).stdout), ran.stderr, directory)
 
 
 def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_report(demonstrated):
@@ -203,10 +210,10 @@ def killed_after(seen: str, directory: Path) -> str:
     return re.search(r"Session: (ghost_\w+)", screen).group(1)
 
 
-@pytest.mark.parametrize(
-    "moment",
-    ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 1/20", "--findings"],
-)
+MOMENTS = ["Hypothesis H2", "az network nic show ", "RISKY — approved: az network watcher", "Poll 1/20", "--findings"]
+
+
+@pytest.mark.parametrize("moment", sample(MOMENTS, 2, seed=5))
 def test_killed_in_the_middle_it_resumes_and_still_cites_the_earlier_evidence(tmp_path, moment):
     session = killed_after(moment, tmp_path)
     before = [

@@ -22,9 +22,12 @@ from .ready_ghost import run_ghost
 GHOST = Path(sys.executable).with_name("ghost")
 
 
-def ghost(*arguments: str, cwd: Path, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def ghost(
+    *arguments: str, cwd: Path, stdin: str = "", in_process: bool = False, **environment: str
+) -> subprocess.CompletedProcess[str]:
     base = {k: v for k, v in os.environ.items() if not k.startswith(("GHOST_", "GEMINI_"))}
-    return run_ghost(*arguments, cwd=cwd, stdin=stdin, environment={**base, "COLUMNS": "200", **environment})
+    whole = {**base, "COLUMNS": "200", **environment}
+    return run_ghost(*arguments, cwd=cwd, stdin=stdin, environment=whole, in_process=in_process)
 
 
 BAD = {
@@ -371,7 +374,8 @@ def test_a_private_command_shows_placeholders_and_keeps_what_they_stand_for_to_i
 @pytest.mark.slow
 def test_a_private_investigation_says_so_and_leaves_no_private_address_in_its_records(tmp_path):
     symptom = "web-vm-01 cannot reach redis-cache-01 on port 6379"
-    result = ghost("investigate", symptom, "--lab", "blocked-port", "--private", cwd=tmp_path, GHOST_LAB_SPEED="500")
+    words = ("investigate", symptom, "--lab", "blocked-port", "--private")
+    result = ghost(*words, cwd=tmp_path, in_process=True, GHOST_LAB_SPEED="500")
     assert "Private mode" in result.stdout
     assert list(tmp_path.glob("audit/anonymization_map_*.json"))
     records = [*tmp_path.glob("audit/shell_audit_*.jsonl"), *tmp_path.glob("audit/ghost_rca_*.md")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import stat
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ghost.cli import main
+from tests.cli.ready_ghost import run_ghost
 
 SESSION = "ghost_20260101_120000"
 
@@ -19,8 +21,9 @@ SESSION = "ghost_20260101_120000"
 def workspace(tmp_path, monkeypatch):
     """A workspace with an investigation of the lab, finished."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GHOST_LAB_SPEED", "500")
-    assert main(["investigate", "--lab", "blocked-port", "--workspace", "w", "--json", "--brain", "offline"]) in (0, 1)
+    words = ("investigate", "--lab", "blocked-port", "--workspace", "w", "--json", "--brain", "offline")
+    environment = {**os.environ, "GHOST_LAB_SPEED": "500"}
+    assert run_ghost(*words, cwd=tmp_path, environment=environment, in_process=True).returncode in (0, 1)
     return tmp_path / "w"
 
 
@@ -28,7 +31,6 @@ def session_of(workspace: Path) -> str:
     return json.loads((workspace / "ghost_session.json").read_text())["session_id"]
 
 
-@pytest.mark.slow
 def test_an_export_holds_every_record_and_their_hashes(workspace, capsys):
     session = session_of(workspace)
     capsys.readouterr()

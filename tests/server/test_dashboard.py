@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +14,7 @@ from playwright.sync_api import expect
 
 from ghost.mind import MemoryType, QueryStatus
 from ghost.server.app import Application
+from tests.cli.ready_ghost import run_ghost
 from tests.server import dashboard_pages
 from tests.server.conftest import NOW, Live, ask, remember, served, stimulus, task, thought, until
 from tests.server.dashboard_pages import SECTIONS, Open, go, panel
@@ -250,11 +249,9 @@ def test_pages_are_read_or_refused_with_the_reason(site: str, make_app, open_pag
 def investigated(root: Path) -> str:
     """A real investigation of the lab in the workspace; its id."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GHOST_", "GEMINI_"))}
-    command = [Path(sys.executable).with_name("ghost"), "investigate", "--lab", "blocked-port", "--workspace", root]
-    subprocess.run(
-        command, env=environment | {"GHOST_LAB_SPEED": "500"}, stdin=subprocess.DEVNULL, capture_output=True,
-        check=True, timeout=120,
-    )  # fmt: skip
+    words = ("investigate", "--lab", "blocked-port", "--workspace", str(root))
+    environment |= {"GHOST_LAB_SPEED": "500"}
+    assert run_ghost(*words, cwd=root.parent, environment=environment, in_process=True).returncode == 0
     return json.loads((root / "ghost_session.json").read_text())["session_id"]
 
 
