@@ -75,3 +75,17 @@ def test_a_session_that_is_not_there_is_no_file(tmp_path, monkeypatch, capsys):
     assert main(["audit", "export", SESSION]) != 0
     assert SESSION in capsys.readouterr().err
     assert list(tmp_path.glob("*.zip")) == []
+
+
+def test_a_token_that_looks_like_a_secret_stays_on_this_machine(workspace, capsys):
+    session = session_of(workspace)
+    report = next(workspace.rglob(f"*{session}*.md"))
+    token = "q7RkLm92Pw4RtVbZ81Tx"
+    report.write_text(report.read_text() + f"\nheader {token}\n")
+    main(["audit", "export", session, "-w", str(workspace), "--output", "out.zip"])
+    assert f"{report.name}: tokens that look like secrets have placeholders" in capsys.readouterr().out
+    outside = zipfile.ZipFile("out.zip")
+    assert "header [TOKEN_1]" in outside.read(report.name).decode()
+    assert json.loads(outside.read("verification.json"))["with_placeholders"] == [report.name]
+    main(["audit", "export", session, "-w", str(workspace), "--output", "local.zip", "--local"])
+    assert f"header {token}" in zipfile.ZipFile("local.zip").read(report.name).decode()

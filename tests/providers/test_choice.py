@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from ghost.config import Settings
 from ghost.errors import ConfigurationError
 from ghost.providers import StubEmbeddings, StubLLM, embeddings, language_model, system_clock
+from ghost.providers.outgoing_text import OutgoingEmbeddings, OutgoingModel
 from ghost.providers.server_address import server_url
 from ghost.records import SystemClock
+from ghost.redaction import Placeholders
 from tests.providers.dialects import ALL
 from tests.providers.servers import KEY, ModelServerScript, answer
 
@@ -205,3 +207,25 @@ def test_addresses_that_are_refused_unseen(value):
 def test_any_address_is_taken_or_refused(value):
     with suppress(ConfigurationError):
         assert server_url("GHOST_LLM_URL", value).startswith(("https://", "http://"))
+
+
+def test_a_provider_on_another_machine_gets_placeholders_and_one_on_this_machine_all(monkeypatch):
+    token = "q7RkLm92Pw4RtVbZ81Tx"
+    with ModelServerScript([answer(200, ALL[0].text("ok"))]) as server:
+        here = {"PROVIDER_LLM": ALL[0].name, "GHOST_LLM_URL": server.url, "GHOST_LLM_MODEL": "m", "GHOST_LLM_KEY": "k"}
+        local = language_model(given_settings(monkeypatch, GEMINI_API_KEY="k", **here))
+        local.generate("SOC", f"saw {token}", 50)
+        OutgoingModel(local, Placeholders()).generate("SOC", f"saw {token}", 50)
+    sent = [request.body.decode() for request in server.requests]
+    assert token in sent[0]
+    assert token not in sent[1]
+    assert "[TOKEN_1]" in sent[1]
+
+
+@pytest.mark.parametrize("url", [None, "https://models.example/v1"])
+def test_only_a_server_on_this_machine_is_asked_without_placeholders(url, monkeypatch):
+    elsewhere = {"GHOST_LLM_URL": url, "GHOST_EMBED_URL": url} if url else {}
+    keys = {"GHOST_LLM_KEY": "k", "GHOST_EMBED_KEY": "k", "GHOST_LLM_MODEL": "m", "GHOST_EMBED_MODEL": "m"}
+    settings = given_settings(monkeypatch, PROVIDER_LLM="openai", PROVIDER_EMBED="openai", **keys, **elsewhere)
+    assert isinstance(language_model(settings), OutgoingModel)
+    assert isinstance(embeddings(settings), OutgoingEmbeddings)

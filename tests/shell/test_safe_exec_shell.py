@@ -20,6 +20,7 @@ import pytest
 import ghost.shell
 from ghost.errors import UsageError
 from ghost.records import Head, read_json, read_records, verify
+from ghost.redaction import Placeholders, for_outside
 from ghost.shell import HitlDecision, SafeExecShell
 
 RESPONSE = [
@@ -589,3 +590,32 @@ def test_a_name_that_does_not_resolve_fails_as_curl_says_it(make: Any) -> None:
     response = ask(make(never, resolver=unknown), "curl -s http://nowhere.example/")
     assert (response["status"], response["exit_code"]) == ("completed", 6)
     assert "Could not resolve host: nowhere.example" in response["stderr"]
+
+
+# Tokens that a model knows by a placeholder only
+
+
+TOKEN = "q7RkLm92Pw4RtVbZ81Tx"
+
+
+def test_a_token_restored_from_its_placeholder_runs_with_approval_only_and_is_not_written_down(make: Any) -> None:
+    placeholders = Placeholders()
+    assert for_outside(f"saw {TOKEN}", placeholders) == "saw [TOKEN_1]"
+    asked: list[Any] = []
+
+    def person(*question: Any) -> HitlDecision:
+        asked.append(question)
+        return HitlDecision("deny")
+
+    shell = make(person, placeholders=placeholders)
+    assert ask(shell, "dig [TOKEN_1].example.com")["classification"] == "RISKY"
+    assert asked[0][0] == f"dig {TOKEN}.example.com"
+    assert ask(make(None, placeholders=placeholders), "getent hosts [TOKEN_1].local")["status"] == "denied"
+    assert TOKEN not in shell.audit_path.read_text()
+
+
+def test_a_placeholder_that_stands_for_nothing_runs_nothing(make: Any) -> None:
+    shell = make(approve, placeholders=Placeholders())
+    answer = ask(shell, "dig [TOKEN_7].example.com")
+    assert (answer["classification"], answer["exit_code"]) == ("RISKY", None)
+    assert answer["error"] == "unsupported_syntax"

@@ -19,6 +19,7 @@ from ghost.cli.session_records import Recorded, open_workspace, recorded
 from ghost.config import Settings
 from ghost.errors import RecordError
 from ghost.records import is_locked, read_json, valid_session_id
+from ghost.redaction import Placeholders, for_outside
 from ghost.shell import SafeExecShell
 from ghost.text import visible
 
@@ -147,14 +148,19 @@ def _open_intent(path: Path) -> Iterator[str]:
     yield f"    $ {visible(_command(known))}"
 
 
-def export(session_id: str, target: Path | None, workspace_option: Path | None, *, as_json: bool) -> int:
-    """One file that holds all that a session put on record, and whether it holds. Exit status as of `verify`."""
+def export(session_id: str, target: Path | None, workspace_option: Path | None, *, local: bool, as_json: bool) -> int:
+    """One file that holds all that a session put on record, and whether it holds. Exit status as of `verify`.
+
+    Unless it stays `local`, tokens that look like secrets have placeholders in it; the check is made before.
+    """
     records = _opened(session_id, workspace_option)
     paths, checks = records.paths, records.checks()
     files = (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
-    contents = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
+    originals = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
+    contents = originals if local else _for_outside(originals)
+    changed = sorted(name for name, content in contents.items() if content != originals[name])
     ok = all(check.ok for check in checks)
-    verification = {"session_id": session_id, "ok": ok, "checks": _listed(checks)}
+    verification = {"session_id": session_id, "ok": ok, "checks": _listed(checks), "with_placeholders": changed}
     contents["verification.json"] = _document(verification)
     manifest = {
         "session_id": session_id,
@@ -170,9 +176,23 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
         print(json.dumps({"path": str(target), "verified": ok, **manifest}, indent=2))
     else:
         print(f"{target}: {len(contents)} files of {session_id}, with their SHA-256 in manifest.json")
+        if changed:
+            print(
+                f"{', '.join(changed)}: tokens that look like secrets have placeholders, so the chain of hashes holds"
+                " only here; --local keeps them"
+            )
         if not ok:
             print(f"NOT trustworthy: see verification.json, or ghost audit verify {session_id}")
     return 0 if ok else 1
+
+
+def _for_outside(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files as they may leave this machine. Hashes and ids stay, so the records still name each other."""
+    placeholders = Placeholders()
+    return {
+        name: "".join(for_outside(line, placeholders) for line in content.decode().splitlines(keepends=True)).encode()
+        for name, content in files.items()
+    }
 
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can state: the same session makes the same file

@@ -180,13 +180,17 @@ def audit_export(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write (default: ghost_export_SESSION.zip).")
     ] = None,
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="For this machine only: keep tokens that look like secrets, and the hash chain."),
+    ] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Write all that a session recorded into one zip, with a manifest of SHA-256 and the result of verify."""
     from ghost.cli.audit_commands import export
 
-    raise typer.Exit(export(session, output, workspace, as_json=json_))
+    raise typer.Exit(export(session, output, workspace, local=local, as_json=json_))
 
 
 @lab_app.command("list", epilog="Example: ghost lab list")

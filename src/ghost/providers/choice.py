@@ -5,15 +5,19 @@ used.
 from __future__ import annotations
 
 import random
+import urllib.parse
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from ghost.config import SecretStr, Settings
 from ghost.errors import ConfigurationError
+from ghost.hosts import is_loopback
 from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
+from ghost.providers.outgoing_text import OutgoingEmbeddings, OutgoingModel
 from ghost.providers.server_address import server_url
 from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.records import Clock, SystemClock
+from ghost.redaction import Placeholders
 
 KNOWN = ("stub", "gemini", "openai", "ollama")
 
@@ -32,7 +36,8 @@ def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvide
     if chosen == "stub":
         return StubLLM()
     _check_known("PROVIDER_LLM", chosen)
-    return _with_extra(chosen, lambda: _language_client(settings, clock or SystemClock()))
+    model = _with_extra(chosen, lambda: _language_client(settings, clock or SystemClock()))
+    return model if _is_here(settings.llm_url or DEFAULT_URLS[chosen]) else OutgoingModel(model, Placeholders())
 
 
 def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
@@ -43,7 +48,8 @@ def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProv
     if chosen == "stub":
         return StubEmbeddings(settings.vector_dim)
     _check_known("PROVIDER_EMBED", chosen)
-    return _with_extra(chosen, lambda: _embedding_client(settings, clock or SystemClock()))
+    model = _with_extra(chosen, lambda: _embedding_client(settings, clock or SystemClock()))
+    return model if _is_here(settings.embed_url or DEFAULT_URLS[chosen]) else OutgoingEmbeddings(model, Placeholders())
 
 
 def system_clock(settings: Settings) -> Clock:
@@ -141,6 +147,11 @@ def _with_extra(provider: str, build: Callable[[], T]) -> T:
         raise ConfigurationError(
             f"The provider {provider!r} needs {error.name}: pip install 'ghost-investigator[{extra}]'."
         ) from None
+
+
+def _is_here(url: str) -> bool:
+    """Whether a server is on this machine, which text does not leave then."""
+    return is_loopback(urllib.parse.urlsplit(url).hostname or "")
 
 
 def _check_known(variable: str, value: str) -> None:

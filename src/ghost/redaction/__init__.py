@@ -10,10 +10,12 @@ On the ground floor beside `ghost.records`: it knows nothing of commands. Names,
     field_pairs, containers, tables, argument_lists, memory_dumps    secrets known by the structure they stand in
     cut_text          secrets at the end of a text that was cut, and the lines before a cut that name them
     secret_names, secret_values    what a name and a value say of themselves
+    fallback          placeholders for random tokens that no rule names, where text leaves this machine
     bigram_filter, time_limit      what keeps it fast
 """
 
 from ghost.redaction.cut_text import opening_of
+from ghost.redaction.fallback import Placeholders, for_outside
 from ghost.redaction.fields import FIELD_ASIDES, FIELD_NAMES, FIELD_VALUES
 from ghost.redaction.passes import described, may_hold_secret, plain, redact
 from ghost.redaction.secret_names import secret_kind
@@ -27,8 +29,10 @@ __all__ = [
     "FIELD_VALUES",
     "MARKER",
     "Counts",
+    "Placeholders",
     "Rule",
     "described",
+    "for_outside",
     "has_anchor",
     "is_open",
     "looks_random",

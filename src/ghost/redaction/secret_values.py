@@ -63,18 +63,18 @@ def looks_random(value: str) -> bool:
     padded = _PADDED.fullmatch(value) is not None
     if kinds < 2 or _GUID.fullmatch(value) or (value.startswith(("/", "http")) and not padded):
         return False
-    if value.count("/") > len(value) / 12 and not (padded or _is_base64(value)):
+    if value.count("/") > len(value) / 12 and not (padded or is_base64_with_slashes(value)):
         return False
     if _HEX.fullmatch(value):
         return len(value) >= 20
-    return (kinds == 3 and _entropy(value) >= 3.2) or _is_of_one_case(value)
+    return (kinds == 3 and entropy(value) >= 3.2) or is_of_one_case(value)
 
 
-def _is_of_one_case(value: str) -> bool:
+def is_of_one_case(value: str) -> bool:
     """Whether letters of one case and digits are through each other: no words and numbers one behind the other."""
     if len(value) < 20 or _ONE_CASE.fullmatch(value) is None:
         return False
-    return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and _entropy(value) >= 3.2
+    return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and entropy(value) >= 3.2
 
 
 _ONE_CASE = lazy(r"[a-z0-9]+|[A-Z0-9]+")
@@ -84,7 +84,7 @@ _TO_DIGITS = lazy(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 _PADDED = lazy(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/]=)")  # no path ends so
 
 
-def _is_base64(value: str) -> bool:
+def is_base64_with_slashes(value: str) -> bool:
     """Whether what has many slashes is no path: each longer stretch between them has all kinds of characters."""
     stretches = [stretch for stretch in value.rstrip("=").split("/") if len(stretch) > 4]
     return len(value) >= 24 and bool(stretches) and all(kind.search(s) for s in stretches for kind in _KINDS)
@@ -157,7 +157,8 @@ def is_guid(value: str) -> bool:
     return len(value) >= _GUID_LENGTH and _GUID.fullmatch(value.strip().strip("\"'")) is not None
 
 
-def _entropy(value: str) -> float:
+def entropy(value: str) -> float:
+    """Bits a character (Shannon)."""
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
-from ghost.redaction import redact
+from ghost.redaction import Placeholders, redact
 from ghost.shell.gate import HitlCallback, Passage, pass_gate
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
@@ -29,6 +29,7 @@ from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
 _UNKNOWN_PLACEHOLDER = "syntax: placeholder"
+_RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 
 
@@ -39,7 +40,8 @@ class SafeExecShell:
     is the configured one, or the system's, also where `program_dirs` are others; theirs where there is neither.
     `environment`: further variables of child processes. `sandbox`: `auto` applies to SAFE commands the layers there
     are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
-    `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name.
+    `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name. `placeholders`:
+    tokens that a model knows by a placeholder only; a command that has one is RISKY once the token stands there.
 
     One process at a time runs the commands of a session: in a second one this raises `WorkspaceError`.
     """
@@ -60,6 +62,7 @@ class SafeExecShell:
         hitl_timeout_seconds: float | None = None,
         runner: Runner | None = None,
         resolver: Resolver | None = None,
+        placeholders: Placeholders | None = None,
     ) -> None:
         if not valid_session_id(session_id):
             raise UsageError(f"{session_id!r} is no session id: use letters, digits, '_', '-' and '.', 100 at most")
@@ -86,6 +89,7 @@ class SafeExecShell:
         )
         self._runner = runner
         self._resolver = resolver if resolver is not None else resolve_by_system
+        self._placeholders = placeholders
         self._clock: Clock = SystemClock()
         self._audit = ShellAudit(directory, session_id)
         self._one_at_a_time = self._audit.one_at_a_time
@@ -126,8 +130,8 @@ class SafeExecShell:
             return _response(audit_id, "error", "RISKY", None, "empty_command", self._no_output())
 
         # Stage 1: classify
-        command, reasoning = self._restored(command), self._restored(reasoning)
         decision = self._judge(command)
+        command, reasoning = self._restored(command), self._restored(reasoning)
         if decision.problem == "empty_command":
             return _response(audit_id, "error", decision.classification, None, "empty_command", self._no_output())
 
@@ -167,11 +171,15 @@ class SafeExecShell:
         record = _with_output(record, output)
         return self._answer(record, output, self._audit.write(record))
 
-    def _judge(self, command: str) -> Decision:
+    def _judge(self, written: str) -> Decision:
+        """The decision on a command, as it reads once its placeholders are restored."""
+        command = self._restored(written)
         decision = decide(command, self._roots)
-        unknown = self._anonymizer.unknown(command) if self._anonymizer is not None else None
-        if unknown is None or decision.classification == FORBIDDEN or decision.refused_unasked:
+        if decision.classification == FORBIDDEN or decision.refused_unasked:
             return decision
+        unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
+        if unknown is None:
+            return self._asked_for_token(decision, written)
         why = f"{unknown} stands for nothing in this session. Use a placeholder of its output, or the name itself."
         return replace(
             decision,
@@ -183,11 +191,16 @@ class SafeExecShell:
             problem="unsupported_syntax",
         )
 
-    def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
-        return pass_gate(command, decision, reasoning, self._judge_again, self._callback, self._hitl_timeout_seconds)
+    def _asked_for_token(self, decision: Decision, written: str) -> Decision:
+        """RISKY where a token was restored: it may be a secret, which no URL, header or name carries out unasked."""
+        restored = self._placeholders is not None and self._placeholders.restore(written) != written
+        if not restored or decision.classification != SAFE:
+            return decision
+        why = "It holds a token that looked like a secret, restored from its placeholder: look where it goes."
+        return replace(decision, classification=RISKY, tier=3, rule=_RESTORED_TOKEN, explanation=why)
 
-    def _judge_again(self, modified_command: str) -> Decision:
-        return self._judge(self._restored(modified_command))
+    def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
+        return pass_gate(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
 
     def _run(self, decision: Decision, timeout_seconds: float) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
@@ -249,12 +262,18 @@ class SafeExecShell:
             clean, _ = redact(text[: 4 * MAX_AUDITED_CHARACTERS])
             if len(clean) > MAX_AUDITED_CHARACTERS:
                 clean = f"{clean[:MAX_AUDITED_CHARACTERS]}[truncated: {len(text)} characters in all]"
+            clean = self._placeholders.hide(clean) if self._placeholders is not None else clean
             return self._anonymizer.anonymize(clean) if self._anonymizer is not None else clean
         except Exception:  # noqa: BLE001 - the same boundary as for output: nothing unprocessed is written
             return "[REDACTED]"
 
+    def _restorers(self) -> list[TopologyAnonymizer | Placeholders]:
+        return [each for each in (self._anonymizer, self._placeholders) if each is not None]
+
     def _restored(self, text: str) -> str:
-        return self._anonymizer.restore(text) if self._anonymizer is not None else text
+        for each in self._restorers():
+            text = each.restore(text)
+        return text
 
     def _no_output(self) -> Output:
         return no_output(self._anonymizer)

@@ -1,0 +1,143 @@
+"""Random tokens that no rule names, replaced where a text leaves this machine: `for_outside(text, mapping)`.
+
+`redact` knows a secret by its name, its shape or its place. What is left is a token that nothing announces. Inside this
+machine it stays, since evidence may be in it. A model, a notification or an exported file gets a placeholder instead,
+the same one for the same token, so that it can still be told from others. The mapping is in memory only.
+
+Costs no evidence: addresses, resource ids, hashes, certificates and names of things stay (`fallback.toml`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from ghost.errors import UsageError
+from ghost.patterns import lazy
+from ghost.policy import load_policy
+from ghost.redaction.passes import redact
+from ghost.redaction.secret_values import entropy, is_base64_with_slashes, is_guid, is_of_one_case
+
+SHORTEST = 16
+"""Characters from which on a token is judged: shorter ones are rarely told from names."""
+_LOWEST_BITS = 3.3
+"""Bits a character (Shannon) of a random token; camel case has about as many, so words are counted too."""
+_MOST_WORDS = 0.45
+"""Share of a token that may stand in runs of three small letters and more: 0.16 in random base62, 0.7 in names."""
+_FEWEST_TURNS = 0.22
+"""Changes between kinds of characters for each character, a capital before a small letter aside: 0.45 in base62."""
+_NAME_REACH = 96
+_PLACEHOLDER = lazy(r"\[TOKEN_(\d{1,9})\]")
+_WORD = lazy(r"[a-z]{3,}")
+_TURN = lazy(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z][A-Z0-9])")
+_KINDS = (lazy("[a-z]"), lazy("[A-Z]"), lazy("[0-9]"))
+_HEX = lazy(r"[0-9a-f]{32,}+|[0-9A-F]{32,}+")
+_PADDED = lazy(r"[A-Za-z0-9+/]{22,}={1,2}")
+
+
+class Placeholders:
+    """Tokens and what stands for them, `[TOKEN_1]`, for one session. In memory only: it cannot be pickled or copied."""
+
+    def __init__(self) -> None:
+        self._placeholders: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
+
+    def placeholder(self, token: str) -> str:
+        """What stands for a token, the same each time."""
+        if token not in self._placeholders:
+            placeholder = f"[TOKEN_{len(self._placeholders) + 1}]"
+            self._placeholders[token] = placeholder
+            self._tokens[placeholder] = token
+        return self._placeholders[token]
+
+    def hide(self, text: str) -> str:
+        """`text` with placeholders for the tokens that have one already."""
+        for token in sorted(self._placeholders, key=len, reverse=True):
+            text = text.replace(token, self._placeholders[token])
+        return text
+
+    def restore(self, text: str) -> str:
+        """`text` with the tokens that its placeholders stand for. A placeholder that was never given stays."""
+        return _PLACEHOLDER.sub(lambda match: self._tokens.get(match[0], match[0]), text)
+
+    def unknown(self, text: str) -> str | None:
+        """The first placeholder in `text` that stands for nothing; after a resume, each does."""
+        return next((m[0] for m in _PLACEHOLDER.finditer(text) if m[0] not in self._tokens), None)
+
+    def __reduce__(self) -> str:
+        raise UsageError("placeholders stay in memory: the tokens they stand for are written nowhere")
+
+
+def for_outside(text: str, mapping: Placeholders) -> str:
+    """`text` without its secrets, and with placeholders for tokens that look random and are part of no known structure.
+
+    Doing it again changes nothing.
+    """
+    text, _ = redact(text)
+    return _scan().sub(lambda match: _outside(match, mapping), text)
+
+
+def looks_secret(token: str) -> bool:
+    """Whether a token looks random: long, of several kinds of characters through each other, no words in it."""
+    if len(token) < SHORTEST or is_guid(token):
+        return False
+    if _HEX.fullmatch(token):
+        return all(kind.search(token.lower()) for kind in (_KINDS[0], _KINDS[2]))
+    if is_of_one_case(token):
+        return True
+    if not all(kind.search(token) for kind in _KINDS) or entropy(token) < _LOWEST_BITS:
+        return False
+    words = sum(len(word) for word in _WORD.findall(token))
+    return words <= _MOST_WORDS * len(token) and len(_TURN.findall(token)) >= _FEWEST_TURNS * len(token)
+
+
+def _outside(match: re.Match[str], mapping: Placeholders) -> str:
+    token = match["token"]
+    if token is None or _is_named(match):
+        return match[0]
+    if "/" in token and not (_PADDED.fullmatch(token) or is_base64_with_slashes(token)):
+        return "/".join(mapping.placeholder(part) if looks_secret(part) else part for part in token.split("/"))
+    bare = token.rstrip("=")
+    return mapping.placeholder(token) if looks_secret(bare) else token
+
+
+_NAME_BEFORE = lazy(r"(?P<name>[A-Za-z][\w.-]{0,80})[\"'\]\\]{0,4}[ \t]{0,4}(?P<mark>[:=]|)[ \t\"'\[(\\]{0,6}$")
+
+
+_FILE_NAME = lazy(r"\.[a-z]{2,6}$")
+
+
+def _is_named(match: re.Match[str]) -> bool:
+    """Whether the name before a token says that it is public; without a mark between, only of a hash."""
+    before = match.string[max(0, match.start() - _NAME_REACH) : match.start()]
+    found = _NAME_BEFORE.search(before)
+    if found is None or not (found["mark"] or _HEX.fullmatch(match["token"])):
+        return False
+    if _FILE_NAME.search(found["name"]) is not None and _HEX.fullmatch(match["token"]) is not None:
+        return True  # the sum of a file
+    name = re.sub(r"[\W_]", "", found["name"]).lower()
+    return name.endswith(_public_names()) or name.rstrip("0123456789").endswith(_public_names())
+
+
+@cache
+def _scan() -> re.Pattern[str]:
+    """Structure that stays, or a token; what stands first is taken first."""
+    return re.compile(f"{'|'.join(_inline(each) for each in _policy()['structure'])}|{_RUN}")
+
+
+_RUN = r"(?P<token>(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_~-]{16,}+={0,2})"
+
+
+def _inline(pattern: str) -> str:
+    """A pattern as a part of another: a flag for all of it holds for its part alone."""
+    return f"(?i:{pattern.removeprefix('(?i)')})" if pattern.startswith("(?i)") else f"(?:{pattern})"
+
+
+@cache
+def _public_names() -> tuple[str, ...]:
+    return tuple(_policy()["names"])
+
+
+@cache
+def _policy() -> dict[str, list[str]]:
+    return load_policy(__file__, "fallback.toml", dict[str, list[str]])
