@@ -15,7 +15,7 @@ from ghost.pcap.findings.stream_columns import SIDE_EVENTS, SIDE_FIELDS, columns
 
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY
-from .labelled.scene import Scene
+from .labelled.scene import Scene, told
 
 MINOR = ("LOW", "INFO")
 
@@ -31,29 +31,28 @@ def judged(scene: Scene, path: Path) -> tuple[Finding, ...]:
     return find(analyse(capture, compile_kernels=False))
 
 
-def told(found: tuple[Finding, ...]) -> list[str]:
-    return [f"{finding.severity} {finding.kind} {finding.blame}: {finding.title}" for finding in found]
-
-
 def test_the_scenes_cover_every_kind_of_fault() -> None:
     assert {scene.kind for scene in FAULTS.values()} == {case.kind for case in finding_cases().values()} - {"none"}
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_the_first_finding_with_the_right_blame(name: str, tmp_path: Path) -> None:
-    scene = FAULTS[name]
-    found = judged(scene, tmp_path)
-    assert (found[0].kind, found[0].blame) == (scene.kind, scene.blame), told(found)
-    others = [finding for finding in found if finding.severity not in MINOR and finding.kind != scene.kind]
-    assert not others, told(found)
-    assert found[0].remediation
-    assert all(frame > 0 for frame in found[0].evidence)
+def test_a_fault_is_the_first_finding_with_the_right_blame(tmp_path: Path) -> None:
+    wrong = []
+    for name, scene in FAULTS.items():
+        first, *others = found = judged(scene, tmp_path)
+        alarms = [finding for finding in others if finding.severity not in MINOR and finding.kind != scene.kind]
+        sound = first.remediation and all(frame > 0 for frame in first.evidence)
+        if (first.kind, first.blame) != (scene.kind, scene.blame) or alarms or not sound:
+            wrong.append((name, told(found)))
+    assert not wrong
 
 
-@pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_capture_raises_no_alarm(name: str, tmp_path: Path) -> None:
-    found = judged(HEALTHY[name], tmp_path)
-    assert all(finding.severity in MINOR for finding in found), told(found)
+def test_a_healthy_capture_raises_no_alarm(tmp_path: Path) -> None:
+    wrong = []
+    for name, scene in HEALTHY.items():
+        found = judged(scene, tmp_path)
+        if any(finding.severity not in MINOR for finding in found):
+            wrong.append((name, told(found)))
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", ["ordinary_day", "server_crashes", "lossy_up", "forgotten_while_idle"])

@@ -8,6 +8,7 @@ import random
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
@@ -23,10 +24,15 @@ def ethernet(packet: bytes, kind: int | None = None) -> bytes:
     return b"\x02\0\0\0\0\x02\x02\0\0\0\0\x01" + kind.to_bytes(2, "big") + packet
 
 
+@cache
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
+
+
 def ip(
     source: str, destination: str, protocol: int, body: bytes, *, number: int = 0, ttl: int = 64, fragment: int = 0
 ) -> bytes:
-    ends = ipaddress.ip_address(source).packed + ipaddress.ip_address(destination).packed
+    ends = _packed(source) + _packed(destination)
     if len(ends) == 32:
         return struct.pack(">IHBB", 6 << 28, len(body), protocol, ttl) + ends + body
     return struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), number, fragment, ttl, protocol, 0) + ends + body

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ..wire import ACK, SYN
 from . import messages
-from .gone import ask, beside, chat, tell
 from .network import Link, Packet, unreachable
 from .office import WORDS, Exchange, Office, chatter, talk, tls, web
 from .scene import Scenes
 from .tickets import with_tickets
+from .vanished_hosts import ask, beside, chat, tell
 
 HEALTHY = Scenes()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from . import messages
 from .network import ICMP_PROTOCOL, Host, Packet, Path, Point, World
@@ -35,6 +36,11 @@ class Talk:
     _answering: int = 0
     finished: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        """Bytes of requests and of answers up to and with each exchange."""
+        self._request_ends = list(accumulate(len(exchange.request) for exchange in self.exchanges))
+        self._answer_ends = list(accumulate(sum(len(p) for _, p in exchange.pieces) for exchange in self.exchanges))
+
     def ask(self) -> None:
         if self.asked < len(self.exchanges) and self.client.state == "open":
             exchange = self.exchanges[self.asked]
@@ -44,7 +50,7 @@ class Talk:
     def client_got(self, received: int) -> None:
         if self.client.reading is False:
             return
-        due = sum(len(piece) for exchange in self.exchanges[: self.asked] for _, piece in exchange.pieces)
+        due = self._answer_ends[self.asked - 1] if self.asked else 0
         if received >= due and self.asked > len(self.finished):
             self.finished.append(self.client.world.now)
             if self.asked < len(self.exchanges):
@@ -56,8 +62,7 @@ class Talk:
 
     def server_got(self, received: int) -> None:
         while self._answering < len(self.exchanges):
-            due = sum(len(exchange.request) for exchange in self.exchanges[: self._answering + 1])
-            if received < due:
+            if received < self._request_ends[self._answering]:
                 return
             exchange = self.exchanges[self._answering]
             self._answering += 1

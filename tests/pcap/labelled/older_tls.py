@@ -8,7 +8,7 @@ from . import messages
 from .faults.usual import other_port
 from .office import Exchange, Office, Talk, talk
 from .scene import Scenes
-from .unasked import closes
+from .server_push import closes
 
 OLDER_TLS = Scenes()
 _PORT = 9443

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from ghost.pcap.analysis import analyse
+from ghost.pcap.findings import Finding, find
+from tests.exhaustive import sample
 
 from ..wire import pcap
 from .network import Point
@@ -31,6 +35,23 @@ class Scene:
         records = sorted(office.world.records, key=lambda record: record[0])
         path.write_bytes(pcap(records, nanoseconds=bool(seed % 2)))
         return path
+
+
+SEEDS = (11, 402)
+
+
+def judged_samples(
+    scene: Scene, directory: Path, most: int = 1, seeds: Sequence[int] = SEEDS
+) -> Iterator[tuple[str, tuple[Finding, ...]]]:
+    """Yield capture point and seed with the findings there: `most` of them, all when exhaustive."""
+    every = [(point, seed) for point in scene.points for seed in seeds]
+    for point, seed in sample(every, most, sum(map(ord, scene.name))):
+        capture = scene.save(directory / "scene.pcap", seed, point)
+        yield f"{scene.name} {point} {seed}", find(analyse(capture, compile_kernels=False))
+
+
+def told(found: Iterable[Finding]) -> list[str]:
+    return [f"{f.severity} {f.kind} {f.blame} {f.confidence}: {f.title} {f.detail}" for f in found]
 
 
 class Scenes(dict[str, Scene]):

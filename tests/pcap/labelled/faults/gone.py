@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..gone import ask, beside, chat, tell
 from ..network import Packet
 from ..office import Exchange, Office, attempt, chatter, talk
 from ..scene import FAULTS
+from ..vanished_hosts import ask, beside, chat, tell
 from .segments import answers_with
 
 

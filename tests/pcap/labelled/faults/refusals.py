@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...wire import ACK, RST
-from ..gone import beside, chat
 from ..network import TCP_PROTOCOL, Packet, Segment
 from ..office import Office, attempt
 from ..scene import FAULTS
+from ..vanished_hosts import beside, chat
 
 
 @FAULTS.add("third_party_reset", "policy", points=("client",))

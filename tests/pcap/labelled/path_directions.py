@@ -6,10 +6,10 @@ from __future__ import annotations
 from ..wire import ACK, RST
 from . import messages
 from .faults.usual import other_port
-from .gone import beside
 from .network import TCP_PROTOCOL, Host, Link, Packet, Segment
 from .office import Office, attempt, chatter, talk
 from .scene import Scenes
+from .vanished_hosts import beside
 
 WAYS = Scenes()
 SEVERITIES: dict[str, str] = {}
