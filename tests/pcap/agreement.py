@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -53,6 +54,15 @@ def _dissected(path: Path) -> tuple[tuple[list[str], list[str]], ...]:
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = (line.split("|") for line in output.splitlines())
     return tuple((row[: len(_COLUMNS)], row[len(_COLUMNS) :]) for row in rows)
+
+
+def captures_with(section: str, counted: str, directory: Path) -> list[Path]:
+    """Return the captures in which TShark counted something by this name, or the engine found such a section."""
+    return [
+        path
+        for path in sorted([*directory.glob("*.pcap"), *directory.glob("*.pcapng")])
+        if json.loads((directory / f"{path.stem}.tshark.json").read_text())[counted] or getattr(analyse(path), section)
+    ]
 
 
 def _is_icmp(protocols: str) -> bool:

@@ -15,6 +15,7 @@ from ghost.pcap.compare.comparison_text import comparison_document, comparison_r
 from ghost.pcap.compare.rate_comparison import Capture, Difference, differences, measured, metrics
 from ghost.pcap.findings import find
 from ghost.pcap.model import Analysis
+from tests.exhaustive import examples
 from tests.pcap.analyses import of_streams, stream, tcp, times
 from tests.pcap.wire import SYN, Talk, pcap, transfer
 
@@ -74,7 +75,7 @@ def test_a_capture_compared_with_itself_is_stable_in_every_form(tmp_path: Path) 
         assert f">{word}<" not in page
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(st.integers(2, 12), st.integers(0, 2))
 def test_one_or_two_of_a_few_are_no_regression(packets: int, lost: int) -> None:
     healthy = of_streams(tcp=tcp([stream({"packets": packets}, {"packets": packets})]))
@@ -88,7 +89,7 @@ def test_one_or_two_of_a_few_are_no_regression(packets: int, lost: int) -> None:
     assert assessed(healthy, lossy)["loss_pct"] == "STABLE"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(st.integers(2000, 100_000), st.floats(0.05, 0.5))
 def test_many_of_many_always_are(packets: int, share: float) -> None:
     lost = int(packets * share)

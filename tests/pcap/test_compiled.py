@@ -16,6 +16,7 @@ from ghost.pcap import layout as L
 from ghost.pcap.analysis import analyse
 from ghost.pcap.kernels import compilation, flow_hash, flow_shards, object_file
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
+from tests.exhaustive import examples
 
 from .wire import transfer
 
@@ -205,7 +206,7 @@ def test_no_samples_have_no_statistics() -> None:
     assert Samples().of_all(0, 4) is None
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.integers(0, 2**31), st.floats(9, 18))
 def test_beyond_the_exact_count_statistics_stay_within_one_percent(seed: int, scale: float) -> None:
     values = np.exp(np.random.default_rng(seed).normal(scale, 1.5, EXACT + 5000)).astype(np.int64) + 1

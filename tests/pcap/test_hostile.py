@@ -20,6 +20,7 @@ from ghost.errors import CaptureError
 from ghost.pcap.analysis import analyse
 from ghost.pcap.command import main
 from ghost.pcap.report.semantic import AIM_TOKENS, FINDINGS_TOKENS, estimated_tokens
+from tests.exhaustive import examples, sample
 
 from .hostile.examine import compare, examine, same
 from .hostile.mutations import mutated
@@ -55,7 +56,7 @@ def test_damaged_captures_give_sound_results_or_one_clear_refusal(tmp_path: Path
     sound = saved(tmp_path, pcap(seed(name)), "sound.pcap")
     original = examine(sound)
     assert original is not None
-    for number in range(24):
+    for number in sample(range(24), 4):
         steps = [number * 1009 + n * 7919 for n in range(number % 6 + 1)]
         path = saved(tmp_path, mutated(seed(name), steps))
         examined = examine(path)
@@ -66,7 +67,7 @@ def test_damaged_captures_give_sound_results_or_one_clear_refusal(tmp_path: Path
                 assert same(examined.capture.analysis, other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.sampled_from(sorted(SEEDS)), st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=6))
 def test_no_damage_breaks_the_engine(tmp_path_factory: pytest.TempPathFactory, name: str, steps: list[int]) -> None:
     examined = examine(saved(tmp_path_factory.mktemp("damage"), mutated(seed(name), steps)))
@@ -79,7 +80,7 @@ def test_a_file_cut_anywhere_gives_its_valid_part(tmp_path: Path, form: str) -> 
     ng = pcapng([(0, when // 1000, frame) for when, frame in records], [(1, b"")])
     octets = {"pcap": pcap(records), "pcapng": ng, "gzip": gzip.compress(pcap(records), mtime=0)}[form]
     counts: list[int] = []
-    for end in range(60, len(octets), 3):
+    for end in sample(range(60, len(octets), 3), 40):
         facts = analyse(saved(tmp_path, octets[:end]), compile_kernels=False).summary
         counts.append(facts.total_packets)
     assert counts == sorted(counts)

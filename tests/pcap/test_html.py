@@ -24,6 +24,7 @@ from ghost.pcap.report.packet_sequence import sequence
 from ghost.pcap.report.single_capture import report_on
 from ghost.pcap.report.time_charts import Line, TimeAxis, time_chart
 from ghost.text import visible
+from tests.exhaustive import examples
 from tests.pcap.wire import MS, SYN, Record, Talk, ethernet, ip, pcap, tcp, transfer, udp
 
 CLOCK = 1_700_000_000 * 1_000_000_000
@@ -93,7 +94,7 @@ def crowd() -> list[Record]:
 # --------------------------------------------------------------------------------------------------------- escaping
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.text(max_size=200))
 def test_text_comes_out_of_markup_as_it_went_in_but_for_what_cannot_be_shown(words: str) -> None:
     made = element("p", words, title=words)
@@ -228,7 +229,7 @@ def test_a_plot_says_in_words_what_it_shows() -> None:
     assert picture["aria-label"] == "Throughput. all: mean 2 Mbit/s, peak 5 Mbit/s 1.0 s after start. Over 4.0 s."
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e12)), min_size=1, max_size=240),
     st.sampled_from(["", "ms", "bit/s"]),

@@ -13,7 +13,9 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.model import HttpSection
 from ghost.pcap.protocols.http_tracker import HttpTracker, read_head
 from ghost.pcap.tcp.stream_endings import End, Ending
+from tests.exhaustive import examples
 
+from .agreement import captures_with
 from .talks import Connection, later
 from .wire import Record, pcap
 
@@ -171,7 +173,7 @@ def test_bodies_reach_no_reader() -> None:
     assert int((rows[:, MARK] > 0).sum()) == 2
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(40))
 @given(st.lists(st.one_of(
     st.binary(min_size=1, max_size=60),
     st.sampled_from([request(), request("HEAD"), answer(200, b"x"), answer(200, promised=7)[:40], b"HTTP/1.1 20"]),
@@ -209,8 +211,7 @@ def assert_agrees(path: Path) -> int:
 @pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_requests_and_answers_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
-    paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]
-    assert sum(map(assert_agrees, paths)) >= 40
+    assert sum(map(assert_agrees, captures_with("http", "http_requests", shared_captures))) >= 40
 
 
 LOOKS_LIKE_ONE = b"GET /secret HTTP/1.1\r\nHost: in-the-upload.example\r\n\r\n"

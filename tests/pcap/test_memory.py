@@ -42,8 +42,8 @@ def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     # What is small by design is made smaller still, or the captures would have to hold millions of packets.
     monkeypatch.setattr("ghost.pcap.sample_statistics.EXACT", 100)
     monkeypatch.setattr("ghost.pcap.sample_statistics._COMPACT_AT", 800)
-    analyse(capture(tmp_path / "first.pcap", 400), compile_kernels=False)
-    small, large = peak(capture(tmp_path / "small.pcap", 1_600)), peak(capture(tmp_path / "large.pcap", 6_400))
+    analyse(capture(tmp_path / "first.pcap", 200), compile_kernels=False)
+    small, large = peak(capture(tmp_path / "small.pcap", 800)), peak(capture(tmp_path / "large.pcap", 3_200))
     assert large < 1.1 * small
 
 

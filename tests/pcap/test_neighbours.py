@@ -13,6 +13,7 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.model import Analysis, DuplicateAddress
 from ghost.pcap.protocols.arp_tracker import ArpTracker
 from ghost.pcap.protocols.icmp_tracker import IcmpTracker
+from tests.exhaustive import examples
 
 from .wire import ACK, CLIENT, MS, SERVER, Record, ethernet, ip, pcap, tcp, udp
 
@@ -172,7 +173,7 @@ def test_icmpv6_messages_are_named(tmp_path: Path) -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.binary(max_size=90), st.sampled_from([4, 6]))
 def test_arbitrary_messages_never_crash(message: bytes, version: int) -> None:
     icmp, neighbours = IcmpTracker(), ArpTracker()

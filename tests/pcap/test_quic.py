@@ -20,6 +20,7 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.model import QuicSection
 from ghost.pcap.protocols.quic_initial import LongHeader, crypto_frames, joined, read_long_header
 from ghost.pcap.protocols.quic_tracker import QuicTracker
+from tests.exhaustive import examples
 
 from .talks import later
 from .test_tls import hello
@@ -150,7 +151,7 @@ def test_other_ports_count_where_the_first_bytes_fit_and_other_protocols_do_not(
     assert analyse(path).quic is None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.binary(max_size=120), st.integers(0, 1250), st.integers(0, 1249))
 def test_arbitrary_cut_and_damaged_packets_never_break(octets: bytes, keep: int, place: int) -> None:
     whole = initial(crypto(0, message()))

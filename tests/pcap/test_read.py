@@ -18,6 +18,7 @@ from ghost.pcap.array_types import interpreted_kernel, interpreted_vector
 from ghost.pcap.file import byte_source
 from ghost.pcap.file.capture_reader import CaptureReader, FileFacts
 from ghost.pcap.kernels import pipeline
+from tests.exhaustive import examples
 
 from .wire import CLIENT, MS, SERVER, Talk, block, ethernet, ip, pcap, pcapng, transfer, udp
 
@@ -181,7 +182,7 @@ def _damaged(content: bytes) -> st.SearchStrategy[bytes]:
 _VALID = (pcap(transfer(3, segments=6)[0].records), pcapng([(0, 9, FRAME)] * 3, [(1, RESOLUTION["nano"]), (113, b"")]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.one_of(st.binary(max_size=200), _damaged(_VALID[0]), _damaged(_VALID[1])))
 @example(_VALID[1][:40])
 def test_arbitrary_bytes_are_analysed_or_refused_and_never_crash(
@@ -196,7 +197,7 @@ def test_arbitrary_bytes_are_analysed_or_refused_and_never_crash(
         assert len(list(analysis.tcp.streams)) == len(analysis.tcp.streams)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(st.integers(0, 1000), st.integers(64, 3000), st.integers(1, 7))
 def test_buffer_and_batch_sizes_never_change_the_result(
     tmp_path_factory: pytest.TempPathFactory, seed: int, buffer_bytes: int, batch_packets: int
@@ -223,7 +224,7 @@ def _other_blocks(order: str = "<") -> bytes:
     return section + block(1, struct.pack(f"{order}HHI", 1, 0, 0), order) + block(4, bytes(2000), order)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     size=st.integers(64, 5000),
     carried=st.sampled_from([0, 16, 100, 2000]),

@@ -14,6 +14,7 @@ from ghost.pcap import layout as L
 from ghost.pcap import sample_statistics
 from ghost.pcap.sample_statistics import EXACT, Samples, statistics
 from ghost.pcap.tcp.scoreboard import sample
+from tests.exhaustive import examples
 
 _TIMES = st.one_of(st.integers(0, 10**6), st.integers(0, 10**13))
 
@@ -39,7 +40,7 @@ def test_parts_added_up_say_what_the_whole_says(taken: list[tuple[int, int]], pa
     )
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.integers(0, 2**31))
 def test_a_key_that_outgrew_exactness_adds_up_too(seed: int) -> None:
     dice = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.array_types import Array, interpreted_kernel, interpreted_vector
 from ghost.pcap.kernels.time_bins import ID_BITS
 from ghost.pcap.kernels.time_series import BINS, TICK_NS, Series, SeriesCollector, SeriesState, _order
+from tests.exhaustive import examples
 from tests.pcap.wire import MS, Talk, pcap, transfer
 
 START = 1_700_000_000 * 1_000_000_000
@@ -62,7 +63,7 @@ def result_of(state: SeriesState) -> Series:
     return result
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(16), deadline=None)
 @given(packets, st.lists(st.integers(0, 2), min_size=60, max_size=60), st.integers(1, 60), st.sampled_from([1, 8, 240]))
 def test_shards_merged_in_any_order_equal_the_whole_to_the_last_packet(
     seen: list[tuple[int, int, int, int, int, int]], shard: list[int], batch: int, most_entries: int
@@ -81,7 +82,7 @@ def test_shards_merged_in_any_order_equal_the_whole_to_the_last_packet(
     assert result_of(merged) == series_of(whole)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(packets)
 def test_every_packet_and_byte_lies_in_the_bin_of_its_time(seen: list[tuple[int, int, int, int, int, int]]) -> None:
     collector = new_collector()

@@ -22,6 +22,7 @@ from ghost.pcap.kernels.dask_cluster import narrowed, widened
 from ghost.pcap.model import Analysis
 from ghost.pcap.protocols.parser_dispatch import Marked, Parsers
 from ghost.pcap.report.semantic import dump, semantic
+from tests.exhaustive import examples
 
 from .wire import ACK, PSH, SYN, Talk, ethernet, ip, pcap, transfer, udp
 
@@ -62,7 +63,7 @@ def mixed(path: Path, seed: int, flows: int = 12) -> Path:
     return path
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), batch=st.sampled_from([7, 64, 16384]))
 def test_any_number_of_shards_says_the_same_to_the_byte(tmp_path: Path, seed: int, batch: int) -> None:
     path = mixed(tmp_path / "mixed.pcap", seed)

@@ -21,7 +21,9 @@ from ghost.pcap.protocols.tls_messages import read_client_hello, read_server_hel
 from ghost.pcap.protocols.tls_record_stream import Records
 from ghost.pcap.protocols.tls_tracker import TlsTracker
 from ghost.pcap.tcp.stream_endings import End, Ending
+from tests.exhaustive import examples
 
+from .agreement import captures_with
 from .talks import Connection, TlsPair, client_context, later, server_context, tls
 from .wire import MS, Record, pcap
 
@@ -231,7 +233,7 @@ def test_one_direction_alone_proves_no_failure(tmp_path: Path) -> None:
     assert (found.client_hellos, found.failures) == (1, ())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_reordered_and_repeated_segments_say_the_same(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random
@@ -352,7 +354,7 @@ def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: byte
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=examples(40))
 @given(
     st.lists(
         st.tuples(
@@ -438,5 +440,4 @@ def test_hellos_names_and_alerts_agree_with_tshark_on_made_captures(tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_hellos_names_and_alerts_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
-    paths = [*shared_captures.glob("*.pcap"), *shared_captures.glob("*.pcapng")]
-    assert sum(map(assert_agrees, paths)) >= 5
+    assert sum(map(assert_agrees, captures_with("tls", "tls_handshake_types", shared_captures))) >= 5

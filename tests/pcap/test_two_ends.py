@@ -16,6 +16,7 @@ from ghost.pcap.analysis import analyse
 from ghost.pcap.compare.clock_offset import compare_clocks
 from ghost.pcap.compare.path_ends import OneWay, TwoEnds, two_ends
 from ghost.pcap.compare.path_ends_report import ends_document, ends_headline, ends_html, ends_markdown
+from tests.exhaustive import examples
 from tests.pcap.wire import ACK, MS, PSH, RST, SYN, Record, ethernet, ip, pcap, tcp, udp
 
 START = 1_700_000_000 * 1_000_000_000
@@ -97,7 +98,7 @@ def conversation(
         path.packet(n * 5.0 + 30, False, acked, lost=lose(n, False))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(
     st.floats(-100_000, 100_000),
     st.floats(1, 80),
@@ -270,7 +271,7 @@ def test_a_steady_clock_is_not_said_to_drift(tmp_path: Path) -> None:
     assert clock.drift == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     st.integers(-(10**12), 10**12),
     st.integers(0, 10**8),
