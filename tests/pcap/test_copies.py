@@ -12,6 +12,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import find
 from ghost.pcap.model import Analysis
+from tests.exhaustive import sample
 
 from .wire import CLIENT, MS, SERVER, Record, ethernet, ip, pcap, transfer
 
@@ -79,11 +80,18 @@ def some_twice(records: list[Record], share: float, after: int) -> list[Record]:
     return sorted(records + copies, key=lambda record: record[0])
 
 
-UNNUMBERED = pytest.mark.parametrize(("version", "stamped"), [(4, False), (4, True), (6, False), (6, True)])
+WITHOUT_ID = [(4, False), (4, True), (6, False), (6, True)]
+"""IP version, and whether segments carry a timestamp."""
+UNNUMBERED = pytest.mark.parametrize(("version", "stamped"), sample(WITHOUT_ID, 2))
+COPIES = [(0.1, 1_500_000), (0.35, 150_000), (0.35, 4_000_000), (1.0, 1_500_000)]
+COPIES_AMONG_LOSS = [
+    (*copies, way) for copies in [*COPIES[:2], (1.0, 20_000), COPIES[3]] for way in ("upstream", "downstream")
+]
+"""Share of the packets, and nanoseconds until the copy."""
 
 
 @UNNUMBERED
-@pytest.mark.parametrize(("share", "after"), [(0.1, 1_500_000), (0.35, 150_000), (0.35, 4_000_000), (1.0, 1_500_000)])
+@pytest.mark.parametrize(("share", "after"), sample(COPIES, 2))
 def test_a_part_of_the_packets_that_is_there_twice_without_ip_id_is_no_loss(
     tmp_path: Path, version: int, share: float, after: int, *, stamped: bool
 ) -> None:
@@ -101,8 +109,7 @@ def test_a_part_of_the_packets_that_is_there_twice_without_ip_id_is_no_loss(
 
 
 @UNNUMBERED
-@pytest.mark.parametrize(("share", "after"), [(0.1, 1_500_000), (0.35, 150_000), (1.0, 20_000), (1.0, 1_500_000)])
-@pytest.mark.parametrize("way", ["upstream", "downstream"])
+@pytest.mark.parametrize(("share", "after", "way"), sample(COPIES_AMONG_LOSS, 3))
 def test_loss_among_copies_comes_first_and_is_as_severe_as_without_them(
     tmp_path: Path, version: int, share: float, after: int, way: str, *, stamped: bool
 ) -> None:
