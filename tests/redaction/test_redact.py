@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 import urllib.parse
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,42 @@ def test_at_most_two_in_a_hundred_that_only_look_like_a_secret_go() -> None:
     changed = [f"{row['shape']}: {row['context']}" for row in LOOKALIKES if redact(row["text"])[0] != row["text"]]
     assert len(LOOKALIKES) >= 150
     assert len(changed) <= 0.02 * len(LOOKALIKES), changed
+
+
+BESIDE = corpus("beside_secrets.jsonl")
+WORDS = re.compile(r"[^\s\"'<>{}\[\](),;|&?]+")
+
+
+def lost_beside(row: dict[str, Any]) -> tuple[list[str], int]:
+    """The words beside a secret that went with it, and how many words there are."""
+    text = redact(row["text"])[0]
+    assert row["secret"] not in text, row
+    words = [word for word in WORDS.findall(row["text"].replace(row["secret"], "\0")) if "\0" not in word]
+    left = Counter(WORDS.findall(text))
+    return list((Counter(words) - left).elements()), len(words)
+
+
+def test_at_most_three_in_a_hundred_words_beside_a_secret_go_with_it() -> None:
+    found = [lost_beside(row) for row in BESIDE]
+    lost = [word for words, _ in found for word in words]
+    assert len(lost) <= 0.03 * sum(number for _, number in found), lost
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DB_PASSWORD=x1 DB_HOST=10.0.0.7 DB_PORT=5432", "DB_PASSWORD=[REDACTED] DB_HOST=10.0.0.7 DB_PORT=5432"),
+        (
+            "APP_SECRET=Heron#Lake44 curl: (28) Connection timed out to 10.0.0.5:443",
+            "APP_SECRET=[REDACTED] curl: (28) Connection timed out to 10.0.0.5:443",
+        ),
+        ("password: correct horse battery", "password: [REDACTED]"),
+        ("Cookie: theme=dark; sid=hunter2", "Cookie: [REDACTED]"),
+        ("redis secret=Ouzel-Beck-7 host=cache", "redis secret=[REDACTED] host=cache"),
+    ],
+)
+def test_what_stands_behind_a_value_stays_and_all_of_the_value_goes(text: str, expected: str) -> None:
+    assert redact(text)[0] == expected
 
 
 def test_the_corpus_is_wide() -> None:

@@ -164,12 +164,10 @@ def _meaning(words: str) -> Meaning | None:
 def secret_kind(name: str) -> tuple[str, bool] | None:
     """What stands beside a name: its category and whether it is a secret for certain; None where it is none."""
     words = name.split(" ")
-    if _normal(words[-1]).startswith(_OF_OTHERS):
+    if _normal(words[-1]).startswith(_OF_OTHERS) or _is_never(words):
         return None
     for count in (4, 3, 2, 1):  # `Contenu de la clé` is a name of four words; in `the access key` only two are the name
         normal = _normal(" ".join(words[-count:]))
-        if normal.endswith(_NEVER) and not normal.endswith(_SPARED):
-            return None
         for category, endings in _CERTAIN.items():
             if normal.endswith(endings) or normal.removesuffix("s").endswith(endings):
                 return category, True
@@ -182,6 +180,22 @@ def secret_kind(name: str) -> tuple[str, bool] | None:
         if last.endswith(endings):
             return category, False
     return None
+
+
+def _is_never(words: list[str]) -> bool:
+    """Whether a name ends like one that is never a secret's; over several words only from the beginning of one on.
+
+    `foreign key` is such a name, `redis secret` does not end in `isSecret`.
+    """
+    last = _normal(words[-1])
+    if last.endswith(_NEVER):
+        return not last.endswith(_SPARED)
+    for count in range(2, min(4, len(words)) + 1):
+        parts = re.split(r"[_.-]", words[-count])
+        rest = "".join(words[1 - count :])
+        if any(_normal("".join(parts[first:]) + rest) in _NEVER for first in range(len(parts))):
+            return True
+    return False
 
 
 def _normal(name: str) -> str:

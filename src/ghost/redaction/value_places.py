@@ -86,10 +86,16 @@ _NEXT_LINE = lazy(
     r"[\"']?[ ]?[:=?][ \t]{0,8}\n[ \t]{0,40}(?![A-Z][a-z]{1,40}[.!][ \t]{0,8}(?:\n|$))"
     r"(?P<bare>[^\s:=#\"'<>|-][^\s:=]{2,400})[ \t]{0,8}(?=\n|$)"
 )
+# What begins the next thing on a line: another setting, or the message of a program (`curl: (28) ...`).
+_ANOTHER = r"(?:[A-Za-z_][\w.-]{0,40}=(?!=)|[a-z][\w.-]{0,20}: ?[\w(])"
+_BEFORE_REST = r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\(\s{0,40}[\"']|\*\*[ ]|!!\w|::)"
+_FIRST_OF_REST = r"(?:[^\s\"'\[{\\]|\{[{%])"
 _REST_OF_LINE = lazy(
-    r"[ \t]*[:=][ \t]*(?![|>][+-]?[ \t]*\n|>[ ]|\(\s{0,40}[\"']|\*\*[ ]|!!\w|::)"
-    r"(?P<bare>(?:[^\s\"'\[{\\]|\{[{%])[^\n]*)" + _CONTINUED
+    rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n, \t]|(?!,?[ \t]{{1,4}}{_ANOTHER})[, \t])*+){_CONTINUED}"
 )
+_REST_OF_HEADER = lazy(
+    rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}[^\n]*){_CONTINUED}"
+)  # a cookie holds `name=value` itself
 _REST_OF_STRING = lazy(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
 _OPTION_VALUE = lazy(
     r"(?:[ \t]+(?:\\\n[ \t]*)?|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
@@ -159,7 +165,8 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
     first = certain and name.starts_line
-    if (first or (certain and _is_label(name))) and (line := _REST_OF_LINE.match(text, end, reach)) is not None:
+    rest_of_line = _REST_OF_HEADER if name.meaning.is_header else _REST_OF_LINE
+    if (first or (certain and _is_label(name))) and (line := rest_of_line.match(text, end, reach)) is not None:
         return line
     if first and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:
         return column
