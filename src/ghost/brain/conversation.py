@@ -77,7 +77,7 @@ Message = UserMessage | ResumeNote | MemoryNote | Turn | ToolResults
 
 class Brain(Protocol):
     name: str
-    """`offline`, `gemini-2.0-flash`, ...: the name in the session file and the report."""
+    """`offline`, or a model: the name in the session file and the report."""
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
         """Return the next turn. Raises `BrainError` if there is none (a provider's error, the end of a script)."""
