@@ -10,6 +10,7 @@ import ast
 import contextlib
 import re
 import shlex
+import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -182,16 +183,22 @@ def _scenario() -> Scenario:
     return replace(scenario, world=world_from_dict(changed.to_dict()))
 
 
+@cache
+def _state() -> dict[str, Any]:
+    """Of a lab at a moment when the capture `done` has stopped and `busy` runs."""
+    with tempfile.TemporaryDirectory() as directory:
+        lab = LabDirectory.create(Path(directory) / "lab", _scenario(), LabClock(STARTED, 1e-12))
+        for name, limit in (("done", 10), ("busy", 900)):
+            url = PLACES["url"].replace("new", name)
+            words = f"network watcher packet-capture create -g prod-rg -n {name} --vm web-vm-01 --storage-path {url}"
+            words += f" --storage-account prodforensics01 --time-limit {limit} -o none"
+            found, rest = lab_az.find(shlex.split(words))
+            lab_az.answer(found, lab, lab_az.read_options(found, rest))
+        return lab.state()
+
+
 def _still_lab(directory: Path) -> LabDirectory:
-    """At a moment when `done` has stopped and `busy` runs."""
-    made = LabDirectory.create(directory, _scenario(), LabClock(STARTED, 1e-12))
-    for name, limit in (("done", 10), ("busy", 900)):
-        url = PLACES["url"].replace("new", name)
-        words = f"network watcher packet-capture create -g prod-rg -n {name} --vm web-vm-01 --storage-path {url}"
-        words += f" --storage-account prodforensics01 --time-limit {limit} -o none"
-        found, rest = lab_az.find(shlex.split(words))
-        lab_az.answer(found, made, lab_az.read_options(found, rest))
-    return LabDirectory.create(directory, _scenario(), LabClock(STARTED + 60, 1e-12), state=made.state())
+    return LabDirectory.create(directory, _scenario(), LabClock(STARTED + 60, 1e-12), state=_state())
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ GHOST = Path(sys.executable).parent / "ghost"
 REAL = real_az.find()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(REAL is None, reason=real_az.why_not())
 def test_the_cause_is_found_with_ones_own_az_on_a_simulated_azure(tmp_path: Path) -> None:
     own = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path / "state")}

@@ -183,7 +183,6 @@ def test_a_healthy_flow_repeats_nothing_and_delivers_what_was_sent(healthy: Worl
     assert any(found.flags & FIN for found in flow)
 
 
-@pytest.mark.slow
 def test_loss_shows_twice_at_the_sender_and_once_at_the_receiver(lossy: World) -> None:
     server, client = lossy.address_of(SERVER), lossy.address_of(CLIENT)
 
@@ -238,7 +237,6 @@ def test_the_background_has_arp_names_the_platform_agent_and_https(blocked: Worl
     assert {53, 80, 443} <= ports
 
 
-@pytest.mark.slow
 def test_a_busy_world_stays_within_the_budget_of_packets(healthy: World) -> None:
     busy = replace(healthy.traffic[0], connections_per_minute=600.0, request_bytes=50_000, response_bytes=50_000)
     world = replace(healthy, traffic=(busy,))
@@ -334,7 +332,6 @@ def tshark(capture: bytes, directory: Path, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.needs("tshark")
 @pytest.mark.parametrize("name", ["blocked-port", "wire-loss"])
 def test_tshark_finds_nothing_malformed_and_every_checksum_right(name: str, tmp_path: Path) -> None:
@@ -347,7 +344,6 @@ def test_tshark_finds_nothing_malformed_and_every_checksum_right(name: str, tmp_
         assert tshark(capture, tmp_path, "-Y", f"({malformed}) || {wrong}") == []
 
 
-@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_tshark_sees_retransmissions_from_the_lossy_side_alone(lossy: World, tmp_path: Path) -> None:
     analysis = ["retransmission", "fast_retransmission", "duplicate_ack"]
@@ -366,7 +362,6 @@ def test_tshark_sees_retransmissions_from_the_lossy_side_alone(lossy: World, tmp
         assert seen["duplicate_ack"][client] > 5 * seen["duplicate_ack"][server]
 
 
-@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_tshark_finds_nothing_to_say_about_a_healthy_world(healthy: World, tmp_path: Path) -> None:
     for machine in healthy.machines:

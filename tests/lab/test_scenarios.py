@@ -120,7 +120,7 @@ GOOD = (Path(lab.__file__).parent / "scenarios" / "blocked-port.toml").read_text
         (
             'destination_ports = ["22"]',
             'destination_ports = ["22-"]',
-            r"rule allow-ssh-from-jobs of cache-nsg: .*'22-' is no range",
+            r"rule allow-ssh-from-jobs of cache-nsg: .*'22-' is not a port range",
         ),
         ("priority = 110", "priority = 200", r"'Inbound priority 200 in cache-nsg' twice"),
         ("priority = 110", "priority = 99", r"allow-ssh-from-jobs of cache-nsg has priority 99"),

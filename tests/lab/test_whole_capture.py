@@ -1,6 +1,7 @@
 """A capture from request to cleanup by the orchestrator, the real shell and the real az, the way a person runs them.
 
-Once with the emulator's own storage and once with Azurite, each with tokens and with account keys. What each command of
+With the emulator's own storage and with Azurite, with tokens and with account keys: two of the four, by an az that is
+loaded once and forked for each command; in `make test-exhaustive` all four, by the program. What each command of
 the audit sent is in the emulator's log of requests, and in Azurite's: what the shell called SAFE sent reads only.
 """
 
@@ -11,11 +12,12 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -34,7 +36,8 @@ from ghost.lab.arm.request_log import read
 from ghost.lab.directory import LabDirectory
 from ghost.records import read_records, verify
 from ghost.shell import HitlDecision, SafeExecShell
-from tests.lab import azurite, real_az
+from tests.exhaustive import EXHAUSTIVE
+from tests.lab import azurite, in_process, real_az
 from tests.lab.azurite import Asked, Azurite
 from tests.lab.emulated import Client
 
@@ -129,7 +132,15 @@ class Desk:
         return re.findall(r"<Blob><Name>(.*?)</Name>", listed.body.decode())
 
 
-@pytest.fixture(params=["emulator", pytest.param("azurite", marks=needs_azurite)])
+def _run_forked(words: list[str], *, env: Mapping[str, str], **options: Any) -> CompletedProcess[bytes]:
+    if words[0] != "az":
+        return in_process.run(words, env=env, **options)
+    assert REAL is not None
+    ran = real_az.run_ready(REAL, words[1:], env, Path.cwd())
+    return CompletedProcess(words, ran.status, ran.out.encode(), ran.err.encode())
+
+
+@pytest.fixture
 def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     scenario = lab.load_scenario("wire-loss")
     lab.start(scenario, tmp_path / "lab", speed=SPEED)
@@ -147,7 +158,9 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         for name, value in {**up.environment, "GHOST_AZ": str(REAL)}.items():
             monkeypatch.setenv(name, value)
         engineer = Engineer(scenario, [captures])
-        shell = SafeExecShell("s1", engineer, audit, roots=[captures, audit])
+        shell = SafeExecShell(
+            "s1", engineer, audit, roots=[captures, audit], runner=None if EXHAUSTIVE else _run_forked
+        )
         witness = Witness(shell, up.log, elsewhere)
         orchestrator = CloudOrchestrator(
             witness, "s1", audit, clock=directory.clock, local_capture_dir=captures, announce=lambda _: None
@@ -158,9 +171,15 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 # --- the capture ---
 
 
+KINDS = [
+    ("emulator", "key"),
+    pytest.param("azurite", "login", marks=needs_azurite),
+    *([("emulator", "login"), pytest.param("azurite", "key", marks=needs_azurite)] if EXHAUSTIVE else []),
+]
+
+
 @needs_az
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["login", "key"])
+@pytest.mark.parametrize(("desk", "mode"), KINDS, indirect=["desk"])
 def test_a_capture_goes_from_request_to_cleanup(desk: Desk, mode: str) -> None:
     started = desk.orchestrator.orchestrate(_wanted(desk, mode))
     assert started["status"] == "task_pending", started

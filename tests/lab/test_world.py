@@ -181,7 +181,6 @@ def _count_up(path: Path) -> None:
             state["count"] = state.get("count", 0) + 1
 
 
-@pytest.mark.slow
 def test_changes_by_several_processes_are_none_of_them_lost(tmp_path: Path) -> None:
     directory = LabDirectory.create(tmp_path, lab.load_scenario("wire-loss"), LabClock(1000.0, 20.0))
     context = multiprocessing.get_context("spawn")
