@@ -36,7 +36,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     directory = tmp_path_factory.mktemp("odd")
-    return [odd_capture(seed, directory / f"odd{seed}.pcap", streams=100) for seed in ODD_SEEDS]
+    return [odd_capture(seed, directory / f"odd{seed}.pcap", streams=110) for seed in ODD_SEEDS]
 
 
 @pytest.mark.needs("tcpdump", "ip", "nft", "ethtool")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from ghost.pcap.analysis import analyse
-from ghost.pcap.findings import Finding, find
+from ghost.pcap.findings import Finding
 from ghost.pcap.findings.finding import BLAMES, SEVERITIES
 from ghost.pcap.findings.finding_cases import finding_cases
 from ghost.pcap.findings.stream_columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
 
 from .labelled.faults import FAULTS
 from .labelled.healthy import HEALTHY
-from .labelled.scene import Scene, told
+from .labelled.scene import Scene, judged, told
 
 MINOR = ("LOW", "INFO")
 
@@ -24,11 +24,11 @@ def seed_of(scene: Scene) -> int:
     return 77 + sum(map(ord, scene.name))
 
 
-def judged(scene: Scene, path: Path) -> tuple[Finding, ...]:
+def found_in(scene: Scene, path: Path) -> tuple[Finding, ...]:
     """Findings of a scene at one of its capture points, both chosen by its name."""
     seed = seed_of(scene)
     capture = scene.save(path / "scene.pcap", seed, scene.points[seed % len(scene.points)])
-    return find(analyse(capture, compile_kernels=False))
+    return judged(capture)
 
 
 def test_the_scenes_cover_every_kind_of_fault() -> None:
@@ -38,7 +38,7 @@ def test_the_scenes_cover_every_kind_of_fault() -> None:
 def test_a_fault_is_the_first_finding_with_the_right_blame(tmp_path: Path) -> None:
     wrong = []
     for name, scene in FAULTS.items():
-        first, *others = found = judged(scene, tmp_path)
+        first, *others = found = found_in(scene, tmp_path)
         alarms = [finding for finding in others if finding.severity not in MINOR and finding.kind != scene.kind]
         sound = first.remediation and all(frame > 0 for frame in first.evidence)
         if (first.kind, first.blame) != (scene.kind, scene.blame) or alarms or not sound:
@@ -49,7 +49,7 @@ def test_a_fault_is_the_first_finding_with_the_right_blame(tmp_path: Path) -> No
 def test_a_healthy_capture_raises_no_alarm(tmp_path: Path) -> None:
     wrong = []
     for name, scene in HEALTHY.items():
-        found = judged(scene, tmp_path)
+        found = found_in(scene, tmp_path)
         if any(finding.severity not in MINOR for finding in found):
             wrong.append((name, told(found)))
     assert not wrong

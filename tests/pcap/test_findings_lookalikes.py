@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ghost.pcap.analysis import analyse
-from ghost.pcap.findings import find
-
 from .labelled import (
     datagrams,
     floods_and_scans,
@@ -23,7 +20,7 @@ from .labelled import (
     server_push,
     takeovers,
 )
-from .labelled.scene import judged_samples, told
+from .labelled.scene import judged, judged_samples, told
 
 SCENES = {
     **takeovers.TAKEOVERS,
@@ -94,6 +91,6 @@ def test_quic_that_races_tcp_is_not_mentioned_where_it_is_answered_at_times(tmp_
 
 def test_a_name_that_is_needed_is_named_before_those_that_were_tried(tmp_path: Path) -> None:
     scene = missing_names.MISSING["needed_name_behind_a_browsers"]
-    first = find(analyse(scene.save(tmp_path / "scene.pcap", 11, "client"), compile_kernels=False))[0]
+    first = judged(scene.save(tmp_path / "scene.pcap", 11, "client"))[0]
     assert first.title.startswith("“orders-db.prod.example”")
     assert "orders-db.prod.example" in first.remediation[0].command

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ghost.pcap.analysis import analyse
-from ghost.pcap.findings import Finding, find
+from ghost.pcap.findings import Finding
 from tests.exhaustive import sample
 
 from .labelled.faults.silence import WELL_ANSWERED
@@ -19,7 +18,7 @@ from .labelled.lookups import (
     slow_pages_of_a_server_with_slow_names,
 )
 from .labelled.office import Office
-from .labelled.scene import Scene, judged_samples, told
+from .labelled.scene import Scene, judged, judged_samples, told
 
 SEEDS = sample((11, 402), 1)
 MINOR = ("LOW", "INFO")
@@ -27,7 +26,7 @@ MINOR = ("LOW", "INFO")
 
 def found_in(name: str, seed: int, directory: Path) -> tuple[Finding, ...]:
     capture = LOOKUPS[name].save(directory / f"{seed}.pcap", seed, LOOKUPS[name].points[0])
-    return find(analyse(capture, compile_kernels=False))
+    return judged(capture)
 
 
 def alarms(found: tuple[Finding, ...]) -> set[str]:
@@ -61,7 +60,7 @@ def test_generated_names_of_one_client_hide_no_name_that_another_misses(tmp_path
             office.lookup(f"{office.name('db')}.biz", 9.5 + n)
 
     scene = Scene("both", "dns_suspicious", "client", both)
-    found = find(analyse(scene.save(tmp_path / "both.pcap", 5, "client"), compile_kernels=False))
+    found = judged(scene.save(tmp_path / "both.pcap", 5, "client"))
     assert [(f.kind, f.severity) for f in found] == [("dns_suspicious", "HIGH"), ("dns_nxdomain", "MEDIUM")]
     assert found[1].measured["nxdomain"] == 8
 
@@ -80,7 +79,7 @@ def test_all_failures_are_counted_for_the_server_that_made_them(tmp_path: Path) 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_client_that_is_heard_otherwise_shows_that_its_resolver_is_silent(seed: int, tmp_path: Path) -> None:
     scene = Scene("both", "dns_timeout", "dns", one_way_to_one_host_and_a_dead_resolver)
-    found = find(analyse(scene.save(tmp_path / "both.pcap", seed, "client"), compile_kernels=False))
+    found = judged(scene.save(tmp_path / "both.pcap", seed, "client"))
     assert {(f.kind, f.severity) for f in found if f.severity not in MINOR} == {
         ("dns_timeout", "HIGH"),
         ("asymmetric", "MEDIUM"),
@@ -93,5 +92,5 @@ def test_slow_names_explain_no_page_that_would_be_slow_without_them(
     play: Callable[[Office], None], seed: int, tmp_path: Path
 ) -> None:
     scene = Scene("both", "http_slow", "server_application", play, seconds=40.0)
-    found = find(analyse(scene.save(tmp_path / "both.pcap", seed, "between"), compile_kernels=False))
+    found = judged(scene.save(tmp_path / "both.pcap", seed, "between"))
     assert {f.kind for f in found if f.severity not in MINOR} == {"http_slow", "dns_slow"}, told(found)
