@@ -1,7 +1,7 @@
-"""Questions to arrays of numbers that are asked often, and mostly of few.
+"""Small numpy queries that avoid importing `numpy.ma` and its checks.
 
-Numpy's own functions import `numpy.ma` when they are first called, for longer than a small capture takes; and they
-check so much that a thousand calls are felt.
+Numpy's own functions import `numpy.ma` when they are first called, which takes longer than a small capture; and a
+thousand calls of them are slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ghost.pcap.array_types import Array
 
 
 def distinct(values: Array) -> Array:
-    """The different ones, ascending."""
+    """Return the distinct values, ascending."""
     ordered = np.sort(values, axis=None)
     fresh = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
@@ -23,7 +23,7 @@ def distinct(values: Array) -> Array:
 
 
 def among(values: Array, known: Array | Sequence[int]) -> NDArray[np.bool_]:
-    """Which of `values` are one of `known`."""
+    """Return a mask of `values`: True where the value is one of `known`."""
     ordered = np.sort(np.asarray(known, np.int64), axis=None)
     if not len(ordered):
         return np.zeros(values.shape, np.bool_)
@@ -32,12 +32,12 @@ def among(values: Array, known: Array | Sequence[int]) -> NDArray[np.bool_]:
 
 
 def without(values: Array, others: Array) -> Array:
-    """The different ones that are none of `others`, ascending."""
+    """Return the distinct values that are not in `others`, ascending."""
     return distinct(values[~among(values, others)])
 
 
 def percentiles(values: NDArray[np.float64] | Array | Sequence[float], shares: Sequence[float]) -> list[float]:
-    """In percent, between the two nearest values where none lies there."""
+    """Return percentiles; `shares` are percent, values between two samples are interpolated."""
     places = np.array(shares) / 100 * (len(values) - 1)
     found: list[float] = np.interp(places, np.arange(len(values)), np.sort(values)).tolist()
     return found

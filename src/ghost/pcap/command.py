@@ -175,7 +175,7 @@ def _run(options: argparse.Namespace, open_page: Opener | None) -> int:
 
 
 def _places(options: argparse.Namespace, *, folder: bool) -> Places:
-    """Results go here; those of a folder, which are many, to a directory of their own."""
+    """Return where results go: the current directory, or for a folder of captures a directory of its own."""
     default = Path(f"{options.capture.resolve().name or 'captures'}_reports") if folder else Path()
     reports = options.report_dir or default
     return Places(options.semantic_dir or (reports if folder else default), reports)
@@ -238,7 +238,7 @@ _COLOURS = {
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    """Each on one line; on a terminal the severity that begins it is coloured."""
+    """Print each on one line; on a terminal the leading severity is coloured."""
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in map(visible, lines):
         word = line.split(" ", 1)[0].rstrip(":")
@@ -257,6 +257,6 @@ def _print_json(document: Mapping[str, Any]) -> None:
 
 
 def _complain(program: str, message: str, status: int) -> int:
-    """One line, whatever a file name holds."""
+    """Print one line on standard error and return `status`; control characters of file names are escaped."""
     sys.stderr.write(f"{program}: {visible(message)}\n")
     return status

@@ -1,7 +1,7 @@
-"""What becomes of memory that is no longer used.
+"""Settings of the garbage collector and of malloc.
 
-The engine makes no cycles, and looking for them among millions of objects would take a good part of its time. And its
-large arrays come and go, between which lie small objects that stay.
+The engine makes no reference cycles, and searching for them among millions of objects costs time. Its large arrays are
+freed between small objects that stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGE = 1 << 20
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """No cycles are looked for in this block; blocks may lie in each other."""
+    """Disable cyclic garbage collection in this block; blocks may be nested."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -31,12 +31,9 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def tune_process() -> None:
-    """For a process that does nothing else: large arrays go back to the system when they are freed, and nothing is
-    looked through once more at its end.
-
-    glibc alone keeps arrays of up to 32 MB in its heap after the first was freed, where what lies above them keeps
-    them from the system (mallopt(3), M_MMAP_THRESHOLD): a tenth of the engine's memory.
-    """
+    """Tune a process that runs only the engine: large arrays return to the system when freed, and the exit skips a last
+    collection. Otherwise glibc keeps arrays of up to 32 MB in its heap once one was freed (mallopt(3),
+    M_MMAP_THRESHOLD): a tenth of the engine's memory."""
     atexit.register(gc.freeze)
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none

@@ -1,7 +1,7 @@
-"""Programs that no longer accept: connections wait in a full queue of their kernel, which takes no more of them.
+"""Rule for full accept queues: the program no longer accepts, and its kernel drops further connections.
 
-What is in the queue is acknowledged and not answered. What comes when it is full is dropped: further SYNs, and on Linux
-also the end of a handshake whose SYN was still answered. Its client thinks that it is connected and repeats its data.
+Queued connections are acknowledged and not answered. When the queue is full, SYNs are dropped, and on Linux also the
+final ACK of a handshake whose SYN was still answered: that client believes it is connected and repeats its data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def queued_requests(seen: Observed) -> Mask:
-    """Requests that the port took and the program did not answer, though somebody ended it at last."""
+    """Return the mask of streams whose request was acknowledged by the kernel and never answered by the program, also
+    if they were closed in the end."""
     c = seen.columns
     acknowledged = (c.unacked_bytes[:, CLIENT] == 0) & (c.sides("rto_retransmissions")[:, CLIENT] == 0)
     silent = (c.sides("data_segments")[:, SERVER] == 0) & (c.handshake == "completed") & acknowledged
@@ -30,7 +31,7 @@ def queued_requests(seen: Observed) -> Mask:
 
 
 def half_accepted(seen: Observed) -> Mask:
-    """Connections of which the server said nothing but its SYN-ACK, and the client repeats what it sent first."""
+    """Return the mask of streams on which the server sent only a SYN-ACK while the client repeats its first data."""
     c = seen.columns
     packets, syn_ack, rst = (c.sides(name)[:, SERVER] for name in ("packets", "syn_ack", "rst"))
     repeats = c.sides("rto_retransmissions")[:, CLIENT] - c.syn_retransmissions
@@ -39,8 +40,11 @@ def half_accepted(seen: Observed) -> Mask:
 
 
 def queue_full(seen: Observed, rows: StreamRows, *, waiting: Mask, taken: Mask) -> Finding:
-    """`rows` are connections of clients of one service that did not come in, or late; `waiting` are requests in such
-    queues, and `taken` all connections that came in at once."""
+    """Return the finding for a full accept queue.
+
+    `rows`: streams of one service that failed or opened late; `waiting`: requests in the queue; `taken`: streams that
+    opened at once.
+    """
     c = seen.columns
     service = int(seen.service[rows[0]])
     server, port = seen.name_of(service)

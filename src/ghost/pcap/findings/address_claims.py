@@ -16,7 +16,8 @@ from ghost.pcap.model import AddressClaims, ArpSection, DuplicateAddress
 
 
 def address_findings(arp: ArpSection) -> Iterator[Finding]:
-    """One finding for each device that takes addresses of others, or set of devices with the same addresses."""
+    """Yield one finding for each device that claims addresses of others, or set of devices that claim the same
+    addresses."""
     doubtful = [conflict for conflict in arp.duplicate_ips if not _is_takeover(conflict)]
     taken = _spoofing_devices(doubtful)
     for thief, conflicts in taken.items():
@@ -31,7 +32,7 @@ def address_findings(arp: ArpSection) -> Iterator[Finding]:
 
 
 def _is_takeover(conflict: DuplicateAddress) -> bool:
-    """Every change of hands was announced, none was answered at once, and they did not go on and on."""
+    """Return whether every change was announced, none was contested at once, and they did not continue."""
     if conflict.unannounced != 0:
         return False
     held = conflict.shortest_held_ms
@@ -44,7 +45,7 @@ def _is_takeover(conflict: DuplicateAddress) -> bool:
 
 
 def _keeps_announcing(claims: AddressClaims) -> bool:
-    """It announces itself without end, at a pace that no takeover needs."""
+    """Return whether the device announces itself continuously, faster than any takeover needs."""
     often = claims.announcements >= threshold("arp_conflict.max_announcements")
     return often and claims.announced_for_ms <= claims.announcements * threshold("arp_conflict.announced_every_ms")
 
@@ -54,12 +55,13 @@ def _has_moved(conflict: DuplicateAddress) -> bool:
 
 
 def _claims_of(conflict: DuplicateAddress, mac: str) -> AddressClaims | None:
-    """What is known of a device's claims; None in an analysis that does not count them."""
+    """Return how a device claimed the address; None if the analysis does not count claims."""
     return dict(zip(conflict.macs, conflict.claims, strict=False)).get(mac)
 
 
 def _spoofing_devices(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[DuplicateAddress]]:
-    """Devices that claim addresses of different others; or several of one other, to hosts that had not asked."""
+    """Return devices that claim addresses of several others, or several addresses of one other without having been
+    asked."""
     claimed: dict[str, list[DuplicateAddress]] = {}
     for conflict in doubtful:
         for mac in conflict.macs:
@@ -84,8 +86,8 @@ def _spoofing_devices(doubtful: Sequence[DuplicateAddress]) -> dict[str, list[Du
 
 
 def _poisons(conflict: DuplicateAddress, mac: str) -> bool:
-    """It tells somebody who does not ask, on and on, and never everybody; another answers or asks in this name, as who
-    holds an address does. Two hosts with the same address by mistake both do that."""
+    """Return whether the device keeps sending unsolicited replies to single hosts while another device answers or asks
+    under this address, as its holder does. Two hosts that share an address by mistake do both."""
     mine = _claims_of(conflict, mac)
     if mine is None or mine.unasked_of_one < threshold("arp_conflict.poisoning_replies"):
         return False
@@ -95,7 +97,8 @@ def _poisons(conflict: DuplicateAddress, mac: str) -> bool:
 
 
 def _holds_address(conflict: DuplicateAddress, mac: str) -> bool:
-    """It asks for others in the name of the address, and tells nobody who had not asked: a host with a new lease."""
+    """Return whether the device uses the address to resolve others and sends no unsolicited replies, as a host with a
+    new lease does."""
     claims = _claims_of(conflict, mac)
     if claims is None:
         return False
@@ -104,7 +107,7 @@ def _holds_address(conflict: DuplicateAddress, mac: str) -> bool:
 
 
 def _only_answers(mac: str, conflicts: Sequence[DuplicateAddress]) -> bool:
-    """The device says nothing but what it was asked for, as a proxy (RFC 1027) does."""
+    """Return whether the device only replies to requests, as proxy ARP (RFC 1027) does."""
     claims = [_claims_of(conflict, mac) for conflict in conflicts]
     return all(one is not None and one.total == one.answers for one in claims)
 

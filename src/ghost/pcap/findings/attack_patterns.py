@@ -1,4 +1,4 @@
-"""Floods and scans. They come first: what belongs to one is no unanswered or refused connection of a user."""
+"""Rules for floods and scans. They run first: their streams are not reported again as unanswered or refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def threats_in(seen: Observed) -> Threats:
 
 
 def _scans(seen: Observed, failed: StreamRows) -> Iterator[tuple[Finding, StreamRows]]:
-    """One source at many ports of a host, or at one port of many hosts, and hardly any of them open."""
+    """Yield scans: one source tries many ports of a host, or one port of many hosts, and hardly any is open."""
     c = seen.columns
     least = min(threshold("port_scan.min_ports"), threshold("port_scan.min_hosts"))
     for (source,), rows in groups_of(failed, c.hosts[:, CLIENT]):
@@ -73,11 +73,8 @@ def _scans(seen: Observed, failed: StreamRows) -> Iterator[tuple[Finding, Stream
 
 
 def _retries_later(seen: Observed, rows: StreamRows) -> bool:
-    """The source goes round: it asks again for what failed, long after, and for all of it in turn.
-
-    Clients and monitors do so for as long as an outage lasts. A scanner has its answer; where it had none, it asks
-    again within seconds, or before it goes on to the next.
-    """
+    """Return whether the source retries failed targets later, in rounds, as clients and monitors do during an outage. A
+    scanner does not return to answered ports, and retries silent ones within seconds or before it goes on."""
     c = seen.columns
     _, which = np.unique(seen.service[rows], return_inverse=True)
     which = which.ravel()

@@ -1,4 +1,4 @@
-"""What the capture itself lacks, and what a healthy one shows."""
+"""Rules about the capture itself: missing packets, copies, and the summary of a healthy one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def _incomplete(analysis: Analysis) -> Iterator[Finding]:
 
 
 def _duplicates(seen: Observed) -> Iterator[Finding]:
-    """Captured twice, or travelled twice: a capture of several interfaces copies nearly everything, a network some."""
+    """Yield a finding for copies of packets: captured twice (nearly all packets, several interfaces) or delivered twice
+    by the network (some packets)."""
     analysis = seen.analysis
     copies = analysis.summary.duplicate_packets
     share = percent(copies.count, analysis.summary.total_packets)
@@ -83,7 +84,7 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
 
 
 def healthy(analysis: Analysis) -> Finding:
-    """That nothing is broken, with the numbers that say so."""
+    """Return the finding `none`, with the numbers that support it."""
     summary = analysis.summary
     empty = analysis.is_empty
     some_unread = unread_pct(summary) >= threshold("not_decoded.min_pct")
@@ -106,7 +107,7 @@ def healthy(analysis: Analysis) -> Finding:
 
 
 def _confidence(analysis: Analysis) -> str:
-    """That nothing is broken, by what was seen of it."""
+    """Return the confidence of the finding `none`, by the share of packets that were decoded."""
     summary = analysis.summary
     judged = judged_packets(summary)
     if judged == 0 or unread_pct(summary) >= threshold("not_decoded.min_pct"):
@@ -116,7 +117,7 @@ def _confidence(analysis: Analysis) -> str:
 
 
 def _not_judged(analysis: Analysis) -> Iterator[str]:
-    """What the all-clear does not cover."""
+    """Yield sentences on traffic that was not judged."""
     summary = analysis.summary
     if percent(counted_only(summary), summary.total_packets) >= threshold("not_decoded.counted_only_pct"):
         datagrams = count(counted_only(summary), "datagram")

@@ -25,10 +25,10 @@ Part = TypeVar("Part")
 
 
 def failure_groups(served: PerStream, clients: PerStream, *, near_client: bool) -> Iterator[StreamRows]:
-    """Places of failures in `served` and `clients`, largest group first.
+    """Yield groups of indices into `served` and `clients`, largest first.
 
-    Each belongs to its service. With `near_client` it belongs to its client instead where that fails with more
-    services than this service has clients that fail, and with too many for chance.
+    A group shares a service. With `near_client` it shares a client instead, if that client fails with more services
+    than the service has failing clients, and with too many for chance.
     """
     places = np.arange(len(served))
     if near_client and len(served):
@@ -59,15 +59,17 @@ def grouped_findings(
     seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Finding], *, near_client: bool = False,
     served: PerStream | None = None,
 ) -> Iterator[Finding]:  # fmt: skip
-    """A finding, by `make`, for each cause of failed streams. `served`: what has one cause besides, of every stream;
-    the service unless told otherwise."""
+    """Yield the finding `make` returns for each group of failed streams.
+
+    `served`: per stream, what may be the common cause besides the client; the service by default.
+    """
     shared = (seen.service if served is None else served)[rows]
     for some in islice(failure_groups(shared, seen.columns.hosts[rows, CLIENT], near_client=near_client), MOST_GROUPS):
         yield of_streams(seen, rows[some], make)
 
 
 def of_streams(seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Finding]) -> Finding:
-    """What `make` finds of streams that have one cause; it can be narrowed to those of some hosts."""
+    """Return `make`'s finding for streams with one cause; `restrict` limits it to given host pairs."""
     c = seen.columns
     pairs = c.hosts[rows, CLIENT] << 48 | seen.service[rows]
     known = distinct(pairs).tolist()
@@ -84,8 +86,8 @@ def of_streams(seen: Observed, rows: StreamRows, make: Callable[[StreamRows], Fi
 
 
 def group_paths(seen: Observed, ways: Sequence[Path], marks: Sequence[int] | None = None) -> Iterator[list[int]]:
-    """Places in `ways` of directed pairs of hosts that have one end in common, all towards it or all from it, and the
-    same one of `marks` (0 to 99)."""
+    """Yield groups of indices into `ways` (directed host pairs) that share one end in the same direction, and the same
+    mark (0 to 99)."""
     served, clients = [], []
     for place, way in enumerate(ways):
         by_server = _sent_by_server(seen, way)
@@ -106,7 +108,7 @@ def _sent_by_server(seen: Observed, way: Path) -> bool:
 def merged_finding(
     parts: Sequence[Part], make: Callable[[Sequence[Part]], Finding], who_of: Callable[[Part], Who]
 ) -> Finding:
-    """What `make` finds of several things between two hosts each; it can be narrowed to those of some hosts."""
+    """Return `make`'s finding for several host pairs; `restrict` limits it to given pairs."""
     finding = make(parts)
     if len(parts) == 1:
         return finding
@@ -124,18 +126,18 @@ def _who(seen: Observed, pair: int, *, from_client: bool) -> Who:
 
 
 def hosts_of(hosts: Sequence[str]) -> str:
-    """The one host that it is, or how many."""
+    """Return the host, or how many there are."""
     number = len(dict.fromkeys(hosts))
     return hosts[0] if number == 1 else f"{number:,} hosts"
 
 
 def other_clients_of(who: Who, clients: Iterable[str]) -> tuple[Who, ...]:
-    """What else a finding concerns that is about many clients of one service."""
+    """Return the further client pairs of a finding about one service."""
     return tuple(Who(client, who.dst, who.port) for client in dict.fromkeys(clients) if client != who.src)
 
 
 def all_of_pair(seen: Observed, rows: StreamRows, holds: Mask) -> Mask:
-    """Of each of `rows`, whether all of them with its client and service are what `holds` says of each."""
+    """Return bool[n]: whether `holds` is true for all of `rows` with the same client and service."""
     pairs = seen.columns.hosts[rows, CLIENT] << 48 | seen.service[rows]
     return ~among(pairs, pairs[~holds])
 
@@ -145,7 +147,7 @@ def all_of_pair(seen: Observed, rows: StreamRows, holds: Mask) -> Mask:
 
 @dataclass(frozen=True)
 class Parties:
-    """Who is concerned: a client, or many, of a service, or of many."""
+    """The hosts concerned: one or many clients of one or many services."""
 
     client: str
     server: str
@@ -166,7 +168,7 @@ class Parties:
 
     @property
     def mostly(self) -> str:
-        """A sentence, where it is not one client and one service."""
+        """Return a sentence naming the most affected client; empty for one client and one service."""
         if self.clients == self.services == 1:
             return ""
         most = f"{self.client} with {at(self.server, self.port)}" if self.services > 1 else self.client
@@ -191,7 +193,7 @@ def parties(seen: Observed, rows: StreamRows) -> Parties:
 
 
 def representative_rows(seen: Observed, rows: StreamRows, worst: Floats | PerStream | None = None) -> StreamRows:
-    """`rows` in the order in which they are shown: the worst first, and one of every client before a second."""
+    """Return `rows` in display order: the worst first, and one of every client before a second."""
     if worst is not None:
         rows = rows[np.argsort(-worst, kind="stable")]
     clients = seen.columns.hosts[rows, CLIENT]

@@ -1,4 +1,4 @@
-"""Connections that broke: reset in the middle, forgotten while idle, closed before the answer was there."""
+"""Rules for connections that ended early: resets, idle timeouts, and closes before the answer was complete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def abort_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _resets(seen: Observed) -> Iterator[Finding]:
-    """Resets that ended nothing complete: an answer was owed, data was under way, or a third device sent them."""
+    """Yield findings for resets in incomplete exchanges: an answer was pending, data in flight, or a third device sent
+    them."""
     c = seen.columns
     rst, fin = c.sides("rst") > 0, c.sides("fin") > 0
     ended = rst.any(axis=1) & ~fin.all(axis=1) & ~np.isin(c.handshake, ("refused", "unanswered"))
@@ -76,7 +77,8 @@ def _resets(seen: Observed) -> Iterator[Finding]:
 
 
 def _cut_off(seen: Observed) -> Mask:
-    """The side that was reset had sent data that nobody acknowledged, or the one that resets had, besides a goodbye."""
+    """Return bool[n, 2]: data was unacknowledged when the stream was reset, other than a close message of the resetting
+    side."""
     c = seen.columns
     own_goodbye = (c.sides("rst") > 0) & (c.unacked_bytes <= threshold("early_close.goodbye_bytes"))
     return np.asarray(((c.unacked_bytes > 0) & ~own_goodbye).any(axis=1), np.bool_)
@@ -90,7 +92,8 @@ def _first_reset_by_server(seen: Observed, row: int) -> bool:
 
 
 def _timed_out_waiting(seen: Observed, rows: StreamRows) -> Mask:
-    """Which of `rows` a client reset that had waited for an answer, as it had on all that it reset to this service."""
+    """Return the mask of `rows` that were reset by a client after a long wait, as it did on all streams it reset to
+    this service."""
     waits = seen.columns.request_ms[rows]
     waiting, patience = ~np.isnan(waits), threshold("mid_session_reset.client_patience_ms")
     return all_of_pair(seen, rows, ~waiting | (waits >= patience)) & ~all_of_pair(seen, rows, ~waiting)
@@ -118,7 +121,8 @@ def _third_party(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def unanswered_retransmissions(seen: Observed) -> Mask:
-    """Connections whose server was silent while the client's timer repeated its data, and then reset them."""
+    """Return the mask of streams whose server was silent while the client retransmitted, and then reset them: the host
+    was restarted."""
     c = seen.columns
     rto, fast, rst = (c.sides(name) for name in ("rto_retransmissions", "fast_retransmissions", "rst"))
     silent = np.nan_to_num(c.request_ms) >= threshold("mid_session_reset.server_silence_ms")
@@ -163,7 +167,10 @@ def _reset_by_server(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def _reset_by_client(seen: Observed, rows: StreamRows, *, gave_up: bool) -> Finding:
-    """What clients abort for reasons of their own, once each, is no more than that where there are many of them."""
+    """Return the finding for resets by clients.
+
+    Many clients that each reset once are LOW: they have reasons of their own.
+    """
     who = parties(seen, rows)
     one_each = who.times == 1 and not gave_up
     resets = "resets" if who.clients == 1 else "reset"
@@ -204,7 +211,7 @@ def _mid_session(
 
 
 def _forgotten(seen: Observed) -> Iterator[Finding]:
-    """Connections that went silent and whose next data, or keep-alives, nobody answered any more."""
+    """Yield findings for idle connections whose next data or keep-alives went unanswered."""
     c = seen.columns
     silent = c.sides("longest_silence_ms").max(axis=1) >= threshold("idle_timeout.min_gap_ms")
     repeats = threshold("idle_timeout.min_repeats")
@@ -221,7 +228,7 @@ def _forgotten(seen: Observed) -> Iterator[Finding]:
 
 
 def _unanswered_keepalives(seen: Observed) -> Mask:
-    """Which side's keep-alives found nobody: none was ever answered, or none since the other fell silent."""
+    """Return bool[n, 2]: no keep-alive of this side was answered, ever or since the other side fell silent."""
     c = seen.columns
     probes, last_ns = c.sides("keep_alives"), c.sides("last_ns")
     unanswered = probes - c.sides("keep_alive_acks")[:, ::-1]
@@ -232,8 +239,8 @@ def _unanswered_keepalives(seen: Observed) -> Mask:
 
 
 def _reset_after_keepalives(seen: Observed) -> Mask:
-    """Whoever probed in vain resets the connection in the end, as a host does by itself (RFC 1122, 4.2.3.6). Nothing
-    was owed on it, and the other side has not been heard since before the silence."""
+    """Return the mask of streams whose probing side finally reset the connection by itself (RFC 1122, 4.2.3.6), with
+    nothing pending and the other side silent since before the idle time."""
     c = seen.columns
     rst, last_ns = c.sides("rst") > 0, c.sides("last_ns")
     silence_ms = (last_ns - last_ns[:, ::-1]) / 1e6
@@ -245,8 +252,8 @@ def _reset_after_keepalives(seen: Observed) -> Mask:
 
 
 def _reset_after_retransmissions(seen: Observed) -> Mask:
-    """A client whose program waits no longer resets the connection on which it repeated a request in vain; its server
-    had not been heard for long when that was sent."""
+    """Return the mask of streams that the client reset after retransmitting a request in vain, to a server that had
+    long been silent."""
     c = seen.columns
     rst, last_ns = c.sides("rst") > 0, c.sides("last_ns")
     idle_ms = (c.last_ns - last_ns[:, SERVER]) / 1e6 - c.request_ms
@@ -257,7 +264,8 @@ def _reset_after_retransmissions(seen: Observed) -> Mask:
 
 
 def _probe_was_reset(seen: Observed) -> Mask:
-    """A keep-alive was answered by a reset: whoever answered does not know the connection any more."""
+    """Return the mask of streams whose keep-alive was answered by a reset: the answering device has no state for the
+    connection."""
     c = seen.columns
     last_ns = c.sides("last_ns")
     unanswered = c.sides("keep_alives") > c.sides("keep_alive_acks")[:, ::-1]
@@ -293,7 +301,7 @@ def _idle(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def _closed_early(seen: Observed) -> Iterator[Finding]:
-    """The server closed in good order, but the answer was not complete, or did not come at all."""
+    """Yield findings for servers that closed with a FIN before the answer was complete, or without an answer."""
     cut: dict[tuple[str, int], list[HttpExchange]] = {}
     for exchange in seen.analysis.http.incomplete if seen.analysis.http else ():
         if exchange.ended_by == "server" and not exchange.reset:

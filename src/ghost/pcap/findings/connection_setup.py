@@ -1,4 +1,4 @@
-"""Connections that never came to be: unanswered, refused, or without a port left on the way."""
+"""Rules for failed connection attempts: unanswered, refused, or rejected for lack of NAT ports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def connection_setup_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """What belongs to a flood or a scan is not reported again as unanswered or refused."""
+    """Yield findings on connection setup; streams of a flood or a scan are left out."""
     yield from _unanswered(seen, threats)
     yield from half_open_findings(seen, threats)
     yield from _refused(seen, threats)
@@ -52,7 +52,7 @@ def _unanswered(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _never_answered(seen: Observed) -> Mask:
-    """Only SYNs, and enough of them, or long enough ago, for an answer to have come."""
+    """Return the mask of streams with only SYNs, repeated or old enough that an answer should have come."""
     c = seen.columns
     waited_ms = (seen.last_ns - c.first_ns) / 1e6
     given_up = (c.sides("syn")[:, CLIENT] >= threshold("syn_unanswered.min_attempts")) | (
@@ -75,8 +75,7 @@ def _answered_on_other_path(seen: Observed, row: int) -> bool:
 
 
 def _silent_everywhere(seen: Observed, rows: StreamRows) -> Iterator[tuple[int, StreamRows]]:
-    """Ports on which many hosts are silent to few clients, with the attempts. Hosts of which somebody says more are
-    left out."""
+    """Yield (port, streams) where many hosts are silent to few clients. Hosts with other reports are left out."""
     c = seen.columns
     known = np.array([seen.number_of.get(address, -1) for address in _reported_hosts(seen)], np.int64)
     rows = rows[~among(c.hosts[rows, SERVER], known)]
@@ -87,7 +86,7 @@ def _silent_everywhere(seen: Observed, rows: StreamRows) -> Iterator[tuple[int, 
 
 
 def _reported_hosts(seen: Observed) -> set[str]:
-    """Hosts that routers say something about, or that nobody answers for by ARP."""
+    """Return hosts reported by ICMP errors or without an ARP reply."""
     analysis = seen.analysis
     errors = analysis.icmp.errors if analysis.icmp else ()
     return {error.unreachable_dst for error in errors if error.unreachable_dst} | {
@@ -96,7 +95,8 @@ def _reported_hosts(seen: Observed) -> set[str]:
 
 
 def _many_silent_hosts(seen: Observed, port: int, rows: StreamRows) -> Finding:
-    """One port of many hosts: filtered, if any of them answers anything else; a part of the network is dead if not."""
+    """Return the finding for one port of many hosts: filtered if any of them answers otherwise, else a part of the
+    network is down."""
     c = seen.columns
     hosts = distinct(c.hosts[rows, SERVER])
     alive = hosts[among(hosts, c.hosts[c.sides("packets")[:, SERVER] > 0, SERVER])].tolist()
@@ -110,7 +110,8 @@ def _many_silent_hosts(seen: Observed, port: int, rows: StreamRows) -> Finding:
 
 
 def _silent_host(seen: Observed, host: int, rows: StreamRows) -> Iterator[Finding]:
-    """Ports that are silent while others answer are filtered; a host that never answers is one finding."""
+    """Yield findings for one host: silent ports are filtered if other ports answer; a host that never answers is one
+    finding."""
     c = seen.columns
     ports = {port: streams for (port,), streams in groups_of(rows, c.ports[:, SERVER])}
     answering = set(seen.answering_ports(host))
@@ -135,7 +136,7 @@ def _silent_host(seen: Observed, host: int, rows: StreamRows) -> Iterator[Findin
 
 
 def _partly_answered(seen: Observed, host: int, port: int, rows: StreamRows) -> Finding:
-    """The same port answers some connections: other sources, or the same one at other times."""
+    """Return the finding for a port that answers other sources, or the same source at other times."""
     c = seen.columns
     served = np.flatnonzero(seen.served & (c.hosts[:, SERVER] == host) & (c.ports[:, SERVER] == port))
     source = next(client for (client,), _ in groups_of(rows, c.hosts[:, CLIENT]))
@@ -200,8 +201,8 @@ def _finding(
 
 
 def _late(seen: Observed) -> Mask:
-    """Connections that came to be only after their SYN had been repeated, and not because the answer to the first one
-    waited in a queue: then the repeat was needless, and nothing is lost."""
+    """Return the mask of streams that opened only after a repeated SYN, unless the first answer waited in a queue (the
+    repeat was needless then)."""
     c = seen.columns
     delayed = (c.sides("needless")[:, CLIENT] >= c.syn_retransmissions) & (c.lost() == 0).all(axis=1)
     result: Mask = (c.syn_retransmissions > 0) & ~delayed & seen.served & (c.sides("syn_ack")[:, SERVER] > 0)
@@ -209,7 +210,7 @@ def _late(seen: Observed) -> Mask:
 
 
 def _intermittent(seen: Observed, threats: Threats) -> Mask:
-    """Unanswered ones whose service answers the same client at other times."""
+    """Return unanswered streams whose service answers the same client at other times."""
     c = seen.columns
     key = c.hosts[:, CLIENT] << 48 | seen.service
     served = distinct(key[seen.served & (c.syn_retransmissions == 0)])
@@ -218,7 +219,7 @@ def _intermittent(seen: Observed, threats: Threats) -> Mask:
 
 
 def _intermittent_drops(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """SYNs of a client to a service are dropped at times, while data passes."""
+    """Yield findings for services that drop SYNs at times while data passes."""
     c = seen.columns
     never_answered = _never_answered(seen)
     dropped = half_accepted(seen)
@@ -296,7 +297,7 @@ def _refused(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _closed_together(seen: Observed, rows: StreamRows, *, host_first: bool) -> Iterator[StreamRows]:
-    """Refusals of many ports of a host; or of one port of many hosts, met by few clients."""
+    """Yield groups of refusals: many ports of one host, or one port of many hosts, for few clients."""
     c = seen.columns
     hosts, ports = c.hosts[:, SERVER], c.ports[:, SERVER]
     for _, streams in islice(groups_of(rows, hosts if host_first else ports), MOST_GROUPS):
@@ -307,7 +308,7 @@ def _closed_together(seen: Observed, rows: StreamRows, *, host_first: bool) -> I
 
 
 def _foreign_resets(seen: Observed, rows: StreamRows) -> StreamRows:
-    """Those whose reset carries a TTL that no other packet of the host has."""
+    """Return the rows of streams whose reset has a TTL that no other packet of the host has."""
     c = seen.columns
     ttl, hosts = c.sides("ttl_min"), c.hosts
     lowest = np.full(len(c.addresses), 1 << 16)
@@ -340,8 +341,8 @@ def _foreign_resets(seen: Observed, rows: StreamRows) -> StreamRows:
 
 
 def _same_distance(ttl: int, known: Sequence[int]) -> bool:
-    """As far away as the host, with the other usual first TTL: a Windows machine behind the same virtual address as a
-    Linux one, or the other way round. A device on the way is nearer, and begins at 255 as a rule."""
+    """Return whether the reset came from the same distance with another usual initial TTL: a Windows machine behind the
+    same virtual address as a Linux one, or the reverse. A device on the path is closer and usually starts at 255."""
     return any(
         {_initial_ttl(ttl), _initial_ttl(other)} == {64, 128} and _initial_ttl(ttl) - ttl == _initial_ttl(other) - other
         for other in known
@@ -349,12 +350,12 @@ def _same_distance(ttl: int, known: Sequence[int]) -> bool:
 
 
 def _initial_ttl(ttl: int) -> int:
-    """What it was when it left, by what systems choose."""
+    """Return the initial TTL that systems use for a received TTL."""
     return 64 if ttl <= 64 else 128 if ttl <= 128 else 255
 
 
 def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
-    """Of one service, of many ports of a host, or of one port of many hosts."""
+    """Return the finding for refusals of one service, of many ports of a host, or of one port of many hosts."""
     c = seen.columns
     services = {service: len(streams) for (service,), streams in groups_of(rows, seen.service)}
     busiest = next(iter(services))
@@ -394,8 +395,10 @@ def _refused_port(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def _is_restart(seen: Observed, rows: StreamRows) -> bool:
-    """One service refused once or twice, and served many before and many after: it was restarted, as by a deployment.
-    Who refuses at the end of the capture may not come back."""
+    """Return whether one service refused once or twice and served many before and after, as in a restart.
+
+    A refusal at the end of the capture does not count: the service may stay down.
+    """
     c = seen.columns
     if len(rows) > threshold("refused.restart_refusals") or len(distinct(seen.service[rows])) > 1:
         return False

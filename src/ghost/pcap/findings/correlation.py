@@ -1,4 +1,4 @@
-"""One cause is one finding: what another finding explains better is left out."""
+"""Removes findings that another finding explains: one cause, one finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ABSENCES = {
 
 
 def with_lower_confidence(findings: Sequence[Finding]) -> list[Finding]:
-    """Where the capture itself lacks packets, what somebody did not do may only not have been captured."""
+    """Return the findings with lower confidence if the capture lacks packets: an absent packet may only not have been
+    captured."""
     missing = max((f.measured.get("missing_pct", 0.0) for f in findings if f.kind == "capture_incomplete"), default=0.0)
     if missing < threshold("capture_incomplete.doubtful_pct"):
         return list(findings)
@@ -41,8 +42,11 @@ def with_lower_confidence(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def without_explained(findings: Sequence[Finding]) -> list[Finding]:
-    """What is minor itself explains nothing that is not, unless it is how the capture was taken. Of a finding about
-    many hosts what is not explained stays."""
+    """Return the findings that no other one explains.
+
+    A minor finding explains no major one, unless it is about the capture itself. A finding about many hosts keeps those
+    that are not explained.
+    """
     unexplained = [dict.fromkeys((finding.who, *finding.other_pairs)) for finding in findings]
     for kind, symptoms, keys_of_cause, keys_of_symptom in _EXPLANATIONS:
         causes = [finding for finding in findings if finding.kind == kind]
@@ -70,7 +74,7 @@ def _target(cause: Finding) -> Sequence[Hashable]:
 
 
 def _targets(symptom: Who) -> Sequence[Hashable]:
-    """A cause that names no port explains every port of its destination."""
+    """Return the explained destinations; without a port the finding explains every port of its host."""
     return [(symptom.dst, symptom.port), (symptom.dst, None)]
 
 
@@ -79,17 +83,17 @@ def _pair(who: Who) -> Sequence[Hashable]:
 
 
 def _service(who: Who) -> Sequence[Hashable]:
-    """The two hosts, whoever is named first, and the port of the server."""
+    """Return both hosts in any order, and the server's port."""
     return [(frozenset((who.src, who.dst)), who.port)]
 
 
 def _every(keys: _KeysOfWho) -> _KeysOfCause:
-    """Of all pairs of hosts that a cause concerns."""
+    """Return a key function over all host pairs of a finding."""
     return lambda cause: [key for who in (cause.who, *cause.other_pairs) for key in keys(who)]
 
 
 def _large_segments(cause: Finding) -> Sequence[Hashable]:
-    """Of TCP, which sends no fragments."""
+    """Return the paths of lost large TCP segments; TCP sends no fragments."""
     return () if cause.protocol == "IP" else _every(_pair)(cause)
 
 
@@ -99,7 +103,7 @@ def _large_datagrams(cause: Finding) -> Sequence[Hashable]:
 
 
 def _queue(cause: Finding) -> Sequence[Hashable]:
-    """The service whose program lets its queue run full; SYNs that nobody answered explain no request that waits."""
+    """Return the service with a full accept queue; unanswered SYNs do not explain a waiting request."""
     return _every(_service)(cause) if cause.blame == "server_application" else ()
 
 
@@ -112,12 +116,12 @@ def _server_host(symptom: Who) -> Sequence[Hashable]:
 
 
 def _gone_host(cause: Finding) -> Sequence[Hashable]:
-    """A server that fell silent on all its connections takes no new ones."""
+    """Return the server that fell silent on all connections; it explains unanswered SYNs."""
     return [cause.who.dst] if cause.blame == "server_host" else ()
 
 
 def _waiting(cause: Finding) -> Sequence[Hashable]:
-    """Services that answer late because they wait for it."""
+    """Return services whose answers are late because they wait for this one."""
     return cause.other_targets
 
 

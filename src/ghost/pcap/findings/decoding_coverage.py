@@ -1,4 +1,4 @@
-"""What was captured and could not be read: of it no report may say that it is healthy."""
+"""Rules for packets that were not decoded; no report may call them healthy."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def unread_pct(summary: CaptureSummary) -> float:
 
 
 def is_mostly_undecoded(summary: CaptureSummary) -> bool:
-    """What could be read does not stand for the capture."""
+    """Return whether the decoded packets are too few to judge the capture."""
     return summary.unread_packets > 0 and unread_pct(summary) >= threshold("not_decoded.blind_pct")
 
 
 def judged_packets(summary: CaptureSummary) -> int:
-    """Packets that some rule looks at."""
+    """Return how many packets at least one rule judges."""
     return max(summary.total_packets - sum(each.packets for each in summary.unread), 0)
 
 
 def counted_only(summary: CaptureSummary) -> int:
-    """UDP datagrams of programs whose messages are not read: whether they served their purpose nobody knows."""
+    """Return the UDP datagrams that are counted but whose protocol is not read."""
     here = summary.protocols_present
     sealed = sum(each.packets for each in summary.unread if each.why in ("encrypted", "tunnel"))
     return max(here.get("udp", 0) - sum(here.get(name, 0) for name in _JUDGED_UDP) - sealed, 0)

@@ -1,4 +1,4 @@
-"""DHCP servers that refuse what clients ask for, again and again."""
+"""Rule for DHCP servers that refuse (NAK) every request of a client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _SERVER_PORT = 67
 
 
 def dhcp_refusal_findings(seen: Observed) -> Iterator[Finding]:
-    """One refusal makes a client that came from another network ask anew, and it is granted what it is offered. Who is
-    refused even that never gets an address."""
+    """Yield the finding for clients that are refused even what they were offered.
+
+    A single refusal is normal for a client that came from another network.
+    """
     dhcp = seen.analysis.dhcp
     lost = [
         one

@@ -1,4 +1,4 @@
-"""Names that no person or program would ask for: domain generation algorithms, and data carried inside names."""
+"""Rules for DNS abuse: names from domain generation algorithms, and data carried in names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^._-]+")
 
 @dataclass(frozen=True)
 class Generated:
-    """What an algorithm made that runs on one client."""
+    """Generated names of one client."""
 
     names: dict[str, DnsQuery]
     """Registered names of gibberish, each with a query."""
@@ -32,7 +32,7 @@ class Generated:
     """The domains that these are in."""
 
     def has(self, query: DnsQuery) -> bool:
-        """Some of what an algorithm makes can be pronounced: the names beside the gibberish are its own, too."""
+        """Return whether the name belongs to the generated ones; some of them can be pronounced."""
         name = registered(query.name)
         bare = len(labels_of(query.name)) == len(name.split("."))
         return name in self.names or (bare and name.partition(".")[2] in self.domains)
@@ -44,7 +44,8 @@ def dns_threats(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Fi
 
 
 def looks_random(label: str) -> bool:
-    """No language writes like this: hardly a vowel, long runs of consonants, digits between letters, even spread."""
+    """Return whether a label looks random: few vowels, long runs of consonants, digits between letters, even
+    distribution."""
     letters = [c for c in label if c.isalpha()]
     if len(label) < threshold("dns_suspicious.min_label"):
         return False
@@ -69,7 +70,8 @@ def _is_reverse(name: str) -> bool:
 
 
 def generated_name_clients(dns: DnsSection) -> dict[str, Generated]:
-    """Clients that ask for many registered names that do not exist, most of them gibberish."""
+    """Return, by client, its generated names: clients that ask for many non-existent registered names, most of them
+    random letters."""
     by_client: dict[str, dict[str, DnsQuery]] = defaultdict(dict)
     for query in dns.nxdomain:
         expected = query.recovered or _is_reverse(query.name) or asks_reputation(query.name)
@@ -102,7 +104,7 @@ def _generated(dns: DnsSection, generated: dict[str, Generated]) -> Iterator[Fin
 
 
 def _tunnels(dns: DnsSection) -> Iterator[Finding]:
-    """Ever new long names below one registered name: the names themselves carry data."""
+    """Yield findings for DNS tunnels: ever new long names below one registered name."""
     for below in dns.long_names:
         if below.names < threshold("dns_suspicious.min_distinct"):
             return  # most names come first
@@ -131,8 +133,10 @@ def _tunnels(dns: DnsSection) -> Iterator[Finding]:
 
 
 def _carried(domain: str, names: Sequence[str]) -> list[str]:
-    """What each name has that no other of them has. Services of a cluster have long names of a few words that come
-    again and again; data is new in every name."""
+    """Return the part of each name that no other name has.
+
+    Clusters use long names of recurring words; tunnelled data is new in every name.
+    """
     heads = [
         _WORD.findall(head[: -len(domain) - 1]) if head.endswith("." + domain) and not in_reputation_zone(head) else []
         for head in (name.lower().rstrip(".") for name in names)
@@ -142,7 +146,7 @@ def _carried(domain: str, names: Sequence[str]) -> list[str]:
 
 
 def _packed(part: str) -> bool:
-    """Encoded data uses its letters evenly."""
+    """Return whether the text uses its letters evenly, as encoded data does."""
     return _entropy(part) >= 0.85 * math.log2(max(min(len(set(part)), len(part)), 2))
 
 

@@ -1,4 +1,4 @@
-"""Names that do not exist, servers that fail, answer late or not at all."""
+"""Rules for DNS: names that do not exist, and servers that fail, are slow or do not answer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _finding(
 
 
 def _names(queries: Iterable[DnsQuery], *, whole: bool = True) -> str:
-    """Of a list that is not whole nobody knows how many more there are."""
+    """Return names as text; a list that is not complete ends in "and others"."""
     distinct = list(dict.fromkeys(query.name for query in queries))
     if not whole and len(distinct) > _SHOWN:
         return ", ".join(f"“{safe_text.name(name, 60)}”" for name in distinct[:_SHOWN]) + " and others"
@@ -112,12 +112,12 @@ _Question = tuple[str, str, str, str]
 
 
 def _question(query: DnsQuery) -> _Question:
-    """Client, server, name and type: the same whatever the id."""
+    """Return the key of a question: client, server, name and type, without the id."""
     return query.client, query.server, query.name, query.type
 
 
 def _repeated_queries(unanswered: Iterable[DnsQuery]) -> set[_Question]:
-    """What a client asked a second time, so much later that it had given up on the first."""
+    """Return questions that a client repeated after it had given up on the first one."""
     first: dict[_Question, float] = {}
     last: dict[_Question, float] = {}
     for query in unanswered:
@@ -128,7 +128,7 @@ def _repeated_queries(unanswered: Iterable[DnsQuery]) -> set[_Question]:
 
 
 def _too_recent(query: DnsQuery, server: DnsServer | None, *, again: bool) -> bool:
-    """Asked so shortly before the capture ends that the answer may still be on its way."""
+    """Return whether the query is so close to the end of the capture that its answer may follow."""
     if query.waited_ms is None:
         return False
     slowest = server.latency_ms.p95 if server is not None and server.latency_ms is not None else 0.0
@@ -165,8 +165,11 @@ _ASKED_EVERYWHERE = frozenset({"wpad", "isatap"})
 
 
 def _nxdomain(dns: DnsSection, servers: dict[str, DnsServer], generated: dict[str, Generated]) -> Iterator[Finding]:
-    """Reverse lookups without a name and names of a search list that resolve under another suffix are healthy; what
-    an algorithm made is told as such."""
+    """Yield findings for names that do not exist.
+
+    Reverse lookups, and names of a search list that resolve under another suffix, are healthy; generated names have a
+    finding of their own.
+    """
     failed = {query.name.lower() for query in (*dns.nxdomain, *dns.servfail, *dns.unanswered)}
     resolved = {name.lower() for name, _ in dns.top_domains} - failed
     tried = _search_list({query.name.lower() for query in dns.nxdomain}, resolved)
@@ -273,7 +276,7 @@ def _slow(seen: Observed, dns: DnsSection, servers: dict[str, DnsServer]) -> Ite
 
 
 def _waiting_for(seen: Observed, late: Iterable[DnsQuery]) -> tuple[tuple[str, int | None], ...]:
-    """HTTP servers that asked for these names in the middle of a request, and would not have answered late without."""
+    """Return HTTP servers that looked up these names during a request and were late only because of that."""
     http = seen.analysis.http
     asked_by: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for query in late:
@@ -295,5 +298,5 @@ def _waiting_for(seen: Observed, late: Iterable[DnsQuery]) -> tuple[tuple[str, i
 
 
 def _later_than(limit_ms: float, server: DnsServer | None) -> int:
-    """How many answers came after more than that; the queries listed are some of each server's slowest."""
+    """Return how many answers took longer than the limit; only some of the slowest queries are listed."""
     return sum(times for tenths, times in server.late.items() if tenths * 100 >= limit_ms) if server else 0

@@ -1,4 +1,4 @@
-"""Ends that make the other wait: a receiver that does not read, a server that does not answer."""
+"""Rules for endpoints that delay: a receiver that does not read, a server that does not answer."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def endpoint_delay_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _zero_window(seen: Observed) -> Iterator[Finding]:
-    """`who.src` is the receiver that does not read, `who.dst` the sender that has to wait.
+    """Yield findings for closed receive windows.
 
-    The window stayed closed until the sender's timer, or closed again and again; one that closes for a moment is flow
-    control at work. Some stacks probe a closed window with what looks like a keep-alive.
+    `who.src` is the receiver, `who.dst` the waiting sender. The window must stay closed until the sender's timer, or
+    close repeatedly; a short close is flow control. Some stacks probe a closed window with what looks like a
+    keep-alive.
     """
     c = seen.columns
     closed = c.sides("zero_window")
@@ -94,7 +95,7 @@ def _not_read(seen: Observed, rows: StreamRows, *, side: int, probes: StreamRows
 
 
 def _slow_answers(seen: Observed) -> Iterator[Finding]:
-    """Requests that the server's kernel acknowledged at once and its program answered late, or never."""
+    """Yield findings for requests that the kernel acknowledged at once and the program answered late or never."""
     slow_rows, slow_ms = _late(seen)
     hung = unanswered(seen)
     asked_for_news = polls_of(seen)
@@ -121,8 +122,7 @@ def _slow_answers(seen: Observed) -> Iterator[Finding]:
 
 
 def _notifications(seen: Observed, rows: StreamRows, times: Floats, held: dict[int, tuple[float, float]]) -> Mask:
-    """Which late answers of services that are asked for news are such: on connections that carry these questions, or
-    after as long a time."""
+    """Return bool[n]: which late answers are long-poll notifications, by their connection or by their duration."""
     http = seen.analysis.http
     polled = [each.stream_id for each in http_polls(every_slow(http))] if http else []
     result = among(rows, polled)
@@ -133,7 +133,7 @@ def _notifications(seen: Observed, rows: StreamRows, times: Floats, held: dict[i
 
 
 def _late(seen: Observed) -> tuple[StreamRows, Floats]:
-    """Stream and time of every late answer to a request that was acknowledged early."""
+    """Return stream (int[n]) and time (float[n], ms) of late answers to requests that were acknowledged early."""
     rows, times = seen.columns.samples("response_ms")
     late = times >= threshold("slow_application.slow_ms")
     rows, times = rows[late], times[late]
@@ -148,8 +148,8 @@ def _late(seen: Observed) -> tuple[StreamRows, Floats]:
 
 
 def _pushes_events(seen: Observed) -> Mask:
-    """Event streams: the server sends many small messages whenever something happens, and no answers to wait for. And
-    websockets, on which both ends say what they like when they like."""
+    """Return the mask of streams on which the server pushes many small messages, or (websockets) both ends send at any
+    time: they owe no answers."""
     c = seen.columns
     answers = np.bincount(c.samples("response_ms")[0], minlength=len(c))
     segments, size = c.sides("data_segments")[:, SERVER], c.sides("payload_bytes")[:, SERVER]
@@ -168,11 +168,8 @@ def _late_by_stream(seen: Observed) -> PerStream:
 
 
 def unanswered(seen: Observed) -> Mask:
-    """Requests that arrived and that the server's program owes an answer.
-
-    Only where the server had answered before, or the client asked just once: reports, logs and notices are sent
-    again and again and nobody answers them.
-    """
+    """Return the mask of streams with an acknowledged request that the program has not answered, if the server had
+    answered before or the client asked just once: reports, logs and notices are sent repeatedly and not answered."""
     c = seen.columns
     waited = np.nan_to_num(c.request_ms)
     closed = (c.sides("fin") > 0).any(axis=1) | (c.sides("rst") > 0).any(axis=1)
@@ -201,7 +198,7 @@ def unanswered(seen: Observed) -> Mask:
 def _slow(
     seen: Observed, service: int, rows: StreamRows, times: Floats, waiting: StreamRows, *, held: bool
 ) -> Finding | None:
-    """`held`: the answers may come late on purpose."""
+    """Return the finding for slow or missing answers. `held`: they may be delayed on purpose (long poll)."""
     c = seen.columns
     mine = seen.service == service
     all_rows, _ = c.samples("response_ms")

@@ -1,4 +1,4 @@
-"""What a rule concludes: one cause, who it concerns, the frames that show it, and what to do."""
+"""The result of a rule: one cause, the hosts concerned, the frames that show it, and the commands to run."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Finding:
     remediation: tuple[Remedy, ...]
     confidence: str
     weight: float = 0.0
-    """How much traffic it concerns; orders findings of one severity."""
+    """Amount of traffic concerned; orders findings of one severity."""
     measured: Mapping[str, int | float] = field(default_factory=dict)
     other_targets: tuple[tuple[str, int | None], ...] = ()
-    """Further hosts, with their ports, that it concerns like `who.dst`; they are explained with it."""
+    """Further targets (host, port) of the same fault; findings about them are explained by it."""
     other_pairs: tuple[Who, ...] = ()
-    """Further pairs of hosts it concerns like `who`, in the same direction."""
+    """Further host pairs of the same fault, in the same direction as `who`."""
     restrict: Callable[[Collection[Who]], Finding] | None = field(default=None, compare=False)
-    """What is left of it when it concerns some of these pairs alone."""
+    """Restricts the finding to the given host pairs."""
     id: str = ""
 
     def as_dict(self) -> dict[str, Any]:

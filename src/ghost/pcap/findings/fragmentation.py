@@ -1,7 +1,7 @@
-"""Datagrams that arrive in part: their receiver gave up waiting for the other fragments, and said so by ICMP.
+"""Rule for lost fragments: the receiver timed out waiting for the rest of a datagram and reported it by ICMP.
 
-Filters and translators that keep no state for fragments drop all but the first, which alone has ports. A router that
-runs out of hops says something else (`routing_loop`).
+Filters and translators without fragment state drop all but the first fragment, which alone has ports. A router that
+runs out of hops reports something else (`routing_loop`).
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ _REASSEMBLY = 1
 
 
 def is_about_fragments(error: IcmpError) -> bool:
-    """Fragment reassembly time exceeded (RFC 792, RFC 4443): no router says so, but the receiver."""
+    """Return whether the error is "fragment reassembly time exceeded" (RFC 792, RFC 4443), which receivers send."""
     return error.kind == "ttl_exceeded" and error.code == _REASSEMBLY
 
 
 def fragment_findings(seen: Observed) -> Iterator[Finding]:
-    """One for all whom one end reports to, or is reported by. What loses segments of TCP loses fragments as well."""
+    """Yield one finding for all paths that share an end.
+
+    On a path that loses TCP segments, lost fragments are part of that loss.
+    """
     paths: dict[Path, list[IcmpError]] = defaultdict(list)
     for error in seen.analysis.icmp.of_kind("ttl_exceeded") if seen.analysis.icmp else ():
         if is_about_fragments(error):
@@ -53,7 +56,7 @@ def _is_lossy(seen: Observed, path: Path) -> bool:
 
 
 def _with_an_end_in_common(paths: dict[Path, list[IcmpError]]) -> list[list[Path]]:
-    """By the end that most have in common, the path with most messages first."""
+    """Return paths grouped by their most common end, the path with most messages first."""
     left, groups = set(paths), []
     while left:
         ends: dict[tuple[int, str], list[Path]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Connections that the server answered and the client never completed: the way back is broken."""
+"""Rule for SYN-ACKs that are never acknowledged: the return path is broken."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def half_open_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """A client that repeats its SYN although it was answered has no answer: that is no scanner and no flood.
+    """Yield findings for half-open connections.
 
-    One that says nothing more after a single SYN may be gone, or forged; several of the same client are not.
+    A client that repeats an answered SYN did not receive the answer: it is no scanner or flood. One that sends nothing
+    after a single SYN may be gone or spoofed; several of one client are not.
     """
     waiting = _never_acknowledged(seen) & ~threats.streams
     asked_again = seen.columns.sides("syn")[:, CLIENT] >= threshold("syn_unanswered.min_attempts")
@@ -33,7 +34,7 @@ def half_open_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _never_acknowledged(seen: Observed) -> Mask:
-    """SYN-ACKs that were repeated, or are old enough to have been, and nothing but SYNs by the client."""
+    """Return the mask of streams with SYN-ACKs that were repeated, or old enough to be, and only SYNs by the client."""
     c = seen.columns
     packets, syn, syn_ack, rst = (c.sides(name) for name in ("packets", "syn", "syn_ack", "rst"))
     opening = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] == syn[:, CLIENT])

@@ -1,5 +1,4 @@
-"""When each address was last heard itself: a host that spoke and fell silent may be down as well as one that never
-spoke."""
+"""When each address last sent a packet: a host that spoke and fell silent may be down like one that never spoke."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from ghost.pcap.model import IcmpError, UnansweredArp
 
 
 class LastHeard:
-    """Of TCP, UDP and pings. UDP conversations tell both ends' latest packet alone: it may have been either's."""
+    """Last packet of each address, by TCP, UDP and pings. A UDP conversation has one latest time for both ends."""
 
     def __init__(self, seen: Observed) -> None:
         self._seen = seen
@@ -39,24 +38,25 @@ class LastHeard:
         return iter(self._at)
 
     def since(self, address: str, now: int) -> bool:
-        """It is heard after this moment."""
+        """Return whether the address sent a packet after this moment."""
         return self._at.get(address, 0) > now
 
     def silent_since(self, address: str, last_ns: int) -> bool:
-        """It never spoke, or not for so long before what was said about it last, and not since."""
+        """Return whether the address never sent a packet, or none for the minimum silence before it was last reported,
+        and none since."""
         if address not in self._at:
             return True
         return last_ns - self._at[address] >= threshold("host_down.silent_ms") * 1e6
 
     def told(self, address: str, errors: list[IcmpError]) -> bool:
-        """Routers report it unreachable: once is enough for one that never spoke."""
+        """Return whether routers report the address unreachable; once is enough if it never sent a packet."""
         often = sum(error.count for error in errors) >= threshold("host_down.min_requests")
         last_ns = max((error.last_ns for error in errors), default=0)
         return bool(errors) and (address not in self or often) and self.silent_since(address, last_ns)
 
     def unanswered_requesters(self, silent: UnansweredArp) -> list[str]:
-        """Who asked for it on the segment again and again; none where the replies may only not be visible here: they go
-        to the one who asked, and a switch shows them to nobody else."""
+        """Return the hosts that repeatedly requested the address by ARP or NDP; empty if replies may only be invisible
+        here (a switch sends them to the requester)."""
         if silent.at_the_end < threshold("host_down.min_requests"):
             return []
         askers = [address for address in silent.asked_by if address in self]
@@ -69,8 +69,8 @@ class LastHeard:
         return spoken_to or self._cut_off_hosts(silent)
 
     def _cut_off_hosts(self, silent: UnansweredArp) -> list[str]:
-        """Those whom it answered in the capture and who go on asking, if they need it: many do, or who asks is cut off
-        without it. Hardly anybody ever speaks with a gateway itself; and laptops that leave are asked for by few."""
+        """Return hosts that it answered before and that keep requesting it, if many do or the requester is cut off
+        without it. Laptops that leave are requested by few."""
         if silent.at_the_end <= threshold("host_down.requests_an_attempt"):
             return []
         asking = [address for address in silent.asking if address in silent.answered]

@@ -1,4 +1,4 @@
-"""Hosts that answer by other protocols than the one that fails: who answers a datagram or a ping is there."""
+"""Hosts that answer by another protocol than the failing one are up."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from ghost.pcap.findings.phrasing import few
 
 
 def other_protocol_answers(seen: Observed, host: str, begin_ns: int, end_ns: int) -> str | None:
-    """What a host answers while it is silent to attempts by TCP, begun from `begin_ns` to `end_ns`, as
-    `UDP on port 53` or `pings`; None where it is silent by all. One that goes away meanwhile is not heard in the second
-    half of that time."""
+    """Return what a host answers while TCP attempts from `begin_ns` to `end_ns` fail, such as `UDP on port 53` or
+    `pings`; None if nothing. A host that was not heard in the second half of that time may have left."""
     analysis = seen.analysis
     since_ns = (begin_ns + end_ns) // 2
     ports = {

@@ -1,4 +1,4 @@
-"""HTTP in clear: answers that say that the server failed, and answers that come late."""
+"""Rules for cleartext HTTP: server errors and late answers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _server_errors(seen: Observed, http: HttpSection) -> Iterator[Finding]:
 
 
 def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
-    """Late answers to requests that arrived at once; where the path is slow, that is another finding."""
+    """Yield findings for late answers to requests that were acknowledged at once."""
     limit = threshold("slow_application.slow_ms")
     polls = {exchange.frames for exchange in http_polls(every_slow(http))}
     in_time = _in_time(seen)
@@ -120,7 +120,7 @@ def _slow(seen: Observed, http: HttpSection) -> Iterator[Finding]:
 
 
 def _in_time(seen: Observed) -> Callable[[HttpExchange], bool]:
-    """Whether the request of a late answer was acknowledged early."""
+    """Return whether the request of a late answer was acknowledged early."""
     acked_rows, acked = seen.columns.samples("request_acked_ms")
     slowest = np.zeros(len(seen.columns))
     np.maximum.at(slowest, acked_rows, acked)
@@ -141,7 +141,7 @@ def _is_always_slow(path: HttpPath) -> bool:
 
 
 def _slow_path(seen: Observed, path: HttpPath) -> Finding:
-    """One path among others, that is slow whenever it is asked. Its text is nobody's business but its server's."""
+    """Return the finding for one path that is slow each time; the text of the path is never shown."""
     first = path.exchanges[0]
     waits = [exchange.response_ms or 0.0 for exchange in path.exchanges]
     answers = max(_answers_of(seen, first.server, first.port), path.answers)

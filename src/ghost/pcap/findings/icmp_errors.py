@@ -1,4 +1,4 @@
-"""What routers, filters and hosts say by ICMP about packets they could not deliver."""
+"""Rules for ICMP errors: packets that routers, filters and hosts could not deliver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Target = tuple[str, int | None]
 
 
 def icmp_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """What scanners and traceroutes are told is no fault; what concerns many ports or hosts is said once."""
+    """Yield findings for ICMP errors.
+
+    Errors caused by scans and traceroutes are left out; errors about many ports or hosts are merged.
+    """
     icmp = seen.analysis.icmp
     if icmp is None:
         return
@@ -50,12 +53,12 @@ def icmp_findings(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _is_scan_target(error: IcmpError, threats: Threats) -> bool:
-    """About what a scanner tried."""
+    """Return whether the error is about a scanned target."""
     return (error.dst, error.unreachable_dst, error.destination_port) in threats.tried
 
 
 def _is_late_answer(error: IcmpError) -> bool:
-    """Of a name server, to a socket that its client has closed."""
+    """Return whether the error is about a DNS answer to a socket that its client has closed."""
     return error.protocol == "udp" and error.source_port == DNS
 
 
@@ -75,7 +78,7 @@ def _messages(errors: list[IcmpError]) -> int:
 
 
 class _Traced:
-    """Hop limits of what errors are about: of pings they name them, of TCP the streams know them."""
+    """Hop limits of the packets that errors quote: from the error for pings, from the streams for TCP."""
 
     def __init__(self, seen: Observed) -> None:
         c = seen.columns
@@ -96,7 +99,7 @@ class _Traced:
         return bool(limits) and max(limits) <= threshold("traceroute.max_hops")
 
     def is_traceroute_answer(self, error: IcmpError) -> bool:
-        """A traceroute by UDP or ping, which goes on until somebody says that it cannot be delivered."""
+        """Return whether the error answers a traceroute by UDP or ping."""
         return _is_traceroute(error) or (error.protocol in ("icmp", "icmpv6") and self.is_probe(error))
 
 
@@ -110,8 +113,7 @@ def _is_traceroute(error: IcmpError) -> bool:
 def _merged(
     groups: Mapping[tuple[str, Target], list[IcmpError]],
 ) -> Iterator[tuple[str, list[Target], list[IcmpError]]]:
-    """Errors by what they say and what about. Where one says the same of many ports of a host, or of a port of many
-    hosts, these are one."""
+    """Yield errors grouped by meaning and target; many ports of a host, or one port of many hosts, are one group."""
     rest = dict(groups)
     for by_host in (True, False):
         families: dict[tuple[str, str | int | None], list[Target]] = defaultdict(list)
@@ -139,7 +141,7 @@ def _where(targets: list[Target]) -> str:
 
 
 def _sources(errors: list[IcmpError]) -> tuple[str, str]:
-    """The one who was told most, and how a sentence calls all who were."""
+    """Return the source with most errors, and the text for all sources."""
     told: dict[str, int] = defaultdict(int)
     for error in errors:
         told[error.dst] += error.count
@@ -151,7 +153,8 @@ def _sources(errors: list[IcmpError]) -> tuple[str, str]:
 
 
 def _udp_scans(errors: list[IcmpError]) -> Iterator[Finding]:
-    """One source at many ports of a host, a packet or two each, and not from a socket for each as calls have."""
+    """Yield UDP scans: one source sends a packet or two to many ports of a host, not from one socket per port as calls
+    do."""
     groups: dict[tuple[str, str], list[IcmpError]] = defaultdict(list)
     for error in errors:
         groups[error.dst, _about(error)[0]].append(error)
@@ -230,7 +233,7 @@ def _port(protocol: str, targets: list[Target], group: list[IcmpError]) -> Findi
 
 
 def _loops(errors: list[IcmpError], traced: _Traced) -> Iterator[Finding]:
-    """A loop makes the routers inside it say often that packets ran out of hops, whatever number these had left."""
+    """Yield findings for loops: the same routers report exceeded hop limits again and again."""
     by_target: dict[str, list[IcmpError]] = defaultdict(list)
     for error in errors:
         if error.unreachable_dst and not _is_traceroute(error):
@@ -251,7 +254,8 @@ def _loops(errors: list[IcmpError], traced: _Traced) -> Iterator[Finding]:
 
 
 def _without_traceroute(errors: list[IcmpError], traced: _Traced) -> list[IcmpError]:
-    """Without what a traceroute provoked: each router answers for its own place on the way, one in a loop for many."""
+    """Return errors not caused by a traceroute: each router answers it for its own hop only, a router in a loop for
+    many."""
     limits: dict[str, set[int]] = defaultdict(set)
     ports = {error.destination_port for error in errors if error.protocol == "udp"}
     for error in errors:

@@ -1,7 +1,7 @@
-"""Kept connections that a server closes just as the next request comes: the request is reset and never answered.
+"""Rule for keep-alive connections that the server closes just as the next request arrives, which is then reset.
 
-The server's time for idle connections is shorter than its client's, so that now and then the two cross (RFC 9112, 9.5).
-A proxy or load balancer in between answers such a request with 502.
+The server's idle timeout is shorter than its client's, so now and then the two cross (RFC 9112, 9.5). A proxy or load
+balancer in between answers such a request with 502.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ def keepalive_close_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _crossed(seen: Observed) -> Mask:
-    """The server closed first, in good order, and reset the request that came then. Last words are no request: an end
-    that is told of the close says goodbye (TLS: close_notify), and is reset for it."""
+    """Return the mask of streams that the server closed with a FIN and then reset for a request.
+
+    A close message of the client (TLS close_notify) that is reset is no request.
+    """
     c = seen.columns
     http = seen.analysis.http
     asked = [each.stream_id for each in http.unanswered if each.ended_by == "server"] if http else []
@@ -49,7 +51,7 @@ def _crossed(seen: Observed) -> Mask:
 
 
 def _paused(seen: Observed) -> Mask:
-    """It was idle for as long as the shortest of such timers."""
+    """Return whether the stream was idle for at least the shortest keep-alive timeout."""
     silent = seen.columns.sides("longest_silence_ms")[:, CLIENT]
     return np.asarray(silent >= threshold("early_close.kept_ms"), np.bool_)
 

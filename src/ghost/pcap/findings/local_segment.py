@@ -1,4 +1,4 @@
-"""The local segment: addresses that two devices claim, and those that nobody answers for."""
+"""Rules for the local segment: conflicting addresses, and addresses without a reply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def local_segment_findings(seen: Observed, threats: Threats) -> Iterator[Finding
 
 @dataclass(frozen=True)
 class _Down:
-    """An address, and who says that nobody is there: one who asked for it by ARP in vain, routers, or both."""
+    """An unreachable address, and the evidence: unanswered ARP requests, ICMP errors, or both."""
 
     address: str
     source: str
@@ -33,18 +33,19 @@ class _Down:
 
     @property
     def no_route(self) -> bool:
-        """Its last router says "host" when nobody answers it there, "network" when it has no route."""
+        """Whether the router has no route (network unreachable) rather than no ARP reply (host unreachable)."""
         hosts = any(error.code == 1 if error.version == 4 else error.code != 0 for error in self.reports)
         return self.silent is None and not hosts
 
     @property
     def said_by(self) -> str:
-        """The router that reports it most often; where nobody does, who asked for it."""
+        """The router that reports it most often; without a report, the requester."""
         return max(self.reports, key=lambda error: error.count).src if self.reports else self.source
 
     @property
     def is_needed(self) -> bool:
-        """Routers speak of it, several ask for it, or one asks for longer than a single attempt takes."""
+        """Whether the address is in use: reported by routers, requested by several, or for longer than a single
+        attempt."""
         silent = self.silent
         again = silent is not None and silent.count > threshold("host_down.requests_an_attempt")
         return bool(self.reports) or again or (silent is not None and len(silent.asked_by) > 1)
@@ -55,8 +56,10 @@ class _Down:
 
 
 def _hosts_down(seen: Observed, threats: Threats) -> Iterator[Finding]:
-    """Those that one asks for, or a router says the same about, are one finding where they are many; those that a
-    router has no route to are so at once."""
+    """Yield findings for unreachable hosts.
+
+    Many addresses requested by one host, or reported by one router, are one finding; those without a route always are.
+    """
     groups: dict[tuple[str, bool, bool], list[_Down]] = {}
     for down in _down(seen, threats):
         groups.setdefault((down.said_by, down.no_route, down.is_needed), []).append(down)
@@ -71,8 +74,11 @@ def _hosts_down(seen: Observed, threats: Threats) -> Iterator[Finding]:
 
 
 def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
-    """ARP silence alone proves little: a switch does not show the replies to others. So the one who asks must be
-    heard otherwise, or ICMP must agree."""
+    """Yield unreachable addresses.
+
+    Missing ARP replies are weak evidence (a switch does not show them), so the requester must be heard otherwise, or
+    ICMP must agree.
+    """
     analysis = seen.analysis
     unreachable: dict[str, list[IcmpError]] = {}
     for error in analysis.icmp.of_kind("unreachable") if analysis.icmp else ():
@@ -111,7 +117,7 @@ def _sweep(source: str, group: list[_Down]) -> Finding:
 
 
 def _reports_down(error: IcmpError) -> bool:
-    """Host or network unreachable: a router has nobody to hand the packet to."""
+    """Return whether the error is host or network unreachable."""
     if error.version == 4:
         return error.code in (0, 1, 6, 7)
     return error.code in (0, 3)
@@ -127,7 +133,7 @@ def _title(group: list[_Down]) -> str:
 
 
 def _finding(group: list[_Down]) -> Finding:
-    """Of one address, or of many that one and the same asks for or reports."""
+    """Return the finding for one address, or for many with one requester or reporter."""
     first = group[0]
     silent = [down.silent for down in group if down.silent is not None]
     agreed = [error for down in group for error in down.reports]

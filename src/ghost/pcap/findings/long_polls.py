@@ -1,4 +1,4 @@
-"""Questions that are held on purpose until there is news, or a time that was agreed is over (long polls)."""
+"""Long polls: requests that the server holds on purpose until there is news or an agreed time has passed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ _SAME = 0.02
 
 
 def is_long_poll(times: Floats) -> bool:
-    """A server that holds every question for the same long time is waiting for news, as was agreed."""
+    """Return whether every answer took the same long time: a long poll."""
     if len(times) < 2 or times.min() < threshold("slow_application.long_poll_ms"):
         return False
     return bool(times.max() - times.min() <= threshold("slow_application.long_poll_jitter") * times.min())
 
 
 def may_be_long_poll(times: Floats) -> bool:
-    """Half of the answers and more come after the same long time, and none comes later: the others had news. An
-    overload that a time-out cuts off looks the same."""
+    """Return whether at least half of the answers took the same long time and none longer.
+
+    An overload with a timeout looks the same.
+    """
     if not len(times) or times.max() < threshold("slow_application.long_poll_ms"):
         return False
     at_the_end = int((times >= (1 - _SAME) * times.max()).sum())
@@ -35,7 +37,7 @@ def may_be_long_poll(times: Floats) -> bool:
 
 
 def answers_nothing(seen: Observed, rows: StreamRows, times: Floats) -> bool:
-    """Every wait is the same, and what comes behind it is too short to be more than that there is nothing."""
+    """Return whether every wait is the same and the answer is too short to hold more than "nothing new"."""
     if len(times) < threshold("slow_application.min_polls") or times.max() - times.min() > _SAME * times.max():
         return False
     c = seen.columns
@@ -46,8 +48,8 @@ def answers_nothing(seen: Observed, rows: StreamRows, times: Floats) -> bool:
 
 
 def http_polls(exchanges: Iterable[HttpExchange]) -> list[HttpExchange]:
-    """Those whose path is asked for news: what is held to the end, the same time each time, is answered with nothing,
-    and what comes sooner is news. Such times may be short."""
+    """Return exchanges on polled paths: requests held for the same time each and answered empty, and quicker ones on
+    the same path."""
     by_path: defaultdict[tuple[str, int, int | None], dict[tuple[int, ...], HttpExchange]] = defaultdict(dict)
     for exchange in exchanges:
         if exchange.path is not None:
@@ -65,8 +67,7 @@ def _is_polling(exchanges: Collection[HttpExchange]) -> bool:
 
 
 def polls_of(seen: Observed) -> dict[int, tuple[float, float]]:
-    """Services that are asked for news by HTTP in clear, and the shortest and the longest time that they hold a
-    question which nothing answers."""
+    """Return services polled by cleartext HTTP, with the shortest and longest time (ms) of an unanswered poll."""
     http = seen.analysis.http
     held: dict[int, tuple[float, float]] = {}
     for exchange in http_polls(every_slow(http)) if http else ():
@@ -79,5 +80,5 @@ def polls_of(seen: Observed) -> dict[int, tuple[float, float]]:
 
 
 def every_slow(http: HttpSection) -> list[HttpExchange]:
-    """The slowest of all, and the first of each path."""
+    """Return the slowest exchanges, and the first of each path."""
     return [*http.slow, *(exchange for path in http.slow_paths for exchange in path.exchanges)]

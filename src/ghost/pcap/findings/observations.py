@@ -1,4 +1,4 @@
-"""What the rules ask of a capture again and again, worked out once: services, directions between hosts, symptoms."""
+"""Shared facts for the rules, computed once per capture: services, directions between hosts, symptoms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def observe(analysis: Analysis) -> Observed:
 
 
 def says_too_big(error: IcmpError) -> bool:
-    """Packet too big (ICMPv6), or fragmentation needed and DF set (RFC 1191)."""
+    """Return whether the error is "packet too big" (ICMPv6) or "fragmentation needed" (RFC 1191)."""
     return error.kind == "packet_too_big" or (error.kind == "unreachable" and (error.version, error.code) == (4, 4))
 
 
@@ -54,7 +54,7 @@ def directions(stream: Stream) -> Iterator[tuple[Direction, Direction]]:
 
 
 def sent_by(address: str, streams: Sequence[Stream]) -> list[Direction]:
-    """The side of each stream that this address is."""
+    """Return the side of each stream that has this address."""
     return [s.client if s.client.endpoint.address == address else s.server for s in streams]
 
 
@@ -118,8 +118,7 @@ class Observed:
 
     @cached_property
     def only_syn(self) -> Mask:
-        """Nothing but SYNs, which may carry data (TCP Fast Open, RFC 7413), and the resets with which a client gives
-        up, and nothing back."""
+        """bool[streams]: only SYNs (also with data, RFC 7413) and the client's resets, and nothing back."""
         packets, syn, rst = (self.columns.sides(name) for name in ("packets", "syn", "rst"))
         asked = (syn[:, CLIENT] > 0) & (packets[:, CLIENT] <= syn[:, CLIENT] + rst[:, CLIENT])
         result: Mask = (packets[:, SERVER] == 0) & asked
@@ -127,7 +126,7 @@ class Observed:
 
     @cached_property
     def served(self) -> Mask:
-        """The server took part in it beyond the handshake."""
+        """bool[streams]: the server sent more than the handshake."""
         c = self.columns
         known = (c.handshake == "not_seen") & (c.sides("packets")[:, SERVER] > 0)
         result: Mask = (c.handshake == "completed") | known
@@ -135,7 +134,7 @@ class Observed:
 
     @cached_property
     def foreign_reset(self) -> Mask:
-        """Which side's RST carries a TTL that its other packets never have: a third device sent it."""
+        """bool[streams, 2]: the side's RST has a TTL that none of its other packets has: a third device sent it."""
         low, high, ttl = (self.columns.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
         tolerance = threshold("third_party_reset.ttl_tolerance")
         known = (low >= 0) & (ttl >= 0)
@@ -145,8 +144,8 @@ class Observed:
 
     @cached_property
     def reset_beside(self) -> Mask:
-        """Which side's RST was sent right beside the other end, where the capture was taken, though whatever else that
-        host says in the capture has passed a router."""
+        """bool[streams, 2]: the side's RST was sent on the captured segment although all other packets of that host
+        have passed a router."""
         c = self.columns
         low, high, ttl = (c.sides(name) for name in ("ttl_min", "ttl_max", "rst_ttl"))
         far = np.ones(len(c.addresses), np.bool_)
@@ -160,8 +159,7 @@ class Observed:
 
     @cached_property
     def traced(self) -> Mask:
-        """Probes of a TCP traceroute: the hop limits of one host towards another begin at the lowest there is, and
-        climb."""
+        """bool[streams]: probes of a TCP traceroute, whose hop limits start at the lowest and climb."""
         c = self.columns
         limits = np.stack([c.sides("ttl_min")[:, CLIENT], c.sides("ttl_max")[:, CLIENT]], axis=1)
         low = (limits > 0) & (limits <= threshold("traceroute.max_hops"))
@@ -177,7 +175,7 @@ class Observed:
 
     @cached_property
     def service(self) -> PerStream:
-        """A number for server address and port."""
+        """int[streams]: server address id and port as one number."""
         result: Array = self.columns.hosts[:, SERVER] << 16 | self.columns.ports[:, SERVER]
         return result
 
@@ -191,13 +189,13 @@ class Observed:
         return np.asarray(mine if port is None else mine & (c.ports[:, SERVER] == port), np.bool_)
 
     def answering_ports(self, host: int) -> list[int]:
-        """Ports on which a host answered anything with its own voice, a refusal included."""
+        """Return the ports on which a host answered, refusals included, resets of third devices not."""
         c = self.columns
         mine = (c.hosts[:, SERVER] == host) & (c.sides("packets")[:, SERVER] > 0)
         return [int(port) for port in distinct(c.ports[mine, SERVER])]
 
     def ttls(self, host: int) -> list[int]:
-        """TTLs of a host's packets that are no resets."""
+        """Return the TTLs of a host's packets other than resets."""
         c = self.columns
         ttl = c.sides("ttl_min")
         return [int(value) for value in distinct(ttl[(c.hosts == host) & (ttl >= 0)])]
@@ -206,7 +204,7 @@ class Observed:
 
     @cached_property
     def path_keys(self) -> tuple[StreamRows, Array]:
-        """Every directed pair of hosts, and for each side of each stream which pair it sent on."""
+        """Directed host pairs, and for each side of each stream the index of its pair."""
         hosts = self.columns.hosts
         count = max(len(self.columns.addresses), 1)
         keys = hosts * count + hosts[:, ::-1]
@@ -215,8 +213,7 @@ class Observed:
 
     @cached_property
     def _sums(self) -> dict[str, Array]:
-        """The numbers of `Traffic` for every directed pair; streams of which one side alone was captured count for
-        packets only."""
+        """Sums of `Traffic` for every directed pair; streams captured in one direction count for packets only."""
         c = self.columns
         known, which = self.path_keys
         both = np.repeat(~self.one_sided, 2).reshape(-1, 2)
@@ -248,12 +245,12 @@ class Observed:
         return Traffic(self.columns.host(key // hosts), self.columns.host(key % hosts), **numbers)
 
     def traffic(self, source: str, destination: str) -> Traffic | None:
-        """What one host sent to another; None where nothing of it was captured."""
+        """Return what one host sent to another; None if nothing was captured."""
         at = self._place_of(source, destination)
         return self._traffic_at(at) if at >= 0 and self._sums["packets"][at] else None
 
     def impaired_directions(self) -> Iterator[Traffic]:
-        """Directions in which something was lost, late or repeated."""
+        """Directions with lost, late or repeated segments."""
         trouble = self._impairments
         for at in np.argsort(-trouble, kind="stable")[:MOST_PATHS].tolist():
             if trouble[at] < self._least_impairment:
@@ -262,7 +259,7 @@ class Observed:
 
     @property
     def directions_skipped(self) -> int:
-        """How many directions with trouble `impaired_directions` leaves out."""
+        """How many impaired directions are left out for their number."""
         return max(int((self._impairments >= self._least_impairment).sum()) - MOST_PATHS, 0)
 
     @cached_property
@@ -275,7 +272,7 @@ class Observed:
         return min(threshold("loss.min_segments"), threshold("reordering.min_segments"))
 
     def _place_of(self, source: str, destination: str) -> int:
-        """Where a directed pair is among `path_keys`; -1 where it is not."""
+        """Return the index of a directed pair in `path_keys`, or -1."""
         ends = self.number_of.get(source, -1), self.number_of.get(destination, -1)
         key = ends[0] * max(len(self.columns.addresses), 1) + ends[1]
         known = self.path_keys[0]
@@ -283,7 +280,7 @@ class Observed:
         return at if min(ends) >= 0 and at < len(known) and known[at] == key else -1
 
     def of_path(self, path: Path) -> tuple[StreamRows, Array]:
-        """Streams of a directed pair, and which side of each is the sender."""
+        """Return the streams of a directed pair, and the sending side of each."""
         at = self._place_of(*path)
         if at < 0:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -298,7 +295,7 @@ class Observed:
 
     @cached_property
     def _sorted_sides(self) -> tuple[StreamRows, Array]:
-        """The sides of all streams in the order of their pairs, and where each pair begins in it."""
+        """Sides of all streams sorted by pair, and the start of each pair."""
         known, which = self.path_keys
         order = np.argsort(which.ravel(), kind="stable").astype(np.int64)
         counts = np.bincount(which.ravel(), minlength=len(known))
@@ -306,7 +303,7 @@ class Observed:
 
     @cached_property
     def one_way_streams(self) -> dict[Path, StreamRows]:
-        """Streams of which only the packets of one host to another were captured, and that are no mere SYNs."""
+        """Streams captured in one direction only, by directed pair; mere SYNs are left out."""
         c = self.columns
         rows = np.flatnonzero(self.one_sided & ~self.only_syn)
         sender = (c.sides("packets")[rows, CLIENT] == 0).astype(np.int64)
@@ -318,8 +315,8 @@ class Observed:
 
     @cached_property
     def uncaptured_replies(self) -> set[Path]:
-        """Host and peer where the peer's packets do not pass here, though the host shows that it gets them: it goes on
-        after its SYN, or acknowledges what is not in the capture."""
+        """(host, peer) pairs where the peer's packets were not captured although the host receives them: it continues
+        after its SYN, or acknowledges data that is not in the capture."""
         c = self.columns
         packets, syn, rst, acked = (c.sides(name) for name in ("packets", "syn", "rst", "acked_unseen"))
         alone = (packets > 0) & (packets[:, ::-1] == 0)
@@ -332,7 +329,7 @@ class Observed:
 
     @cached_property
     def send_only_hosts(self) -> set[str]:
-        """Hosts that hear somebody, but to which no packet was captured: only what they send passes here."""
+        """Hosts that receive answers of which none was captured: only their own packets pass the capture point."""
         c, analysis = self.columns, self.analysis
         told = {c.host(number) for number in distinct(c.hosts[c.sides("packets")[:, ::-1] > 0]).tolist()}
         if analysis.dns is not None:
@@ -346,13 +343,13 @@ class Observed:
 
     @cached_property
     def unanswered_requests(self) -> tuple[UnansweredArp, ...]:
-        """Addresses of the segment that somebody asked for in vain, by ARP or by neighbour solicitations."""
+        """Addresses of the segment with unanswered ARP requests or neighbour solicitations."""
         arp, icmp = self.analysis.arp, self.analysis.icmp
         return (arp.unanswered_requests if arp else ()) + (icmp.unanswered_solicitations if icmp else ())
 
     @cached_property
     def udp_answered_clients(self) -> set[str]:
-        """Clients to which answers by UDP were captured."""
+        """Clients for which UDP answers were captured."""
         udp, dns = self.analysis.udp, self.analysis.dns
         answered = {talk.client.address for talk in udp.conversations if talk.server_packets} if udp else set()
         return answered | (dns.answered_clients if dns else frozenset())
@@ -365,7 +362,7 @@ class Observed:
 
     @cached_property
     def pair_bytes(self) -> dict[Path, Floats]:
-        """Bytes a bin of the busiest pairs, each way."""
+        """Bytes per bin of the busiest pairs, by direction."""
         series = self.analysis.series
         ways: dict[Path, Floats] = {}
         for pair in series.busiest if series else ():
@@ -375,7 +372,7 @@ class Observed:
 
     @cached_property
     def bulk(self) -> list[Stream]:
-        """The transfers that move most, for rules that look at single ones."""
+        """The largest transfers, for rules that judge single streams."""
         pair_bytes = self.columns.sides("payload_bytes").max(axis=1)
         rows = np.flatnonzero((pair_bytes >= threshold("bufferbloat.min_bytes")) & ~self.one_sided)
         return self.worst(rows, pair_bytes[rows], MOST_BULK)
@@ -387,14 +384,14 @@ class Observed:
         return [self.columns.frames(int(row), name, side) for row in rows[:FRAMES]]
 
     def worst(self, rows: StreamRows, weight: PerStream | None = None, most: int = FRAMES) -> list[Stream]:
-        """A few streams of `rows`, those of most weight first."""
+        """Return the first few streams of `rows`, which are in order of weight."""
         if weight is not None:
             rows = rows[np.argsort(-weight, kind="stable")]
         return self.columns.make(rows[:most])
 
 
 def groups_of(rows: StreamRows, *keys: Array) -> Iterator[tuple[tuple[int, ...], StreamRows]]:
-    """Rows by the values that `keys` have in them, largest group first."""
+    """Yield (key values, rows) for each combination of `keys`, largest group first."""
     if not len(rows):
         return
     values = [key[rows] for key in keys]

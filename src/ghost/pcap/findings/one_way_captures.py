@@ -1,4 +1,4 @@
-"""Captures that hold one direction of a conversation: what is not in them was not silent."""
+"""Captures that hold one direction of a conversation; packets that are not in them prove no silence."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ DNS = 53
 
 
 def was_captured_one_way(seen: Observed) -> bool:
-    """Packets of several pairs of hosts, and of no two of them both ways: that is how the capture was taken. A single
-    pair may well be heard one way for its route."""
+    """Return whether several host pairs were captured and none in both directions: an effect of the capture.
+
+    A single pair may be routed asymmetrically.
+    """
     analysis = seen.analysis
     hosts = max(len(seen.columns.addresses), 1)
     heard = {divmod(key, hosts) for key in seen.path_keys[0][seen.sent_on > 0].tolist()}
@@ -36,14 +38,15 @@ def was_captured_one_way(seen: Observed) -> bool:
 
 
 def replies_bypass_capture(seen: Observed, client: str, server: str) -> bool:
-    """TCP proves that the client hears the server, or that it hears somebody, while no packet to it was captured."""
+    """Return whether TCP shows that the client receives packets although none to it was captured."""
     if (client, server) in seen.uncaptured_replies and seen.traffic(server, client) is None:
         return True
     return client in seen.send_only_hosts
 
 
 def responses_without_queries(seen: Observed, dns: DnsSection) -> Iterator[Finding]:
-    """DNS servers whose answers were captured and no question. Where TCP shows the same of the hosts, it says it."""
+    """Yield findings for DNS servers whose responses were captured without any query, unless TCP shows the same for
+    these hosts."""
     said = {host for path in seen.one_way_streams for host in path}
     captured_so = was_captured_one_way(seen)
     case = "asymmetric_capture" if captured_so else "asymmetric"

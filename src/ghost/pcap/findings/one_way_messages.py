@@ -1,4 +1,4 @@
-"""Which last words of a client want no answer: reports, control frames, goodbyes."""
+"""Client messages that expect no answer: reports, control frames, close messages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask
 
 
 def of_protocol(seen: Observed, kind: str) -> Mask:
-    """Connections to a port of a kind of protocol."""
+    """Return bool[streams]: the server port belongs to this kind of protocol (protocols.toml)."""
     return among(seen.columns.ports[:, SERVER], ports_of(kind))
 
 
 def expects_no_answer(seen: Observed) -> Mask:
-    """Connections whose client reports, or said nothing but a control frame last. A request of HTTP wants its answer
-    on any port."""
+    """Return bool[streams]: the client's last message is a report or a control frame.
+
+    HTTP requests expect an answer on any port.
+    """
     c = seen.columns
     http = seen.analysis.http
     asked = {exchange.stream_id for exchange in http.unanswered} if http else set()
@@ -30,15 +32,15 @@ def expects_no_answer(seen: Observed) -> Mask:
 
 
 def is_short_message(seen: Observed) -> Mask:
-    """What waits is so short that it may be no question."""
+    """Return bool[streams]: the pending message is so short that it may not be a request."""
     c = seen.columns
     result: Mask = (c.request_bytes > 0) & (c.request_bytes <= threshold("early_close.control_bytes"))
     return result & ~of_protocol(seen, "always_answers")
 
 
 def sent_close_message(seen: Observed) -> Mask:
-    """The client's last words came right before a reset, behind a dialogue: its own, or the server's where the protocol
-    has a word for it."""
+    """Return bool[streams]: the last message before a reset was a close message, of the client, or of the server if the
+    protocol has one."""
     c = seen.columns
     rst = c.sides("rst") > 0
     last_words = (c.request_bytes > 0) & (c.request_bytes <= threshold("early_close.goodbye_bytes"))

@@ -1,7 +1,7 @@
-"""Ends that fall silent while the other goes on sending: one by one, or many at the same moment.
+"""Rules for endpoints that fall silent while the other one keeps sending: one by one, or many at the same moment.
 
-Many that have nothing in common but the way to them fall silent together where the way fails. A host that falls silent
-alone, while its neighbours are heard, has gone itself; a client that does so goes away as laptops and phones do.
+Many that share only the path to them fall silent together if the path fails. A host that falls silent alone, while its
+neighbours are heard, has failed itself; a client may simply leave.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MS = 1_000_000
 
 
 def outage_findings(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[Finding]:
-    """Of connections whose side `sides` repeats in vain what it sends."""
+    """Yield findings for streams on which side `sides` retransmits without any acknowledgement."""
     left = np.ones(len(rows), np.bool_)
     for some in islice(_outages(seen, rows, sides), MOST_GROUPS):
         left[some] = False
@@ -55,11 +55,9 @@ def outage_findings(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[
 
 
 def _outages(seen: Observed, rows: StreamRows, sides: Array) -> Iterator[StreamRows]:
-    """Places in `rows` of connections with many hosts that may all have fallen silent at one moment.
-
-    An end fell silent after it was heard last, and before the first thing that it did not answer. When that was is
-    known of requests; of a server's answers only that they follow each other while a transfer is under way.
-    """
+    """Yield indices into `rows` of streams whose peers may all have fallen silent at one moment: after each was last
+    heard and before the first packet it did not answer. The latter is known for requests; for a server's data only
+    while a transfer is under way."""
     c = seen.columns
     heard = c.sides("last_ns")[rows, 1 - sides]
     closed = (c.sides("fin") > 0).any(axis=1) | (c.sides("rst") > 0).any(axis=1)
@@ -87,7 +85,7 @@ def _together_ns() -> int:
 
 
 def _heard_later(seen: Observed, rows: StreamRows, sides: Array, moment: int) -> Mask:
-    """Whether the silent host of each connection is still heard by the other on another one."""
+    """Return bool[n]: the silent host is still heard on another stream of the pair."""
     c = seen.columns
     hosts = max(len(c.addresses), 1)
     later = c.sides("last_ns")[:, ::-1] > moment + _together_ns()  # by the side that listens
@@ -97,7 +95,8 @@ def _heard_later(seen: Observed, rows: StreamRows, sides: Array, moment: int) ->
 
 
 def _is_no_chance(seen: Observed, rows: StreamRows, sides: Array, some: StreamRows, moment: int) -> bool:
-    """More hosts fell silent than went on; or several so close to each other that they hardly did so each by itself."""
+    """Return whether more hosts fell silent than continued, or several so close together that chance does not explain
+    it."""
     c = seen.columns
     silent = distinct(c.hosts[rows[some], 1 - sides[some]])
     if len(silent) < 2:
@@ -118,7 +117,7 @@ def _is_no_chance(seen: Observed, rows: StreamRows, sides: Array, some: StreamRo
 
 
 def _by_chance(number: int, elsewhere: int, often: float) -> float:
-    """How many times so many would go away so soon after one another, if everybody did by itself and so often."""
+    """Return the expected number of such coincidences if hosts left independently at the observed rate."""
     return (number + elsewhere) * often ** (number - 1) / factorial(number - 1) if number < 100 else 0.0
 
 
@@ -163,7 +162,10 @@ def _outage(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def _unacknowledged_data(seen: Observed, rows: StreamRows, *, side: int, ever: bool) -> Finding:
-    """`who.src` repeats in vain what it sends to `who.dst`; `ever`: something of it was acknowledged before."""
+    """Return the finding for unacknowledged data from `who.src` to `who.dst`.
+
+    `ever`: some of it was acknowledged before.
+    """
     c = seen.columns
     who = parties(seen, rows)
     ends = (who.client, who.server)
@@ -212,8 +214,11 @@ def _silent_hosts_text(who: Parties, side: int) -> str:
 
 
 def _severity(seen: Observed, rows: StreamRows, side: int, *, ever: bool) -> str:
-    """A client that goes away without a word (asleep, out of range) is no fault of a service that worked for it, and
-    none at all where many others are heard after it."""
+    """Return the severity.
+
+    A client that leaves silently (asleep, out of range) is no fault of a service that worked for it, and none at all if
+    many others are heard after it.
+    """
     if not ever:
         return "HIGH"
     if side == CLIENT:
@@ -230,7 +235,7 @@ def _severity(seen: Observed, rows: StreamRows, side: int, *, ever: bool) -> str
 
 
 def _continuing(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> int:
-    """Other connections between the same hosts on which the silent ones are heard well after that."""
+    """Return how many other streams of the pair show the silent host well after that moment."""
     c = seen.columns
     hosts = max(len(c.addresses), 1)
     pairs = c.hosts[:, CLIENT] * hosts + c.hosts[:, SERVER]
@@ -241,7 +246,7 @@ def _continuing(seen: Observed, rows: StreamRows, heard_ns: int, side: int) -> i
 
 
 def _is_host_gone(seen: Observed, rows: StreamRows, heard_ns: int) -> bool:
-    """Nothing is heard any more of the one host that several connections go to; its neighbours are."""
+    """Return whether one host fell silent on several streams while its neighbours are heard."""
     c = seen.columns
     server = distinct(c.hosts[rows, SERVER])
     if len(server) > 1 or len(rows) < 2:

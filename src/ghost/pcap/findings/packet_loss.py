@@ -1,4 +1,4 @@
-"""Directions between hosts in which segments are lost, as findings: one for those that lose them in one place."""
+"""Rule for lost segments, by direction between hosts; directions with one cause are one finding."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ghost.pcap.findings.stream_columns import StreamRows
 
 
 def loss_findings(seen: Observed, lossy: Sequence[Traffic]) -> Iterator[Finding]:
-    """One finding for directions that one host has in common, all towards it or all from it, that lose segments on the
-    same side of the capture point, and about as often."""
+    """Yield one finding for directions that share an end and lose segments on the same side of the capture point at a
+    similar rate."""
     ways = [(traffic.source, traffic.destination) for traffic in lossy]
     before = [int(traffic.lost_upstream > traffic.lost_downstream) for traffic in lossy]
     for places in group_paths(seen, ways, before):
@@ -35,7 +35,7 @@ def _who(seen: Observed, way: Traffic) -> Who:
 
 
 def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
-    """Split where one direction loses many times as much as the next."""
+    """Yield the directions, split where one loses many times as much as the next."""
     by_rate = sorted(lossy, key=lambda traffic: -traffic.loss_pct)
     start = 0
     for place in range(1, len(by_rate) + 1):
@@ -45,13 +45,13 @@ def _alike(lossy: list[Traffic]) -> Iterator[list[Traffic]]:
 
 
 def _sum_of(ways: Sequence[Traffic]) -> Traffic:
-    """All of them together, under the name of the first."""
+    """Return the sum of several directions, with the hosts of the first."""
     numbers = [field.name for field in fields(Traffic) if field.name not in ("source", "destination")]
     return replace(ways[0], **{name: sum(getattr(way, name) for way in ways) for name in numbers})
 
 
 def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
-    """`who.src` sent what was lost on its way to `who.dst`; of several such directions, the one that lost most."""
+    """Return the finding for lossy directions; of several, `who` is the one that lost most."""
     ways = sorted(ways, key=lambda way: -way.lost)
     worst, traffic = ways[0], _sum_of(ways)
     by_timer = (
@@ -109,7 +109,7 @@ def _lossy_ways(seen: Observed, ways: Sequence[Traffic]) -> Finding:
 
 
 def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows, Array]:
-    """A few streams that lost most, of several hosts, and which side of each is the sender."""
+    """Return the streams that lost most, of several hosts, and the sending side of each."""
     found = [seen.of_path((way.source, way.destination)) for way in ways]
     rows, sides = (np.concatenate(part) for part in zip(*found, strict=True))
     sender = dict(zip(rows.tolist(), sides.tolist(), strict=True))
@@ -118,7 +118,7 @@ def _worst_streams(seen: Observed, ways: Sequence[Traffic]) -> tuple[StreamRows,
 
 
 def _certain(seen: Observed, traffic: Traffic) -> int:
-    """Losses that cannot be copies of packets."""
+    """Return the losses that cannot be copies of packets."""
     many_copies = seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct")
     return traffic.lost - min(traffic.doubtful, traffic.lost) if many_copies else traffic.lost
 

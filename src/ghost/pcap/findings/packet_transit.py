@@ -1,4 +1,4 @@
-"""What happens to packets under way: lost by direction, overtaken, or never seen in one direction."""
+"""Rules for packets in transit: lost, reordered, or captured in one direction only."""
 
 from __future__ import annotations
 
@@ -53,8 +53,11 @@ def transit_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bool:
-    """What a router dropped for its size is path MTU discovery and no loss; what the capture lacks was not lost; what
-    overtook other packets is missing nowhere; and what is repeated in vain is another finding."""
+    """Return whether the direction loses segments.
+
+    Drops for size are path MTU discovery, capture gaps are not losses, reordered segments are not missing, and
+    unacknowledged data is another finding.
+    """
     if traffic.lost < threshold("loss.min_segments"):
         return False
     lost = traffic.lost - _dropped_for_size(seen, path) - _repeated_opens(seen, path) - _to_a_restarted_host(seen, path)
@@ -71,7 +74,7 @@ def _is_lossy(seen: Observed, path: Path, traffic: Traffic, in_vain: Mask) -> bo
 
 
 def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iterator[Finding]:
-    """What is repeated in vain on paths that do not lose other segments as well."""
+    """Yield findings for unacknowledged streams on paths that lose no other segments."""
     rows, sides = np.nonzero(in_vain)
     ends, number = seen.columns.hosts, max(len(seen.columns.addresses), 1)
     known = [seen.number_of[source] * number + seen.number_of[destination] for source, destination in lossy]
@@ -80,7 +83,8 @@ def _silent_ends(seen: Observed, in_vain: Mask, lossy: Collection[Path]) -> Iter
 
 
 def _dropped_for_size(seen: Observed, path: Path) -> int:
-    """Segments that a router refused, by its own word, or because all that came later was smaller than agreed."""
+    """Return segments that a router dropped for their size: it said so, or all later segments were smaller than the
+    MSS."""
     messages = seen.too_big.get(path, ())
     # Each connection that is told has a flight under way, of which routers report some (RFC 1812 limits the rate).
     flight = int(threshold("mtu.first_flights_segments"))
@@ -95,9 +99,10 @@ def _dropped_for_size(seen: Observed, path: Path) -> int:
 
 
 def _repeated_opens(seen: Observed, path: Path) -> int:
-    """Repeated SYNs and SYN-ACKs: where data passes and only these are lost, connections are refused, not packets.
+    """Return repeated SYNs and SYN-ACKs.
 
-    Where both ends open at once (RFC 9293, 3.5), a SYN-ACK repeats the SYN of its own side, of which nothing was lost.
+    If data passes and only these are lost, connections are refused, not packets. In a simultaneous open (RFC 9293, 3.5)
+    a SYN-ACK repeats the SYN of its own side and nothing was lost.
     """
     c = seen.columns
     rows, sides = seen.of_path(path)
@@ -107,8 +112,10 @@ def _repeated_opens(seen: Observed, path: Path) -> int:
 
 
 def _after_third_party_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
-    """What a sender that never learnt of it repeats by its timer on a connection that a third device reset. What was
-    lost before and repaired at once counts."""
+    """Return timeouts of a sender that did not receive the reset a third device sent.
+
+    Losses repaired before it count.
+    """
     c = seen.columns
     rows, sides = seen.of_path(path)
     repeats = np.minimum(c.sides("rto_retransmissions"), c.lost())[rows, sides]
@@ -116,20 +123,20 @@ def _after_third_party_reset(seen: Observed, path: Path, in_vain: Mask) -> int:
 
 
 def _to_a_restarted_host(seen: Observed, path: Path) -> int:
-    """Repeats of what a host never answered that then knew nothing of the connection."""
+    """Return repeats to a host that never answered and then had no state for the stream."""
     rows, sides = seen.of_path(path)
     mine = unanswered_retransmissions(seen)[rows] & (sides == CLIENT)
     return int(seen.columns.lost()[rows, sides][mine].sum())
 
 
 def _lost_on(seen: Observed, path: Path, rows: StreamRows) -> int:
-    """Losses of these connections of a path."""
+    """Return the losses of these streams of a path."""
     every, sides = seen.of_path(path)
     return int(seen.columns.lost()[every, sides][among(every, rows)].sum())
 
 
 def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
-    """Losses of connections that carried on with segments that fit."""
+    """Return the losses of streams that continued with smaller segments."""
     ports = {error.source_port for error in messages}
     c = seen.columns
     rows, sides = seen.of_path(path)
@@ -141,8 +148,8 @@ def _larger(seen: Observed, path: Path, messages: Sequence[IcmpError]) -> int:
 
 
 def _overtaken(traffic: Traffic) -> bool:
-    """At the sender's end: duplicate ACKs made it repeat at once what the receiver then reports it had. Each needless
-    repeat is answered by one more; where there are no others, timers ran out while answers waited in a queue."""
+    """Return whether segments were reordered, seen at the sender's end: fast retransmissions that the receiver then
+    reports as duplicates. Without other needless repeats, timers ran out while answers waited in a queue."""
     return (
         traffic.reordered < traffic.needless
         and traffic.lost < traffic.needless
@@ -164,7 +171,7 @@ def _late(traffic: Traffic) -> int:
 
 
 def _reordered_together(seen: Observed, ways: Sequence[Traffic]) -> Iterator[Finding]:
-    """Seen late at the receiver's end; at the sender's end, as repeats that the receiver reports as needless."""
+    """Yield findings for reordering: late segments at the receiver's end, needless repeats at the sender's end."""
     for places in group_paths(seen, [(way.source, way.destination) for way in ways]):
         yield merged_finding(
             [ways[n] for n in places], partial(_reordering, seen), lambda way: Who(way.source, way.destination)
@@ -198,7 +205,7 @@ def _reordering(seen: Observed, ways: Sequence[Traffic]) -> Finding:
 
 
 def _most(seen: Observed, way: Traffic) -> list[Direction]:
-    """The senders of a few streams of which most came late."""
+    """Return the sending sides of the streams with most late segments."""
     rows, sides = seen.of_path((way.source, way.destination))
     late = seen.columns.sides("needless" if _overtaken(way) else "reordered")
     return sent_by(way.source, seen.worst(rows, late[rows, sides]))
@@ -208,7 +215,7 @@ def _most(seen: Observed, way: Traffic) -> list[Direction]:
 
 
 def _asymmetric(seen: Observed) -> Iterator[Finding]:
-    """`who.src` is the side whose packets were captured. Several pairs of hosts share the one cause."""
+    """Yield the finding for one-way captures; `who.src` sent the captured packets. All host pairs are one finding."""
     packets = seen.columns.sides("packets").sum(axis=1)
     halves: dict[Path, StreamRows] = {}
     for path, rows in seen.one_way_streams.items():

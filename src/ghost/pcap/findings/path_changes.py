@@ -1,7 +1,7 @@
-"""Paths on which a round trip takes many times as long from one moment on, to the end of the capture: another way.
+"""Rule for path changes: from one moment to the end of the capture a round trip takes many times as long.
 
-The median of all handshakes does not tell, as most may have been made before. A rise over a long time is a load that
-grows; single slow handshakes are a host or a lookup; what was slow at the beginning only has passed.
+The median of all handshakes does not show it. A gradual rise is load; single slow handshakes are a host or a lookup;
+slowness at the start has passed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_EXCEPTIONS = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """The handshakes of two hosts, before and after."""
+    """Handshakes of two hosts, before and after the change."""
 
     before: StreamRows
     after: StreamRows
@@ -38,8 +38,11 @@ class _Change:
 
 
 def path_change_findings(seen: Observed, trips: Floats, clean: Mask, known: Collection[Path]) -> Iterator[Finding]:
-    """`trips`: milliseconds of each stream's handshake, of which those count that are `clean`; `known`: client and
-    server of pairs of which another finding tells."""
+    """Yield findings for longer paths.
+
+    `trips`: float[streams], handshake round trip in ms, used where `clean`; `known`: client and server pairs that
+    another finding covers.
+    """
     c = seen.columns
     changes: list[_Change] = []
     late = clean & (trips >= threshold("delay.longer_ms"))
@@ -58,8 +61,8 @@ def path_change_findings(seen: Observed, trips: Floats, clean: Mask, known: Coll
 
 
 def _changed_at(trips: Floats) -> int | None:
-    """Where the first of the slow ones is: enough of them follow, hardly any fast one is among them, and enough fast
-    ones come before, up to the last moment."""
+    """Return the index of the first slow handshake if enough slow ones follow and enough fast ones come right before
+    it, else None."""
     least = int(threshold("delay.min_each"))
     if len(trips) < 2 * least:
         return None
@@ -79,7 +82,7 @@ def _changed_at(trips: Floats) -> int | None:
 
 
 def _longer(seen: Observed, trips: Floats, changes: Sequence[_Change]) -> Finding:
-    """`who` are the two of whom most handshakes were seen since."""
+    """Return the finding; `who` is the pair with most handshakes since the change."""
     c = seen.columns
     changes = sorted(changes, key=lambda each: -len(each.after))
     worst = changes[0]

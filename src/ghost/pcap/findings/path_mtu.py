@@ -1,4 +1,4 @@
-"""Packets too big for the way: path MTU discovery that does not work."""
+"""Rules for path MTU black holes: packets too big for the path, and discovery that does not work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _Stuck = dict[Path, tuple[Direction, Stream]]
 
 
 def path_mtu_findings(seen: Observed) -> Iterator[Finding]:
-    """Discovery that works is healthy: the sender is told, sends smaller segments, and goes on."""
+    """Yield findings for path MTU black holes.
+
+    Discovery that works is healthy: the sender is told and continues with smaller segments.
+    """
     stuck = _stuck_on_size(seen)
     for path, messages in seen.too_big.items():
         goes_on = seen.traffic(*path) is not None and all(error.protocol == "tcp" for error in messages)
@@ -41,7 +44,7 @@ def _who(stuck: _Stuck, path: Path) -> Who:
 
 
 def _black_holes(seen: Observed, stuck: _Stuck, paths: Sequence[Path]) -> Finding:
-    """As the path says that repeats most; several are one finding where they have an end in common."""
+    """Return one finding for paths that share an end, with the text of the path that repeats most."""
     worst = max(paths, key=lambda path: stuck[path][0].rto_retransmissions.count)
     finding = _black_hole(worst, seen.too_big.get(worst, []), stuck[worst])
     if len(paths) == 1:
@@ -60,7 +63,7 @@ def _black_holes(seen: Observed, stuck: _Stuck, paths: Sequence[Path]) -> Findin
 
 
 def _stuck_on_size(seen: Observed) -> _Stuck:
-    """Sides whose large segments never arrive while smaller ones do, by sender and receiver."""
+    """Return sides whose large segments never arrive while smaller ones do, by sender and receiver."""
     c = seen.columns
     talked = (c.sides("packets") > 0).all(axis=1) & np.isin(c.handshake, ("completed", "not_seen"))
     found = np.argwhere((_unacknowledged_large_segments(seen) | _holes_that_stay(seen)) & talked[:, None])
@@ -74,7 +77,7 @@ def _stuck_on_size(seen: Observed) -> _Stuck:
 
 
 def _unacknowledged_large_segments(seen: Observed) -> Mask:
-    """Captured near the sender: segments repeated by the timer, each larger than all that were acknowledged."""
+    """Return sides, captured near the sender, with timeouts for segments larger than all acknowledged ones."""
     c = seen.columns
     smallest = c.sides("smallest_lost_segment")
     passed = np.maximum(c.sides("largest_acked_segment"), threshold("mtu.min_segment_bytes"))
@@ -85,10 +88,8 @@ def _unacknowledged_large_segments(seen: Observed) -> Mask:
 
 
 def _holes_that_stay(seen: Observed) -> Mask:
-    """Captured near the receiver: a gap that nothing fills for seconds, while smaller segments behind it arrive.
-
-    Loss is repaired within a round trip or a timer; what is too big never comes.
-    """
+    """Return sides, captured near the receiver, with a gap that stays open for seconds while smaller segments after it
+    arrive. Loss is repaired within a round trip or a timer."""
     c = seen.columns
     gap = (c.sides("lost_segments") > 0) & (c.sides("lost_upstream") == 0) & (c.sides("capture_gaps") == 0)
     gap &= c.sides("acked_unseen")[:, ::-1] == 0

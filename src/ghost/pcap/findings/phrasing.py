@@ -1,4 +1,4 @@
-"""How rules put numbers and addresses into a sentence."""
+"""Numbers and addresses as text for findings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def percent(part: float, whole: float) -> float:
 
 
 def rate(value: float) -> str:
-    """A percentage with as many digits as it deserves: `12%`, `1.2%`, `0.03%`."""
+    """Return a percentage with suitable digits: `12%`, `1.2%`, `0.03%`."""
     return f"{value:.0f}%" if value >= 10 else f"{value:.1f}%" if value >= 1 else f"{value:.2g}%"
 
 
 def duration(ms: float) -> str:
-    """With the unit a person would choose: `0.4 ms`, `350 ms`, `2.5 s`, `12 min`, `3.0 h`, `4.2 days`."""
+    """Return milliseconds with a readable unit: `0.4 ms`, `350 ms`, `2.5 s`, `12 min`, `3.0 h`, `4.2 days`."""
     if ms < 0:
         return f"-{duration(-ms)}"
     if ms < 1000:

@@ -1,7 +1,7 @@
-"""Servers that take a connection and drop it at once: a reset behind the handshake, before either side said a word.
+"""Rule for servers that reset a connection right after the handshake, before either side sent data.
 
-The kernel accepts, and then a program closes without mercy: a list of who may come (hosts.deny), a limit on
-connections, a proxy without a backend; or a full accept queue with `tcp_abort_on_overflow`.
+The kernel accepts and the program closes: an access list (hosts.deny), a connection limit, a proxy without a backend;
+or a full accept queue with `tcp_abort_on_overflow`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def post_handshake_reset_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _dropped_at_once(seen: Observed) -> Mask:
-    """The server alone ended it, with its own reset and in no good order; who is reset while it says something, or
-    after it said goodbye, is another's matter, and so is who opened a connection and left it idle."""
+    """Return the mask of streams that only the server ended, with its own reset and without data or a FIN from the
+    client. An idle stream is no such case."""
     c = seen.columns
     rst, fin, said = c.sides("rst") > 0, c.sides("fin") > 0, c.sides("payload_bytes") > 0
     lasted_ms = (c.last_ns - c.answered_syn_ns) / 1e6 - np.nan_to_num(c.syn_to_syn_ack_ms)
@@ -65,8 +65,8 @@ def _reset_after_accept(seen: Observed, rows: StreamRows) -> Finding:
 
 
 def _affected_share(seen: Observed, rows: StreamRows) -> tuple[int, int]:
-    """How many of `rows` are of clients that get at least every second connection reset so, and how many connections
-    all these clients opened to the service."""
+    """Return how many of `rows` belong to clients with at least every second connection reset this way, and how many
+    streams these clients opened to the service."""
     c = seen.columns
     clients = c.hosts[:, CLIENT]
     opened = (c.handshake == "completed") & (seen.service == seen.service[rows[0]]) & among(clients, clients[rows])

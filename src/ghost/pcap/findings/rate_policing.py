@@ -1,4 +1,4 @@
-"""A policer discards what exceeds its rate, whoever sent it: beside the transfer it holds back, others lose too."""
+"""Rule for policers shared by several conversations: others lose segments beside the transfer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ghost.pcap.findings.throughput_limits import share_a_policer
 def merge_policed_loss(
     seen: Observed, held: Sequence[tuple[Traffic, Finding]], lossy: Collection[Traffic]
 ) -> tuple[list[Finding], set[Traffic]]:
-    """Findings about transfers held to a rate, and which of the `lossy` directions lose to the same policers.
+    """Return findings about policed transfers, and which of the `lossy` directions lose to the same policers.
 
-    Those have an end in common with the transfer and are part of its finding. What loses with it and has none is a
-    finding of its own, which comes behind: who sends most above a rate loses most.
+    Directions that share an end with the transfer become part of its finding; others keep a finding of their own, which
+    comes after it.
     """
     explained: set[Traffic] = set()
     findings = []
@@ -41,7 +41,8 @@ def _share_an_end(one: Traffic, other: Traffic) -> bool:
 
 
 def _loses_with(seen: Observed, other: Traffic, transfer: Traffic) -> bool:
-    """On the same side of the capture point, far less, and on connections alone that are open during the transfer."""
+    """Return whether the direction loses on the same side of the capture point, far less, and only on streams open
+    during the transfer."""
     same_side = (other.lost_upstream > other.lost_downstream) == (transfer.lost_upstream > transfer.lost_downstream)
     if not same_side or 100 * other.lost > threshold("throughput_limited.beside_pct") * transfer.lost:
         return False
@@ -53,14 +54,14 @@ def _loses_with(seen: Observed, other: Traffic, transfer: Traffic) -> bool:
 
 
 def _losing(seen: Observed, traffic: Traffic) -> tuple[StreamRows, Array]:
-    """Streams of a direction that lost segments, and how many."""
+    """Return the streams of a direction that lost segments, and how many."""
     rows, sides = seen.of_path((traffic.source, traffic.destination))
     lost = seen.columns.lost()[rows, sides]
     return rows[lost > 0], lost[lost > 0]
 
 
 def _told(finding: Finding, beside: Sequence[Traffic], sharing: Sequence[Traffic]) -> Finding:
-    """What others lose makes it as bad as their loss would be alone."""
+    """Return the finding with the severity that the loss of the others would have alone."""
     if not beside:
         return finding
     worst = max(other.loss_pct for other in beside)

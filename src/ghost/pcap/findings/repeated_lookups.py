@@ -1,7 +1,6 @@
-"""Which names that do not exist somebody needs: a program asks again and again, and so do its other instances.
+"""Decides which non-existent names are needed: a program asks again and again, and so do its other instances.
 
-People mistype a name once or twice, and browsers ask at their start for three names of random letters, alone and
-behind each suffix of the search list, to find out whether the resolver lies.
+People mistype a name once or twice, and browsers probe three random names at start, alone and with each search suffix.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _COMMON = frozenset("etaoinsrldcu")
 
 
 def is_needed_name(queries: Sequence[DnsQuery], forwarders: Collection[str]) -> bool:
-    """Whether any of these names was asked for again and again, by several clients, or they are many.
+    """Return whether any of these names was asked for repeatedly, by several clients, or they are many.
 
-    `forwarders` are DNS servers: what they ask for somebody else asked for.
+    `forwarders` are DNS servers, which ask for others.
     """
     clients: dict[str, set[str]] = defaultdict(set)
     for query in queries:
@@ -36,13 +35,13 @@ def is_needed_name(queries: Sequence[DnsQuery], forwarders: Collection[str]) -> 
 
 
 def _host(query: DnsQuery) -> str:
-    """The first label: behind whatever suffix it is looked for, it is one name."""
+    """Return the first label, the same for every search suffix."""
     return next(iter(labels_of(query.name.lower())), "")
 
 
 def _probes(queries: Sequence[DnsQuery]) -> set[str]:
-    """Names of random letters, if all of a client's that may be have letters as chance draws them: single ones are too
-    short to tell."""
+    """Return a browser's probe names: random letters, judged over all candidates of a client, since single names are
+    too short."""
     of_client: dict[str, set[str]] = defaultdict(set)
     for query in queries:
         host = _host(query)

@@ -1,4 +1,4 @@
-"""Names that ask what is known about a file, an address or a name: not existing is one of their answers."""
+"""Lookups in reputation services, for which a non-existent name is an answer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _zones() -> frozenset[str]:
 
 
 def in_reputation_zone(name: str) -> bool:
-    """Below a name of reputation.toml."""
+    """Return whether the name is below one of reputation.toml."""
     labels = labels_of(name)
     return any(".".join(labels[-length:]) in _zones() for length in range(2, min(len(labels), 5)))
 
 
 def asks_about_an_address(name: str) -> bool:
-    """A lookup in a list of addresses (RFC 5782, 2.1 and 2.4): an address backwards, and whose list it is."""
+    """Return whether the name is a reversed address in a DNS list (RFC 5782, 2.1 and 2.4)."""
     labels = labels_of(name)
     four = len(labels) >= 6 and all(label.isdecimal() and int(label[:4]) <= 255 for label in labels[:4])
     return four or (len(labels) >= 34 and all(label in _NIBBLES for label in labels[:32]))

@@ -1,8 +1,7 @@
-"""Resets that come from nearer than the host in whose name they are sent.
+"""Resets sent from closer than the host they claim to come from.
 
-Captured beside the client, a packet whose TTL is still an initial value was sent on this very segment. A host whose
-other packets have passed a router is not there, by however few hops; nor is one of which nothing else is known, if its
-neighbours are heard from behind routers.
+Captured beside the client, a packet with an initial TTL was sent on this segment. A host whose other packets have
+passed a router is not on it; nor is a host without other packets if its neighbours are behind routers.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, StreamRows
 
 
 def from_this_segment(seen: Observed, rows: StreamRows) -> Iterator[tuple[StreamRows, list[int]]]:
-    """Refused attempts at one host each, answered from here, and the TTLs of the host's neighbours."""
+    """Yield refused attempts per host that were answered from this segment, and the TTLs of the host's neighbours."""
     c = seen.columns
     ttl = c.sides("ttl_min")
     beside = among(c.sides("rst_ttl")[rows, SERVER], FIRST_TTLS) & among(ttl[rows, CLIENT], FIRST_TTLS)
@@ -36,7 +35,7 @@ def from_this_segment(seen: Observed, rows: StreamRows) -> Iterator[tuple[Stream
 
 
 def network_of(address: str) -> str:
-    """The /24 or /64 it is in: hardly any segment is smaller. What is no address is in no network but its own."""
+    """Return the /24 or /64 network of an address; text that is no address is its own network."""
     if ":" not in address:
         return address.rpartition(".")[0] or address
     try:

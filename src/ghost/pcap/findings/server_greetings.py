@@ -1,4 +1,4 @@
-"""Servers that speak first, and do not: nothing is asked of them, and nothing can be before they greet."""
+"""Rule for servers of protocols with a greeting that do not send it: clients wait for it before any request."""
 
 from __future__ import annotations
 

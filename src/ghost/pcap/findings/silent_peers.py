@@ -1,4 +1,4 @@
-"""Connections on which one end sends and sends, and the other has fallen silent: nothing gets through any more."""
+"""Streams on which one end keeps retransmitting and the other is silent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask
 
 
 def unacknowledged_sides(seen: Observed) -> Mask:
-    """Which side of each connection repeats by its timer what is never acknowledged, into silence.
-
-    The other side says nothing meanwhile, or still repeats its SYN-ACK as if it had never been answered.
-    """
+    """Return bool[streams, 2]: the side retransmits by timeout and is never acknowledged while the other side is
+    silent, or still repeats its SYN-ACK."""
     c = seen.columns
     packets, fins, last_ns = (c.sides(name) for name in ("packets", "fin", "last_ns"))
     openings = np.stack([c.syn_retransmissions, c.syn_ack_retransmissions], axis=1)
@@ -33,9 +31,8 @@ def unacknowledged_sides(seen: Observed) -> Mask:
 
 
 def _closed_after_outage(seen: Observed) -> Mask:
-    """A server was silent while the client repeated, and is heard again: it closes, in good order but without an
-    acknowledgement of what was repeated, and knows nothing of the connection afterwards. What it says in good order
-    shows that its host went on all the time; its program ended meanwhile."""
+    """Return the mask of streams whose server was silent while the client retransmitted, then closed with a FIN without
+    acknowledging, and had no state afterwards: the host was up, its program ended meanwhile."""
     c = seen.columns
     rto, fin, rst = (c.sides(name) for name in ("rto_retransmissions", "fin", "rst"))
     vain = (c.lost()[:, CLIENT] == rto[:, CLIENT]) & (c.sides("duplicate_acks")[:, SERVER] == 0)

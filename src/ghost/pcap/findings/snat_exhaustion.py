@@ -1,4 +1,4 @@
-"""A NAT that has run out of source ports for one destination (SNAT exhaustion)."""
+"""Rule for SNAT exhaustion: a NAT without free source ports for one destination."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOLD_SECONDS = (0, 1, 10, 15, 30, 60, 65, 120, 240)
 
 @dataclass(frozen=True)
 class _Load:
-    """How many ports connections of one client to one service held when others were begun."""
+    """Ports in use by one client to one service when other connections were opened."""
 
     at_success: Array
     at_failure: Array
@@ -34,18 +34,18 @@ class _Load:
 
     @property
     def ports(self) -> int:
-        """As many as were ever held."""
+        """The most ports ever in use."""
         return int(self.at_success.max()) + 1
 
     @property
     def full(self) -> float:
-        """From how many on all ports are held: some may be freed between a failure and the next look."""
+        """From how many on all ports count as in use; some may be freed between a failure and the next check."""
         return threshold("snat_exhaustion.full_share") * self.ports
 
 
 @dataclass(frozen=True, eq=False)
 class Exhausted:
-    """What one client met with one service."""
+    """SNAT exhaustion of one client with one service."""
 
     client: str
     service: int
@@ -58,10 +58,9 @@ class Exhausted:
 
 
 def exhausted(seen: Observed, source: int, served: PerStream, failed: StreamRows) -> Exhausted | None:
-    """New connections of a source fail exactly while it holds as many ports as it ever gets.
-
-    `served` and `failed` are its streams to one service. Loss and an overloaded server fail connections at any number.
-    """
+    """Return SNAT exhaustion if new connections fail exactly while the source holds as many ports as it ever gets, else
+    None. `served` and `failed`: its streams to one service. Loss and an overloaded server fail connections at any
+    number."""
     if len(failed) < threshold("snat_exhaustion.min_failed"):
         return None
     c = seen.columns
@@ -85,20 +84,21 @@ def exhausted(seen: Observed, source: int, served: PerStream, failed: StreamRows
 
 
 def _closed(seen: Observed, rows: StreamRows) -> Floats:
-    """When connections ended, seconds; never those that nobody closed."""
+    """Return float[n]: when streams ended, in seconds; infinity if they were not closed."""
     c = seen.columns
     ended = c.sides("fin")[rows] + c.sides("rst")[rows] > 0
     return np.where(ended.any(axis=1), c.last_ns[rows] / 1e9, np.inf)
 
 
 def _held(moments: Floats, opened: Floats, freed: Floats) -> Array:
-    """How many ports were held at each moment."""
+    """Return int[n]: ports in use at each moment."""
     result: Array = np.searchsorted(opened, moments, "right") - np.searchsorted(freed, moments, "right")
     return result
 
 
 def _fails_when_full(load: _Load) -> bool:
-    """None fails until all ports are held for the first time: loss would have chosen its moments at random."""
+    """Return whether no connection fails before all ports are in use for the first time; loss would fail at random
+    moments."""
     full = load.at_failure >= load.full
     first = load.failed[full].min() if full.any() else np.inf
     return bool(
@@ -109,17 +109,14 @@ def _fails_when_full(load: _Load) -> bool:
 
 
 def _works_below(load: _Load, served: int) -> bool:
-    """Most connections that were taken at once found ports left."""
+    """Return whether most connections that opened at once found free ports."""
     below = load.at_success[:served] < load.full
     return bool(below.mean() >= threshold("snat_exhaustion.min_successes_below_share"))
 
 
 def _at_port_limit(load: _Load) -> bool:
-    """Each port that is freed is taken at once: whoever comes then succeeds, and whoever finds all of them held fails.
-
-    Both happen within a few ports of the limit, but never at the same number. Where packets are lost they do, however
-    many connections a pool holds.
-    """
+    """Return whether each freed port is taken at once: successes and failures happen within a few ports of the limit,
+    never at the same number. With loss they would."""
     full = load.at_failure >= load.full
     crowded = load.begun >= load.failed[full].min()
     most = threshold("snat_exhaustion.min_at_the_limit")
@@ -135,8 +132,8 @@ def _at_port_limit(load: _Load) -> bool:
 
 
 def _queues(seen: Observed, taken: StreamRows, load: _Load) -> bool:
-    """A server that takes so many and no more, of which most wait in its queue: it answers late what it takes then, and
-    not what it takes while few are there."""
+    """Return whether the server accepts only so many connections and queues the rest: it answers late when full and
+    quickly when few are open."""
     rows, times = seen.columns.samples("response_ms")
     waits = np.nan_to_num(seen.columns.request_ms)
     np.maximum.at(waits, rows, times)
@@ -149,7 +146,7 @@ def _queues(seen: Observed, taken: StreamRows, load: _Load) -> bool:
 
 
 def snat_findings(seen: Observed, found: Sequence[Exhausted]) -> Iterator[Finding]:
-    """Clients that fail with one service come through one translation: a finding for all of them."""
+    """Yield one finding for all clients of a service, which share one NAT."""
     services = np.array([each.service for each in found], np.int64)
     for _, places in groups_of(np.arange(len(found)), services):
         yield merged_finding([found[place] for place in places], partial(_finding, seen), partial(_who, seen))

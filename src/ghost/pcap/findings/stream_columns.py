@@ -142,7 +142,7 @@ class Columns:
 
 
 def columns_of(streams: Sequence[Stream]) -> Columns:
-    """From the state that the engine keeps, or from streams made otherwise."""
+    """Return the columns, from the engine's state or from a list of `Stream`."""
     return _of_view(streams) if isinstance(streams, StreamView) else _of_streams(streams)
 
 
@@ -240,7 +240,7 @@ def _turned(both: Array, swapped: Mask) -> Array:
 
 
 def _earlier(frames: Array) -> Array:
-    """The side whose frame comes first, of those that have one."""
+    """Return the side whose frame comes first, among those with one."""
     known = np.where(frames > 0, frames, np.iinfo(np.int64).max)
     return np.where((frames > 0).any(axis=1), known.argmin(axis=1), -1)
 

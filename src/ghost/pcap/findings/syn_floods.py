@@ -1,9 +1,8 @@
-"""SYN floods, told from crowds of real clients at a service that is dead.
+"""SYN floods, distinguished from many real clients of a failed service.
 
-Both leave hundreds of SYNs unanswered. A real client's stack repeats its SYN after a second; where no second has passed
-yet, nothing is known. Where programs give up sooner than that, they come back: the same few sources, again and again at
-the pace of a program, from ordinary sockets. What a flood sends is never repeated, and is crafted or comes from
-everywhere.
+Both leave hundreds of unanswered SYNs. A real client repeats its SYN after a second; before that nothing is known.
+Programs with shorter timeouts come back: the same few sources at the pace of a program, from ordinary sockets. Flood
+SYNs are never repeated, and often lack options that every stack sends.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ghost.pcap.findings.stream_columns import CLIENT, SERVER, Mask, StreamRows
 
 
 def floods(seen: Observed) -> Iterator[tuple[Finding, StreamRows]]:
-    """Each with the streams that belong to it."""
+    """Yield floods with their streams."""
     for (service,), rows in groups_of(np.flatnonzero(seen.only_syn | _half_open(seen)), seen.service):
         if len(rows) < threshold("syn_flood.min_unanswered_syn"):
             return  # the largest group comes first
@@ -31,7 +30,7 @@ def floods(seen: Observed) -> Iterator[tuple[Finding, StreamRows]]:
 
 
 def _half_open(seen: Observed) -> Mask:
-    """The server answered, and the client said nothing more."""
+    """Return bool[n]: the server answered and the client sent nothing more."""
     c = seen.columns
     result: Mask = (
         (c.sides("syn_ack")[:, SERVER] > 0)
@@ -43,13 +42,13 @@ def _half_open(seen: Observed) -> Mask:
 
 
 def seconds_of(seen: Observed, rows: StreamRows) -> float:
-    """From the beginning of the first of some streams to the end of the last."""
+    """Return seconds from the first packet to the last of some streams."""
     c = seen.columns
     return max(float(c.last_ns[rows].max() - c.first_ns[rows].min()) / 1e9, 0.001)
 
 
 def _pace(seen: Observed, rows: StreamRows) -> float:
-    """New connections a second."""
+    """Return new connections per second."""
     began = seen.columns.first_ns[rows]
     return len(rows) / max(float(began.max() - began.min()) / 1e9, 0.001) if len(rows) else 0.0
 
@@ -75,14 +74,16 @@ def _is_flood(seen: Observed, service: int, rows: StreamRows) -> bool:
 
 
 def _is_crafted(seen: Observed, rows: StreamRows) -> Mask:
-    """SYNs without a maximum segment size: every stack in use announces one (RFC 9293, 3.7.1)."""
+    """Return whether the SYNs lack the MSS option, which every stack in use sends (RFC 9293, 3.7.1)."""
     result: Mask = seen.columns.sides("mss")[rows, CLIENT] <= 0
     return result
 
 
 def _from_programs(seen: Observed, rows: StreamRows) -> Mask:
-    """Attempts without an answer of sources that come back at the pace of a program, or at any pace from ordinary
-    sockets. An answer that is not acknowledged tells of a broken way back only to hosts that talk with others."""
+    """Return unanswered attempts of sources that retry at the pace of a program, or from ordinary sockets.
+
+    An unacknowledged answer shows a broken return path only for hosts that talk with others.
+    """
     c = seen.columns
     if not len(rows):
         return np.zeros(0, np.bool_)

@@ -1,4 +1,4 @@
-"""Paths and ends that hold a transfer back: deep queues, rate limits, small windows, long round trips."""
+"""Rules for slow transfers: deep queues, rate limits, small windows, long round trips."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def throughput_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _bloat(seen: Observed) -> Iterator[Finding]:
-    """The round trip grows many times over while a transfer fills a queue, and falls again."""
+    """Yield findings for bufferbloat: the round trip grows many times over while a transfer fills a queue."""
     found: dict[frozenset[str], Finding] = {}
     for stream in seen.bulk:
         for side, peer in directions(stream):
@@ -57,7 +57,7 @@ def _bloat(seen: Observed) -> Iterator[Finding]:
 
 
 def _concurrent_requests(seen: Observed, found: dict[frozenset[str], Finding]) -> None:
-    """Requests between two hosts whose transfer fills the queue wait in it as well, and their ACKs come late."""
+    """Return requests of the same hosts whose ACKs are late because they wait in the transfer's queue."""
     acked_rows, acked = seen.columns.samples("request_acked_ms")
     for stream in seen.bulk:
         client, server = stream.client.endpoint.address, stream.server.endpoint.address
@@ -80,9 +80,9 @@ def _concurrent_requests(seen: Observed, found: dict[frozenset[str], Finding]) -
 
 
 def _base_round_trip(seen: Observed, stream: Stream, trip: Statistics) -> Statistics:
-    """What the whole path takes when nothing waits: the fastest handshake between the two.
+    """Return the base round trip: the fastest handshake of the pair.
 
-    A single ACK may come from nearby (a NAT that answers itself, an end of the connection at the capture point).
+    A single ACK may come from nearby (a NAT, an endpoint at the capture point).
     """
     c = seen.columns
     rows, _ = seen.of_path((stream.client.endpoint.address, stream.server.endpoint.address))
@@ -103,7 +103,7 @@ def _grown(trip: Statistics) -> bool:
 
 
 def _busy_pings(seen: Observed) -> Iterator[EchoPath]:
-    """Pings between hosts of which one moved a lot meanwhile."""
+    """Yield pings between hosts with a concurrent transfer."""
     busy = {end for stream in seen.bulk for end in (stream.client.endpoint.address, stream.server.endpoint.address)}
     for path in seen.analysis.icmp.echo_paths if seen.analysis.icmp else ():
         if path.src in busy or path.dst in busy:
@@ -111,7 +111,7 @@ def _busy_pings(seen: Observed) -> Iterator[EchoPath]:
 
 
 def _slower_handshakes(seen: Observed, known: set[frozenset[str]]) -> Iterator[Finding]:
-    """At the receiver's end no ACK tells; the handshakes of other connections between the two do."""
+    """Yield findings for slow handshakes during a transfer: at the receiver's end ACK times show nothing."""
     c = seen.columns
     trips = c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms
     once = (c.syn_retransmissions == 0) & (c.syn_ack_retransmissions == 0)
@@ -159,7 +159,7 @@ def _bloated(
 
 
 def policed_transfers(seen: Observed, path: Path, traffic: Traffic) -> Finding | None:
-    """Loss that keeps a transfer at one rate, as a policer does: random loss lets the rate wander."""
+    """Return transfers held to one rate by loss, as by a policer; under random loss the rate varies."""
     if seen.copies_pct >= threshold("duplicate_packets.doubtful_loss_pct"):
         return None  # copies count twice in the rate, and as loss
     kept = _steady_rate(seen, path) if _carries_a_transfer(seen, path) else None
@@ -186,7 +186,7 @@ def policed_transfers(seen: Observed, path: Path, traffic: Traffic) -> Finding |
 
 
 def _carries_a_transfer(seen: Observed, path: Path) -> bool:
-    """Whether somebody sends as fast as the way allows: small messages keep to the rate at which they are written."""
+    """Return whether a stream sends as fast as the path allows; small messages are limited by their writer."""
     c = seen.columns
     rows, sides = seen.of_path(path)
     pair_bytes, segments = c.sides("payload_bytes")[rows, sides], c.sides("data_segments")[rows, sides]
@@ -197,9 +197,9 @@ def _carries_a_transfer(seen: Observed, path: Path) -> bool:
 
 
 def _steady_rate(seen: Observed, path: Path) -> tuple[float, float] | None:
-    """Seconds that the capture takes, and bytes a second that a pair keeps to.
+    """Return seconds and bytes per second of a steady rate of a pair, or None.
 
-    Where others pass the same policer, what keeps to a rate is all of it. None where the pair is not among the busiest.
+    If others pass the same policer, their sum keeps the rate.
     """
     width, own, shared = _moved(seen, path)
     plateaus = [
@@ -212,14 +212,14 @@ def _steady_rate(seen: Observed, path: Path) -> tuple[float, float] | None:
 
 
 def share_a_policer(seen: Observed, path: Path) -> bool:
-    """Whether a transfer and what passes beside it keep to a rate together, so that they pass one policer."""
+    """Return whether a transfer and concurrent traffic keep one rate together, and so share a policer."""
     plateaus = [_plateau(every) for every in _moved(seen, path)[2]]
     return any(plateau is not None and plateau.is_steady for plateau in plateaus)
 
 
 def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
-    """Seconds a bin, and bytes a bin of a pair, none where it is not among the busiest; and, where the pair moves most
-    of it, of all that comes to the receiver, and of all that leaves the sender."""
+    """Return seconds per bin, and bytes per bin: of the pair, and if it moves most of it, of all traffic to the
+    receiver and of all from the sender. Empty for pairs that are not among the busiest."""
     series, ways = seen.analysis.series, seen.pair_bytes
     if series is None or path not in ways:
         return 1.0, np.zeros(0), []
@@ -232,7 +232,7 @@ def _moved(seen: Observed, path: Path) -> tuple[float, Floats, list[Floats]]:
 
 @dataclass(frozen=True)
 class _Plateau:
-    """The rate of a transfer over its time."""
+    """Rate of a transfer over time."""
 
     middle: float
     """Bytes a bin, half of the time."""
@@ -243,14 +243,14 @@ class _Plateau:
 
     @property
     def is_steady(self) -> bool:
-        """One of them is enough: what a policer discards has a transfer wait for its timers now and then, and before
-        it discards anything it lets a burst pass."""
+        """Return whether any of the rates is steady: a policed transfer waits for its timers now and then and starts
+        with a burst."""
         above, below = threshold("throughput_limited.above"), threshold("throughput_limited.below")
         return self.above <= above or self.below <= below
 
 
 def _plateau(pair_bytes: Floats) -> _Plateau | None:
-    """None where the transfer is too short to tell."""
+    """Return the rate of a transfer; None if it is too short."""
     if not len(pair_bytes):
         return None
     busy = np.flatnonzero(pair_bytes >= 0.2 * percentiles(pair_bytes, (95,))[0])
@@ -269,7 +269,7 @@ def _plateau(pair_bytes: Floats) -> _Plateau | None:
 
 
 def _small_windows(seen: Observed) -> Iterator[Finding]:
-    """The sender fills the receiver's window again and again, and the window is small for the round trip."""
+    """Yield findings for windows that the sender fills again and again and that are small for the round trip."""
     c = seen.columns
     full, data = c.sides("window_full"), c.sides("data_segments")
     pair_bytes, flight = c.sides("payload_bytes"), c.sides("largest_in_flight")
@@ -301,7 +301,7 @@ def _small_windows(seen: Observed) -> Iterator[Finding]:
 
 
 def _window_each_round_trip(seen: Observed) -> Mask:
-    """Captured at the receiver, where nothing seems under way: one window of full segments each round trip."""
+    """Return the mask of streams, captured at the receiver, that carry one window of full segments per round trip."""
     c = seen.columns
     trips = (c.syn_to_syn_ack_ms + c.syn_ack_to_ack_ms)[:, None]
     window, data, pair_bytes = c.sides("smallest_window")[:, ::-1], c.sides("data_segments"), c.sides("payload_bytes")

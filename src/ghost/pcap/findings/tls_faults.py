@@ -1,4 +1,4 @@
-"""TLS handshakes that came to nothing, and certificates that soon will."""
+"""Rules for TLS: failed handshakes, and certificates about to expire."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tls_findings(seen: Observed) -> Iterator[Finding]:
 
 
 def _intended_handshakes(failure: TlsFailure) -> bool:
-    """Leave out what the capture's end or an impatient client cut off."""
+    """Return failures without those cut off by the end of the capture or by an impatient client."""
     waited = failure.waited_ms or 0.0
     if failure.stage in ("hung", "no_server_hello"):
         return waited >= threshold("tls_failure.hung_ms")
@@ -53,7 +53,7 @@ def _intended_handshakes(failure: TlsFailure) -> bool:
 
 
 def _not_acknowledged(seen: Observed, failure: TlsFailure) -> bool:
-    """The server's kernel never had what the client said, or the client's what the server said, and it was repeated."""
+    """Return whether one side's data was repeated and never acknowledged."""
     c = seen.columns
     if failure.stage == "alert" or failure.ended_by == "server" or failure.stream_id >= len(c):
         return False
@@ -63,7 +63,7 @@ def _not_acknowledged(seen: Observed, failure: TlsFailure) -> bool:
 
 
 def _blame(failure: TlsFailure) -> str:
-    """Who must change something: the one whose certificate or version is refused, or who falls silent."""
+    """Return the blame: the side whose certificate or version is refused, or that is silent."""
     if failure.alert is not None and failure.alert in ABOUT_A_CERTIFICATE:
         return "client" if failure.alert_from == "server" else "server_application"
     if failure.alert == "handshake_failure" and failure.alert_from == "server" and failure.chosen_version:
@@ -110,7 +110,7 @@ def _failed(seen: Observed, server: str, port: int, blame: str, failures: list[T
 
 
 def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
-    """The case, and what happened in a few words."""
+    """Return the case and a short description of what happened."""
     if failure.stage == "alert" or failure.alert:
         said = f"the {failure.alert_from or 'other side'} sent the alert {failure.alert}"
         if failure.alert in ABOUT_A_CERTIFICATE:
@@ -139,7 +139,7 @@ def _words(failure: TlsFailure, blame: str) -> tuple[str, str]:
 
 
 def _completed_elsewhere(seen: Observed, server: str, port: int, failed: int) -> bool:
-    """Whether the same service also carries connections that exchange more than a handshake."""
+    """Return whether the service has other streams with more than a handshake."""
     mine = seen.to_service(server, port)
     answers = seen.columns.samples("response_ms")[0]
     talked = np.bincount(answers, minlength=len(seen.columns)) >= 3
@@ -147,7 +147,7 @@ def _completed_elsewhere(seen: Observed, server: str, port: int, failed: int) ->
 
 
 def _certificates(tls: TlsSection, failing: set[str]) -> Iterator[Finding]:
-    """Worth knowing, though it did no harm here."""
+    """Yield LOW findings for certificates about to expire."""
     for certificate in tls.certificates:
         if certificate.server not in failing and certificate.days_left < threshold("tls_failure.days_left"):
             yield make_finding(

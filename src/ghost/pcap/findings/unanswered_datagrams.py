@@ -1,4 +1,4 @@
-"""Services that are asked by datagrams again and again and never answer: DHCP, NTP, ping, QUIC."""
+"""Rules for datagram services that never answer: DHCP, NTP, ping, QUIC."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _finding(
 
 
 def _no_lease(seen: Observed) -> Iterator[Finding]:
-    """Clients that go on asking for an address, though they would stop with the first answer."""
+    """Yield findings for DHCP clients that keep asking; they would stop at the first answer."""
     dhcp = seen.analysis.dhcp
     clients: dict[str, list[DhcpUnanswered]] = defaultdict(list)
     offered = {one.client for one in dhcp.refused if one.offered} if dhcp else set()
@@ -70,7 +70,7 @@ def _no_lease(seen: Observed) -> Iterator[Finding]:
 
 
 def _gives_up(asked: list[DhcpUnanswered]) -> bool:
-    """The same message again and again; or ever new discoveries, of which none led to a request."""
+    """Return whether the client repeats one message, or sends new discoveries of which none led to a request."""
     most = max(one.count for one in asked)
     discoveries = sum(one.count for one in asked if one.message == "discover")
     only = all(one.message == "discover" for one in asked)
@@ -98,7 +98,7 @@ def _no_time(seen: Observed) -> Iterator[Finding]:
 
 
 def _no_echo(seen: Observed) -> Iterator[Finding]:
-    """Hosts that answer no ping. What ICMP says about them, and hop limits that run out, say why."""
+    """Yield findings for hosts that answer no ping, unless ICMP errors explain it."""
     icmp, dns = seen.analysis.icmp, seen.analysis.dns
     if icmp is None:
         return
@@ -128,7 +128,7 @@ def _no_echo(seen: Observed) -> Iterator[Finding]:
 
 
 def _no_quic(seen: Observed) -> Iterator[Finding]:
-    """Servers that answer no QUIC. Where TCP works instead, users notice nothing but a moment's wait."""
+    """Yield findings for servers that answer no QUIC; if TCP works, users only notice a short delay."""
     quic = seen.analysis.quic
     never = [one for one in quic.unanswered if not one.answered] if quic else []
     silent = [one for one in never if not replies_bypass_capture(seen, one.client, one.server)]
