@@ -392,7 +392,7 @@ def test_a_capture_without_the_traffic_clears_nothing(symptom: str) -> None:
     assert played.coverage("wire") == "not_verified"
     assert played.completion["confidence"] == "low"
     assert "holds no packet of" in played.completion["root_cause_summary"]
-    assert not any("nothing was wrong" in action for action in played.completion["recommended_actions"])
+    assert not any("show no fault" in action for action in played.completion["recommended_actions"])
     assert any("Reproduce the symptom" in action for action in played.completion["recommended_actions"])
 
 
@@ -475,7 +475,7 @@ def test_a_denied_capture_leaves_the_wire_unverified(refused: str) -> None:
     assert "not now" in summary
     actions = " ".join(played.completion["recommended_actions"])
     assert "by hand" in actions
-    assert "nothing was wrong" not in actions + summary
+    assert "show no fault" not in actions + summary
     assert "clean it up" not in played.text
     assert played.tenant.cleaned == []
     assert played.completion["confidence"] == "low"

@@ -124,7 +124,7 @@ def test_a_lab_in_the_foreground_ends_with_its_terminal_and_keeps_others_out(gho
     try:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(": 'SIMULATED")
-        assert "is up already" in ghost("lab", "up", "blocked-port", "--foreground", status=1).stderr
+        assert "is already running" in ghost("lab", "up", "blocked-port", "--foreground", status=1).stderr
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         assert json.loads(ghost("lab", "show", "blocked-port", "--json").stdout)["up"] is None
@@ -163,7 +163,7 @@ def test_a_scenario_of_ones_own_comes_up_under_its_own_name(ghost: Person, tmp_p
     [
         (["up", "no-such"], 1, "there is no scenario 'no-such'"),
         (["down", "no-such"], 1, "no lab 'no-such' is up"),
-        (["down", "../.."], 1, "cannot be the name of a directory"),
+        (["down", "../.."], 1, "is not a valid directory name"),
         (["up", "blocked-port", "--speed", "0"], 2, "speed"),
         (["up"], 2, "scenario"),
     ],
@@ -203,7 +203,7 @@ def test_another_world_is_not_taken_for_the_one_that_is_up_under_its_name(ghost:
     own = tmp_path / "blocked-port.toml"
     own.write_text((SCENARIOS / "wire-loss.toml").read_text())
     ghost("lab", "up", "blocked-port")
-    assert "another lab is up under the name blocked-port" in ghost("lab", "up", str(own), status=1).stderr
+    assert "another lab is running under the name blocked-port" in ghost("lab", "up", str(own), status=1).stderr
 
 
 def test_a_lab_that_is_up_keeps_its_speed_and_says_so(ghost: Person) -> None:

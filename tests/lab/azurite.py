@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from ghost.lab.arm.blob_store import account_keys
 from ghost.lab.arm.certificate_authority import LabAuthority
 from ghost.lab.arm.service_hosts import CERTIFIED
-from ghost.lab.arm.uploads import ElsewhereStorage
+from ghost.lab.arm.uploads import ExternalStorage
 from ghost.lab.directory import LabDirectory
 from tests.lab.real_az import CI_CACHE, newest
 
@@ -50,7 +50,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Azurite:
-    storage: ElsewhereStorage
+    storage: ExternalStorage
     log: Path
     """Azurite's own debug log, which it writes behind its answers."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -97,7 +97,7 @@ def azurite(program: Path, lab: LabDirectory, authority: LabAuthority, home: Pat
     process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:
         _wait_for(port, process)
-        storage = ElsewhereStorage(lab, port, ssl.create_default_context(cafile=str(trusted)))
+        storage = ExternalStorage(lab, port, ssl.create_default_context(cafile=str(trusted)))
         storage.make_containers()
         yield Azurite(storage, log)
     finally:

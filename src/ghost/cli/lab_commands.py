@@ -17,16 +17,16 @@ from ghost.lab import (
     Scenario,
     in_foreground,
     load_scenario,
-    put_up,
+    running_labs,
     scenario_names,
-    standing,
-    take_down,
+    start_lab,
+    stop_lab,
 )
 from ghost.text import visible
 
 
 def list_scenarios(*, as_json: bool) -> None:
-    scenarios, up = [load_scenario(name) for name in scenario_names()], standing()
+    scenarios, up = [load_scenario(name) for name in scenario_names()], running_labs()
     if as_json:
         rows = [{"name": s.name, "title": s.title, "symptom": s.symptom, "up": s.name in up} for s in scenarios]
         own = [{"name": n, "title": "", "symptom": s.symptom, "up": True} for n, s in up.items()]
@@ -41,7 +41,7 @@ def list_scenarios(*, as_json: bool) -> None:
 
 def show_scenario(name: str, *, as_json: bool) -> None:
     scenario = load_scenario(name)
-    state = standing().get(scenario.name)
+    state = running_labs().get(scenario.name)
     if as_json:
         print(json.dumps(_description(scenario, state), indent=2))
         return
@@ -96,7 +96,7 @@ def up(name: str, speed: float, *, foreground: bool, as_json: bool) -> None:
 
 def _up(scenario: Scenario, speed: float, *, foreground: bool, as_json: bool) -> None:
     if not foreground:
-        state = put_up(scenario, speed)
+        state = start_lab(scenario, speed)
         _print_environment(state, as_json=as_json)
         if state.speed != speed:
             print(
@@ -137,7 +137,7 @@ def _print_environment(state: RunningEmulator, *, as_json: bool) -> None:
 
 
 def down(name: str, *, as_json: bool) -> None:
-    state = take_down(name)
+    state = stop_lab(name)
     if as_json:
         print(json.dumps({"simulated": True, "scenario": state.scenario, "pid": state.pid, "down": True}, indent=2))
         return

@@ -1,11 +1,11 @@
-"""A simulated Azure to practise, demonstrate and test on: a directory of programs that answer from one world.
+"""A simulated Azure for practice, demonstrations and tests: programs that answer from one world.
 
-What investigates cannot tell it from the real thing: it only sees programs of the usual names. This room may not be
-imported by what investigates.
+The investigating rooms cannot tell it from the real one: they see programs of the usual names, and may not import this
+room.
 """
 
 from ghost.lab.arm.emulator_state import UNSET_BESIDE_A_LAB, RunningEmulator
-from ghost.lab.background_labs import in_foreground, lab_behind_az, put_up, standing, take_down
+from ghost.lab.background_labs import in_foreground, lab_behind_az, running_labs, start_lab, stop_lab
 from ghost.lab.launchers import RunningLab, reopen, start
 from ghost.lab.scenario import (
     Approval,
@@ -33,12 +33,12 @@ __all__ = [
     "in_foreground",
     "lab_behind_az",
     "load_scenario",
-    "put_up",
     "read_scenario",
     "reopen",
+    "running_labs",
     "scenario_names",
-    "standing",
     "start",
-    "take_down",
+    "start_lab",
+    "stop_lab",
     "world_from_dict",
 ]

@@ -1,6 +1,6 @@
-"""Labs that stand in the background for a person's own `az`: put up, found again, taken down.
+"""Background labs for a user's own `az`: start, find, stop.
 
-Each lies in a private directory under the user's state directory, named after its scenario.
+Each has a private directory under the user's state directory, named after its scenario.
 https://specifications.freedesktop.org/basedir-spec/latest/
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ghost.errors import LabError
 from ghost.lab.arm.emulator_state import LOCK, SETTINGS, STATE, RunningEmulator, is_up
-from ghost.lab.arm.profile import talks_to_a_lab
+from ghost.lab.arm.profile import uses_lab
 from ghost.lab.directory import LabClock, LabDirectory
 from ghost.lab.launchers import RunningLab, as_it_runs, write_programs
 from ghost.lab.scenario import Scenario
@@ -34,15 +34,17 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def labs_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """Made where it is not there. Raises `LabError` where it belongs to somebody else."""
-    directory = private_dir(_where_labs_are(environment))
+    """Return the directory, created if missing. Raises `LabError` if it belongs to another user."""
+    directory = private_dir(_labs_path(environment))
     if directory.stat().st_uid != os.getuid() or directory.stat().st_mode & 0o077:
-        raise LabError(f"{directory} is open to others: make it yours alone (chmod 700), it will hold a lab's secret")
+        raise LabError(
+            f"{directory} is open to others: restrict it to yourself (chmod 700), it will hold a lab's secret"
+        )
     return directory
 
 
-def _where_labs_are(environment: Mapping[str, str]) -> Path:
-    """The specification has a relative path ignored: it would be another place in every directory."""
+def _labs_path(environment: Mapping[str, str]) -> Path:
+    """Return the path; the specification requires ignoring a relative one."""
     given = environment.get("XDG_STATE_HOME", "")
     home = Path(environment.get("HOME") or Path.home())
     state = Path(given) if Path(given).is_absolute() else home / ".local" / "state"
@@ -50,8 +52,8 @@ def _where_labs_are(environment: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    """Labs are put up and taken down one after the other: two at once would each clear away what the other wrote."""
+def _start_lock() -> Iterator[None]:
+    """Lock: labs are started and stopped one at a time, since concurrent starts would remove each other's files."""
     descriptor = os.open(labs_directory(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -60,27 +62,27 @@ def _alone() -> Iterator[None]:
         os.close(descriptor)
 
 
-def standing() -> dict[str, RunningEmulator]:
-    """The labs that are up, by their scenario. Looking makes no directory."""
-    if not _where_labs_are(os.environ).is_dir():
+def running_labs() -> dict[str, RunningEmulator]:
+    """Return the running labs by scenario, without creating a directory."""
+    if not _labs_path(os.environ).is_dir():
         return {}
     found = {path.parent.name: _read(path.parent) for path in sorted(labs_directory().glob(f"*/{STATE}"))}
     return {name: state for name, state in found.items() if state is not None}
 
 
-def put_up(scenario: Scenario, speed: float) -> RunningEmulator:
-    """A lab in a process of its own; the one that is up already, where there is one.
+def start_lab(scenario: Scenario, speed: float) -> RunningEmulator:
+    """Start a lab in its own process, or return the running one.
 
-    Raises `LabError` where one of another world is up under this name: it would be taken for the one asked for.
+    Raises `LabError` if a lab with another world runs under this name.
     """
-    with _alone():
+    with _start_lock():
         directory = _directory(scenario.name)
         already = _read(directory)
         if already is None:
             return _start(directory, scenario, speed)
         if LabDirectory.open(directory).world != scenario.world:
             raise LabError(
-                f"another lab is up under the name {scenario.name}: end it with ghost lab down {scenario.name}, "
+                f"another lab is running under the name {scenario.name}: end it with ghost lab down {scenario.name}, "
                 "or give the scenario's file another name"
             )
         return already
@@ -104,32 +106,33 @@ def _start(directory: Path, scenario: Scenario, speed: float) -> RunningEmulator
         process.wait()
         said.seek(0)
         why = said.read().strip()[-300:] or f"it did not answer within {START_SECONDS:.0f} s"
-    raise LabError(f"the lab {scenario.name} did not come up: {why}")
+    raise LabError(f"the lab {scenario.name} did not start: {why}")
 
 
 @contextmanager
 def in_foreground(scenario: Scenario, speed: float) -> Iterator[RunningEmulator]:
-    """A lab in this process. Raises `LabError` where one of this scenario is up already."""
+    """Run a lab in this process. Raises `LabError` if one of this scenario is running."""
     from ghost.lab.arm.daemon import running
 
     with ExitStack() as stack:
-        with _alone():
+        with _start_lock():
             directory = _directory(scenario.name)
             if is_up(directory):
-                raise LabError(f"the lab {scenario.name} is up already: end it with ghost lab down {scenario.name}")
+                raise LabError(
+                    f"the lab {scenario.name} is already running: end it with ghost lab down {scenario.name}"
+                )
             _make(directory, scenario, speed)
             stack.callback(_clear, directory)
             state = stack.enter_context(running(directory))
         yield state
 
 
-def take_down(name: str) -> RunningEmulator:
-    """Ends the lab and removes what it held. Raises `LabError` where none of that name is up.
+def stop_lab(name: str) -> RunningEmulator:
+    """Stop the lab and remove its files. Raises `LabError` if none of that name is running.
 
-    The CLI's settings stay: a shell that still has the lab's environment must not find an empty directory there, in
-    which az would make settings for the real Azure.
+    The CLI's configuration stays: with an empty directory, a shell of the lab would create settings for the real Azure.
     """
-    with _alone():
+    with _start_lock():
         return _take_down(name)
 
 
@@ -139,7 +142,7 @@ def _take_down(name: str) -> RunningEmulator:
     if state is None:
         if (directory / STATE).exists() and not is_up(directory):
             _clear(directory)  # its process was killed: what it held is not to stay
-        up = ", ".join(standing())
+        up = ", ".join(running_labs())
         raise LabError(f"no lab {name!r} is up; " + (f"up: {up}" if up else "none is up"))
     os.kill(state.pid, signal.SIGTERM)
     deadline = time.monotonic() + END_SECONDS
@@ -152,13 +155,13 @@ def _take_down(name: str) -> RunningEmulator:
 
 
 def lab_behind_az(environment: Mapping[str, str] = os.environ) -> RunningLab | None:
-    """The lab that an Azure CLI of this environment talks to; None where it talks to a real cloud.
+    """Return the lab that an Azure CLI with this environment uses; None for a real cloud.
 
-    Whoever investigates through that az is to take every other program from the lab too: addresses of a simulated
-    network belong to somebody else on the real one. Raises `LabError` where the lab is not up.
+    An investigation through that az must take every other program from the lab too, since simulated addresses may exist
+    on the real network. Raises `LabError` if the lab is not running.
     """
     settings = environment.get("AZURE_CONFIG_DIR")
-    if not settings or not talks_to_a_lab(Path(settings)):
+    if not settings or not uses_lab(Path(settings)):
         return None
     directory = Path(settings).absolute().parent.parent
     if not is_up(directory):
@@ -181,7 +184,7 @@ def _clear(directory: Path) -> None:
 
 def _directory(name: str) -> Path:
     if _NAME.fullmatch(name) is None:
-        raise LabError(f"{name!r} cannot be the name of a directory: rename the scenario's file")
+        raise LabError(f"{name!r} is not a valid directory name: rename the scenario's file")
     return labs_directory() / name
 
 
@@ -192,7 +195,7 @@ def _make(directory: Path, scenario: Scenario, speed: float) -> None:
 
 
 def _read(directory: Path) -> RunningEmulator | None:
-    """None where no process keeps it up, whatever an earlier one left."""
+    """Return the state; None if no process runs it."""
     if not is_up(directory):
         return None
     try:
@@ -202,5 +205,5 @@ def _read(directory: Path) -> RunningEmulator | None:
 
 
 def _own() -> dict[str, str]:
-    """What a server of the lab needs of the environment: nothing that points elsewhere."""
+    """Return the environment for a server of the lab, without external settings."""
     return {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR") if name in os.environ}

@@ -1,7 +1,7 @@
-"""One conversation between two hosts, from the first packet to the last: TCP with a dialogue over it, or datagrams.
+"""Simulation of one conversation between two hosts: TCP with a dialogue, or datagrams.
 
-Each runs in a simulation of its own that begins at 0, so that what happens in it depends on its own randomness alone
-and a capture at either end, whenever it began, sees the same conversation.
+Each has its own simulation starting at 0 and its own randomness, so captures at both ends, whenever started, see the
+same conversation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DATAGRAM_RETRY_SECONDS = (0.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
-class Meeting:
-    """Who talks to whom, over which paths."""
+class HostPair:
+    """The two hosts and the paths between them."""
 
     simulation: Simulation
     random: Random
@@ -39,9 +39,9 @@ class Meeting:
 
 
 class TcpConversation:
-    """A client that connects, takes its turns with the server, and closes."""
+    """A client that connects, exchanges turns with the server, and closes."""
 
-    def __init__(self, meeting: Meeting, turns: Sequence[Turn]) -> None:
+    def __init__(self, meeting: HostPair, turns: Sequence[Turn]) -> None:
         self._meeting = meeting
         self._turns: Iterator[Turn] = iter(turns)
         self._outstanding = 0
@@ -120,9 +120,9 @@ class TcpConversation:
 
 
 class UdpExchange:
-    """A client that asks, and asks again while nobody answers."""
+    """A client that sends requests and repeats them without an answer."""
 
-    def __init__(self, meeting: Meeting, question: bytes, answer: bytes, thinking: float) -> None:
+    def __init__(self, meeting: HostPair, question: bytes, answer: bytes, thinking: float) -> None:
         self._meeting, self._question, self._answer, self._thinking = meeting, question, answer, thinking
         self._answered = False
 

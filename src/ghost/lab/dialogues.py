@@ -1,7 +1,7 @@
-"""What applications say over a connection, as octets that a protocol analyser accepts: TLS, HTTP, Redis, PostgreSQL.
+"""Application data accepted by protocol analysers: TLS, HTTP, Redis, PostgreSQL.
 
-A dialogue is a list of turns. Each begins when its receiver has read the turn before it. The sizes asked for are met
-closely, not exactly: messages have headers.
+A dialogue is a list of turns. Each begins when its receiver has read the previous one. Sizes are approximate because of
+headers.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Sizes:
 
 
 def dialogue(port: int, sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
-    """What a client and a server on `port` say to each other. Unknown ports speak TLS."""
+    """Return the dialogue of a client and a server on `port`; TLS for unknown ports."""
     return PROTOCOLS.get(port, tls)(sizes, server_name, random)
 
 
 def tls(sizes: Sizes, server_name: str, random: Random) -> list[Turn]:
-    """TLS 1.3 (RFC 8446): the hellos in clear, all the rest as application data records."""
+    """Return TLS 1.3 (RFC 8446): hellos in the clear, the rest as application data records."""
     session = random.randbytes(32)
     return [
         Turn("client", _client_hello(server_name, session, random), 0.0004),
@@ -118,7 +118,7 @@ def _records(kind: bytes, body: bytes) -> bytes:
 
 
 def _sealed(size: int, random: Random) -> bytes:
-    """Application data of about `size` octets with the tag and type that encryption adds."""
+    """Return application data of about `size` bytes, with the tag and type of encryption."""
     return _records(b"\x17", random.randbytes(size + 17))
 
 

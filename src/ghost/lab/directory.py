@@ -1,6 +1,6 @@
-"""A lab on disk: the world and its clock in `world.json`, what changes in `state.json`, stored blobs in `blobs/`.
+"""A lab on disk: world and clock in `world.json`, changes in `state.json`, stored blobs in `blobs/`.
 
-The programs of a lab are processes of their own, several at once; they find the directory in `GHOST_LAB_DIR`.
+The programs of a lab are concurrent processes; they find the directory in `GHOST_LAB_DIR`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ VARIABLE = "GHOST_LAB_DIR"
 
 @dataclass(frozen=True)
 class LabClock:
-    """Time in the lab: it passes `speed` times as fast as outside, in all processes of the lab alike.
+    """The lab's clock: `speed` times real time, the same in all processes of the lab.
 
-    `sleep(seconds)` returns when that many seconds have passed in the lab.
+    `sleep(seconds)` waits for lab seconds.
     """
 
     started: float
@@ -65,7 +65,7 @@ class LabDirectory:
 
     @classmethod
     def open(cls, path: Path) -> LabDirectory:
-        """Raises `LabError` where there is no lab, or its file is not sound."""
+        """Open a lab. Raises `LabError` if there is none, or its file is invalid."""
         try:
             content = read_json(path / "world.json")
         except (FileNotFoundError, RecordError) as error:
@@ -79,19 +79,19 @@ class LabDirectory:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> LabDirectory:
-        """The lab of this process. Raises `LabError` where `GHOST_LAB_DIR` names none."""
+        """Open the lab of this process. Raises `LabError` without `GHOST_LAB_DIR`."""
         if not environment.get(VARIABLE):
             raise LabError(f"{VARIABLE} is not set: this program runs only inside a lab")
         return cls.open(Path(environment[VARIABLE]))
 
     def state(self) -> dict[str, Any]:
-        """What changes while the lab runs; to change it, see `changing`."""
+        """Return the changing state; to modify it, see `changing`."""
         state: dict[str, Any] = read_json(self.path / "state.json")
         return state
 
     @contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """The state for this process alone; it is written back, whole, where the block ends without an error."""
+        """Lock the state for this process; it is written when the block ends without an error."""
         descriptor = os.open(self.path / "state.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""What applies to one network interface of the world, as `ghost.net` takes it: its gates, tags and routes.
+"""The effective configuration of a network interface in `ghost.net`'s types: gates, tags and routes.
 
-It is the simulated fabric's side of the question; the decisions are those of `ghost.net`.
+The simulated fabric only supplies the input; `ghost.net` decides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ https://learn.microsoft.com/azure/virtual-network/virtual-networks-udr-overview#
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether a machine's packets arrive at another, and what stops them otherwise."""
+    """Whether a machine's packets reach another, and what stops them otherwise."""
 
     source_route: Route | None
     return_route: Route | None
@@ -30,7 +30,7 @@ class Reach:
 
     @property
     def leaves(self) -> bool:
-        """The packet passes the source's gates and a route carries it to the other machine."""
+        """True if the packet passes the source's gates and a route carries it to the other machine."""
         return self.outbound.allowed and carries(self.source_route)
 
     @property
@@ -43,7 +43,9 @@ class Reach:
 
 
 def reach(world: World, source: str, destination: str, protocol: str, port: int | None) -> Reach:
-    """What becomes of a packet from machine `source` to `port` of machine `destination`, by configuration alone."""
+    """Return the result for a packet from machine `source` to `port` of machine `destination`, by configuration
+    alone.
+    """
     near, far = world.interface_of(source), world.interface_of(destination)
     flow = Flow(protocol, near.address, None, far.address, port)
     return Reach(
@@ -55,12 +57,12 @@ def reach(world: World, source: str, destination: str, protocol: str, port: int 
 
 
 def carries(route: Route | None) -> bool:
-    """Whether a route leads to another machine of the tenant; appliances of these worlds forward nothing."""
+    """Return whether a route leads to another machine of the tenant; appliances of these worlds forward nothing."""
     return route is not None and route.next_hop_type in ("VnetLocal", "VNetPeering")
 
 
 def gates(world: World, interface: NetworkInterface) -> tuple[SecurityGroup, ...]:
-    """The groups at the subnet and at the interface, with their resource ids for names."""
+    """Return the groups at the subnet and the interface, named by resource id."""
     subnet = world.subnet_of(interface)
     found = []
     if subnet.security_group is not None:
@@ -78,7 +80,8 @@ def group_id(world: World, name: str) -> str:
 
 
 def service_tags(world: World, interface: NetworkInterface) -> ServiceTags:
-    """VirtualNetwork holds the network, its peers, the host's address, and the prefixes of user-defined routes.
+    """Return the tags. VirtualNetwork holds the network, its peers, the host's address, and user-defined route
+    prefixes.
 
     https://learn.microsoft.com/azure/virtual-network/service-tags-overview#available-service-tags
     """
@@ -96,7 +99,7 @@ def user_routes(world: World, interface: NetworkInterface) -> tuple[UserRoute, .
 
 
 def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
-    """The networks that are peered with this one, connected, and open to it."""
+    """Return the networks with a connected and permitted peering with this one."""
     return tuple(
         world.network(peering.remote)
         for peering in network.peerings
@@ -105,7 +108,7 @@ def peers(world: World, network: VirtualNetwork) -> tuple[VirtualNetwork, ...]:
 
 
 def effective_routes(world: World, interface: NetworkInterface) -> tuple[Route, ...]:
-    """Azure's default routes and the subnet's own; a default route that one of those replaces is Invalid."""
+    """Return Azure's default routes and the subnet's own; a replaced default route is Invalid."""
     network, table = world.network(interface.network), user_routes(world, interface)
     replaced = {route.prefix for route in table}
     present = {

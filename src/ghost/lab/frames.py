@@ -1,7 +1,7 @@
-"""Frames and capture files as bytes: Ethernet, ARP, IPv4, UDP, TCP, DNS and the classic pcap container.
+"""Encoding of frames and capture files: Ethernet, ARP, IPv4, UDP, TCP, DNS and classic pcap.
 
-Builds only; it sends nothing and knows nothing of the world. Layouts: RFC 826 (ARP), 791 (IPv4), 768 (UDP),
-9293 (TCP), 1035 (DNS), and https://wiki.wireshark.org/Development/LibpcapFileFormat.
+Sends nothing and does not know the world. Layouts: RFC 826 (ARP), 791 (IPv4), 768 (UDP), 9293 (TCP), 1035 (DNS), and
+https://wiki.wireshark.org/Development/LibpcapFileFormat.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def address_bytes(address: str) -> bytes:
 
 
 def checksum(octets: bytes) -> int:
-    """The Internet checksum of RFC 1071."""
+    """Return the Internet checksum of RFC 1071."""
     if len(octets) % 2:
         octets += b"\0"
     total: int = sum(struct.unpack(f">{len(octets) // 2}H", octets))
@@ -44,13 +44,13 @@ def ethernet(destination: bytes, source: bytes, ethertype: int, payload: bytes) 
 
 
 def arp(operation: int, sender_mac: bytes, sender: str, target_mac: bytes, target: str) -> bytes:
-    """An ARP request (1) or reply (2), without its Ethernet header."""
+    """Return an ARP request (1) or reply (2), without Ethernet header."""
     head = struct.pack(">HHBBH", 1, ETHERTYPE_IPV4, 6, 4, operation)
     return head + sender_mac + address_bytes(sender) + target_mac + address_bytes(target)
 
 
 def ipv4(source: str, destination: str, protocol: int, payload: bytes, *, identification: int, ttl: int) -> bytes:
-    """An unfragmented datagram with the don't-fragment bit set, as path MTU discovery sends it."""
+    """Return an unfragmented datagram with the don't-fragment bit, as for path MTU discovery."""
     length = 20 + len(payload)
     fields = (0x45, 0, length, identification & 0xFFFF, 0x4000, ttl, protocol)
     addresses = address_bytes(source) + address_bytes(destination)
@@ -72,7 +72,7 @@ def udp(source: str, destination: str, source_port: int, destination_port: int, 
 
 @dataclass(frozen=True)
 class TcpOptions:
-    """The options endpoints use today; absent ones are not sent."""
+    """The TCP options in common use; absent ones are not sent."""
 
     mss: int | None = None
     window_scale: int | None = None
@@ -147,7 +147,7 @@ def dns_query(identifier: int, name: str, record_type: str) -> bytes:
 
 
 def dns_answer(identifier: int, name: str, record_type: str, addresses: Sequence[str], ttl: int = 60) -> bytes:
-    """The answer to `dns_query`: the A records, or NXDOMAIN where there are none."""
+    """Return the answer to `dns_query`: A records, or NXDOMAIN without any."""
     flags = 0x8180 if addresses else 0x8180 | NXDOMAIN
     head = struct.pack(">HHHHHH", identifier, flags, 1, len(addresses), 0, 0)
     question = dns_name(name) + struct.pack(">HH", DNS_TYPES[record_type], 1)
@@ -158,7 +158,7 @@ def dns_answer(identifier: int, name: str, record_type: str, addresses: Sequence
 
 
 def pcap(frames: Iterable[tuple[int, bytes]]) -> bytes:
-    """A classic capture file of (microseconds since the epoch, frame), in the order given."""
+    """Return a classic capture file of (microseconds since the epoch, frame), in the given order."""
     parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAPLEN, LINKTYPE_ETHERNET)]
     for microseconds, frame in frames:
         captured = frame[:SNAPLEN]

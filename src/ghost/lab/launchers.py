@@ -1,7 +1,7 @@
-"""Starting a lab: its directory, and in `bin/` one launcher for each of its programs.
+"""Starting a lab: its directory, and a launcher in `bin/` for each program.
 
-The launchers run this interpreter on `ghost.lab.programs.NAME`. Beside them are links to the system's `cat` and `rm`,
-and nothing else: where this is the only program directory, no real network program can run.
+Launchers run this interpreter on `ghost.lab.programs.NAME`. Besides them only the system's `cat` and `rm` are linked,
+so no real network program can run if this is the only program directory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_SPEED = 20.0
 
 @dataclass(frozen=True)
 class RunningLab:
-    """Nothing runs between calls; the world goes on by its clock. There is nothing to stop."""
+    """A lab. Nothing runs between calls; its state follows from the clock, so there is nothing to stop."""
 
     briefing: Briefing
     program_dir: Path
@@ -41,7 +41,7 @@ class RunningLab:
 
 
 def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) -> RunningLab:
-    """Makes a lab in `directory`; one that was there is replaced. `speed` lab seconds pass in each real one."""
+    """Create a lab in `directory`, replacing an earlier one. `speed`: lab seconds per real second."""
     if speed <= 0:
         raise LabError(f"the speed of a lab is {speed}: give a number above 0")
     for left_over in (directory / "blobs", directory / PROGRAMS):
@@ -50,10 +50,10 @@ def start(scenario: Scenario, directory: Path, *, speed: float = DEFAULT_SPEED) 
 
 
 def reopen(directory: Path) -> RunningLab:
-    """The lab that was started in `directory`, as it is by now, for an investigation that is resumed.
+    """Reopen the lab in `directory` for a resumed investigation.
 
-    The directory may have been changed by anybody since: its programs are made anew, and approvals are taken from the
-    scenario that comes with Ghost, never from the directory. Raises `LabError` where there is no lab.
+    The directory may have been modified: programs are rewritten, and approvals come from Ghost's own scenarios, never
+    from the directory. Raises `LabError` if there is no lab.
     """
     lab = LabDirectory.open(directory.absolute())
     known = lab.briefing.name in scenario_names()
@@ -67,13 +67,13 @@ def _running(lab: LabDirectory) -> RunningLab:
 
 
 def as_it_runs(lab: LabDirectory) -> RunningLab:
-    """A lab whose programs were written before."""
+    """Return a lab whose programs are already written."""
     environment = {VARIABLE: str(lab.path)}
     return RunningLab(lab.briefing, lab.path / PROGRAMS, environment, lab.world.local.resolve, lab.clock)
 
 
 def write_programs(lab: LabDirectory) -> Path:
-    """Only these programs, whatever was there before; nothing is written through a link."""
+    """Write exactly these programs; nothing is written through a link."""
     directory = lab.path / PROGRAMS
     private_dir(directory.parent)
     try:

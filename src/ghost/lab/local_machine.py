@@ -1,4 +1,4 @@
-"""The engineer's own machine, outside Azure: what it is connected to, what it can resolve and reach."""
+"""The engineer's own machine, outside Azure: its connections, and what it can resolve and reach."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RemoteHost:
 
 @dataclass(frozen=True)
 class LocalMachine:
-    """The engineer's laptop. It is outside Azure: private addresses of the tenant do not answer it."""
+    """The engineer's laptop, outside Azure: private addresses of the tenant do not answer it."""
 
     hostname: str
     address: str
@@ -52,7 +52,7 @@ class LocalMachine:
     hosts: tuple[RemoteHost, ...] = ()
 
     def resolve(self, name: str) -> list[str]:
-        """The addresses of a name, as this machine's resolver tells them; none where it does not exist."""
+        """Return the addresses of a name from this machine's resolver; none if it does not exist."""
         wanted = name.rstrip(".").casefold()
         found = [entry.address for entry in self.names if entry.name.rstrip(".").casefold() == wanted]
         return found or (["127.0.0.1"] if wanted in ("localhost", self.hostname.casefold()) else [])

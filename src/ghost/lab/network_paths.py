@@ -1,8 +1,8 @@
-"""Hosts, their network interfaces and the paths between them: what turns segments into frames that a capture sees.
+"""Hosts, their interfaces and the paths between them: turns segments into captured frames.
 
-A path delays, keeps the order, and loses behind the sender's interface, so that a capture at the sender shows what the
-one at the receiver misses. Azure answers every ARP request with one address and routes all frames itself, hence the
-gateway's address on everything that arrives: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq.
+A path delays, preserves order, and loses packets after the sender's interface, so the sender's capture shows what the
+receiver's misses. Azure answers every ARP request with one address and routes all frames, hence the gateway's address
+on all arriving frames: https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ETHERNET_HEADER_BYTES = 14
 
 @dataclass
 class Host:
-    """One interface. Where `sees` is given, it takes every frame that leaves or arrives, with its moment."""
+    """One interface. `sees`, if given, is called with every frame sent or received and its time."""
 
     address: str
     mac: bytes
@@ -53,7 +53,7 @@ class Path:
     last_arrival: float = field(default=0.0, init=False)
 
     def carry(self, protocol: int, payload: bytes, on_arrival: Callable[[], None]) -> None:
-        """Send one datagram now. `on_arrival` runs when, and if, it arrives."""
+        """Send one datagram now; `on_arrival` runs when, and if, it arrives."""
         source, destination = self.source, self.destination
         processing = self.random.uniform(6e-6, 24e-6)
         departure = max(self.simulation.now + processing, source.busy_until)
@@ -89,8 +89,8 @@ class Path:
         return ethernet(to, by, ETHERTYPE_IPV4, datagram)
 
 
-def ask_for_gateway(simulation: Simulation, host: Host, gateway: str, answer_after: float) -> None:
-    """An ARP request for the gateway, and Azure's answer."""
+def gateway_arp_exchange(simulation: Simulation, host: Host, gateway: str, answer_after: float) -> None:
+    """Return an ARP request for the gateway, and Azure's reply."""
     broadcast, unknown = b"\xff" * 6, b"\0" * 6
     request = arp(1, host.mac, host.address, unknown, gateway)
     reply = arp(2, AZURE_GATEWAY_MAC, gateway, host.mac, host.address)

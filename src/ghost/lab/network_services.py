@@ -1,4 +1,4 @@
-"""What a network offers beside machines: load balancers, public addresses, private endpoints, private DNS zones."""
+"""Network services beside machines: load balancers, public addresses, private endpoints, private DNS zones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BalancingRule:
 
 @dataclass(frozen=True)
 class LoadBalancer:
-    """An internal one, with one frontend and one pool."""
+    """An internal load balancer with one frontend and one pool."""
 
     name: str
     resource_group: str
@@ -40,7 +40,7 @@ class LoadBalancer:
 
 @dataclass(frozen=True)
 class PrivateEndpoint:
-    """Of a storage account's blobs; its interface is one of the world's."""
+    """A private endpoint of a storage account's blobs; its interface is one of the world's."""
 
     name: str
     resource_group: str

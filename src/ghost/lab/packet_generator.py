@@ -1,9 +1,8 @@
-"""Captures of the simulated world: what the network interface of a machine sees in a window of time.
+"""Captures of the simulated world: the frames at a machine's interface in a time window.
 
-`synthesize` follows from the world, the window and the seed alone. Every conversation begins at a moment of its own and
-is simulated with randomness of its own, so that captures of both ends show the same packets, and one that begins in the
-middle of a conversation shows its rest. Capture files as Azure's agent writes them: taken in the guest, inside of all
-security groups.
+`synthesize` depends only on world, window and seed. Every conversation starts at its own time with its own randomness,
+so captures of both ends show the same packets, and one started in the middle shows the rest. As with Azure's agent,
+captures are taken in the guest, inside all security groups.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from hashlib import sha256
 from ipaddress import ip_network
 from random import Random
 
-from ghost.lab.conversation_simulation import LIFETIME_SECONDS, Meeting, TcpConversation, UdpExchange
+from ghost.lab.conversation_simulation import LIFETIME_SECONDS, HostPair, TcpConversation, UdpExchange
 from ghost.lab.dialogues import Sizes, dialogue, http, tls
 from ghost.lab.frames import dns_answer, dns_query, mac_bytes, pcap
-from ghost.lab.network_paths import AZURE_GATEWAY_MAC, Host, Path, ask_for_gateway
+from ghost.lab.network_paths import AZURE_GATEWAY_MAC, Host, Path, gateway_arp_exchange
 from ghost.lab.reachability import listens, passage, reaches_internet
 from ghost.lab.simulation import Simulation
 from ghost.lab.tcp_endpoint import LINUX, WINDOWS
@@ -39,7 +38,7 @@ STORAGE_HOPS = 9
 
 @dataclass
 class Window:
-    """The frames of one capture, from `start` on, in microseconds since the epoch."""
+    """The frames of one capture, from `start` in microseconds since the epoch."""
 
     start: int
     end: int
@@ -50,7 +49,7 @@ class Window:
             self.frames.append((moment, frame))
 
     def beginnings(self, period: float, lifetime: float, randomness: str) -> Iterator[tuple[int, int, Random]]:
-        """Every occurrence that touches the window of what happens once a `period`: number, moment, randomness."""
+        """Yield number, time and randomness of every occurrence in the window of an event with a `period`."""
         first = math.floor((self.start / 1e6 - lifetime) / period)
         for number in range(first, math.ceil(self.end / 1e6 / period) + 1):
             random = Random(f"{randomness}/{number}")  # noqa: S311 -- simulation, not secrecy
@@ -60,7 +59,9 @@ class Window:
 
 
 def synthesize(world: World, vm_name: str, start: datetime, seconds: float, seed: int) -> bytes:
-    """A classic pcap of `seconds` from `start` (aware) at the interface of `vm_name`, ordered by time."""
+    """Return a classic pcap of `seconds` from `start` (timezone-aware) at the interface of `vm_name`, ordered by
+    time.
+    """
     begin = round(start.timestamp() * 1e6)
     window = Window(begin, begin + round(seconds * 1e6))
     name = world.machine(vm_name).name
@@ -88,7 +89,7 @@ def _add_traffic(world: World, traffic: Traffic, captured: str, window: Window, 
         simulation = Simulation()
         here = _host(world, client.name, random, captured, window, moment)
         there = _host(world, server.name, random, captured, window, moment)
-        meeting = Meeting(
+        meeting = HostPair(
             simulation,
             random,
             here,
@@ -125,12 +126,12 @@ def _host(world: World, machine: str, random: Random, captured: str, window: Win
 
 
 def _add_background(world: World, machine: str, window: Window, randomness: str) -> None:
-    """What every machine in Azure does: ARP, names from the platform's resolver, its agent's calls, some HTTPS."""
+    """Add Azure's background traffic: ARP, DNS queries, agent calls, HTTPS."""
     network = ip_network(world.subnet_of(world.interface_of(machine)).prefix)
     gateway = str(network[1])
     for _, moment, random in window.beginnings(GATEWAY_PERIOD_SECONDS, 1.0, f"{randomness}/arp"):
         host = _host(world, machine, random, machine, window, moment)
-        ask_for_gateway(Simulation(), host, gateway, random.uniform(40e-6, 160e-6))
+        gateway_arp_exchange(Simulation(), host, gateway, random.uniform(40e-6, 160e-6))
 
     names = _names(world)
     for number, moment, random in window.beginnings(RESOLVER_PERIOD_SECONDS, 10.0, f"{randomness}/dns"):
@@ -165,12 +166,12 @@ def _outside(
     port: int,
     delay: float,
     hops: int,
-) -> Meeting:
-    """A machine's conversation with a healthy service of the platform."""
+) -> HostPair:
+    """Add a machine's conversation with a healthy platform service."""
     simulation = Simulation()
     here = _host(world, machine, random, machine, window, moment)
     there = Host(address, AZURE_GATEWAY_MAC, LINUX, identification=random.getrandbits(16))
-    return Meeting(
+    return HostPair(
         simulation,
         random,
         here,
@@ -184,7 +185,7 @@ def _outside(
 
 
 def _names(world: World) -> list[tuple[str, str]]:
-    """Names that machines ask for; those the local machine does not know get an address made from the name."""
+    """Return names that machines resolve; those unknown to the local machine get a derived address."""
     known = {entry.name: entry.address for entry in world.local.names}
     names = [f"{account.name}.blob.core.windows.net" for account in world.storage_accounts]
     return [(name, known.get(name) or _public_address(name)) for name in (*names, "management.azure.com")]

@@ -1,7 +1,7 @@
-"""What becomes of a conversation between two machines of the world, and which gate ends it.
+"""The outcome of a conversation between two machines of the world, and the gate that ends it.
 
-`effective_configuration.py` answers for the configuration; this adds the machines themselves (running, listening). Loss
-on the wire is no gate: a lossy path is still a path.
+`effective_configuration.py` covers configuration; this adds machine state (running, listening). Packet loss is not a
+gate: a lossy path is still a path.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Outcome = Literal["accepted", "refused", "dropped"]
 
 @dataclass(frozen=True)
 class Passage:
-    """The fate of a first packet and of its answer.
+    """The outcome of a first packet and its answer.
 
-    `accepted` is answered, `refused` answered with a reset (or, for datagrams, not at all), `dropped` never answered.
+    `accepted` is answered, `refused` is answered with a reset (datagrams: not at all), `dropped` is not answered.
     """
 
     outcome: Outcome
@@ -32,17 +32,17 @@ class Passage:
 
     @property
     def leaves(self) -> bool:
-        """A capture at the source sees the packet: it runs in the guest, inside of every security group."""
+        """True if a capture at the source sees the packet: it runs in the guest, inside every security group."""
         return self.gate != "source_power"
 
     @property
     def arrives(self) -> bool:
-        """A capture at the destination sees the packet."""
+        """True if a capture at the destination sees the packet."""
         return self.gate in (None, "listener", "return_route")
 
 
 def passage(world: World, source: str, destination: str, protocol: str, port: int | None) -> Passage:
-    """What becomes of a conversation that machine `source` begins with `port` of machine `destination`."""
+    """Return the outcome of a conversation from machine `source` to `port` of machine `destination`."""
     here, there = world.machine(source), world.machine(destination)
     config = reach(world, source, destination, protocol, port)
     if here.power != "running":
@@ -69,7 +69,7 @@ def _at_destination(there: Machine, protocol: str, port: int | None, config: Rea
 
 
 def listens(machine: Machine, protocol: str, port: int | None) -> bool:
-    """Whether a packet from another machine finds a socket; ICMP echo is answered by every machine."""
+    """Return whether a packet from another machine finds a socket; every machine answers ICMP echo."""
     if protocol.casefold() == "icmp":
         return True
     return any(
@@ -81,7 +81,7 @@ def listens(machine: Machine, protocol: str, port: int | None) -> bool:
 
 
 def reaches_internet(world: World, source: str, address: str, protocol: str, port: int) -> bool:
-    """Whether a packet of machine `source` gets out to a public address."""
+    """Return whether a packet of machine `source` reaches a public address."""
     interface = world.interface_of(source)
     flow = Flow(protocol, interface.address, None, address, port)
     route = select_route(effective_routes(world, interface), address)

@@ -1,6 +1,6 @@
-"""Scenarios: a world, the symptom a person reports of it, and what to answer where Ghost asks for approval.
+"""Scenarios: a world, its symptom, and answers to approvals.
 
-Each is a TOML file in `scenarios/`. `expected` is for tests alone: nothing that investigates may read it.
+Each is a TOML file in `scenarios/`. `expected` is for tests only: investigating rooms may not read it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 @dataclass(frozen=True)
 class Approval:
-    """An answer to every command that begins with the words of `match`."""
+    """The answer to every command that begins with the words of `match`."""
 
     match: str
     answer: Literal["approve", "deny"]
@@ -39,7 +39,7 @@ NO_RULE = Approval("", "deny", "no approval of this scenario covers the command"
 
 @dataclass(frozen=True)
 class Approvals:
-    """What a demonstration without a person answers: the first rule that matches decides, and none denies."""
+    """Answers for a demonstration without a person: the first matching rule decides; no match denies."""
 
     rules: tuple[Approval, ...] = ()
 
@@ -72,7 +72,7 @@ class ExpectedCause:
 
 @dataclass(frozen=True)
 class Briefing:
-    """What is known of a scenario to whoever plays it: not the world, and not the cause."""
+    """The public part of a scenario: neither the world nor the cause."""
 
     name: str
     symptom: str
@@ -110,9 +110,9 @@ def scenario_names() -> list[str]:
 
 
 def load_scenario(name: str) -> Scenario:
-    """A scenario by its name, or one's own by the path of its file (`./mine.toml`, `./mine.json`).
+    """Load a scenario by name, or a user's own by path (`./mine.toml`, `./mine.json`).
 
-    Raises `LabError` where there is no such scenario, or where its file is not sound.
+    Raises `LabError` if it does not exist or its file is invalid.
     """
     if Path(name).suffix in {".toml", ".json"}:
         return read_scenario(Path(name))
@@ -122,7 +122,7 @@ def load_scenario(name: str) -> Scenario:
 
 
 def read_scenario(path: Path) -> Scenario:
-    """The scenario in a TOML or JSON file, named after the file. Raises `LabError` where the file is not sound."""
+    """Read a TOML or JSON scenario, named after the file. Raises `LabError` if it is invalid."""
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

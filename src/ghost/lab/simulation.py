@@ -1,4 +1,4 @@
-"""Simulated time: a queue of things that happen at a moment. No real clock, no threads."""
+"""Simulated time: a queue of events. No real clock, no threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(order=True)
 class Event:
-    """Something that will happen; cancelled events stay in the queue and do nothing."""
+    """A future event; cancelled ones stay in the queue and do nothing."""
 
     moment: float
     order: int
@@ -21,7 +21,7 @@ class Event:
 
 
 class Simulation:
-    """Runs events in order of their moment, and of their making where moments are equal."""
+    """Runs events by time, in order of creation for equal times."""
 
     def __init__(self, start: float = 0.0) -> None:
         self.now = start

@@ -1,8 +1,8 @@
-"""TCP as its endpoints speak it: what segments they send, when, and what they repeat. No frames, no hosts, no world.
+"""TCP endpoints: which segments they send and retransmit, and when. No frames, hosts or world.
 
 Follows RFC 9293 (states), 6298 (retransmission timer), 5681 (congestion control, duplicate ACKs), 2018 and 6675
-(selective acknowledgement and recovery), 7323 (window scale, timestamps). Sequence numbers are kept unwrapped; frames
-cut them to 32 bits.
+(selective acknowledgement and recovery), 7323 (window scale, timestamps). Sequence numbers are not wrapped; frames
+reduce them to 32 bits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ State = Literal["closed", "listen", "syn_sent", "syn_received", "established"]
 
 @dataclass(frozen=True)
 class Stack:
-    """How one operating system's TCP presents itself."""
+    """TCP parameters of an operating system."""
 
     ttl: int
     mss: int
@@ -43,7 +43,7 @@ WINDOWS = Stack(128, 1460, 64240, 8, False, 0.3, 4)
 
 @dataclass(frozen=True)
 class Segment:
-    """What an endpoint hands to its network layer."""
+    """A segment passed to the network layer."""
 
     sequence: int
     acknowledgement: int
@@ -54,7 +54,7 @@ class Segment:
 
     @property
     def length(self) -> int:
-        """Sequence space taken: SYN and FIN count one each."""
+        """Return the sequence space used; SYN and FIN count one each."""
         return len(self.payload) + bool(self.flags & SYN) + bool(self.flags & FIN)
 
     @property
@@ -80,7 +80,7 @@ class InFlight:
 
 
 class Endpoint:
-    """One end of one connection. `transmit` takes its segments; the hooks say what the application sees."""
+    """One end of a connection. `transmit` receives its segments; the hooks inform the application."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Endpoint:
             self._send_what_fits()
 
     def abandon(self) -> None:
-        """Stop at once and silently, as a connection attempt that reached its application's timeout does."""
+        """Stop at once without a segment, like a connection attempt after its application's timeout."""
         self.state = "closed"
         self._flight.clear()
         for event in (self._retransmission, self._delayed_ack):
@@ -234,7 +234,7 @@ class Endpoint:
                 sent.sacked = True
 
     def _detect_loss(self) -> None:
-        """Three later segments selectively acknowledged, or three duplicate ACKs for the first (RFC 6675)."""
+        """Detect loss: three later segments selectively acknowledged, or three duplicate ACKs (RFC 6675)."""
         sacked_above, found = 0, False
         for sent in reversed(self._flight):
             if sent.sacked:
@@ -390,7 +390,7 @@ class Endpoint:
 
 
 def _merged(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Adjacent blocks joined, the one with the latest arrival first (RFC 2018)."""
+    """Merge adjacent blocks, the one with the latest arrival first (RFC 2018)."""
     ordered: list[tuple[int, int]] = []
     for left, right in sorted(blocks):
         if ordered and left <= ordered[-1][1]:

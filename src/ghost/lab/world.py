@@ -1,8 +1,8 @@
-"""The simulated world: one Azure subscription, the traffic in it, its faults, and the engineer's own machine.
+"""The simulated world: one Azure subscription, its traffic, its faults, and the engineer's own machine.
 
 A `World` is a tree of frozen dataclasses that round-trips through a dict (`world_from_dict(world.to_dict()) == world`),
-so that a scenario is a file and a variation of it a pure function. Resources name each other by name, within the one
-subscription; a resource lives in its group's location. `effective_configuration.py` makes the decisions.
+so a scenario is a file and a variation a pure function. Resources refer to each other by name within the subscription;
+a resource is in its group's location. `effective_configuration.py` evaluates it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class ScaleSet:
-    """A uniform scale set. Its machines, and their interfaces, are listed nowhere else; the first is instance 0."""
+    """A uniform scale set. Its machines and interfaces are listed only here; the first is instance 0."""
 
     name: str
     resource_group: str
@@ -167,7 +167,7 @@ Resource = (
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a client does to a server, again and again: connects, asks, is answered, closes."""
+    """Repeated connections of a client to a server: connect, request, response, close."""
 
     client: str
     server: str
@@ -180,7 +180,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class WireFault:
-    """Loss of `loss` (0 to 1) of the packets on the way from one machine to another, in this direction only."""
+    """Loss of a share `loss` (0 to 1) of the packets from one machine to another, in this direction only."""
 
     source: str
     destination: str
@@ -218,7 +218,7 @@ class World:
         return content
 
     def resources(self) -> tuple[Resource, ...]:
-        """What is listed as a resource of its own."""
+        """Return the top-level resources."""
         return (
             *self.single_machines(),
             *self.scale_sets,
@@ -235,12 +235,12 @@ class World:
         )
 
     def single_machines(self) -> tuple[Machine, ...]:
-        """Those of no scale set."""
+        """Return the machines outside scale sets."""
         members = {name for item in self.scale_sets for name in item.machines}
         return tuple(vm for vm in self.machines if vm.name not in members)
 
     def single_interfaces(self) -> tuple[NetworkInterface, ...]:
-        """Those of no machine of a scale set."""
+        """Return the interfaces of machines outside scale sets."""
         single = self.single_machines()
         of_sets = {vm.interface for vm in self.machines if vm not in single}
         return tuple(nic for nic in self.interfaces if nic.name not in of_sets)
@@ -278,14 +278,14 @@ class World:
         return self.interface_of(machine).address
 
     def machine_at(self, address: str) -> Machine | None:
-        """The machine whose interface has this private address."""
+        """Return the machine whose interface has this private address."""
         return next((m for m in self.machines if self.address_of(m.name) == address), None)
 
     def location_of(self, resource_group: str) -> str:
         return self.group(resource_group).location
 
     def loss(self, source: str, destination: str) -> float:
-        """The part of the packets lost on the way from machine `source` to machine `destination`."""
+        """Return the share of packets lost from machine `source` to machine `destination`."""
         kept = 1.0
         for fault in self.faults:
             if (fault.source, fault.destination) == (source, destination):
@@ -293,7 +293,9 @@ class World:
         return 1.0 - kept
 
     def resource_id(self, kind: str, resource_group: str, *names: str) -> str:
-        """`kind` as Azure types are written, `Microsoft.Network/virtualNetworks/subnets`, with one name a level."""
+        """Return the id; `kind` is an Azure type, `Microsoft.Network/virtualNetworks/subnets`, with one name per
+        level.
+        """
         provider, *types = kind.split("/")
         path = "/".join(part for pair in zip(types, names, strict=True) for part in pair)
         return f"{self.group_id(resource_group)}/providers/{provider}/{path}"

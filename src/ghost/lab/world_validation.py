@@ -1,4 +1,4 @@
-"""Whether a world is sound: each name it uses is there, each address lies where it says, rules do not share a place."""
+"""Validation of a world: names exist, addresses are inside their subnets, rule priorities are unique."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ghost.policy import from_dict, to_dict
 
 
 def world_from_dict(value: Mapping[str, Any]) -> World:
-    """The checked world. Raises `LabError` for an unknown or missing field, a wrong type or an unknown name."""
+    """Return the validated world. Raises `LabError` for a wrong field, type or name."""
     world = from_dict(World, value, "world", LabError)
     check_world(world)
     return world
 
 
 def check_world(world: World) -> None:
-    """Raises `LabError` where the world contradicts itself: a name that is not there, an address outside its subnet."""
+    """Raise `LabError` if the world contradicts itself: an unknown name, an address outside its subnet."""
     _check_texts(to_dict(world), "world")
     for resource in (*world.resources(), *world.machines, *world.interfaces):
         world.group(resource.resource_group)
@@ -57,7 +57,7 @@ def check_world(world: World) -> None:
 
 
 def _check_texts(value: Any, place: str) -> None:
-    """A line feed in a name would be a setting of its own in the files that are written for az."""
+    """Refuse control characters: a line feed in a name would add a setting to the files written for az."""
     if isinstance(value, str) and not value.isprintable():
         raise LabError(f"{place} {value!r} holds characters that nobody can see: take them out")
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def _check_network(world: World, network: VirtualNetwork) -> None:
 
 
 def _check_rules(group: SecurityGroup) -> None:
-    """Two rules of one direction may not share a priority, in Azure neither."""
+    """Require unique priorities per direction, as in Azure."""
     _check_unique([f"{rule.direction} priority {rule.priority} in {group.name}" for rule in group.rules])
     for rule in group.rules:
         if not 100 <= rule.priority <= 4096:

@@ -1,7 +1,7 @@
-"""An emulator of Azure Resource Manager, of its identity service and of blob storage, answering from the lab's world.
+"""An emulator of Azure Resource Manager, its identity service and blob storage, based on the lab's world.
 
-`resource_manager.answer` is a function over a lab's directory: a request in, a response out. The lab's own `az` program
-calls it in its own process; `server` puts it behind HTTPS for an unmodified Azure CLI. Both show the same tenant.
+`resource_manager.answer` is a function from request to response over a lab's directory. The lab's own `az` calls it in
+its own process; `http_server` serves it over HTTPS for an unmodified Azure CLI.
 
-Bodies and errors follow https://learn.microsoft.com/rest/api/azure/; tests check them against Azure's own models.
+Bodies and errors follow https://learn.microsoft.com/rest/api/azure/; tests compare them with Azure's own models.
 """

@@ -35,7 +35,7 @@ def tenants(call: Call) -> dict[str, Any]:
 
 @route("GET", f"{IN_SUBSCRIPTION}/resourcegroups")
 def groups(call: Call) -> dict[str, Any]:
-    """A filter can only ask for tags, which no group of a world has."""
+    """List the groups. A filter can only name tags, which the groups of a world do not have."""
     known = () if call.request.query.get("$filter") else call.world.groups
     return {"value": [resource_group(call.world, group) for group in known]}
 
@@ -52,7 +52,7 @@ def group_exists(call: Call) -> Response:
 
 
 def existing_group(world: World, name: str) -> str:
-    """The name of a group as it is written in the world. Raises `ArmError` where there is none."""
+    """Return a group's name as spelled in the world. Raises `ArmError` if it does not exist."""
     for known in world.groups:
         if known.name.casefold() == name.casefold():
             return known.name
@@ -99,13 +99,13 @@ def _in_group(found: list[dict[str, Any]], group: str) -> list[dict[str, Any]]:
 
 @route("GET", f"{IN_SUBSCRIPTION}/providers/Microsoft.Insights/eventtypes/management/values")
 def activity_log(_call: Call) -> dict[str, Any]:
-    """Nobody has done anything in the tenant of a lab."""
+    """Return an empty log."""
     return {"value": []}
 
 
 @route("GET", f"{IN_SUBSCRIPTION}/providers/{{namespace}}")
 def provider(call: Call) -> dict[str, Any]:
-    """What az asks for before it reads a resource whose type it does not know: versions of the type's interface."""
+    """Return the API versions of a resource type, which az requests for types it does not know."""
     kinds = {kind for kind in TYPES.values() if kind.split("/")[0].casefold() == call["namespace"].casefold()}
     return {
         "id": f"/subscriptions/{call.world.subscription.id}/providers/{call['namespace']}",

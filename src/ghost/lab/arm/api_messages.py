@@ -1,4 +1,4 @@
-"""A request to Azure Resource Manager and its response, without any transport."""
+"""Requests to Azure Resource Manager and their responses, independent of transport."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 @dataclass(frozen=True)
 class Request:
-    """`target` is the path with its query, as in the request line; `origin` is the scheme and host it was sent to."""
+    """A request. `target` is path and query as in the request line; `origin` is scheme and host."""
 
     method: str
     target: str
@@ -23,7 +23,7 @@ class Request:
 
     @cached_property
     def path(self) -> str:
-        """Still quoted; without a slash at its end."""
+        """Return the quoted path without a final slash."""
         return urlsplit(self.target).path.rstrip("/") or "/"
 
     @cached_property
@@ -35,7 +35,7 @@ class Request:
         return dict(parse_qsl(urlsplit(self.target).query, keep_blank_values=True))
 
     def json(self) -> dict[str, Any]:
-        """Raises `ArmError` where the body is no JSON object."""
+        """Return the body. Raises `ArmError` if it is not a JSON object."""
         try:
             content = json.loads(self.body or b"{}")
         except (ValueError, RecursionError) as error:
@@ -65,7 +65,7 @@ def json_response(
 
 
 class ArmError(Exception):
-    """A refusal of Azure Resource Manager, or of a service behind it.
+    """An error of Azure Resource Manager, or of a service behind it.
 
     https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors
     """
@@ -91,7 +91,7 @@ def resource_not_found(kind: str, resource_group: str, name: str) -> ArmError:
 
 
 def part_not_found(resource_id: str) -> ArmError:
-    """For what is part of another resource: a subnet, a rule, a route."""
+    """Return the error for a part of a resource: a subnet, a rule, a route."""
     return ArmError(404, "NotFound", f"Resource {resource_id} not found.")
 
 

@@ -1,6 +1,6 @@
-"""Blob storage as its clients speak to it: https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
+"""The blob storage API: https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api
 
-Who asks was checked before, by `gateway`. Reads, downloads in ranges, and deletion; only captures make blobs.
+`gateway` has checked access. Reads, ranged downloads, and deletion; only captures create blobs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _XML = {"Content-Type": "application/xml"}
 
 
 class BlobError(Exception):
-    """A refusal of the blob service: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes"""
+    """An error of the blob service: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes"""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class BlobError(Exception):
 
 
 def answer(lab: LabDirectory, account_name: str, request: Request) -> Response:
-    """Never raises `BlobError`: a refusal is a response too."""
+    """Return the response; a `BlobError` becomes an error response."""
     try:
         account = account_named(lab.world, account_name)
         if account is None:

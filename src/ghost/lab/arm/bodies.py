@@ -49,7 +49,7 @@ def id_of(world: World, item: Resource) -> str:
 
 
 def part_id(world: World, owner: Resource, kind: str, name: str) -> str:
-    """Of a part: `kind` is `subnets`, `securityRules`, ..."""
+    """Return the id of a part; `kind` is `subnets`, `securityRules`, ..."""
     return world.resource_id(f"{TYPES[type(owner)]}/{kind}", owner.resource_group, owner.name, name)
 
 
@@ -80,7 +80,7 @@ def part(world: World, owner: Resource, kind: str, name: str, properties: Body) 
 
 
 def guid(text: str) -> str:
-    """The same for the same text, so that a lab answers alike each time."""
+    """Return a GUID derived from the text, so that answers are reproducible."""
     return str(uuid5(NAMESPACE_URL, text))
 
 
@@ -126,7 +126,7 @@ def resource_group(world: World, group: ResourceGroup) -> Body:
 
 
 def generic(world: World, item: Resource) -> Body:
-    """As a list of any resources shows one: without its properties."""
+    """Return the entry in a list of all resources: without its properties."""
     return {
         "id": id_of(world, item),
         "name": item.name,
@@ -183,7 +183,7 @@ def scale_set_view(item: ScaleSet) -> Body:
 
 
 def instance(world: World, item: ScaleSet, vm: Machine, *, with_instance_view: bool = False) -> Body:
-    """A machine of a scale set; its interface is a part of it."""
+    """Return a machine of a scale set; its interface is a part of it."""
     number = instance_number(item, vm)
     own_id = part_id(world, item, "virtualMachines", number)
     properties = _machine_properties(world, vm, {"id": f"{own_id}/networkInterfaces/{vm.interface}"})

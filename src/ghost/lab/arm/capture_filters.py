@@ -1,7 +1,7 @@
-"""What a capture with filters and limits of its size keeps of the packets at a machine's interface.
+"""Packets kept by a capture with filters and size limits.
 
-Filters as Azure writes them: one value, several parted by `;`, or a range `10.0.0.1-10.0.0.9`, `80-85`. A packet is
-kept where one filter fits: https://learn.microsoft.com/rest/api/network-watcher/packet-captures/create#packetcapturefilter
+Filters as in Azure: one value, several separated by `;`, or a range `10.0.0.1-10.0.0.9`, `80-85`. A packet is kept if
+one filter matches: https://learn.microsoft.com/rest/api/network-watcher/packet-captures/create#packetcapturefilter
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Limits:
 
 
 def recorded(world: World, machine: str, start: datetime, seconds: float, limits: Limits) -> bytes:
-    """The pcap of that many seconds."""
+    """Return the pcap of that many seconds."""
     whole, kept = _recording(world, machine, start, seconds, limits)
     return b"".join([whole[:_FILE_HEADER_BYTES], *(record for _, record in kept)])
 
 
 def moment_full(world: World, machine: str, start: datetime, seconds: float, limits: Limits) -> float | None:
-    """Seconds from the start until the next packet would exceed the bytes of the session; None where none would."""
+    """Return the seconds until the next packet would exceed the size limit; None if none would."""
     size = _FILE_HEADER_BYTES
     for microseconds, record in _recording(world, machine, start, seconds, limits)[1]:
         size += len(record)
@@ -53,23 +53,23 @@ def _recording(
     from ghost.lab.packet_generator import synthesize
 
     whole = synthesize(world, machine, start, seconds, world.seed)
-    return whole, _kept(whole, world.address_of(machine), limits)
+    return whole, _matching_records(whole, world.address_of(machine), limits)
 
 
-def _kept(pcap: bytes, local: str, limits: Limits) -> Iterator[tuple[int, bytes]]:
-    """Moment in microseconds and record of each packet that the filters keep, cut to the bytes of a packet."""
+def _matching_records(pcap: bytes, local: str, limits: Limits) -> Iterator[tuple[int, bytes]]:
+    """Yield time in microseconds and record of each matching packet, cut to the bytes per packet."""
     position = _FILE_HEADER_BYTES
     while position < len(pcap):
         second, microsecond, captured, length = _HEADER.unpack_from(pcap, position)
         frame = pcap[position + _HEADER.size : position + _HEADER.size + captured]
         position += _HEADER.size + captured
-        if not limits.filters or any(_fits(frame, local, wanted) for wanted in limits.filters):
+        if not limits.filters or any(_matches(frame, local, wanted) for wanted in limits.filters):
             frame = frame[: limits.packet_bytes or None]
             yield second * 1_000_000 + microsecond, _HEADER.pack(second, microsecond, len(frame), length) + frame
 
 
-def _fits(frame: bytes, local: str, wanted: Filter) -> bool:
-    """Frames of the lab are IPv4 without options; what is no IPv4 fits no filter."""
+def _matches(frame: bytes, local: str, wanted: Filter) -> bool:
+    """Return whether a frame matches; frames of the lab are IPv4 without options, others match no filter."""
     if frame[12:14] != b"\x08\x00":
         return False
     ip = frame[_ETHERNET_BYTES:]
@@ -95,11 +95,11 @@ def _among(value: int, text: str) -> bool:
 
 
 def _number(text: str) -> int:
-    """Of a port or an IPv4 address. Raises `ValueError` where the text is neither."""
+    """Return a port or an IPv4 address as a number. Raises `ValueError` for other text."""
     return int(text) if text.isdecimal() else int(ip_address(text.strip()))
 
 
 def check(wanted: Filter) -> None:
-    """Raises `ValueError` where a filter's values cannot be read."""
+    """Raise `ValueError` if a filter's values are invalid."""
     for text in wanted[1:]:
         _among(-1, text)

@@ -1,8 +1,7 @@
-"""The life of packet captures by the lab's clock, and the blobs that they leave.
+"""The life cycle of packet captures by the lab's clock, and their blobs.
 
-A capture that was created starts a moment later, runs until its time is over, its bytes are used up or it is stopped,
-and leaves a blob in the storage account. Nothing runs in between: each request works out from the clock what has
-happened since. The bytes of a blob are made when someone asks for them.
+A created capture starts a moment later, runs until its time or size limit or a stop, and leaves a blob in the storage
+account. Nothing runs in between: each request derives the state from the clock. Blob bytes are generated on request.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Blob = dict[str, Any]
 
 
 def settle(state: dict[str, Any], now: datetime) -> None:
-    """Lets happen what the clock says has happened: the blob of a capture that has ended appears, once."""
+    """Apply what happened by now: the blob of an ended capture is recorded once."""
     for capture in state.get("captures", []):
         if not capture["uploaded"] and status(capture, now) == "Stopped":
             capture["uploaded"] = True
@@ -34,7 +33,7 @@ def settle(state: dict[str, Any], now: datetime) -> None:
 
 
 def settled(lab: LabDirectory) -> dict[str, Any]:
-    """The state as it is by now, for reading: nothing is written, so a read needs no right to write."""
+    """Return the current state for reading, without writing it."""
     state = lab.state()
     settle(state, lab.clock.now())
     return state
@@ -49,7 +48,7 @@ def status(capture: Capture, now: datetime) -> str:
 
 
 def stop_reason(capture: Capture) -> str:
-    """Of a capture that has stopped."""
+    """Return the stop reason of a stopped capture."""
     if capture["stopped"] is not None:
         return "Manual"
     return "MaxSizeExceeded" if capture["full_after"] is not None else "TimeExceeded"
@@ -67,7 +66,7 @@ def ends(capture: Capture) -> datetime:
 
 
 def stop(capture: Capture, now: datetime) -> None:
-    """A capture that has ended by itself stays as it is; one that has not begun ends empty."""
+    """Stop a capture; one that has ended stays unchanged, one that has not started ends empty."""
     if status(capture, now) == "NotStarted":
         capture["starts"] = now.isoformat()
     if status(capture, now) == "Running":
@@ -75,7 +74,7 @@ def stop(capture: Capture, now: datetime) -> None:
 
 
 def seconds_until_full(world: World, capture: Capture) -> float | None:
-    """When a capture has used up its bytes, in seconds from its start; None where its time is over before."""
+    """Return the seconds until the size limit; None if the time limit comes first."""
     return moment_full(world, capture["machine"], starts(capture), capture["time_limit"], limits(capture))
 
 
@@ -84,7 +83,7 @@ def limits(capture: Capture | Blob) -> Limits:
 
 
 def content(world: World, blob: Blob) -> bytes:
-    """The pcap that a capture left."""
+    """Return the pcap of a capture."""
     start = datetime.fromisoformat(blob["starts"])
     return recorded(world, blob["machine"], start, blob["seconds"], limits(blob))
 
@@ -104,5 +103,5 @@ def _upload(state: dict[str, Any], capture: Capture) -> None:
 
 
 def place(blob: Blob) -> tuple[str, str, str]:
-    """Account, container and name: a later blob takes the place of an earlier one."""
+    """Return account, container and name; a later blob replaces an earlier one."""
     return blob["account"], blob["container"], blob["name"]

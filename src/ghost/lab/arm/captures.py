@@ -1,4 +1,4 @@
-"""Packet captures: created, listed, asked, stopped and deleted.
+"""The packet capture API: create, list, query, stop and delete.
 
 https://learn.microsoft.com/rest/api/network-watcher/packet-captures
 """
@@ -72,7 +72,7 @@ def stop(call: Call) -> Response:
 
 @route("DELETE", _CAPTURE)
 def delete(call: Call) -> Response:
-    """A running capture is stopped first. Its blob stays. One that is not there is deleted with success, as in ARM."""
+    """Delete a capture, stopping a running one; its blob stays. Deleting a missing one succeeds, as in ARM."""
     location = _location(call)
     with call.lab.changing() as state:
         now = call.lab.clock.now()
@@ -134,7 +134,7 @@ def _target(world: World, asked: dict[str, Any], location: str) -> Machine:
 
 
 def _target_instance(world: World, target: str, scope: dict[str, Any], location: str) -> Machine:
-    """Azure captures on all instances that the scope leaves; in a lab it must leave one."""
+    """Return the captured instance. Azure captures on all instances in scope; a lab supports one."""
     for item in world.scale_sets:
         known = (bodies.id_of(world, item).casefold(), world.location_of(item.resource_group))
         if known == (target.casefold(), location):
@@ -169,7 +169,7 @@ def _number(asked: dict[str, Any], name: str, least: int, most: int, default: in
 
 
 def _given(asked: dict[str, Any], name: str, kind: type[_Given]) -> _Given:
-    """What a request may hold; empty where it does not. Raises `ArmError` where it is something else."""
+    """Return an optional object of a request; empty if absent. Raises `ArmError` for another type."""
     value = asked.get(name) or kind()
     if not isinstance(value, kind):
         raise bad_request(f"The property '{name}' is not valid.", "InvalidRequestContent")
@@ -191,7 +191,7 @@ def _filters(asked: dict[str, Any]) -> list[list[str]]:
 
 
 def _storage(world: World, asked: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
-    """Where the capture goes: account, container and blob, by the URL or by Azure's own naming; or a file of the VM."""
+    """Return account, container and blob, by URL or Azure's naming; or a file on the VM."""
     place = _given(asked, "storageLocation", dict)
     storage_id, url, file = place.get("storageId"), place.get("storagePath"), place.get("filePath")
     if not storage_id and not file:
@@ -238,7 +238,7 @@ def _find(call: Call, state: dict[str, Any]) -> Capture:
 
 
 def _location(call: Call) -> str:
-    """Where the watcher of the path is. Raises `ArmError` where there is none."""
+    """Return the watcher's location. Raises `ArmError` if there is none."""
     return call.world.location_of(find_watcher(call).resource_group)
 
 

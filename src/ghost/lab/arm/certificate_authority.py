@@ -1,4 +1,4 @@
-"""A certificate authority of one lab alone. Its key never leaves the process; only its certificate is written."""
+"""The certificate authority of one lab. Its key stays in the process; only the certificate is written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LabAuthority:
         self._authority = trustme.CA(organization_name="SIMULATED Azure of a Ghost lab")
 
     def write(self, path: Path) -> None:
-        """The authority's certificate, for clients to trust."""
+        """Write the authority's certificate, for clients to trust."""
         write_text(path, self._authority.cert_pem.bytes().decode())
 
     def server_context(self) -> ssl.SSLContext:
@@ -25,7 +25,7 @@ class LabAuthority:
         return context
 
     def write_server_pair(self, certificate: Path, key: Path, *names: str) -> None:
-        """For a server that is no part of this process, such as another emulator of storage."""
+        """Write certificate and key for a separate server, such as another storage emulator."""
         issued = self._authority.issue_cert(*names)
         write_text(certificate, "".join(blob.bytes().decode() for blob in issued.cert_chain_pems))
         write_text(key, issued.private_key_pem.bytes().decode())

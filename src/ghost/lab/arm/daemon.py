@@ -1,7 +1,7 @@
-"""Keeps an emulator up: `python -m ghost.lab.arm.daemon DIRECTORY`, started by `ghost.lab.background_labs`.
+"""Runs an emulator: `python -m ghost.lab.arm.daemon DIRECTORY`, started by `ghost.lab.background_labs`.
 
-It holds the lock of the lab's directory while it runs, so that nobody takes another process for it, and writes what it
-is into `running.json` once it answers. SIGTERM and SIGINT end it.
+It holds the lock of the lab's directory while it runs and writes `running.json` once it answers. SIGTERM and SIGINT end
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ghost.records import SystemClock, isoformat, write_json
 
 @contextmanager
 def running(directory: Path) -> Iterator[RunningEmulator]:
-    """An emulator of the lab in `directory`, in this process. Raises `LabError` where one is up already."""
+    """Run an emulator of the lab in `directory`, in this process. Raises `LabError` if one is running already."""
     lab = LabDirectory.open(directory)
     with _lock(directory), emulator(lab) as up:
         state = _described(lab, up)
@@ -55,8 +55,8 @@ def _lock(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def until_told_to_end() -> threading.Event:
-    """Set by SIGTERM and SIGINT, from now on."""
+def stop_event() -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set."""
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: told.set())
@@ -65,7 +65,7 @@ def until_told_to_end() -> threading.Event:
 
 def main(argv: Sequence[str] | None = None) -> int:
     (directory,) = sys.argv[1:] if argv is None else argv
-    told = until_told_to_end()
+    told = stop_event()
     try:
         with running(Path(directory)):
             told.wait()

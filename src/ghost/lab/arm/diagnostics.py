@@ -1,6 +1,7 @@
-"""Effective routes and groups of an interface, and the network watcher's questions: next hop, and a flow's verdict.
+"""Effective routes and groups of an interface, and the network watcher's next hop and IP flow checks.
 
-https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces, https://learn.microsoft.com/rest/api/network-watcher/
+https://learn.microsoft.com/rest/api/virtualnetwork/network-interfaces,
+https://learn.microsoft.com/rest/api/network-watcher/
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ RESULTS["ip_flow"] = _ip_flow
 
 
 def find_watcher(call: Call) -> Watcher:
-    """The watcher that the path names. Raises `ArmError` where there is none."""
+    """Return the watcher of the path. Raises `ArmError` if there is none."""
     group = existing_group(call.world, call["group"])
     for item in call.world.watchers:
         if (item.resource_group, item.name.casefold()) == (group, call["watcher"].casefold()):
@@ -99,7 +100,7 @@ def find_watcher(call: Call) -> Watcher:
 
 
 def target_machine(world: World, resource_id: Any) -> Machine:
-    """The machine of an id in a request's body. Raises `ArmError` where it is none of the world."""
+    """Return the machine of an id in a request's body. Raises `ArmError` if there is none."""
     for vm in world.machines:
         if bodies.id_of(world, vm).casefold() == str(resource_id).casefold():
             return vm

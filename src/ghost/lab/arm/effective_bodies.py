@@ -1,6 +1,6 @@
-"""What applies to a running interface: its effective security groups and effective routes, as Azure lists them.
+"""Effective security groups and routes of a running interface, in Azure's format.
 
-`ghost.net.groups_from_effective_nsg` and `routes_from_effective_table` read these shapes back.
+`ghost.net.groups_from_effective_nsg` and `routes_from_effective_table` parse them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _effective_rule(world: World, nic: NetworkInterface, rule: SecurityRule) -> 
 
 
 def expand(world: World, nic: NetworkInterface, prefixes: tuple[str, ...]) -> list[str]:
-    """What the service tags among `prefixes` stand for at this interface."""
+    """Return the prefixes of the service tags among `prefixes`, for this interface."""
     virtual_network = effective_configuration.service_tags(world, nic).virtual_network
     expanded: list[str] = []
     for prefix in prefixes:
@@ -87,7 +87,7 @@ def expand(world: World, nic: NetworkInterface, prefixes: tuple[str, ...]) -> li
 
 
 def _internet(virtual_network: tuple[str, ...]) -> list[str]:
-    """All IPv4 addresses but those of private or special use and those of the network itself."""
+    """Return all IPv4 prefixes except private and special ones and those of the network itself."""
     holes = [ip_network(prefix) for prefix in (*NOT_INTERNET, *virtual_network)]
     remaining = [IPv4Network("0.0.0.0/0")]
     for hole in collapse_addresses(hole for hole in holes if isinstance(hole, IPv4Network)):

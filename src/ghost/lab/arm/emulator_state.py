@@ -1,4 +1,4 @@
-"""What is known of an emulator that a process keeps up for a lab's directory."""
+"""The stored state of an emulator that runs for a lab's directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSET_BESIDE_A_LAB = (
 
 @dataclass(frozen=True)
 class RunningEmulator:
-    """What `running.json` holds of an emulator that is up."""
+    """The content of `running.json`."""
 
     pid: int
     scenario: str
@@ -38,5 +38,5 @@ class RunningEmulator:
 
 
 def is_up(directory: Path) -> bool:
-    """Whether a process keeps the emulator of this directory up now."""
+    """Return whether a process runs the emulator of this directory."""
     return is_held(directory / LOCK)

@@ -1,7 +1,7 @@
-"""Who answers a request, by the host it is for, once it is known who asks.
+"""Dispatch of a request by host, after authentication.
 
-Resource Manager takes a token of this lab; storage a token or a signature with the account's key. Nothing else is
-answered but the addresses of the services and the token endpoint.
+Resource Manager requires a token of this lab; storage a token or a signature with the account's key. Only the services'
+addresses and the token endpoint are answered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commands run inside a machine: https://learn.microsoft.com/rest/api/compute/virtual-machines/run-command
 
-A guest knows the few commands below, which only read; another is not found in it. None runs anywhere.
+A guest supports the few read commands below; others are not found. None is executed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _asked(call: Call) -> tuple[Machine, list[str]]:
 
 
 def _printed(world: World, vm: Machine, lines: list[str]) -> tuple[str, str]:
-    """Standard output and standard error of a script."""
+    """Return standard output and standard error of a script."""
     out, err = [], []
     for number, line in enumerate(lines, 1):
         try:
@@ -75,7 +75,7 @@ def _printed(world: World, vm: Machine, lines: list[str]) -> tuple[str, str]:
 
 
 def _unknown(words: list[str], line: str) -> str:
-    """A program that the guest knows with other arguments must not seem to be missing."""
+    """Return the error for a supported program with unsupported arguments, distinct from a missing program."""
     program = words[0] if words else line
     known = [command for command in _COMMANDS if command.split()[0] == program]
     return f"{line}: not simulated; there is: {', '.join(known)}" if known else f"{program}: command not found"

@@ -1,4 +1,4 @@
-"""The emulator behind HTTPS, on loopback."""
+"""The emulator over HTTPS on loopback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE_SECONDS = 60
 
 
 class ArmServer(ThreadingHTTPServer):
-    """Listens as soon as it is made; `serve_forever` answers."""
+    """An HTTPS server that listens from its creation; `serve_forever` answers."""
 
     daemon_threads = True
     block_on_close = False
@@ -28,7 +28,7 @@ class ArmServer(ThreadingHTTPServer):
     def __init__(
         self, gateway: Gateway, tls: ssl.SSLContext, log: RequestLog, after: Callable[[], None] = lambda: None
     ) -> None:
-        """`after` runs behind each request that changed something or asked for a capture, before it is answered."""
+        """Create the server. `after` is called after each request that changed something or queried a capture."""
         self.gateway = gateway
         self.tls = tls
         self.log = log
@@ -40,14 +40,14 @@ class ArmServer(ThreadingHTTPServer):
         return int(self.server_address[1])
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """The handshake is left to the thread of the connection, so that a silent client holds up nobody."""
+        """Leave the TLS handshake to the connection's thread, so that a silent client blocks nobody."""
         connection, address = super().get_request()
         connection.settimeout(IDLE_SECONDS)
         wrapped = self.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return wrapped, address
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that breaks off, or that is no TLS, concerns nobody else."""
+        """Ignore a broken or non-TLS connection."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -60,7 +60,7 @@ class _Exchange(BaseHTTPRequestHandler):
         return "Ghost-Lab-Simulated-Azure"
 
     def log_message(self, *_: Any) -> None:
-        """Nothing on standard error; `RequestLog` keeps what was asked."""
+        """Write nothing to standard error; `RequestLog` records requests."""
 
     def _exchange(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -83,7 +83,7 @@ class _Exchange(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = _exchange  # noqa: N815 - the library's names
 
     def _answer(self, host: str, request: Request) -> Response:
-        """A defect of the emulator is an answer too: a client must not wait, or take silence for a broken network."""
+        """Return the response; a defect becomes an error response, so that clients do not see a network failure."""
         try:
             return self.server.gateway.answer(host, request)
         except Exception as defect:  # noqa: BLE001 - the boundary to the client
@@ -91,7 +91,7 @@ class _Exchange(BaseHTTPRequestHandler):
             return ArmError(500, "InternalServerError", what).response()
 
     def _send(self, response: Response, host: str) -> None:
-        """Logged first: who has the answer finds the request in the log."""
+        """Log the request, then send the response."""
         self.server.log.add(
             method=self.command, host=host, path=self.path, status=response.status, changed=response.changed
         )

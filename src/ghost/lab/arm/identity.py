@@ -1,7 +1,7 @@
-"""The identity service of the emulator: tokens for whoever knows the secret of this lab, and where the services are.
+"""The emulator's identity service: tokens for clients with the secret of this lab, and the service endpoints.
 
-A token names the tenant and the service it is for, is signed by a key that no other lab has, and ends after a day. It
-opens nothing outside: its signature is not Azure's.
+A token names the tenant and the service, is signed by this lab's key, and expires after a day. It is not valid outside:
+its signature is not Azure's.
 https://learn.microsoft.com/azure/app-service/overview-managed-identity#rest-endpoint-reference
 """
 
@@ -30,7 +30,7 @@ class Identity:
     """What a client shows to be given a token; the key of the signatures follows from it."""
 
     def answer(self, request: Request) -> Response:
-        """Of `GET /msi/token`. Raises `ArmError` where the secret is not shown."""
+        """Answer `GET /msi/token`. Raises `ArmError` without the secret."""
         if not hmac.compare_digest(request.headers.get("x-identity-header", "").encode(), self.secret.encode()):
             raise ArmError(401, "Unauthorized", "X-IDENTITY-HEADER is not the secret of this lab.")
         audience = request.query.get("resource", "")
@@ -64,7 +64,7 @@ class Identity:
         return f"{unsigned}.{self._signature(unsigned)}"
 
     def accepts(self, authorization: str, audience: str) -> bool:
-        """Whether an `Authorization` header carries a token of this lab, for this service, still in time."""
+        """Return whether an `Authorization` header has a valid token of this lab for this service."""
         scheme, _, token = authorization.partition(" ")
         unsigned, _, signed = token.rpartition(".")
         own = self._signature(unsigned)
@@ -78,7 +78,7 @@ class Identity:
 
 
 def endpoints() -> Response:
-    """Of `GET /metadata/endpoints`, which `az cloud register` reads."""
+    """Return the answer to `GET /metadata/endpoints`, which `az cloud register` reads."""
     origin, login = f"https://{MANAGEMENT}", f"https://{LOGIN}"
     return json_response(
         [

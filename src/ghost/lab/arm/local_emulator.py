@@ -1,4 +1,4 @@
-"""The emulator of one lab, running in this process: the services behind HTTPS, and the proxy that leads to them."""
+"""The emulator of one lab in this process: the services over HTTPS, and the proxy to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ghost.lab.arm.profile import client_environment, write_profile
 from ghost.lab.arm.proxy import LabProxy
 from ghost.lab.arm.request_log import RequestLog
 from ghost.lab.arm.service_hosts import account_of, within_lab
-from ghost.lab.arm.uploads import ElsewhereStorage
+from ghost.lab.arm.uploads import ExternalStorage
 from ghost.lab.directory import LabDirectory
 from ghost.records import private_dir
 
@@ -42,9 +42,9 @@ def log_path(lab: LabDirectory) -> Path:
 
 @contextmanager
 def emulator(
-    lab: LabDirectory, *, authority: LabAuthority | None = None, storage: ElsewhereStorage | None = None
+    lab: LabDirectory, *, authority: LabAuthority | None = None, storage: ExternalStorage | None = None
 ) -> Iterator[Emulator]:
-    """Answers until the block ends. `storage` keeps the blobs where another emulator of storage is to."""
+    """Run the emulator inside the block. `storage` is another storage emulator for the blobs."""
     authority = authority or LabAuthority()
     home = private_dir(lab.path / SETTINGS)
     secret = secrets.token_hex(32)
@@ -53,7 +53,7 @@ def emulator(
     arm = ArmServer(Gateway(lab, Identity(lab.world, secret)), authority.server_context(), log, after)
 
     def port_of(host: str) -> int | None:
-        """None also for an account that is not there: its name resolves nowhere in Azure either."""
+        """Return the port of a host; None for a missing account, whose name does not resolve in Azure either."""
         account = account_of(host)
         if account is not None and account_named(lab.world, account) is None:
             return None

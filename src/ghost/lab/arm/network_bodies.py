@@ -1,4 +1,4 @@
-"""What Azure Resource Manager answers for networks, groups, routes, interfaces and watchers.
+"""Bodies of networks, groups, routes, interfaces and watchers in Azure Resource Manager's format.
 
 https://learn.microsoft.com/rest/api/virtualnetwork/, https://learn.microsoft.com/rest/api/network-watcher/
 """
@@ -26,7 +26,7 @@ BALANCER_POOL = "pool"
 
 
 def network_resource(world: World, item: Resource, properties: Body) -> Body:
-    """Resources of the network carry an etag, tags and a GUID of their own."""
+    """Return a network resource with etag, tags and GUID."""
     own = id_of(world, item)
     return resource(world, item, {"resourceGuid": guid(own), **properties}, etag=etag(own), tags={})
 
@@ -121,7 +121,7 @@ def security_rule(world: World, group: SecurityGroup, rule: SecurityRule) -> Bod
 
 
 def _one_or_many(singular: str, plural: str, values: Iterable[str]) -> Body:
-    """A single value stands under the singular name, several as a list under the plural one."""
+    """Return a single value under the singular name, several as a list under the plural."""
     several = list(values)
     return {singular: several[0], plural: []} if len(several) == 1 else {plural: several}
 

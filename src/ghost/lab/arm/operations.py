@@ -1,9 +1,8 @@
-"""Long-running operations: a request is accepted with 202 and a `Location`, and the answer is fetched there.
+"""Long-running operations: 202 with a `Location`, where the answer is fetched.
 
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 
-Nothing is kept of an operation: what it asked for stands, packed, in the address of its result, and is worked out when
-that is fetched. In a lab each is done by then.
+Operations have no state: the request is packed into the address of its result and evaluated when that is fetched.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _RESULT = f"{IN_SUBSCRIPTION}/providers/{{namespace}}/locations/{{location}}"
 
 
 def accepted(call: Call, operation: str, location: str, namespace: str, *, changed: bool = False) -> Response:
-    """202, with where to find what `RESULTS[operation]` answers to this call."""
+    """Return 202 with the address of the result of `RESULTS[operation]`."""
     return Response(202, b"", _pointers(call, operation, location, namespace, "Location"), changed)
 
 
 def created(call: Call, body: dict[str, Any], location: str, namespace: str) -> Response:
-    """201, with where to ask whether the creation is through; the resource is read again after that."""
+    """Return 201 with the address of the creation's status; the resource is read again afterwards."""
     headers = _pointers(call, "creation", location, namespace, "Azure-AsyncOperation")
     return json_response(body, 201, headers, changed=True)
 

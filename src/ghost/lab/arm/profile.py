@@ -1,6 +1,6 @@
-"""What an Azure CLI needs to talk to a lab: its environment, and a directory of settings in which it is signed in.
+"""The environment and configuration directory with which an Azure CLI uses a lab.
 
-The files are those that `az cloud register` and `az login --identity` write.
+The files are those of `az cloud register` and `az login --identity`.
 https://learn.microsoft.com/cli/azure/azure-cli-configuration
 """
 
@@ -53,8 +53,8 @@ suffix_keyvault_dns = .vault.{domain}
 """
 
 
-def talks_to_a_lab(settings: Path) -> bool:
-    """Whether an Azure CLI with this directory of settings has a lab for its cloud."""
+def uses_lab(settings: Path) -> bool:
+    """Return whether an Azure CLI with this configuration directory uses a lab as its cloud."""
     chosen = configparser.ConfigParser(interpolation=None)
     try:
         chosen.read(settings / "config", encoding="utf-8")
@@ -64,7 +64,7 @@ def talks_to_a_lab(settings: Path) -> bool:
 
 
 def client_environment(home: Path, certificate: Path, proxy_port: int, secret: str) -> dict[str, str]:
-    """Both spellings of the proxy: where a machine sets the lower one, a client prefers it."""
+    """Return the environment, with both spellings of the proxy variables."""
     proxy = f"http://127.0.0.1:{proxy_port}"
     return {
         "AZURE_CONFIG_DIR": str(home / "config"),
@@ -88,7 +88,7 @@ def client_environment(home: Path, certificate: Path, proxy_port: int, secret: s
 
 
 def write_profile(directory: Path, world: World) -> None:
-    """A directory of settings with one cloud, the lab, and one account, signed in by the lab's identity."""
+    """Write a configuration directory with one cloud, the lab, and one account, the lab's identity."""
     private_dir(directory)
     names = {"management": MANAGEMENT, "login": LOGIN, "domain": DOMAIN, "storage": STORAGE_SUFFIX, "cloud": CLOUD}
     own = world.subscription

@@ -1,7 +1,6 @@
-"""The way into the lab: a proxy that knows the lab's names and refuses every other.
+"""The proxy into the lab: it resolves the lab's names and refuses all others.
 
-It connects to ports of this machine only, whatever it is asked for. A client that is told to use it for everything so
-reaches the lab or nothing.
+It connects to ports of this machine only, so a client that uses it for everything reaches the lab or nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ HTTPS = "443"
 
 
 class LabProxy(ThreadingTCPServer):
-    """`port_of` gives the local port behind a host name, None for one that is refused."""
+    """A proxy. `port_of` returns the local port of a host name, None to refuse it."""
 
     daemon_threads = True
     block_on_close = False
@@ -37,7 +36,7 @@ class LabProxy(ThreadingTCPServer):
         return int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that breaks off concerns nobody else."""
+        """Ignore a broken connection."""
 
 
 class _Tunnel(StreamRequestHandler):
@@ -66,7 +65,7 @@ class _Tunnel(StreamRequestHandler):
 
 
 def _carry(client: socket.socket, server: socket.socket) -> None:
-    """Bytes both ways, until one side ends or both are silent."""
+    """Copy bytes in both directions until one side ends or both are silent."""
     with selectors.DefaultSelector() as ready:
         ready.register(client, selectors.EVENT_READ, server)
         ready.register(server, selectors.EVENT_READ, client)

@@ -1,4 +1,4 @@
-"""What was asked of the emulator and of its proxy: one JSON object a line, without headers, bodies or keys."""
+"""A log of requests to the emulator and its proxy: one JSON object per line, without headers, bodies or keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RequestLog:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The entries so far; none where nothing was asked."""
+    """Return the entries so far."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:

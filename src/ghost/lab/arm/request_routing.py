@@ -1,6 +1,6 @@
-"""The table of what Azure Resource Manager answers to: methods and paths, each with the function that answers.
+"""The routing table of Azure Resource Manager: methods and paths with their functions.
 
-Paths are written as Azure documents them, `{name}` for a part that varies. Case is ignored, as Azure does.
+Paths as in Azure's documentation, with `{name}` for variable parts. Case-insensitive, like Azure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IN_GROUP = f"{IN_SUBSCRIPTION}/resourceGroups/{{group}}"
 
 @dataclass(frozen=True)
 class Call:
-    """A request with what the path says of it."""
+    """A request with the variable parts of its path."""
 
     lab: LabDirectory
     request: Request
@@ -42,7 +42,7 @@ class Route:
     handler: Handler
 
     def match(self, method: str, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """The values of the parts that vary; None where the request is not this one."""
+        """Return the variable parts; None if the request does not match."""
         if method != self.method or len(segments) != len(self.parts):
             return None
         values = {}
@@ -59,7 +59,7 @@ ROUTES: list[Route] = []
 
 
 def route(method: str, *paths: str) -> Callable[[Handler], Handler]:
-    """Registers the function below it. It gives a response, or the JSON of one with status 200."""
+    """Register the decorated function. It returns a response, or the JSON of a 200."""
 
     def register(handler: Handler) -> Handler:
         ROUTES.extend(Route(method, tuple(path.strip("/").split("/")), handler) for path in paths)

@@ -1,6 +1,6 @@
-"""`answer`: what Azure Resource Manager says to a request, by the world of a lab and by what happened in it so far.
+"""`answer`: Azure Resource Manager's response to a request, from the lab's world and state.
 
-Who asks was checked before, by `gateway`; whether that is allowed is checked here, by the world's `forbidden_actions`.
+`gateway` has authenticated the request; the world's `forbidden_actions` are checked here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERBS = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELE
 
 
 def answer(lab: LabDirectory, request: Request) -> Response:
-    """Never raises `ArmError`: a refusal is a response too."""
+    """Return the response; an `ArmError` becomes an error response."""
     try:
         return _answer(lab, request)
     except ArmError as error:
@@ -68,7 +68,7 @@ def _check_authorized(world: World, method: str, segments: tuple[str, ...]) -> N
 
 
 def action_of(method: str, segments: tuple[str, ...]) -> str:
-    """The action of role-based access control that a request needs: Microsoft.Network/networkWatchers/read.
+    """Return the RBAC action of a request: Microsoft.Network/networkWatchers/read.
 
     https://learn.microsoft.com/azure/role-based-access-control/role-definitions#actions
     """

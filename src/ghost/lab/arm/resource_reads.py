@@ -1,6 +1,6 @@
-"""Reading resources of every kind, and their parts: lists of a subscription, of a group, and one by name.
+"""Reads of resources and their parts: lists by subscription and group, and single ones by name.
 
-What no world holds, such as firewalls, is listed as nothing and cannot be found.
+Types that no world holds, such as firewalls, are listed as empty and not found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ghost.net import default_rules
 
 @dataclass(frozen=True)
 class Part:
-    """What lies in another resource: `of` gives the parts of an owner, `body` one's body."""
+    """A part of a resource: `of` returns the parts of an owner, `body` the body of one."""
 
     of: Callable[[World, Any], Sequence[Any]]
     body: Callable[[World, Any, Any], Body]
@@ -131,7 +131,9 @@ def resource(call: Call) -> Body:
 
 @route("GET", IN_GROUP + _KIND + "/{name}/instanceView")
 def instance_view(call: Call) -> Body:
-    """Of a machine, or of a scale set: https://learn.microsoft.com/rest/api/compute/virtual-machines/instance-view"""
+    """Return the view of a machine or scale set:
+    https://learn.microsoft.com/rest/api/compute/virtual-machines/instance-view
+    """
     _, item = find_resource(call)
     if isinstance(item, Machine):
         return bodies.instance_view(item)
@@ -197,7 +199,7 @@ def one_part(call: Call) -> Body:
 
 
 def find_resource(call: Call) -> tuple[Kind, Any]:
-    """The resource of the path's `group`, `namespace`, `kind` and `name`. Raises `ArmError` where there is none."""
+    """Return the resource of the path's `group`, `namespace`, `kind` and `name`. Raises `ArmError` if missing."""
     group = existing_group(call.world, call["group"])
     kind = KINDS.get(_type_of(call), NOTHING)
     for item in kind.of(call.world):

@@ -1,4 +1,5 @@
-"""What Azure Resource Manager answers for load balancers, public addresses, private endpoints and private DNS zones.
+"""Bodies of load balancers, public addresses, private endpoints and private DNS zones in Azure Resource Manager's
+format.
 
 https://learn.microsoft.com/rest/api/load-balancer/, https://learn.microsoft.com/rest/api/virtualnetwork/,
 https://learn.microsoft.com/rest/api/dns/privatedns/

@@ -20,11 +20,11 @@ _HOST = re.compile(rf"(?:[a-z0-9-]+\.)+{re.escape(DOMAIN)}")
 
 
 def within_lab(host: str) -> bool:
-    """Only a name as DNS writes it: no other spelling, none with a port, a path or a user."""
+    """Return whether a host is a plain DNS name of the lab: no other spelling, port, path or user."""
     return _HOST.fullmatch(host.lower()) is not None
 
 
 def account_of(host: str) -> str | None:
-    """The storage account whose blob endpoint a host is; None where it is none."""
+    """Return the storage account of a blob endpoint's host; None if it is not one."""
     name = host.casefold().partition(":")[0]
     return name.removesuffix(BLOB_SUFFIX) if name.endswith(BLOB_SUFFIX) else None

@@ -1,4 +1,4 @@
-"""Signatures of requests to storage with an account's key.
+"""Signatures of storage requests with an account key.
 
 https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key
 """
@@ -27,7 +27,7 @@ _SIGNED_HEADERS = (
 
 
 def signature(account: str, key: str, method: str, target: str, headers: Mapping[str, str]) -> str:
-    """What follows `SharedKey ACCOUNT:` in a request's authorization. Names of `headers` are in lower case."""
+    """Return the text after `SharedKey ACCOUNT:` in the authorization. Names of `headers` are in lower case."""
     values = [headers.get(name, "") for name in _SIGNED_HEADERS]
     values[2] = "" if values[2] == "0" else values[2]
     if "x-ms-date" in headers:

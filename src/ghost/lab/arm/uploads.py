@@ -1,4 +1,4 @@
-"""Blobs kept by another emulator of storage, such as Azurite: what captures leave is carried there."""
+"""Blobs in another storage emulator, such as Azurite, to which captures are uploaded."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TIMEOUT_SECONDS = 30
 
 
 @dataclass
-class ElsewhereStorage:
-    """An emulator of blob storage on a port of this machine that takes the accounts of the lab, with their keys."""
+class ExternalStorage:
+    """A blob storage emulator on a local port that accepts the lab's accounts and keys."""
 
     lab: LabDirectory
     port: int
@@ -35,7 +35,7 @@ class ElsewhereStorage:
                 self._put(account.name, f"/{container}?restype=container", b"", {}, (201, 409))
 
     def take_over(self) -> None:
-        """Uploads the blobs of captures that have ended, and forgets them here."""
+        """Upload the blobs of ended captures and remove them here."""
         with self._lock:
             with self.lab.changing() as state:
                 settle(state, self.lab.clock.now())

@@ -1,4 +1,4 @@
-"""The commands that read accounts, groups, and resources of any kind."""
+"""Commands that read accounts, groups, and resources of any type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def version(_lab: LabDirectory, _options: Namespace) -> Any:
 
 @command("account show")
 def account_show(lab: LabDirectory, _options: Namespace) -> Any:
-    """Of the CLI's own settings: a person who logged in, where the emulator's profile has an identity of its own."""
+    """Return the CLI's account: a logged-in user, while the emulator's profile has an identity."""
     own = lab.world.subscription
     return {
         "environmentName": "AzureCloud",
@@ -101,7 +101,7 @@ def _type(options: Namespace) -> str | None:
     "--ids *",
 )
 def resource_show(lab: LabDirectory, options: Namespace) -> Any:
-    """Takes `--ids` itself: an id of any type may follow."""
+    """Return a resource; handles `--ids` itself, since the type may be any."""
     if options.ids:
         shown = [_resource(lab, *_parsed(resource_id)) for resource_id in options.ids]
         return shown[0] if len(shown) == 1 else shown

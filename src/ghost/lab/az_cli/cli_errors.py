@@ -1,15 +1,13 @@
-"""What the Azure CLI says on standard error, and the exit status that goes with it.
+"""Error messages of the Azure CLI on standard error, with exit status.
 
-1  the service refused or could not be reached
-2  the command or its options are wrong
-3  there is no such resource
+1  the service refused or could not be reached 2  the command or its options are wrong 3  there is no such resource
 """
 
 from __future__ import annotations
 
 
 class AzError(Exception):
-    """`message` follows `ERROR: ` on standard error."""
+    """An error of the CLI. `message` follows `ERROR: ` on standard error."""
 
     def __init__(self, message: str, exit_status: int = 1) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The lab's `az` as a client of `ghost.lab.arm`, in its own process: it waits and words refusals like the CLI."""
+"""The lab's `az` as a client of `ghost.lab.arm` in its own process: polls operations and words errors like the CLI."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ArmClient:
     lab: LabDirectory
 
     def scope(self, group: str | None = None) -> str:
-        """The path of the subscription, or of one of its groups."""
+        """Return the path of the subscription or of one of its groups."""
         own = f"/subscriptions/{self.lab.world.subscription.id}"
         return own if group is None else f"{own}/resourceGroups/{_quoted(group)}"
 
     def path(self, group: str | None, kind: str, *names: str) -> str:
-        """`kind` as Azure types are written; with one name fewer than levels it is a list."""
+        """Return a resource path; `kind` is an Azure type, and one name less than its levels gives a list."""
         provider, *types = kind.split("/")
         words = [self.scope(group), "providers", provider]
         for level, name in enumerate(types):
@@ -49,7 +49,7 @@ class ArmClient:
         self._sent("DELETE", path, {})
 
     def _sent(self, method: str, path: str, query: dict[str, str], body: dict[str, Any] | None = None) -> Any:
-        """What the request comes to in the end, a long-running operation included."""
+        """Return the final response, after any long-running operation."""
         target = f"{path}?{urlencode({**query, 'api-version': API_VERSION})}"
         content = b"" if body is None else json.dumps(body).encode()
         response = self._answered(Request(method, target, content))

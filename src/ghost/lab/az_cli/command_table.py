@@ -1,7 +1,7 @@
-"""The table of commands and the reading of their options.
+"""The command table and option parsing.
 
-A command is registered with its words, its options and the function that answers. An option is written as its names,
-the long one first, and a mark: `--name -n !` is required, `--show-details -d ?` takes no value, `--ids *` several.
+A command is registered with its words, options and function. An option is its names, the long one first, and a mark:
+`--name -n !` is required, `--show-details -d ?` has no value, `--ids *` has several.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COMMANDS: dict[str, Command] = {}
 
 
 def command(words: str, *options: str, ids: tuple[str, ...] = ()) -> Callable[[Answer], Answer]:
-    """Registers the function below it. `ids` names the options that an id's names go to."""
+    """Register the decorated function. `ids` names the options filled from an id."""
 
     def register(answer: Answer) -> Answer:
         COMMANDS[words] = Command(words, options, answer, ids)
@@ -51,7 +51,7 @@ def command(words: str, *options: str, ids: tuple[str, ...] = ()) -> Callable[[A
 
 
 def find(arguments: Sequence[str]) -> tuple[Command, list[str]]:
-    """The command that the leading words name, and what follows them."""
+    """Return the command of the leading words, and the remaining words."""
     words: list[str] = []
     for word in arguments:
         if word.startswith("-"):
@@ -65,7 +65,7 @@ def find(arguments: Sequence[str]) -> tuple[Command, list[str]]:
 
 
 def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace:
-    """Raises `AzError` with the CLI's own words where the arguments do not fit the command."""
+    """Parse options. Raises `AzError` with the CLI's own message if they do not fit the command."""
     parser = _Parser(prog=f"az {found.words}", add_help=False)
     options = [*found.options, *(["--ids *"] if found.id_names else []), *GLOBAL_OPTIONS]
     for option in options:
@@ -91,7 +91,7 @@ def read_options(found: Command, arguments: Sequence[str]) -> argparse.Namespace
 
 
 def _check_identified(found: Command, read: argparse.Namespace) -> None:
-    """What `--ids` can stand for is not required by the parser: the CLI asks for one or the other afterwards."""
+    """Require what `--ids` can replace; the CLI checks this after parsing."""
     if not found.id_names or read.ids:
         return
     required = [names for names, mark in map(_split, found.options) if mark == "!"]
@@ -101,7 +101,7 @@ def _check_identified(found: Command, read: argparse.Namespace) -> None:
 
 
 def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> Any:
-    """The command's result; for several `--ids` a list of results."""
+    """Return the command's result; a list for several `--ids`."""
     _check_subscription(lab, options.subscription)
     ids: list[str] | None = options.ids if found.id_names else None
     if not ids:
@@ -111,7 +111,7 @@ def answer(found: Command, lab: LabDirectory, options: argparse.Namespace) -> An
 
 
 def split_id(resource_id: str) -> tuple[str, str, list[str]]:
-    """Resource group, type and names of an id. Raises `AzError` where it is none."""
+    """Return resource group, type and names of an id. Raises `AzError` if it is invalid."""
     parts = resource_id.strip("/").split("/")
     well_formed = len(parts) >= 8 and len(parts) % 2 == 0
     if not (
@@ -122,7 +122,7 @@ def split_id(resource_id: str) -> tuple[str, str, list[str]]:
 
 
 def jmespath_type(text: str) -> Any:
-    """Named as in the CLI: the name is part of the message where `text` is no JMESPath."""
+    """Parse a query; the function's name is part of the CLI's error message."""
     import jmespath
     from jmespath.exceptions import JMESPathError
 

@@ -1,4 +1,4 @@
-"""The commands that read machines in ways of their own, and the one that runs a script in one."""
+"""Special read commands of machines, and run-command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def vm_get_instance_view(lab: LabDirectory, options: Namespace) -> Any:
 
 @command("vm list-ip-addresses", IN_GROUP, "--name -n", ids=OF_VM)
 def vm_list_ip_addresses(lab: LabDirectory, options: Namespace) -> Any:
-    """From the interfaces, as the CLI finds them: a name or a group that is not there lists nothing."""
+    """Return addresses from the interfaces, like the CLI: an unknown name or group gives an empty list."""
     client = ArmClient(lab)
     publics = {body["id"]: body for body in client.list(client.path(None, "Microsoft.Network/publicIPAddresses"))}
     shown = []
@@ -96,7 +96,7 @@ def _with_view(client: ArmClient, group: str, name: str) -> dict[str, Any]:
 
 
 def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
-    """What `--show-details` adds: the state of its power and the addresses of its interfaces."""
+    """Return the fields of `--show-details`: power state and addresses."""
     shown = _with_view(client, group, name)
     statuses = shown.pop("instanceView")["statuses"]
     macs, privates, publics, names = [], [], [], []

@@ -1,4 +1,4 @@
-"""Results as the Azure CLI prints them: `-o json`, `tsv`, `table`, `yaml`, `none`. A result of null prints nothing."""
+"""Output formats of the Azure CLI: `-o json`, `tsv`, `table`, `yaml`, `none`. A null result prints nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TABLE_SKIPS = frozenset({"id", "type", "etag", "revision"})
 
 
 def render(result: Any, output: str) -> str:
-    """The text for standard output, with its last line feed."""
+    """Return the text for standard output, with its final line feed."""
     if result is None or output == "none":
         return ""
     if output == "tsv":
@@ -23,7 +23,7 @@ def render(result: Any, output: str) -> str:
 
 
 def in_order(value: Any) -> Any:
-    """Objects with their fields by name, as the CLI holds what it gets from Azure; tags stay as they came."""
+    """Return objects with fields sorted by name, like the CLI's; tags keep their order."""
     if isinstance(value, Mapping):
         return {name: value[name] if name == "tags" else in_order(value[name]) for name in sorted(value)}
     return [in_order(item) for item in value] if isinstance(value, list) else value
@@ -41,7 +41,7 @@ def _tsv_row(row: Any) -> str:
 
 
 def _tsv_cell(cell: Any) -> str:
-    """A list shows its length and an object nothing, so that the number of columns stays the same."""
+    """Return a cell; a list gives its length and an object nothing, so the number of columns is constant."""
     if isinstance(cell, list):
         return str(len(cell))
     return "" if isinstance(cell, Mapping) else str(cell)

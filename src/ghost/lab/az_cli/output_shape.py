@@ -1,7 +1,7 @@
-"""What the Azure CLI makes of a body: `properties` a level up, the group beside each id, nulls for unset fields.
+"""The Azure CLI's changes to a body: `properties` flattened, the group beside each id, nulls for unset fields.
 
-Commands generated from Azure's descriptions show what came back; those written on the SDK show every field of its
-models, null where Azure sent none. `unset_fields.json` holds these.
+Generated commands show the response; those based on the SDK show every field of its models, null if unset, from
+`unset_fields.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OWN_NAMES = {"type": "typePropertiesType"}
 
 
 def flattened(body: Any) -> Any:
-    """As the generated commands show a body."""
+    """Return a body as generated commands show it."""
     return with_groups(hoisted(body))
 
 
@@ -37,7 +37,7 @@ def hoisted(value: Any) -> Any:
 
 
 def with_groups(value: Any) -> Any:
-    """`resourceGroup` beside every id that lies in one."""
+    """Add `resourceGroup` beside every id that has one."""
     if isinstance(value, list):
         return [with_groups(item) for item in value]
     if not isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def with_groups(value: Any) -> Any:
 
 
 def filled(model: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with the fields of an SDK model that it lacks."""
+    """Return `value` with the missing fields of an SDK model."""
     shown: dict[str, Any] = _filled(_models()[model], value)
     return shown
 

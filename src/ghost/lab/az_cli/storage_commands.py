@@ -1,4 +1,4 @@
-"""The commands of storage: accounts, containers and blobs. The only blobs are those that captures leave."""
+"""Storage commands: accounts, containers and blobs. Only captures create blobs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def account_keys_list(lab: LabDirectory, options: Namespace) -> Any:
 
 
 def _group_of(client: ArmClient, options: Namespace) -> str:
-    """Where no group is given, the CLI looks for the account in the subscription."""
+    """Return the group; without one, the CLI searches the subscription for the account."""
     if options.resource_group is not None:
         return str(options.resource_group)
     for body in client.list(client.path(None, ACCOUNT)):
@@ -64,7 +64,7 @@ def _group_of(client: ArmClient, options: Namespace) -> str:
 
 
 def _account_shape(body: dict[str, Any]) -> dict[str, Any]:
-    """The SDK has names of its own for two fields."""
+    """Rename two fields as the SDK does."""
     shown = hoisted(body)
     shown["networkRuleSet"] = shown.pop("networkAcls")
     shown["enableHttpsTrafficOnly"] = shown.pop("supportsHttpsTrafficOnly")
@@ -135,7 +135,7 @@ def blob_show(lab: LabDirectory, options: Namespace) -> Any:
     *CREDENTIALS,
 )
 def blob_download(lab: LabDirectory, options: Namespace) -> Any:
-    """Without `--file` the bytes go to standard output."""
+    """Download a blob, to standard output without `--file`."""
     blob = _blob(lab, "blob download", options)
     blob.keep()
     content = blob.content()

@@ -1,4 +1,4 @@
-"""The reads of `reads.toml`, and those of security rules and of an interface's effective configuration."""
+"""Reads defined in `reads.toml`, and those of security rules and effective configuration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The commands of the network watcher: its diagnostics, and packet captures in both groups of commands.
+"""Network watcher commands: diagnostics, and packet captures in both command groups.
 
-The CLI finds the watcher itself, by the machine's region or by `--location`:
-https://learn.microsoft.com/cli/azure/network/watcher
+The CLI finds the watcher by the machine's region or `--location`: https://learn.microsoft.com/cli/azure/network/watcher
 """
 
 from __future__ import annotations
@@ -216,7 +215,7 @@ def _by_location(client: ArmClient, options: Namespace) -> str:
 
 
 def _watcher_of(client: ArmClient, options: Namespace, target: str) -> str:
-    """The watcher in the region of a machine or scale set, which is looked for in `--resource-group` alone."""
+    """Return the watcher in the region of a machine or scale set, searched in `--resource-group` only."""
     _, kind, names = split_id(target)
     return _watcher_in(client, client.get(client.path(options.resource_group, kind, names[-1]))["location"])
 
@@ -237,7 +236,7 @@ def _machine_id(client: ArmClient, options: Namespace) -> str:
 
 
 def _id(client: ArmClient, options: Namespace, kind: str, name_or_id: str) -> str:
-    """Of a resource given by its id, or by its name in `--resource-group`."""
+    """Return the id of a resource given by id, or by name in `--resource-group`."""
     return name_or_id if name_or_id.startswith("/") else client.path(options.resource_group, kind, name_or_id)
 
 
@@ -255,7 +254,7 @@ def _number(option: str, text: str | None, most: int, default: int) -> int:
 
 
 def _filters(text: str | None) -> list[dict[str, Any]]:
-    """JSON only; the CLI reads a shorthand of its own too."""
+    """Parse filters as JSON; the CLI also accepts a shorthand."""
     if text is None:
         return []
     try:

@@ -1,1 +1,1 @@
-"""The programs of the lab. Each is a module with `main(argv) -> int` and answers from the world in `GHOST_LAB_DIR`."""
+"""The programs of the lab: modules with `main(argv) -> int` that answer from the world in `GHOST_LAB_DIR`."""

@@ -1,4 +1,4 @@
-"""`az` of the lab: reads the command, asks the world, prints like the Azure CLI."""
+"""`az` of the lab: parses the command, queries the world, prints like the Azure CLI."""
 
 from __future__ import annotations
 

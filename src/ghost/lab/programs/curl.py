@@ -1,4 +1,4 @@
-"""curl 7.88.1 as it speaks, answered by the simulated world: its command line, and one transfer after another."""
+"""A simulated curl 7.88.1: its command line, and its transfers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REPEATED = frozenset({"output", "resolve", "header", "url", "write-out"})
 
 
 class RefusedError(Exception):
-    """What curl prints before it exits with status 2."""
+    """The message curl prints before exit status 2."""
 
 
 class BadUrlError(Exception):
-    """A URL that curl does not take."""
+    """A URL that curl rejects."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def parse(argv: Sequence[str]) -> Request:
 
 
 def _table(kind: str) -> dict[str, str]:
-    """Every spelling of an option, with its long name."""
+    """Return every spelling of an option with its long name."""
     spellings: dict[str, str] = {}
     for entry in options_of("curl")[kind].split():
         name, _, letter = entry.partition(":")
@@ -113,7 +113,7 @@ def _table(kind: str) -> dict[str, str]:
 
 
 def _names(word: str, flags: dict[str, str], arguments: dict[str, str]) -> list[tuple[str, str, str | None]]:
-    """The options of one word: as spelt, by long name, with an argument that is attached."""
+    """Yield the options of one word: spelling, long name, attached argument."""
     unknown = RefusedError(f"curl: option {word}: is unknown\n{TRY}")
     if word.startswith("--"):
         known = flags.get(word) or arguments.get(word)
@@ -154,7 +154,7 @@ def _limits(options: dict[str, str]) -> Limits:
 
 
 def _one(laptop: Laptop, request: Request, limits: Limits, number: int, url: str) -> int:
-    """One URL from end to end. The exit status it stands for."""
+    """Transfer one URL and return the exit status."""
     options = request.options
     try:
         transfer = perform(laptop, _plan(laptop, request, url), limits)
@@ -212,7 +212,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _protocols(text: str | None) -> set[str]:
-    """The protocols that `--proto` leaves: `=only,these`, `-without`, `+with`."""
+    """Return the protocols that `--proto` allows: `=only,these`, `-without`, `+with`."""
     allowed = set(DEFAULT_PORTS)
     for word in (text or "").split(","):
         names = (

@@ -1,7 +1,7 @@
-"""dig 9.18 as it speaks, answered by the resolver of the simulated local machine.
+"""A simulated dig 9.18, answered by the resolver of the simulated local machine.
 
-The resolver knows the names the world declares; every other name does not exist. Other servers do not answer, unless
-the world declares them with port 53.
+The resolver knows the names of the world; all others do not exist. Other servers do not answer unless the world
+declares port 53 for them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EDNS_BYTES = 11
 
 
 class RefusedError(Exception):
-    """What dig prints before it exits with the status."""
+    """The message dig prints before it exits."""
 
     def __init__(self, text: str, status: int, *, usage: bool = False) -> None:
         super().__init__(f"{text}\n{USAGE}" if usage else text)
@@ -122,7 +122,7 @@ def parse(argv: Sequence[str]) -> Request:
 
 
 def _typed(request: Request, kind: str) -> Request:
-    """A type behind a name belongs to that name, one before the first name to the first."""
+    """Assign a type after a name to that name, one before all names to the first."""
     if not request.queries or request.queries[-1].reverse:
         return request
     return replace(request, queries=(*request.queries[:-1], replace(request.queries[-1], kind=kind)))
@@ -249,7 +249,7 @@ def _banner(request: Request, argv: Sequence[str]) -> str:
 
 
 def look_up(laptop: Laptop, query: Query) -> Answer:
-    """What the resolver knows of a name."""
+    """Return the resolver's answer for a name."""
     name = query.name.rstrip(".").casefold()
     if not name:
         servers = tuple((".", 86400, "NS", f"{letter}.root-servers.net.") for letter in "abcdefghijklm")
@@ -271,7 +271,7 @@ def look_up(laptop: Laptop, query: Query) -> Answer:
 
 
 def _authority(laptop: Laptop, name: str) -> tuple[str, int, str, str]:
-    """The zone that says no: that of a known name under the same domain, else the root."""
+    """Return the zone of a negative answer: that of a known name in the same domain, else the root."""
     domain = ".".join(name.split(".")[-2:])
     if any(entry.name.rstrip(".").casefold().endswith(f".{domain}") for entry in laptop.machine.names):
         return f"{domain}.", 300, "SOA", f"ns1.{domain}. hostmaster.{domain}. 1 3600 300 2419200 300"
@@ -327,7 +327,7 @@ def _print_statistics(now: datetime, request: Request, server: str, rtt_ms: int,
 
 
 def _padded(text: str, column: int) -> str:
-    """Tabs up to the column, as dig sets its columns of eight; a single blank where the text is there already."""
+    """Pad with tabs to the column, as dig does; a single blank if the text is longer."""
     if len(text.expandtabs()) >= column:
         return f"{text} "
     while len(text.expandtabs()) < column:
@@ -336,7 +336,7 @@ def _padded(text: str, column: int) -> str:
 
 
 def _size(request: Request, name: str, answer: Answer) -> int:
-    """Octets of the message, with owners compressed."""
+    """Return the bytes of the message, with compressed owners."""
     octets = 12 + len(name) + 1 + 4 + (EDNS_BYTES if request.edns else 0)
     for _, _, kind, value in answer.answers:
         octets += 12 + {"A": 4, "AAAA": 16}.get(kind, len(value) + 1)

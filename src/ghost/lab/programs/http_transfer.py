@@ -1,4 +1,4 @@
-"""One transfer of the simulated curl: name, connection, request, answer; what happens, and how long it takes."""
+"""One transfer of the simulated curl: lookup, connection, request, response, with their durations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to fetch, from which address. None: the name does not resolve."""
+    """What to fetch, and its address; None if the name does not resolve."""
 
     url: str
     effective_url: str
@@ -90,7 +90,7 @@ def perform(laptop: Laptop, plan: Plan, limits: Limits) -> Transfer:
 
 
 def _no_connection(laptop: Laptop, begun: Transfer, seconds: float, why: str, limits: Limits) -> Transfer:
-    """The system says why it cannot connect after `seconds`, unless one of curl's own limits comes first."""
+    """Report a failed connection after `seconds`, unless one of curl's limits ends it earlier."""
     plan = begun.plan
     log = [f"*   Trying {plan.shown_address}:{plan.port}..."]
     connect = min(limits.connect or LIBRARY_CONNECT_SECONDS, LIBRARY_CONNECT_SECONDS)
@@ -157,7 +157,7 @@ def _exchange(laptop: Laptop, begun: Transfer, host: RemoteHost, limits: Limits)
 
 
 def _wait(laptop: Laptop, connection: Transfer, limits: Limits, log: tuple[str, ...]) -> Transfer:
-    """A connection on which nobody says anything, until curl's limit or the server ends it."""
+    """Wait on a silent connection until curl's limit or the server ends it."""
     if limits.total and limits.total < IDLE_SERVER_SECONDS:
         laptop.clock.sleep(limits.total)
         error = f"Operation timed out after {round(limits.total * 1000)} milliseconds with 0 bytes received"
@@ -168,7 +168,7 @@ def _wait(laptop: Laptop, connection: Transfer, limits: Limits, log: tuple[str, 
 
 
 def _answer(plan: Plan) -> tuple[int, str]:
-    """What a healthy service says to a request without credentials."""
+    """Return a healthy service's response to a request without credentials."""
     if plan.host.endswith(".blob.core.windows.net"):
         return 400, "Value for one of the query parameters specified in the request URI is invalid.\n"
     return (200, "ok\n") if plan.path == "/" else (404, "not found\n")

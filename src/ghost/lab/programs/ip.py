@@ -1,4 +1,4 @@
-"""ip of iproute2 6.1.0 as it speaks: addresses, links, routes and neighbours of the local machine. It only reads."""
+"""A simulated ip of iproute2 6.1.0: addresses, links, routes and neighbours, read only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GATEWAY_MAC = "a0:63:91:5e:20:c1"
 
 
 class RefusedError(Exception):
-    """What ip prints before it exits with the status."""
+    """The message ip prints before it exits."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -122,7 +122,7 @@ def _object(word: str) -> str:
 
 
 def _command(name: str, words: list[str]) -> list[str]:
-    """The words behind a command that reads, which is `show` where none is given."""
+    """Return the words after a read command; `show` is the default."""
     if not words:
         return ["show"]
     word = words[0]
@@ -162,7 +162,7 @@ def _links(laptop: Laptop) -> tuple[Link, Link]:
 
 
 def _chosen(laptop: Laptop, words: list[str]) -> list[Link]:
-    """The links that `[dev] NAME` or `up` choose: all where nothing does."""
+    """Return the links selected by `[dev] NAME` or `up`; all by default."""
     links = list(_links(laptop))
     names = [
         word for word in words[1:] if word not in ("dev", "up", "to", "scope", "global", "primary", "type", "ether")

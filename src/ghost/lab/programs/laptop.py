@@ -1,7 +1,7 @@
-"""The engineer's machine, as the probing programs see the world from it: outside Azure, behind a gateway of its own.
+"""The engineer's machine as seen by the probing programs: outside Azure, behind its own gateway.
 
-What the world declares as reachable answers; private addresses of the tenant do not, whatever the configuration of the
-tenant says. Nothing here touches a real network.
+Hosts declared reachable answer; private addresses of the tenant do not, whatever its configuration. No real network is
+used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Laptop:
 
     @classmethod
     def here(cls, program: str, argv: Sequence[str]) -> Laptop:
-        """The machine of this process's lab. Raises `LabError` outside of one."""
+        """Return the machine of this process's lab. Raises `LabError` outside a lab."""
         lab = LabDirectory.from_environment()
         moment = int(lab.clock.monotonic())
         return cls(lab.world.local, lab.clock, Random(f"{lab.world.seed}/{moment}/{program}/{argv}"))  # noqa: S311
@@ -49,16 +49,16 @@ class Laptop:
         return str(ip_interface(self.machine.address).ip)
 
     def resolve(self, name: str) -> list[str]:
-        """The addresses of a name; a literal address is its own."""
+        """Return the addresses of a name; a literal address is its own."""
         literal = parse_address(name)
         return [str(literal)] if literal is not None else self.machine.resolve(name)
 
     def name_of(self, address: str) -> str | None:
-        """What a reverse look-up gives: addresses of the internet have no such names here."""
+        """Return the reverse lookup; internet addresses have none here."""
         return "localhost" if ip_address(address).is_loopback else None
 
     def host(self, address: str) -> RemoteHost | None:
-        """The host that answers at an address, if any does."""
+        """Return the host at an address, if any."""
         target = ip_address(address)
         if target.is_loopback or address == self.address:
             return RemoteHost(address, LOOPBACK_RTT_MS, (), self._listening_ports())
@@ -67,11 +67,11 @@ class Laptop:
         return next((host for host in self.machine.hosts if host.address == address), None)
 
     def is_neighbour(self, address: str) -> bool:
-        """On the machine's own network: asked for by ARP, not through the gateway."""
+        """Return whether an address is on the machine's own network, reached by ARP."""
         return ip_address(address) in ip_interface(self.machine.address).network
 
     def way(self, address: str, port: int) -> ConnectionOutcome:
-        """What becomes of a TCP connection to a port of an address."""
+        """Return the outcome of a TCP connection to a port of an address."""
         host = self.host(address)
         if host is None:
             return "unreachable" if self.is_neighbour(address) else "silent"
@@ -83,14 +83,14 @@ class Laptop:
         return ip_address(address).is_loopback or self.is_neighbour(address)
 
     def path(self, address: str) -> tuple[str, ...]:
-        """The routers on the way to a host, nearest first, as far as they are known, without the host."""
+        """Return the known routers to a host, nearest first, without the host."""
         if self.is_near(address):
             return ()
         host = self.host(address)
         return (self.machine.gateway, *(host.hops if host else ()))
 
     def rtt_ms(self, base: float) -> float:
-        """One round trip: never faster than the path, sometimes slower."""
+        """Return a round-trip time: the path's minimum plus jitter."""
         return base * (1 + abs(self.random.gauss(0.0, 0.04))) + abs(self.random.gauss(0.0, 0.015))
 
     def _listening_ports(self) -> tuple[int, ...]:
@@ -106,7 +106,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def run(program: str, body: Callable[[Laptop, Sequence[str]], int], argv: Sequence[str] | None) -> int:
-    """Runs a program's body on this process's machine, with the interrupt key as an exception."""
+    """Run a program's body on this process's machine, with the interrupt key as an exception."""
     words = list(sys.argv[1:] if argv is None else argv)
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -128,7 +128,7 @@ def run(program: str, body: Callable[[Laptop, Sequence[str]], int], argv: Sequen
 
 
 def options_of(program: str) -> dict[str, str]:
-    """A program's option tables in `options.toml`: words, parted by blanks."""
+    """Return a program's option tables from `options.toml`: words separated by blanks."""
     return load_policy(__file__, "options.toml", dict[str, dict[str, str]])[program]
 
 

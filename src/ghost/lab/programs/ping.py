@@ -1,4 +1,4 @@
-"""ping as iputils 20221126 speaks it, answered by the simulated world."""
+"""A simulated ping of iputils 20221126."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPLY_TTL = 64
 
 
 class BadArgumentError(Exception):
-    """Carries what ping prints behind its name, and its exit status."""
+    """The message ping prints after its name, and its exit status."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -78,7 +78,7 @@ def execute(laptop: Laptop, argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str], laptop: Laptop) -> Request | None:
-    """None where ping prints something else and is done. Raises `GetoptError` and `BadArgumentError`."""
+    """Parse arguments; None if ping prints something else and exits. Raises `GetoptError` and `BadArgumentError`."""
     found, words = getopt.gnu_getopt(list(argv), OPTIONS)
     options = dict(found)
     if "-h" in options:
@@ -146,7 +146,7 @@ def _probe(laptop: Laptop, request: Request, address: str) -> int:
 
 
 def _one(laptop: Laptop, request: Request, address: str, tally: Tally) -> bool:
-    """One echo request and what comes back. Whether anything did."""
+    """Send one echo request; return whether a reply arrived."""
     sequence, start = f"icmp_seq={tally.sent}", _stamp(laptop, request)
     path, host = laptop.path(address), laptop.host(address)
     line = ""
@@ -197,7 +197,7 @@ def _stamp(laptop: Laptop, request: Request) -> str:
 
 
 def _time(rtt: float) -> str:
-    """Three digits, as ping rounds: 0.047, 1.23, 12.3, 123."""
+    """Format with three digits like ping: 0.047, 1.23, 12.3, 123."""
     if rtt >= 100:
         return f"{rtt:.0f}"
     return f"{rtt:.1f}" if rtt >= 10 else f"{rtt:.2f}" if rtt >= 1 else f"{rtt:.3f}"

@@ -1,4 +1,4 @@
-"""ss of iproute2 6.1.0 as it speaks, over the socket table of the simulated local machine."""
+"""A simulated ss of iproute2 6.1.0, over the socket table of the local machine."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ FIRST_PROCESS_ID = 871
 
 
 class RefusedError(Exception):
-    """What ss prints before it exits with status 1, or 255 where it shows its usage too."""
+    """The message ss prints before exit status 1, or 255 with its usage."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -152,7 +152,7 @@ def _wanted_protocols(options: dict[str, str]) -> frozenset[str]:
 
 
 def _filter(words: list[str], options: dict[str, str]) -> Filter:
-    """The filter expression: `state NAME`, `src` and `dst` with addresses and ports, `sport = :22`, joined by `and`."""
+    """Parse a filter: `state NAME`, `src` and `dst` with addresses and ports, `sport = :22`, joined by `and`."""
     states = GROUPS["connected"] - GROUPS["bucket"]
     if "a" in options:
         states = GROUPS["all"]

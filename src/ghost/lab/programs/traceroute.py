@@ -1,4 +1,4 @@
-"""traceroute 2.1.2 ("Modern traceroute for Linux") as it speaks, answered by the simulated world."""
+"""A simulated traceroute 2.1.2 ("Modern traceroute for Linux")."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Number = TypeVar("Number", int, float)
 
 
 class RefusedError(Exception):
-    """What traceroute prints before it exits with status 2."""
+    """The message traceroute prints before exit status 2."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def parse(argv: Sequence[str]) -> Request:
 
 
 def _split(argv: Sequence[str]) -> tuple[dict[str, tuple[int, str]], list[tuple[int, str]]]:
-    """The options with their arguments, and the other words, each with its position."""
+    """Return the options with arguments, and the other words, each with its position."""
     options: dict[str, tuple[int, str]] = {}
     words: list[tuple[int, str]] = []
     position = 0
@@ -175,7 +175,7 @@ def _split(argv: Sequence[str]) -> tuple[dict[str, tuple[int, str]], list[tuple[
 
 
 def _option(word: str, position: int) -> tuple[str, str | None, bool]:
-    """The letters (or the long-only name) of an option, the argument it carries, and whether it takes one."""
+    """Return an option's letters (or long name), its argument, and whether it takes one."""
     bad = RefusedError(f"Bad option `{word}' (argc {position})")
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
@@ -234,7 +234,7 @@ def _trace(laptop: Laptop, request: Request, address: str) -> None:
 
 
 def _answering(laptop: Laptop, request: Request, address: str, ttl: int) -> tuple[str | None, float]:
-    """Who answers a probe of this time to live, and after how long."""
+    """Return who answers a probe of this time to live, and after how long."""
     routers, host = laptop.path(address), laptop.host(address)
     if ttl <= len(routers):
         far = host.rtt_ms if host else 10.0

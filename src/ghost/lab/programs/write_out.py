@@ -13,7 +13,7 @@ PART = re.compile(r"%%|%\{([^}]*)\}|\\[nrt]")
 
 
 def expand(template: str, transfer: Transfer, number: int) -> str:
-    """`template` with its variables replaced; an unknown one is reported and left out, as curl does."""
+    """Replace the variables in `template`; an unknown one is reported and dropped, as in curl."""
     values = variables(transfer, number)
 
     def replaced(found: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def variables(transfer: Transfer, number: int) -> dict[str, str]:
 
 
 def _typed(name: str, value: str) -> str | int | float | None:
-    """The value as `%{json}` writes it: numbers plainly, what is empty as null."""
+    """Return the value for `%{json}`: numbers plain, empty values as null."""
     if name.startswith("time_"):
         return float(value)
     return int(value) if value.isdigit() and name != "http_version" else value or None
