@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from ghost.shell.judge.classification import decide
+from tests.each_row import each
 
 
 def verdict(url: str, *options: str) -> str:
     return decide(shlex.join(("curl", "-s", *options, url))).classification
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.3.2.1", "api.localhost", "[::]", "10.0.0.5", "node.example"],
 )
-@pytest.mark.parametrize(
+@each(
     "service",
     [
         *(":2375/containers/json", ":2376/info", ":10250/pods", ":10255/pods", ":2379/v2/keys", ":2380/members"),
@@ -38,14 +37,14 @@ def test_a_control_service_is_asked_for_on_any_host(host: str, service: str) -> 
         assert verdict(f"{scheme}://{host}{service}", "-I") == "RISKY"
 
 
-@pytest.mark.parametrize("path", ["", "/", "/healthz", "/health", "/version", "/v1/sys/health", "/readyz/ping"])
+@each("path", ["", "/", "/healthz", "/health", "/version", "/v1/sys/health", "/readyz/ping"])
 def test_the_health_of_another_hosts_control_service_is_a_read_and_that_of_this_machine_is_asked(path: str) -> None:
     assert verdict(f"https://10.0.0.5:6443{path}") == "SAFE"
     for host in ("127.0.0.1", "localhost", "[::1]", "localhost."):
         assert verdict(f"https://{host}:6443{path}") == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(
@@ -74,7 +73,7 @@ def test_a_path_that_gives_secrets_away_is_asked_for_however_it_is_written(url: 
     assert verdict(url) == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(
@@ -110,7 +109,7 @@ def test_the_refusal_names_the_service() -> None:
     assert "the port of etcd" in decide("curl http://localhost:2379/").explanation
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         "metadata.google.internal",

@@ -3,9 +3,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
-import time
 import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -22,6 +19,8 @@ from ghost.shell.judge.az.jmespath_queries import fault_of_query, first_secret, 
 from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
 from ghost.shell.policy_tables import policy_table
+from tests.each_row import each
+from tests.exhaustive import examples
 
 CORPORA = Path(__file__).parent.parent / "corpora"
 QUERIES = Path(ghost.brain.offline.__file__).parent / "queries.toml"
@@ -54,7 +53,7 @@ def investigator_reads() -> list[str]:
     return paths
 
 
-@pytest.mark.parametrize("path", investigator_reads())
+@each("path", investigator_reads())
 def test_every_read_of_an_investigation_is_safe(path: str) -> None:
     assert decide(f"az {path} --query '[].name' -o json").classification == "SAFE"
 
@@ -86,7 +85,7 @@ def words_that_confine(path: str) -> str:
     return f"{option} {f'--query {field}' if field else '-o json'}"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(READS), st.sampled_from(["--zzz", "-~", "--zzz=1", "zzz", "--debug", "@x", "--", "--file=x"]))
 def test_one_word_more_than_a_read_knows_makes_it_risky(path: str, extra: str) -> None:
     read = f"az {path} {words_that_confine(path)}"
@@ -94,7 +93,7 @@ def test_one_word_more_than_a_read_knows_makes_it_risky(path: str, extra: str) -
     assert decide(f"{read} {shlex.quote(extra)}").classification == "RISKY"
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(READS), st.data())
 def test_an_option_that_is_not_spelled_in_full_makes_a_read_risky(path: str, data: st.DataObject) -> None:
     known = reads().options(path)
@@ -106,7 +105,7 @@ def test_an_option_that_is_not_spelled_in_full_makes_a_read_risky(path: str, dat
         assert decide(f"az {path} {short} x").classification == "RISKY"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(READS), st.data())
 def test_no_value_of_a_read_may_name_a_file_a_url_or_an_option(path: str, data: st.DataObject) -> None:
     known = reads().options(path)
@@ -182,14 +181,14 @@ bot authsetting show
 """
 
 
-@pytest.mark.parametrize("path", [" ".join(path.split()) for path in SECRET_FAMILIES.split(";")])
+@each("path", [" ".join(path.split()) for path in SECRET_FAMILIES.split(";")])
 def test_what_hands_out_secrets_or_acts_is_risky_however_it_is_made(path: str) -> None:
     assert path in catalogue().lines, "the CLI no longer has it: name another of the family"
     assert path not in READS
 
 
-@pytest.mark.parametrize("group", ["some new thing", "network future-gateway"])
-@pytest.mark.parametrize(
+@each("group", ["some new thing", "network future-gateway"])
+@each(
     "leaf",
     [
         *("keys list", "key list", "admin-key list", "list-keys", "get-shared-keys", "show-connection-string"),
@@ -246,8 +245,8 @@ def test_a_secret_reading_command_is_explained_by_what_it_prints() -> None:
     assert "prints keys" in refusal.explanation
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
+@each(
+    "command, words",
     [
         ("az network nsg lst", "Did you mean az network nsg list?"),
         ("az netwrok vnet list", "Did you mean az network vnet list?"),
@@ -262,7 +261,7 @@ def test_a_refusal_says_why_and_what_else_to_run(command: str, words: str) -> No
     assert words in decide(command).explanation
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "name",
@@ -287,7 +286,7 @@ def test_only_a_query_of_listed_fields_confines_an_answer(query: str) -> None:
 QUERY_PIECES = ["name", "sku", "key", "[]", "[0]", "[*]", "*", "@", ".", ",", ":", "|", "{", "}", "[", "]", " ", "{a:"]
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(QUERY_PIECES), min_size=1, max_size=8).map("".join))
 def test_a_confined_query_gives_no_other_field_away(query: str) -> None:
     answer = {"name": "n", "sku": {"tier": "t"}, "key": "SECRET", "more": [{"key": "SECRET"}]}
@@ -297,7 +296,7 @@ def test_a_confined_query_gives_no_other_field_away(query: str) -> None:
             assert "SECRET" not in json.dumps(jmespath.search(query, context))
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     ["[?name==`key`].id", "[].keyVaultId", "{key:name}", "keys(tags)", "osProfile.ssh.publicKeys", "[?x=='a.token']"],
 )
@@ -305,7 +304,7 @@ def test_a_query_that_takes_no_secret_is_safe(query: str) -> None:
     assert decide(f"az vm list --query {shlex.quote(query)}").classification == "SAFE"
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "az network vpn-connection show -g g -n c --query=name --query '*'",
@@ -322,7 +321,7 @@ def test_no_option_of_one_value_stands_twice_since_the_last_one_counts(command: 
     assert decide(command).classification == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *("*", "*.name", "[].*", "[].settings.*", "{a:*}", "[ * ]", "values(@)", "values (@)", "length(values(@))"),
@@ -342,7 +341,7 @@ def test_a_query_that_drops_names_or_rewrites_values_is_asked(query: str) -> Non
     assert decide(f"az vm list --query {shlex.quote(query)}").classification == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *("@", "[*].name", "(a || b).name", "[?destinationPortRange=='*']", "[?length(nics) > `1`].name"),
@@ -394,7 +393,7 @@ JMESPATH_PIECES = [
 ]
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(JMESPATH_PIECES), min_size=1, max_size=10).map("".join))
 def test_what_an_accepted_query_shows_has_the_secrets_name_beside_it(query: str) -> None:
     if fault_of_query(query) is not None:
@@ -408,7 +407,7 @@ def test_what_an_accepted_query_shows_has_the_secrets_name_beside_it(query: str)
         assert shown.count("SECRET") == shown.count('"key": "SECRET"')
 
 
-@pytest.mark.parametrize("query", ["tags.[*]", "[].tags.[*]", "tags . [*]", "[0].{a:tags.[*]}", "[*].tags.[*, name]"])
+@each("query", ["tags.[*]", "[].tags.[*]", "tags . [*]", "[0].{a:tags.[*]}", "[*].tags.[*, name]"])
 def test_a_list_of_all_values_of_an_object_drops_their_names(query: str) -> None:
     assert fault_of_query(query) is not None
     assert fault_of_query("tags[*].name") is None
@@ -420,14 +419,14 @@ SECRET_PIECES = [
 ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(SECRET_PIECES), min_size=1, max_size=10).map("".join))
 def test_the_quick_look_at_a_query_never_misses_a_secret_field(query: str) -> None:
     assert secret_field(query) == first_secret(query)
 
 
-@pytest.mark.parametrize(
-    ("query", "safe"),
+@each(
+    "query, safe",
     [
         ("[].{name:name,bgp:bgpSettings.{asn:asn,peer:bgpPeeringAddress}}", True),
         ("[?gatewayType=='Vpn'].name", False),
@@ -442,8 +441,8 @@ def test_a_gateway_is_shown_by_listed_fields_alone(query: str, safe: bool) -> No
     assert (verdict == "SAFE") is safe
 
 
-@pytest.mark.parametrize(
-    ("query", "safe"),
+@each(
+    "query, safe",
     [
         ("Resources | where type =~ 'microsoft.network/virtualnetworks' | project name, location | limit 5", True),
         ("resources | where type in~ ('a', 'b') and location == 'westeurope' | summarize count() by type", True),
@@ -505,7 +504,7 @@ def test_a_graph_query_tells_which_resources_there_are_and_listed_properties_alo
 LOGS = "az monitor log-analytics query -w w --analytics-query "
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         "AzureActivity | where Caller !in ('a') | summarize count() by bin(TimeGenerated, 5m)",
@@ -519,7 +518,7 @@ def test_a_query_of_logs_that_keeps_names_and_values_is_safe(query: str) -> None
     assert decide(LOGS + shlex.quote(query)).classification == "SAFE"
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *(
@@ -580,7 +579,7 @@ def test_a_gateway_is_shown_whole_where_its_secret_has_its_name_beside_it_or_is_
     assert decide("az network vpn-connection list -g g -o table").classification == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *(
@@ -606,7 +605,7 @@ def test_an_answer_whose_secrets_stand_in_lists_is_shown_as_a_table_alone(comman
         assert decide(f"az {command} {format_}").classification == "RISKY"
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *("network vpn-connection show -g g -n c", "network express-route list", "network vpn-site list -g g"),
@@ -619,8 +618,8 @@ def test_an_answer_whose_secret_is_a_column_is_shown_whole_in_no_form(command: s
         assert decide(f"az {command} {format_}").classification == "RISKY"
 
 
-@pytest.mark.parametrize(
-    ("command", "plain", "not_shown"),
+@each(
+    "command, plain, not_shown",
     [
         ("webapp config show -g g -n a", "minTlsVersion", "appSettings"),
         ("webapp config show -g g -n a", "{tls:minTlsVersion,ftps:ftpsState}", "connectionStrings"),
@@ -670,8 +669,8 @@ def test_a_vault_is_asked_for_the_names_dates_and_public_halves_of_its_keys() ->
         assert decide(f"az keyvault key {other} --vault-name kv1").classification == "RISKY"
 
 
-@pytest.mark.parametrize(
-    ("registry", "safe"),
+@each(
+    "registry, safe",
     [
         *(("acr1", True), ("ContosoProd01", True), ("contoso.azurecr.io", True), ("evil.example", False)),
         *(("evil.example/x", False), ("evil.example#", False), ("a@evil.example", False), ("https://a.example", False)),
@@ -699,15 +698,6 @@ def test_the_help_of_what_exists_is_a_read_and_nothing_stands_beside_it() -> Non
         assert decide(command).classification == "RISKY", command
 
 
-def test_a_typing_error_is_judged_quickly() -> None:
-    decide("az vm list")
-    started = time.process_time()
-    for number in range(10):
-        decide(f"az netwrok vnte{number} lisst")
-
-    assert time.process_time() - started < 0.15
-
-
 def test_the_tables_judge_their_examples_as_they_say() -> None:
     for name in ("az_reads.toml", "az_free_fields.toml"):
         examples = policy_table(name)["examples"]
@@ -715,21 +705,7 @@ def test_the_tables_judge_their_examples_as_they_say() -> None:
         assert [one for one in examples["risky"] if decide(one).classification == "SAFE"] == []
 
 
-def test_the_first_az_command_of_a_process_is_judged_quickly() -> None:
-    """Process time of a fresh interpreter, so that neither caches nor other processes count."""
-    measure = (
-        "import time; from ghost.shell.judge.classification import decide; decide('ping -c 1 10.0.0.1');"
-        "start = time.process_time(); decide('az vm list'); print(time.process_time() - start)"
-    )
-    times = [
-        float(subprocess.run([sys.executable, "-c", measure], capture_output=True, check=True, text=True).stdout)
-        for _ in range(3)
-    ]
-
-    assert min(times) < 0.06
-
-
-@pytest.mark.parametrize("name", [k for k, v in tomllib.loads(QUERIES.read_text()).items() if isinstance(v, str)])
+@each("name", [k for k, v in tomllib.loads(QUERIES.read_text()).items() if isinstance(v, str)])
 def test_every_read_of_the_offline_brain_runs_unasked(name: str) -> None:
     values = defaultdict(lambda: '`["10.0.0.0/24","VirtualNetwork"]`', token='`"app"`', address='`"10.0.0.4"`')
     values |= {"direction": '`"Inbound"`', "low": "`100`", "high": "`200`"}
@@ -741,7 +717,7 @@ def test_every_read_of_the_offline_brain_runs_unasked(name: str) -> None:
 NSG = "AzureDiagnostics | where Category == 'NetworkSecurityGroupFlowEvent'"
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *(
@@ -766,7 +742,7 @@ def test_rows_of_the_network_and_listed_columns_of_other_logs_are_safe(query: st
     assert decide(LOGS + shlex.quote(query)).classification == "SAFE"
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     [
         *(

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import time
 from itertools import dropwhile
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from ghost.shell.gate import RUNS_NOTHING, HitlDecision, pass_gate
 from ghost.shell.judge.classification import classify, decide
 from ghost.shell.judge.command_line import MAX_LENGTH
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
+from tests.each_row import each
+from tests.exhaustive import examples
 
 CORPORA = Path(__file__).parent.parent / "corpora"
 BENIGN = [json.loads(line)["command"] for line in (CORPORA / "commands_benign.jsonl").read_text("utf-8").splitlines()]
@@ -32,12 +33,12 @@ CLOUD_COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", CLOUD_COMMANDS)
+@each("command", CLOUD_COMMANDS)
 def test_what_the_orchestrator_only_reads_is_safe(command: str) -> None:
     assert decide(command, CAPTURES).classification == SAFE
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         "az network watcher packet-capture create -g RG -n NAME --vm VM --storage-account SA --time-limit 60 -o json",
@@ -55,7 +56,7 @@ def test_what_the_orchestrator_changes_is_asked_and_runs_exactly_as_written(comm
     assert decision.problem is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=200))
 @example("\x00")
 @example("\ud800")
@@ -83,7 +84,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(PIECES, max_size=12).map(" ".join))
 def test_any_mixture_of_command_words_gets_a_verdict(command: str) -> None:
     assert decide(command).explanation
@@ -245,7 +246,7 @@ def test_a_link_to_credentials_is_forbidden_whatever_it_is_called(tmp_path: Path
     assert decide(f"ls -l {tmp_path}/notes.txt", [tmp_path]).classification == RISKY
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *(
@@ -303,8 +304,8 @@ def test_rm_is_asked_by_pattern_and_can_run_once_approved() -> None:
     assert "deletes" in decision.explanation
 
 
-@pytest.mark.parametrize(
-    ("command", "tier", "words"),
+@each(
+    "command, tier, words",
     [
         ("ping 10.0.0.1", 1, "-c 4"),
         ("ping -f 10.0.0.1", 1, "floods"),
@@ -337,8 +338,8 @@ def test_the_explanation_says_what_is_wrong_and_what_to_do(command: str, tier: i
     assert words in explanation
 
 
-@pytest.mark.parametrize(
-    ("command", "problem"),
+@each(
+    "command, problem",
     [
         *[("", "empty_command"), ("   ", "empty_command"), ("a" * (MAX_LENGTH + 1), "command_too_long")],
         *[("ping 'x", "unsupported_syntax"), ("a | b", "unsupported_syntax"), ("A=b ping x", "unsupported_syntax")],
@@ -351,60 +352,7 @@ def test_what_cannot_run_as_written_names_its_problem(command: str, problem: str
     assert (decision.classification, decision.problem, decision.arguments) == (RISKY, problem, None)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        *(
-            "rm ",
-            "sudo ",
-            "sudo rm ",
-            "-a rm ",
-            "sh -c ",
-            "'sh -c ' ",
-            "/ ",
-            "../",
-            "~ ",
-            "a=@",
-            "@",
-            ".ssh/",
-            ". ",
-            "\\",
-            "f(){f|f&};",
-        ),
-        *(
-            "while true",
-            "'\" ",
-            "az ",
-            "--query ",
-            "-4",
-            "%{",
-            "%",
-            "[::1] ",
-            "( ",
-            "find -exec ",
-            "python -c 'rm",
-            "(",
-            "`",
-            "$(",
-            "id_",
-        ),
-        *("/proc/", "key", "list-keys ", "x.", "0x", "'`'", "rmtree(", '"\'"', "fork ", "echo -x "),
-        *("rm -r ; ", "xargs rm -r | ", "sh -c 'id' ; "),
-    ],
-)
-@pytest.mark.parametrize(
-    "prefix", ["", "cat ", "sudo ", "az ", "az vm list --query ", "curl ", "python3 -c '", 'sh -c "']
-)
-def test_a_verdict_takes_linear_time(prefix: str, piece: str) -> None:
-    command = prefix + (piece * MAX_LENGTH)[: MAX_LENGTH - len(prefix)]
-    started = time.process_time()
-
-    decide(command)
-
-    assert time.process_time() - started < 1.0
-
-
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *(
@@ -431,8 +379,8 @@ def test_a_megabyte_is_refused_at_once() -> None:
     assert decide("ping " + "a" * 1_000_000).problem == "command_too_long"
 
 
-@pytest.mark.parametrize(
-    ("command", "asked"),
+@each(
+    "command, asked",
     [
         ("az vm run-command invoke -g g -n v --command-id RunShellScript --scripts 'a\nb'", False),
         ("ping -c 1 '10.0.2.4\n'", False),
@@ -464,8 +412,8 @@ def test_a_line_break_in_quotes_is_named() -> None:
     assert "a line break (U+000A) in quotes" in decide("dig 'a\nb'").explanation
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
+@each(
+    "command, words",
     [
         ("az network nsg rule update -g r --nsg-name n -n x --access Allow", "lets the traffic through"),
         ("az network nsg rule create -g r --nsg-name n -n x --access=deny", "cuts the traffic off"),
@@ -493,7 +441,7 @@ def test_a_read_of_a_network_that_asks_is_not_told_as_a_change() -> None:
     assert "network interfac" not in decide("az network nic ip-config show -g g --frob").explanation
 
 
-@pytest.mark.parametrize(
+@each(
     "command",
     [
         *(
@@ -511,7 +459,7 @@ def test_the_hashes_of_passwords_are_refused_also_as_a_database(command: str) ->
     assert decide(command).classification == FORBIDDEN
 
 
-@pytest.mark.parametrize("command", ["getent passwd", "getent hosts shadow-1", "ls shadow", "ping -c 1 shadow"])
+@each("command", ["getent passwd", "getent hosts shadow-1", "ls shadow", "ping -c 1 shadow"])
 def test_a_name_alone_is_no_database_of_secrets(command: str) -> None:
     assert decide(command).classification != FORBIDDEN
 

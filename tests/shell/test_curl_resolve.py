@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.network.curl_resolve import fault_of_steering, led_to
+from tests.each_row import each
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "hosts"),
+@each(
+    "option, value, hosts",
     [
         ("--resolve", "a.example:443:10.0.0.4", ("10.0.0.4",)),
         ("--resolve", "A.example:443:[fd00::4],10.0.0.4", ("fd00::4", "10.0.0.4")),
@@ -24,8 +23,8 @@ def test_an_address_that_may_stand_in_a_url_may_be_led_to(option: str, value: st
     assert decide(f"curl {option} '{value}' https://a.example/status").hosts == hosts
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
+@each(
+    "option, value",
     [
         *(("--resolve", f"a.example:443:{to}") for to in ("169.254.169.254", "[fd00:ec2::254]", "168.63.129.16")),
         *(

@@ -16,6 +16,7 @@ from ghost.shell import HitlDecision, SafeExecShell, redact
 from ghost.shell.record.command_output import Output, process_output
 from ghost.shell.record.cut_output import REACH, UNFINISHED, prints_a_part
 from ghost.shell.run.execution import STDERR_LIMIT, STDOUT_LIMIT, Captured
+from tests.each_row import each
 from tests.exhaustive import examples, sample
 
 CORPUS = Path(__file__).parent.parent / "corpora" / "secrets.jsonl"
@@ -30,7 +31,7 @@ def stopped(text: str) -> Output:
 # The end of a text, whoever ended it
 
 
-@pytest.mark.parametrize("text", ["amqps://u:hunter2", ': RSA f "hunter2', "bob * 'hunter2"])
+@each("text", ["amqps://u:hunter2", ': RSA f "hunter2', "bob * 'hunter2"])
 def test_only_an_end_is_read_as_if_it_went_on(text: str) -> None:
     assert "hunter2" not in redact(text)[0]
     assert redact(f"{text}\n")[0] == f"{text}\n"
@@ -42,7 +43,7 @@ def test_of_a_login_that_ends_the_text_what_stands_before_it_stays() -> None:
     assert redact(text)[0] == "10:02 INFO start\n10:03 connecting to amqps://orders:[REDACTED]"
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(st.sampled_from(SECRETS), st.floats(0, 1))
 def test_redacting_a_text_that_ends_anywhere_twice_is_redacting_it_once(row: dict[str, Any], share: float) -> None:
     once, _ = redact(row["text"][: int(len(row["text"]) * share)])
@@ -50,6 +51,11 @@ def test_redacting_a_text_that_ends_anywhere_twice_is_redacting_it_once(row: dic
 
 
 # Output of a program that was stopped
+
+
+def cuts(text: str, start: int) -> list[int]:
+    """Places behind `start` at which the text may end: eight of them, all when exhaustive."""
+    return sample(range(start + 1, len(text) + 1), 8, seed=len(text))
 
 
 def is_left(secret: str, text: str, others: str) -> bool:
@@ -78,13 +84,13 @@ CLOSED_LATER = {
 }
 
 
-@pytest.mark.parametrize("kind", CLOSED_LATER)
-@pytest.mark.parametrize("before", ["", "10:02 INFO start\n", "word " * 200 + "\n"])
+@each("kind", CLOSED_LATER)
+@each("before", ["", "10:02 INFO start\n", "word " * 200 + "\n"])
 def test_nothing_is_left_of_a_secret_wherever_its_program_is_stopped(kind: str, before: str) -> None:
     text, secret = CLOSED_LATER[kind]
     start = text.index(secret)
     others = text.replace(secret, "")
-    for position in range(start + 1, len(text) + 1):
+    for position in cuts(text, start):
         for stream in ("text", "stderr"):
             captured = Captured.of(before + text[:position], STDERR_LIMIT, cut_short=True)
             output = process_output(*((captured, Captured()) if stream == "text" else (Captured(), captured)), None)
@@ -93,11 +99,11 @@ def test_nothing_is_left_of_a_secret_wherever_its_program_is_stopped(kind: str, 
             assert shown.startswith(before[:10])
 
 
-@pytest.mark.parametrize("kind", ["a login in a URL", "a login without a name", "a connection string", "a shared key"])
+@each("kind", ["a login in a URL", "a login without a name", "a connection string", "a shared key"])
 def test_nothing_is_left_of_a_secret_in_a_long_line_either(kind: str) -> None:
     text, secret = CLOSED_LATER[kind]
     text = " ".join(text.split("\n"))
-    for position in range(text.index(secret) + 1, len(text) + 1):
+    for position in cuts(text, text.index(secret)):
         shown = stopped("word " * 200 + text[:position]).text
         assert not is_left(secret, shown, text.replace(secret, "")), (position, shown[-200:])
 
@@ -130,7 +136,7 @@ def test_of_a_long_line_only_its_end_goes() -> None:
     assert 5_008 - REACH - 8 < len(shown.removesuffix(shown[shown.index(" [truncated") :])) <= 5_008 - REACH
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "PING 10.0.0.4 (10.0.0.4) 56(84) bytes of data.\n64 bytes from 10.0.0.4: icmp_seq=1 ttl=64 time=0.3 ms\n",
@@ -150,7 +156,7 @@ def test_what_cannot_be_a_part_of_a_secret_stays(text: str) -> None:
     assert stopped(text).text == text
 
 
-@pytest.mark.parametrize("text", ["password=4921", "PIN: 4921", "pin=4921", "PIN 49"])
+@each("text", ["password=4921", "PIN: 4921", "pin=4921", "PIN 49"])
 def test_a_number_that_a_name_makes_a_secret_is_no_plain_number(text: str) -> None:
     assert "49" not in stopped(text).text
 
@@ -181,8 +187,8 @@ def test_the_time_is_bounded_however_hostile_the_end_is() -> None:
         assert len(stopped(text).text) <= 16_100
 
 
-@pytest.mark.parametrize(
-    ("command", "is_part"),
+@each(
+    "command, is_part",
     [
         ("curl -s -r 0-99 https://h/x", True),
         ("curl -sr 0-99 https://h/x", True),

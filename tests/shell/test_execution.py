@@ -281,15 +281,16 @@ def test_a_process_that_waited_for_the_next_command_may_be_gone(programs: Progra
 
 
 @pytest.mark.slow
-def test_a_command_ends_at_once_while_another_one_runs(programs: Programs, script: Any) -> None:
+def test_a_command_ends_at_once_while_another_one_runs(programs: Programs, script: Any, tmp_path: Path) -> None:
     """No process that waits may hold the socket by which the end of a command is seen."""
     name = script("quick", "echo x")
-    long = threading.Thread(target=go, args=(programs, "sleep", "2"))
+    waits = script("long", f"for i in $(seq 300); do [ -e {tmp_path}/go-on ] && exit; sleep 0.05; done")
+    long = threading.Thread(target=go, args=(programs, waits))
     long.start()
-    started = time.monotonic()
     for _ in range(4):
         go(programs, name)
-    assert time.monotonic() - started < 1.8
+    assert long.is_alive()
+    (tmp_path / "go-on").touch()
     long.join()
 
 

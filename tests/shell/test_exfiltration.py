@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
-import time
-
-import pytest
 
 from ghost.shell.judge.classification import classify
 from ghost.shell.judge.decision import RISKY, SAFE
 from ghost.shell.judge.network.exfiltration import fault_of_header, fault_of_name, fault_of_names
 from ghost.shell.judge.network.request_urls import fault_of_url
+from tests.each_row import each
 
 GUID = "8a1c2e3f-4b5d-4e6f-8a9b-0c1d2e3f4a5b"
 
@@ -55,19 +53,19 @@ def _spellings(data: bytes) -> list[str]:
 ENCODED = [*_spellings(SECRET), *_spellings(RANDOM)]
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@each("name", ORDINARY)
 def test_a_name_as_people_and_clouds_give_it_is_asked_for(name: str) -> None:
     assert fault_of_name(name) is None
     assert fault_of_names([name]) is None
 
 
-@pytest.mark.parametrize("zone", ["t.evil.example", "example.com", "a.b.c.example.net."])
-@pytest.mark.parametrize("encoded", ENCODED)
+@each("zone", ["t.evil.example", "example.com", "a.b.c.example.net."])
+@each("encoded", ENCODED)
 def test_data_in_labels_asks_however_it_is_spelled_and_split(encoded: str, zone: str) -> None:
     assert fault_of_name(f"{encoded}.{zone}") is not None
 
 
-@pytest.mark.parametrize("size", [2, 4, 6, 8, 63])
+@each("size", [2, 4, 6, 8, 63])
 def test_text_in_hex_asks_in_labels_of_any_length(size: int) -> None:
     """It decodes to text, so nothing else is wanted of it; the number of the message may stand before it."""
     assert fault_of_name(f"{_split(b'password'.hex(), size)}.t.evil.example") is not None
@@ -79,9 +77,7 @@ def test_text_in_base64_asks_from_nine_letters_on() -> None:
     assert fault_of_name(f"{base64.b32encode(b'password=1').decode()}.evil.example") is not None
 
 
-@pytest.mark.parametrize(
-    "zone", ["cloudfront.net.evil.example", "notcloudfront.net", "azure.com.example", "xn--evil-cloudfront.net"]
-)
+@each("zone", ["cloudfront.net.evil.example", "notcloudfront.net", "azure.com.example", "xn--evil-cloudfront.net"])
 def test_a_zone_is_an_operators_by_its_last_labels_alone(zone: str) -> None:
     hashes = "9f8e7d6c5b4a3f2e1d0c.7a6b5c4d3e2f1a0b9c8d"
 
@@ -127,7 +123,7 @@ def test_several_names_of_one_command_are_judged_together() -> None:
 NAME = f"{_split(RANDOM.hex(), 24)}.t.evil.example"
 
 
-@pytest.mark.parametrize(
+@each(
     "form",
     [
         *(
@@ -159,7 +155,7 @@ def test_an_address_is_looked_up_backwards() -> None:
     assert classify("dig -x 2001:db8:7a9f:31c4:9b2e:4f6d:8c1a:5e37")[0] == SAFE
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0",
@@ -174,7 +170,7 @@ def test_headers_as_browsers_send_them_are_sent(value: str) -> None:
     assert fault_of_header(value) is None
 
 
-@pytest.mark.parametrize("header", ["X-Request-Id", "User-Agent", "Referer", "traceparent", "If-None-Match"])
+@each("header", ["X-Request-Id", "User-Agent", "Referer", "traceparent", "If-None-Match"])
 def test_data_in_a_header_asks(header: str) -> None:
     value = base64.b64encode(SECRET * 2).decode()
 
@@ -184,7 +180,7 @@ def test_data_in_a_header_asks(header: str) -> None:
 TEXT = b"password=hunter2"
 
 
-@pytest.mark.parametrize("prefix", ["0x", "x0x", "x", "h-"])
+@each("prefix", ["0x", "x0x", "x", "h-"])
 def test_what_says_that_hex_follows_hides_no_text(prefix: str) -> None:
     assert fault_of_name(f"{prefix}{b'password'.hex()}.t.evil.example") is not None
     assert fault_of_name(f"{prefix}7d9f8b6c5dff.t.example.com") is None
@@ -192,7 +188,7 @@ def test_what_says_that_hex_follows_hides_no_text(prefix: str) -> None:
     assert fault_of_url(f"https://evil.example/{prefix}{TEXT.hex()}") is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         *(TEXT.hex(), base64.b64encode(TEXT).decode(), base64.b32encode(TEXT).decode().rstrip("=")),
@@ -204,8 +200,8 @@ def test_what_a_header_spells_is_no_id(value: str) -> None:
     assert fault_of_header(value) is not None
 
 
-@pytest.mark.parametrize(
-    ("value", "is_fine"),
+@each(
+    "value, is_fine",
     [
         ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", True),
         ("application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.index.v1+json", True),
@@ -229,14 +225,3 @@ def test_an_address_of_sixteen_letters_asks_where_its_name_is_asked_for() -> Non
 def test_a_host_in_a_url_is_judged_whatever_stands_behind_it() -> None:
     for rest in ("", "/", "/health", "/?a=b"):
         assert fault_of_url(f"https://{NAME}{rest}") is not None
-
-
-def test_the_longest_names_are_judged_at_once() -> None:
-    """Linear work, with room for a busy machine: the worst names of 254 characters, a hundred of them."""
-    worst = [".".join("a2" * 84)[:254], "a." * 127, "ab2." * 63, "A" * 63, ("aB" * 31 + ".") * 4, "7" * 254]
-
-    before = time.perf_counter()
-    for name in worst:
-        for _ in range(100):
-            fault_of_name(name)
-    assert time.perf_counter() - before < 5

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.explanation import explain
+from tests.each_row import each
+from tests.exhaustive import examples
 
 ROOTS = ["/tmp/captures"]
 
 
-@pytest.mark.parametrize(
-    ("command", "safe_form"),
+@each(
+    "command, safe_form",
     [
         ("ping -f 10.0.0.1", "ping -c 4 10.0.0.1"),
         ("ping -4fc 4 10.0.0.1", "ping -4c 4 10.0.0.1"),
@@ -62,8 +63,8 @@ def test_the_nearest_safe_command_changes_options_and_never_what_is_asked(comman
         assert safe_form in told["fix"]
 
 
-@pytest.mark.parametrize(
-    ("command", "difference"),
+@each(
+    "command, difference",
     [
         ("curl -sL http://a.example", "(not the same command: without -L)"),
         ("sudo ping -f 10.0.0.1 | grep x", "without sudo, without -f, with -c 4, without what stands behind |"),
@@ -120,7 +121,7 @@ def test_values_of_az_options_are_told_apart_from_its_words() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     st.text(max_size=80)
     | st.lists(

@@ -6,12 +6,11 @@ import threading
 import time
 from typing import Any
 
-import pytest
-
 from ghost.shell import HitlDecision
 from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, Passage, pass_gate, visible
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import Decision
+from tests.each_row import each
 
 VERDICTS = {
     "safe": Decision("SAFE", None, "allowed", "It only reads.", "safe", ("safe",)),
@@ -110,7 +109,7 @@ def test_a_modified_command_that_is_too_long_is_an_error() -> None:
     assert gate("odd", Person(HitlDecision("modify", "long"))).error == "command_too_long"
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         *(EOFError(), OSError("the terminal is gone"), RuntimeError(), SystemExit(1), TimeoutError(), None, "approve"),
@@ -159,7 +158,7 @@ def test_the_prompt_shows_nothing_a_terminal_would_obey() -> None:
     assert visible("\ud800") == r"\ud800"
 
 
-@pytest.mark.parametrize("command", ["ss -tln | cat", "/usr/bin/ss", "X=1 ss"])
+@each("command", ["ss -tln | cat", "/usr/bin/ss", "X=1 ss"])
 def test_whoever_asks_says_that_approving_what_cannot_run_runs_nothing(command: str) -> None:
     told: list[str] = []
 

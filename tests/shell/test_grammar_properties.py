@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from ghost.shell.judge.classification import classify, decide
 from ghost.shell.judge.decision import RISKY, SAFE
 from ghost.shell.judge.grammar import Grammar, built_in
+from tests.each_row import each
+from tests.exhaustive import examples
 
 CAPTURES = [Path("/tmp/captures")]
 CORPUS = Path(__file__).parent.parent / "corpora" / "commands_benign.jsonl"
@@ -33,7 +35,7 @@ def holds(grammar: Grammar, option: str) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(120))
 @given(
     st.sampled_from(OF_TABLES),
     st.from_regex(r"-[A-Za-z0-9#?@]|--[a-z][a-z0-9-]{1,12}(?:=[ -~]{0,8})?|-[a-z]{2,8}=[a-z]{1,4}", fullmatch=True),
@@ -54,7 +56,7 @@ def test_an_option_that_the_table_does_not_hold_is_never_safe_anywhere(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(OF_TABLES), st.sampled_from(LETTERS), st.data())
 def test_a_letter_that_the_table_does_not_hold_joined_to_others_is_never_safe(
     command: str, letter: str, data: st.DataObject
@@ -73,7 +75,7 @@ def test_a_letter_that_the_table_does_not_hold_joined_to_others_is_never_safe(
     assert classify(shlex.join([*words[:index], changed, *words[index + 1 :]]), CAPTURES)[0] != SAFE
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(OF_TABLES), st.data())
 def test_an_abbreviated_long_option_is_never_safe(command: str, data: st.DataObject) -> None:
     words = shlex.split(command)
@@ -88,7 +90,7 @@ def test_an_abbreviated_long_option_is_never_safe(command: str, data: st.DataObj
     assert classify(shlex.join([*words[:position], short, *words[position:]]), CAPTURES)[0] != SAFE
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80))
 @given(st.sampled_from(BENIGN), st.text(string.printable[:95], min_size=1, max_size=12))
 def test_no_word_behind_the_end_of_options_is_safe(command: str, word: str) -> None:
     assert classify(f"{command} -- {shlex.quote(word)}", CAPTURES)[0] != SAFE
@@ -116,7 +118,7 @@ def requoted(word: str, data: st.DataObject) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from([c for c in BENIGN if "`" not in c]), st.data())
 def test_quoting_a_safe_command_differently_makes_no_other_command_of_it(command: str, data: st.DataObject) -> None:
     words = shlex.split(command)
@@ -127,7 +129,7 @@ def test_quoting_a_safe_command_differently_makes_no_other_command_of_it(command
     assert decide(again, CAPTURES) == decide(shlex.join(words), CAPTURES)
 
 
-@pytest.mark.parametrize("command", ["'NO_COLOR=1' ip route", "NO_COLOR='1' ip route", r"NO_C\OLOR=1 ip route"])
+@each("command", ["'NO_COLOR=1' ip route", "NO_COLOR='1' ip route", r"NO_C\OLOR=1 ip route"])
 def test_a_variable_in_quotes_asks(command: str) -> None:
     assert classify(command, CAPTURES)[0] == RISKY
 
@@ -135,7 +137,7 @@ def test_a_variable_in_quotes_asks(command: str) -> None:
 OWN_NAME = [c for c in BENIGN if "`" not in c and shlex.split(c)[0] in {*built_in(), "az"}]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(OWN_NAME), st.data())
 def test_what_runs_of_a_command_with_a_quote_more_is_what_a_shell_would_read(command: str, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(command)))
@@ -151,7 +153,7 @@ def test_what_runs_of_a_command_with_a_quote_more_is_what_a_shell_would_read(com
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=120)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80))
 @given(ANYTHING, st.sampled_from(["", "ping -c 1 ", "az vm list --query ", "curl '", 'rm "', "tshark -r ", "sh -c '"]))
 @example("\x00" * 100, "")
 @example("\ud800\udfff", "cat ")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ghost.shell.judge.network.host_pinning import Pinned, pin_hosts
+from tests.each_row import each
 
 NAMES = {
     "web.internal": ["10.0.2.4", "fd00::4"],
@@ -40,13 +41,13 @@ def test_a_name_is_pinned_to_what_it_resolved_to_on_every_port_of_the_command() 
     )
 
 
-@pytest.mark.parametrize("host", ["evil.example", "wire.example", "mapped.example", "link.example", "aws6.example"])
+@each("host", ["evil.example", "wire.example", "mapped.example", "link.example", "aws6.example"])
 def test_a_name_that_leads_to_a_metadata_service_is_refused(host: str) -> None:
     assert pin(f"http://{host}/", hosts=(host,)).forbidden is not None
     assert pin("-X", "POST", f"http://u:p@{host}/x").forbidden is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "word",
     [
         *("http://169.254.169.254/metadata", "169.254.169.254/metadata", "http://2852039166/", "0xA9FEA9FE"),
@@ -58,7 +59,7 @@ def test_a_metadata_address_is_refused_in_any_spelling(word: str) -> None:
     assert pin(word).forbidden is not None
 
 
-@pytest.mark.parametrize("host", ["nowhere.example", "odd.example"])
+@each("host", ["nowhere.example", "odd.example"])
 def test_a_name_that_does_not_resolve_is_not_left_to_the_program(host: str) -> None:
     pinned = pin(f"http://{host}/", hosts=(host,))
     assert (pinned.unresolved, pinned.forbidden) == (host, None)
@@ -81,7 +82,7 @@ def test_a_safe_command_leads_only_where_its_url_does_whatever_its_other_words_s
     assert pin(*words).forbidden is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("--resolve", "a.example:80:169.254.169.254"),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
 from ghost.shell.judge.network.request_urls import fault_of_url
+from tests.each_row import each
 
 ANYWHERE = [
     "https://www.example.com",
@@ -17,8 +14,8 @@ ANYWHERE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("rest", "is_fine"),
+@each(
+    "rest, is_fine",
     [
         ("/%70%61%73%73", False),
         ("/a?b=%70%61%73", False),
@@ -44,8 +41,8 @@ def test_text_in_a_url_asks_however_it_is_encoded(rest: str, is_fine: bool) -> N
     assert (fault_of_url(f"https://www.example.com{rest}") is None) is is_fine
 
 
-@pytest.mark.parametrize("origin", ANYWHERE)
-@pytest.mark.parametrize(
+@each("origin", ANYWHERE)
+@each(
     "rest",
     [
         *("/reboot", "/reboot.cgi", "/cgi-bin/REBOOT.CGI", "/reboot.htm", "/goform/SysToolReboot", "/restart.php"),
@@ -57,8 +54,8 @@ def test_a_verb_in_a_path_asks_in_any_spelling(origin: str, rest: str) -> None:
     assert fault_of_url(f"{origin}{rest}") is not None
 
 
-@pytest.mark.parametrize("origin", ANYWHERE)
-@pytest.mark.parametrize(
+@each("origin", ANYWHERE)
+@each(
     "query",
     [
         *("cmnd=Power%20off", "turn=off", "1=OFF", "action=UNLOAD&core=c1", "methodName=shutdown", "__debugger__=yes"),
@@ -74,8 +71,8 @@ def test_a_query_that_acts_or_carries_a_credential_or_data_asks(origin: str, que
     assert fault_of_url(f"{origin}/status?{query}") is not None
 
 
-@pytest.mark.parametrize("origin", ANYWHERE)
-@pytest.mark.parametrize(
+@each("origin", ANYWHERE)
+@each(
     "path",
     [
         *("/id_rsa", "/server.key", "/privkey.pem", "/backup.sql", "/backup-2024.tar.gz", "/cgi-bin/config.exp"),
@@ -87,7 +84,7 @@ def test_a_file_of_keys_dumps_or_settings_asks(origin: str, path: str) -> None:
     assert fault_of_url(f"{origin}{path}") is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(
@@ -106,7 +103,7 @@ def test_an_ordinary_page_or_a_question_about_health_is_a_read(url: str) -> None
     assert fault_of_url(url) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(
@@ -126,17 +123,3 @@ def test_an_ordinary_page_or_a_question_about_health_is_a_read(url: str) -> None
 )
 def test_of_an_address_a_private_name_or_an_odd_port_only_what_is_listed_is_asked(url: str) -> None:
     assert fault_of_url(url) is not None
-
-
-@pytest.mark.parametrize("piece", ["-", "a", "Ab-", "%25", "a1B", "/", "..", "&a", "=", "A", "%2f", ".sql", "select "])
-def test_judging_a_long_url_takes_milliseconds(piece: str) -> None:
-    urls = [f"https://a.example/{piece * (2000 // len(piece))}", f"http://10.0.0.4/?{piece * (500 // len(piece))}"]
-    for url in urls:
-        fault_of_url(url)
-
-    def seconds(url: str) -> float:
-        begun = time.process_time()
-        fault_of_url(url)
-        return time.process_time() - begun
-
-    assert all(min(seconds(url) for _ in range(5)) < 0.005 for url in urls)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.network.packet_filters import fault_of_display_filter, fault_of_field, fault_of_statistic
+from tests.each_row import each
+from tests.exhaustive import examples
 
 ABOUT_HEADERS = r"""
 ip.addr == 10.0.0.5 && tcp.port == 443
@@ -93,13 +95,13 @@ ip.src==1.2.3.4 frame contains "a"
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", ABOUT_HEADERS)
+@each("text", ABOUT_HEADERS)
 def test_a_filter_that_asks_about_headers_is_safe(text: str) -> None:
     assert fault_of_display_filter(text) is None
     assert decide(f"tshark -r /tmp/captures/a.pcap -Y {shlex.quote(text)}").classification == "SAFE"
 
 
-@pytest.mark.parametrize("text", ABOUT_PAYLOAD)
+@each("text", ABOUT_PAYLOAD)
 def test_a_filter_that_asks_about_payload_is_not_safe_wherever_it_stands(text: str) -> None:
     quoted = shlex.quote(text)
     for command in (
@@ -115,7 +117,7 @@ def test_a_filter_that_asks_about_payload_is_not_safe_wherever_it_stands(text: s
         assert decide(command).classification == "RISKY", command
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=examples(150))
 @given(
     st.sampled_from(ABOUT_PAYLOAD),
     st.sampled_from(ABOUT_HEADERS),
@@ -132,8 +134,8 @@ def test_any_text_is_judged(text: str) -> None:
     assert fault_of_display_filter(text) is None or isinstance(fault_of_display_filter(text), str)
 
 
-@pytest.mark.parametrize(
-    ("filter_", "safe"),
+@each(
+    "filter_, safe",
     [
         ("tcp[tcpflags] & (tcp-syn|tcp-fin) != 0", True),
         ("icmp[icmptype] == icmp-unreach", True),
@@ -165,7 +167,7 @@ def test_a_packet_filter_reads_the_bytes_of_headers_alone(filter_: str, safe: bo
         assert (decide(command).classification == "SAFE") is safe
 
 
-@pytest.mark.parametrize(
+@each(
     "field",
     ["ip.reassembled.data", "quic.dg", "tcp.options.unknown.payload", "eth.padding", "http.cookie", "frame.comment"],
 )
@@ -206,8 +208,8 @@ def test_a_statistic_of_a_payload_field_is_not_safe() -> None:
     assert fault_of_statistic("io,stat,1,COUNT(ftp.request.arg)ftp.request.arg") is not None
 
 
-@pytest.mark.parametrize(
-    ("rule", "safe"),
+@each(
+    "rule, safe",
     [
         ("tcp.port==8080,http", True),
         ("tcp.port==8443-8450,tls", True),

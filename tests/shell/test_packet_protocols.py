@@ -12,12 +12,13 @@ import pytest
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.grammar import built_in
 from ghost.shell.judge.network.packet_protocols import ANYTHING, alternatives_of
+from tests.each_row import each
 
 PORTS = {"53": "names", "443": "quiet", "https": "quiet"}
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds"),
+@each(
+    "text, kinds",
     [
         ("tcp", [{"tcp"}]),
         ("tcp port 80 or 443", [{"tcp"}, {"tcp", "quiet", "tcp-quiet"}]),
@@ -36,7 +37,7 @@ def test_a_filter_tells_what_every_packet_is_that_it_lets_through(text: str, kin
     assert [set(holds) for holds in alternatives_of(text, PORTS)] == kinds
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *(

@@ -17,6 +17,7 @@ from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.grammar import PROGRAMS, built_in, check_examples, parse_grammar
 from ghost.shell.judge.value_types import parse_type
+from tests.each_row import each
 
 POLICY = PROGRAMS.parent
 MINIMAL: dict[str, Any] = {
@@ -80,7 +81,7 @@ def test_no_option_is_both_safe_without_a_value_and_called_a_risk() -> None:
     )
 
 
-@pytest.mark.parametrize(("kind", "example"), [("safe", "probe -z host"), ("risky", "probe -a host")])
+@each("kind, example", [("safe", "probe -z host"), ("risky", "probe -a host")])
 def test_a_table_that_contradicts_its_examples_is_refused(kind: str, example: str) -> None:
     with pytest.raises(ConfigurationError, match="contradicts its example"):
         check_examples(parse_grammar(MINIMAL), {**MINIMAL["examples"], kind: [example]})

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
 from ghost.shell.judge.classification import classify
 from ghost.shell.judge.decision import RISKY, SAFE
-from ghost.shell.judge.network.request_headers import _forms, fault_of_form, fault_of_user_agent
+from ghost.shell.judge.network.request_headers import _forms, fault_of_user_agent
+from tests.each_row import each
 
 FORMS = {
     "Accept-Encoding": (["gzip, deflate, br", "identity", "*;q=0"], ["root:x:0:0", "the password is hunter"]),
@@ -39,7 +36,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("header", FORMS)
+@each("header", FORMS)
 def test_a_header_holds_what_it_is_for_and_nothing_else(header: str) -> None:
     for value in FORMS[header][0]:
         assert classify(f"curl -sI -H '{header}: {value}' https://a.example/")[0] == SAFE, value
@@ -52,7 +49,7 @@ def test_every_form_belongs_to_a_header_that_is_tested() -> None:
     assert set(_forms().headers) - named <= {"request-id", "x-ms-client-request-id"}  # the form of X-Request-Id
 
 
-@pytest.mark.parametrize(
+@each(
     "agent",
     [
         *("Mozilla/5.0", "Mozilla/5.0 (X11; Linux)", "curl/8.5.0", "curl", "kube-probe/1.29", "Prometheus/2.45.0"),
@@ -69,7 +66,7 @@ def test_a_user_agent_is_products_and_comments(agent: str) -> None:
     assert classify(f"curl -sI -H 'User-Agent: {agent}' https://a.example/")[0] == SAFE
 
 
-@pytest.mark.parametrize(
+@each(
     "agent",
     [
         *("root:x:0:0:root:/root:/bin/bash", "AccountKey=abc", "password=Hunter2secret", "password/2hunter"),
@@ -89,14 +86,3 @@ def test_free_text_in_a_user_agent_asks(agent: str) -> None:
     assert fault_of_user_agent(agent) is not None
     assert classify(f"curl -sI -A '{agent}' https://a.example/")[0] == RISKY
     assert classify(f"curl -sI -H 'User-Agent: {agent}' https://a.example/")[0] == RISKY
-
-
-def test_the_longest_values_are_judged_at_once() -> None:
-    """Linear work, with room for a busy machine."""
-    worst = ["a, " * 2000 + "!", "a" * 6000 + "!", "(" * 6000, "()" * 3000 + "!", "a-a-a," * 1000 + "!", "a=a," * 1500]
-
-    before = time.perf_counter()
-    for value in worst:
-        for header in FORMS:
-            fault_of_form(header.lower(), value)
-    assert time.perf_counter() - before < 5

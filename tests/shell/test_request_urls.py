@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import ipaddress
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell.judge.network.request_urls import fault_of_url, host_of, lenient_ipv4
+from tests.each_row import each
 
 METADATA = ["169.254.169.254", "168.63.129.16"]
 
@@ -40,14 +40,14 @@ def embedded_by_rfc_6052(number: int) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("host", [spelling for address in METADATA for spelling in spellings(address)])
-@pytest.mark.parametrize("rest", ["", "/", ":80/x", "/x?a=b#c"])
+@each("host", [spelling for address in METADATA for spelling in spellings(address)])
+@each("rest", ["", "/", ":80/x", "/x?a=b#c"])
 def test_a_metadata_address_is_refused_in_every_spelling(host: str, rest: str) -> None:
     assert fault_of_url(f"http://{host}{rest}") is not None
 
 
-@pytest.mark.parametrize("host", [spelling for address in METADATA for spelling in spellings(address)])
-@pytest.mark.parametrize("asked", ["/?url=http://{}/x", "/fetch?host={}", "/proxy/http://a:b@{}/"])
+@each("host", [spelling for address in METADATA for spelling in spellings(address)])
+@each("asked", ["/?url=http://{}/x", "/fetch?host={}", "/proxy/http://a:b@{}/"])
 def test_a_server_that_fetches_for_others_is_not_sent_to_a_metadata_address(host: str, asked: str) -> None:
     assert fault_of_url("https://app.example.com" + asked.format(host)) is not None
 
@@ -85,7 +85,7 @@ def test_a_url_that_is_accepted_has_the_host_that_is_written(path: str) -> None:
         assert host_of(url) == "web.internal"
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "http://a.example",
@@ -101,7 +101,7 @@ def test_ordinary_urls_are_fetched(url: str) -> None:
     assert fault_of_url(url) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "a",
@@ -119,8 +119,6 @@ def test_a_host_without_a_scheme_is_fetched_only_where_curl_asks_it_over_http(ur
     assert host_of("ifconfig.me/ip") == "ifconfig.me"
 
 
-@pytest.mark.parametrize(
-    "url", ["http://localhost/~x/%20", "http://10.0.0.4/x", "http://web/secret", "http://a.example:1234/x"]
-)
+@each("url", ["http://localhost/~x/%20", "http://10.0.0.4/x", "http://web/secret", "http://a.example:1234/x"])
 def test_of_a_machines_own_address_only_pages_about_its_health_are_fetched(url: str) -> None:
     assert fault_of_url(url) is not None

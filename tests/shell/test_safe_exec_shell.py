@@ -22,6 +22,8 @@ from ghost.errors import UsageError
 from ghost.records import Head, read_json, read_records, verify
 from ghost.redaction import Placeholders, for_outside
 from ghost.shell import HitlDecision, SafeExecShell
+from ghost.shell.run.execution import STDOUT_LIMIT
+from tests.exhaustive import EXHAUSTIVE, sample
 
 RESPONSE = [
     *("status", "classification", "action", "output", "stderr", "exit_code", "error", "denial_reason"),
@@ -300,14 +302,15 @@ def test_the_timeout_is_the_callers_within_bounds(make: Any, wanted: Any, given:
     assert seen == [given]
 
 
-def test_a_hundred_megabytes_are_summed_up_as_text(make: Any, script: Any) -> None:
-    name = script("flood", "seq 1 12000000")
+def test_more_than_is_kept_is_summed_up_as_text(make: Any, script: Any) -> None:
+    count = 12_000_000 if EXHAUSTIVE else 2_500_000
+    name = script("flood", f"seq 1 {count}")
     response = ask(make(), name)
     metadata = response["output_metadata"]
-    assert metadata["total_bytes"] > 90_000_000
-    assert (metadata["total_lines"], metadata["output_type"]) == (12_000_000, "text")
+    assert metadata["total_bytes"] > STDOUT_LIMIT
+    assert (metadata["total_lines"], metadata["output_type"]) == (count, "text")
     lines = response["output"].splitlines()
-    assert (lines[0], lines[-1], len(lines)) == ("1", "12000000", 31)
+    assert (lines[0], lines[-1], len(lines)) == ("1", str(count), 31)
 
 
 LINE = "tcp LISTEN 0 128 10.0.2.4:6379 password=hunter2hunter \N{SNOWMAN}\N{PILE OF POO}"
@@ -320,30 +323,28 @@ PRODUCERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("producer", PRODUCERS)
-def test_a_producer_that_never_ends_is_stopped_in_time_and_in_bounded_memory(tmp_path: Path, producer: str) -> None:
+@pytest.mark.parametrize("producer", sample(PRODUCERS, 2))
+def test_a_producer_that_never_ends_is_stopped_in_bounded_memory(tmp_path: Path, producer: str) -> None:
     """`yes` writes well over 64 MB/s. In a process of its own, whose peak memory is not that of other tests."""
     (tmp_path / "producer").write_text(PRODUCERS[producer])
     code = (
-        "import resource, sys, time\n"
+        "import resource, sys\n"
         "from ghost.shell import SafeExecShell, HitlDecision\n"
         f"shell = SafeExecShell('s1', lambda *_: HitlDecision('approve'), {str(tmp_path)!r})\n"
-        "def run(command): return shell.execute({'command': command, 'reasoning': 'x', 'timeout_seconds': 1.5})\n"
+        "def run(command): return shell.execute({'command': command, 'reasoning': 'x', 'timeout_seconds': 0.7})\n"
         "run('echo warm')\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "before, started = peak(), time.monotonic()\n"
+        "before = peak()\n"
         "answer = run(sys.argv[1])\n"
-        "seconds = time.monotonic() - started\n"
-        "print(answer['error'], answer['output_metadata']['total_bytes'], peak() - before, seconds)\n"
+        "print(answer['error'], answer['output_metadata']['total_bytes'], peak() - before)\n"
     )
     command = f"sh {tmp_path}/producer"
     done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
-    error, total, grown_kib, seconds = done.stdout.split()
+    error, total, grown_kib = done.stdout.split()
     assert error == "timeout"
     if "error" not in producer:
         assert int(total) > 1.5 * 16_000_000  # even on a busy machine far more than is kept
     assert int(grown_kib) < 64 * 1024
-    assert float(seconds) < 15
 
 
 def test_binary_output_is_not_shown(make: Any, script: Any) -> None:

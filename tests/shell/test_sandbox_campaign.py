@@ -6,6 +6,7 @@ import pytest
 from benchmarks.sandbox_campaign import CONTROLS, REQUIRED_SHARE, NotPermittedError, campaign, commands
 
 from ghost.shell.run.sandbox import this_kernel
+from tests.exhaustive import EXHAUSTIVE
 
 ATTACKS = [
     *(
@@ -44,7 +45,7 @@ def test_commands_taken_for_safe_by_mistake_change_and_reveal_nothing() -> None:
     if this_kernel().landlock < 6:
         pytest.skip("the kernel has no Landlock of version 6")
     try:
-        result = campaign([*ATTACKS, *commands(sample=120, seed=20)], timeout_seconds=0.4)
+        result = campaign([*ATTACKS, *commands(sample=3_000 if EXHAUSTIVE else 30, seed=20)], timeout_seconds=0.4)
     except NotPermittedError as error:
         pytest.skip(str(error))
     assert (result.changed, result.leaked) == ([], [])

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from ghost.shell import truncate
 from ghost.shell.record.bounded_json import is_deep, is_too_large, read_ends, read_json, written
 from ghost.shell.record.truncation import MAX_CHARACTERS, MAX_LINES, foreshorten, truncate_foreshortened
+from tests.each_row import each
+from tests.exhaustive import EXHAUSTIVE, examples, sample
 
 
 def within_budget(text: str) -> bool:
@@ -89,7 +91,7 @@ def test_one_endless_line_is_cut() -> None:
     assert metadata["truncation_applied"] is True
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         json.dumps({f"key number {n}" * 10: n for n in range(5000)}),
@@ -123,7 +125,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30))
 @given(
     value=st.lists(JSON, max_size=4) | st.dictionaries(st.text(max_size=40), JSON, max_size=8),
     times=st.integers(1, 300),
@@ -140,7 +142,7 @@ def test_valid_json_stays_valid_and_within_the_budget(value: Any, times: int) ->
         assert shortened == text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.text(max_size=80) | st.sampled_from(["----  ----", "a  b  c", "{", "[1,", "x" * 5000]), max_size=30),
     st.integers(1, 60),
@@ -165,10 +167,9 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("size", [400_000, 1_500_000])
-@pytest.mark.parametrize("kind", LARGE)
-def test_the_memory_is_bounded_however_much_an_output_holds(kind: str, size: int) -> None:
-    text = LARGE[kind](size)
+@each("kind", sample(LARGE, 4))
+def test_the_memory_is_bounded_however_much_an_output_holds(kind: str) -> None:
+    text = LARGE[kind](1_500_000 if EXHAUSTIVE else 400_000)
     tracemalloc.start()
     try:
         shortened, extent = foreshorten(text)
@@ -194,9 +195,7 @@ def test_of_an_array_that_is_too_large_to_be_read_the_ends_are_shown_and_the_ite
     assert (metadata["items_total"], metadata["items_shown"]) == (100_000, 4)
 
 
-@pytest.mark.parametrize(
-    "text", ["[1,2", "[1 2]", "[1,]", "[]", "[1] x", "[1]]", "[NaN]", "[", '["' + "x" * 300_000 + '"]']
-)
+@each("text", ["[1,2", "[1 2]", "[1,]", "[]", "[1] x", "[1]]", "[NaN]", "[", '["' + "x" * 300_000 + '"]'])
 def test_what_is_no_array_of_short_items_has_no_ends(text: str) -> None:
     with pytest.raises(ValueError):
         read_ends(text, 3, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,14 +163,11 @@ def test_an_expression_that_backtracks_is_refused_when_its_table_is_loaded(
         "(?:[a-f0-9]{2}:){5}[a-f0-9]{2}",
     ],
 )
-def test_an_expression_that_is_bounded_is_taken_and_is_fast_on_any_word(directory: Path, expression: str) -> None:
+def test_an_expression_that_is_bounded_is_taken(directory: Path, expression: str) -> None:
     write(directory, IPCALC.replace("[examples]", f"[values]\n'-m' = 'MATCH {expression}'\n[examples]"))
     user_grammars(directory)
 
-    for letters in ("a", "1", "f0:", "1.", "foo"):
-        begun = time.perf_counter()
-        decide(f"ipcalc -m {letters * 80}! 10.0.0.0/8")
-        assert time.perf_counter() - begun < 0.5
+    assert decide(f"ipcalc -m {'a' * 80}! 10.0.0.0/8").classification == "RISKY"
 
 
 def test_a_word_is_matched_up_to_a_length(directory: Path) -> None:

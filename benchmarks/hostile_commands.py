@@ -1,29 +1,35 @@
-"""No text makes judging slow: not the patterns of the policy, one by one, and no line of 16,000 characters."""
+"""No text makes judging slow: not the patterns of the policy, one by one, and no line of 16,000 characters.
+
+All times are of the processor. The bounds are those of `docs/safety.md`.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 import signal
+import sys
 import time
 import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from ghost.shell import TopologyAnonymizer
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.grammar import PROGRAMS
-from ghost.shell.policy_tables import policy_table
+from ghost.shell.judge.network.exfiltration import fault_of_name
+from ghost.shell.judge.network.request_headers import fault_of_form
+from ghost.shell.judge.network.request_urls import fault_of_url
+from ghost.shell.policy_tables import POLICY
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import sre_parse
 
-POLICY = PROGRAMS.parent
-OF_OTHERS = {"redaction.toml"}  # its patterns are parts of larger ones, held to a time a line by the tests of redaction
+FORMS = ("accept", "cache-control", "if-modified-since", "user-agent", "range", "x-ms-date")
 TYPES = re.compile(r"(?:MATCH|TOKENS|INTERFACE|DNS_NAME) (?P<pattern>.*?)(?: -- [^|()]*)?", re.DOTALL)
 LENGTH = 16_000
 CAPTURES = [Path("/tmp/captures")]
@@ -45,8 +51,6 @@ def patterns() -> list[str]:
     """Every text of the policy that is, or may be, a regular expression."""
     found = set()
     for path in sorted(POLICY.rglob("*.toml")):
-        if path.name in OF_OTHERS:
-            continue
         for text in texts(tomllib.loads(path.read_text("utf-8"))):
             for part in [text, *text.split(" | ")]:
                 typed = TYPES.fullmatch(part.strip())
@@ -149,32 +153,6 @@ def seconds(pattern: re.Pattern[str], text: str) -> float:
         signal.signal(signal.SIGVTALRM, old)
 
 
-def test_the_patterns_of_the_policy_are_found() -> None:
-    found = patterns()
-
-    assert len(found) > 60
-    assert policy_table("az_options.toml")["meaning"]["account"].removeprefix("MATCH ").partition(" -- ")[0] in found
-
-
-def test_a_pattern_that_backtracks_without_end_would_be_found() -> None:
-    bad = r"x(?:a ?(?:b|c)?)+"
-
-    assert max(seconds(re.compile(r"(?:a+)+"), head + piece * 30 + "\x01") for head, piece in attacks(r"(?:a+)+")) > 0.5
-    assert attacks(bad) >= {("x", "a b")}
-
-
-@pytest.mark.parametrize("pattern", patterns())
-def test_no_pattern_backtracks(pattern: str) -> None:
-    compiled = re.compile(pattern, re.ASCII)
-    for head, piece in attacks(pattern):
-        for tail in ("\x01", "!", ""):
-            assert seconds(compiled, f"{head}{piece * 30}{tail}") < 0.05, (head, piece)
-            assert seconds(compiled, f"{head}{piece * (LENGTH // len(piece))}{tail}"[: LENGTH + 1]) < 0.05, (
-                head,
-                piece,
-            )
-
-
 PIECES = [
     *("a", "aaaa ", "a ", "é", "ip.src", "(", ")", "((", "()", "(ip.src)", "tcp[", "[", "]", "a[0]", "tcp[0] ", "[]."),
     *("0", "0.", "10.", "1:", "::", "a:", "a.", "a-", "'", '"', "\\", "*", "%", "%25", "%{", "%{a}", "/", "./", "../"),
@@ -215,7 +193,15 @@ PIECES = [
         "reverse(sort(",
     ),
 ]
+PIECES += [
+    *("rm ", "sudo ", "sudo rm ", "-a rm ", "sh -c ", "'sh -c ' ", "/ ", "~ ", "a=@", ".ssh/", ". ", "f(){f|f&};"),
+    *("while true", "'\" ", "az ", "--query ", "-4", "[::1] ", "( ", "find -exec ", "python -c 'rm", "`", "$(", "id_"),
+    *("/proc/", "key", "list-keys ", "x.", "0x", "'`'", "rmtree(", '"\'"', "fork ", "echo -x ", "rm -r ; "),
+    *("xargs rm -r | ", "sh -c 'id' ; ", "> ", '\\"', '"\\"', '"`$', "\u200b", "''", "settings[?", "tags.settings "),
+]
+NESTING = ["", "cat ", "sudo ", "curl ", "python3 -c '", 'sh -c "']
 HEADS = [
+    *("az vm show --query settings", "dig "),
     *("az ", "az vm list --query ", "az vm list -g ", "az vm show --ids ", "az graph query -q "),
     *("az monitor log-analytics query -w w --analytics-query ", "tcpdump -r /tmp/captures/a.pcap "),
     *("tshark -r /tmp/captures/a.pcap ", "tshark -r /tmp/captures/a.pcap -Y ", "tshark -r /tmp/captures/a.pcap -z "),
@@ -225,18 +211,83 @@ HEADS = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("head", sorted(set(HEADS)))
-def test_no_line_of_16000_characters_takes_long(head: str) -> None:
-    decide(f"{head}a", CAPTURES)
-    for piece in PIECES:
-        repeated = piece * (LENGTH // len(piece))
-        for line in (f"{head}{repeated}"[:LENGTH], head + shlex.quote(f"{repeated[: LENGTH - len(head) - 200]}!")):
-            best = 1.0
-            for _ in range(3):
-                started = time.process_time()
-                decide(line[:LENGTH], CAPTURES)
-                best = min(best, time.process_time() - started)
-                if best < 0.1:
-                    break
-            assert best < 0.1, (piece, line[:80])
+def slowest_patterns() -> Iterator[tuple[float, str]]:
+    """For each pattern of the policy the seconds of its worst text: none may backtrack."""
+    for pattern in patterns():
+        compiled = re.compile(pattern, re.ASCII)
+        texts_of_attacks = (
+            f"{head}{piece * count}{tail}"[: LENGTH + 1]
+            for head, piece in attacks(pattern)
+            for tail in ("\x01", "!", "")
+            for count in (30, LENGTH // len(piece))
+        )
+        yield max((seconds(compiled, text) for text in texts_of_attacks), default=0.0), pattern
+
+
+def slowest_lines(heads: Iterable[str]) -> Iterator[tuple[float, str]]:
+    """For each beginning of a command the seconds of its worst line of 16,000 characters, best of three."""
+    for head in sorted(set(heads)):
+        decide(f"{head}a", CAPTURES)
+        worst = (0.0, head)
+        for piece in PIECES:
+            repeated = piece * (LENGTH // len(piece))
+            for line in (f"{head}{repeated}", head + shlex.quote(f"{repeated[: LENGTH - len(head) - 200]}!")):
+                worst = max(worst, (processor_seconds(partial(decide, line[:LENGTH], CAPTURES)), line[:80]))
+        yield worst
+
+
+def slowest_parts() -> Iterator[tuple[float, str]]:
+    """The parts of a judgement on the longest values that they are given."""
+    for piece in ("-", "a", "Ab-", "%25", "a1B", "/", "..", "&a", "=", "A", "%2f", ".sql", "select "):
+        for url in (f"https://a.example/{piece * (2000 // len(piece))}", f"http://10.0.0.4/?{piece * 100}"):
+            yield processor_seconds(partial(fault_of_url, url)), url[:80]
+    for value in ("a, " * 2000 + "!", "a" * 6000, "(" * 6000, "()" * 3000 + "!", "a-a-a," * 1000 + "!", "a=a," * 1500):
+        for header in FORMS:
+            yield processor_seconds(partial(fault_of_form, header, value)), f"{header}: {value[:40]}"
+    for name in (".".join("a2" * 84)[:254], "a." * 127, "ab2." * 63, "A" * 63, ("aB" * 31 + ".") * 4, "7" * 254):
+        yield processor_seconds(partial(fault_of_name, name)), name[:80]
+
+
+def growth_of_anonymization() -> float:
+    """How many times longer four times the addresses take: about 4 where time grows with their number alone."""
+
+    def run(count: int) -> None:
+        text = "\n".join(
+            f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255} in 10.1.{n >> 8 & 255}.0/24" for n in range(count)
+        )
+        anonymizer = TopologyAnonymizer()
+        anonymizer.containment(anonymizer.anonymize(text))
+
+    return processor_seconds(partial(run, 10_000)) / processor_seconds(partial(run, 2_500))
+
+
+def processor_seconds(call: Callable[[], object]) -> float:
+    """The least of three runs; one where it is quick enough already."""
+    best = 9.9
+    for _ in range(3):
+        started = time.process_time()
+        call()
+        best = min(best, time.process_time() - started)
+        if best < 0.02:
+            break
+    return best
+
+
+def main() -> int:
+    within = True
+    for what, found, bound in (
+        ("patterns of the policy", slowest_patterns(), 0.05),
+        ("lines of 16,000 characters", slowest_lines(HEADS), 0.1),
+        ("commands within commands", slowest_lines(NESTING), 0.3),
+        ("parts of a judgement", slowest_parts(), 0.05),
+    ):
+        worst, text = max(found)
+        print(f"{what:<28} slowest {worst * 1000:7.1f} ms, bound {bound * 1000:.0f} ms: {text[:60]!r}")
+        within &= worst <= bound
+    growth = growth_of_anonymization()
+    print(f"{'four times the addresses':<28} {growth:.1f} times the time, bound 8")
+    return 0 if within and growth < 8 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
