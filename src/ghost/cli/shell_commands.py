@@ -18,7 +18,8 @@ from typing import TextIO
 from ghost.cli.shell_options import ProgramsOfShell, programs_of, why_not_run
 from ghost.config import Settings
 from ghost.records import SystemClock, new_session_id
-from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
+from ghost.shell import HitlCallback, HitlDecision
+from ghost.shell import explain as explained
 from ghost.text import visible
 
 _FAILED = 1
@@ -34,6 +35,8 @@ def run(
     private: bool = False,
 ) -> int:
     """Exit status: the command's own where it ran, 1 where it did not."""
+    from ghost.shell import SafeExecShell
+
     settings = Settings()
     settings = replace(settings, workspace=(workspace_option or settings.workspace).absolute())
     roots = [Path.cwd(), settings.workspace, settings.capture_dir]
@@ -162,7 +165,7 @@ class Waiting:
 
 def explain(command: str, *, as_json: bool) -> None:
     settings = Settings()
-    verdict = SafeExecShell.explain(command, [Path.cwd(), settings.workspace, settings.capture_dir])
+    verdict = explained(command, [Path.cwd(), settings.workspace, settings.capture_dir])
     if as_json:
         print(json.dumps(verdict, ensure_ascii=False, indent=2))
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from ghost.shell import SafeExecShell
+from ghost.shell import explain
 from ghost.text import visible
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:
     words = error.replace("_", " ")
     if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
         return words
-    return f"{words}: {visible(str(SafeExecShell.explain(command, roots)['explanation']))}"
+    return f"{words}: {visible(str(explain(command, roots)['explanation']))}"

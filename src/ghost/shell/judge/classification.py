@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from ghost.errors import ConfigurationError
 from ghost.patterns import lazy
@@ -137,10 +138,10 @@ def _only_query_backticks(line: CommandLine) -> bool:
 
 def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]]:
     """The program's table, and the words with its own name for whatever spelling of it came first."""
-    if grammar := grammars().get(words[0]):
-        return grammar, words
     if words[0] == "az":
         return None, words
+    if grammar := grammars().get(words[0]):
+        return grammar, words
     for grammar, spelling in _spellings():
         for size in range(1, min(len(words), 4) + 1):
             first = " ".join(words[:size])
@@ -222,8 +223,7 @@ def instead_of(words: Sequence[str]) -> str | None:
     return next((match.expand(form) for match, form in matches if match), None)
 
 
-@dataclass(frozen=True)
-class _Patterns:
+class _Patterns(NamedTuple):
     dangerous: Mapping[str, Refusal]
     unknown: Mapping[str, str]
     instead: tuple[tuple[re.Pattern[str], str], ...]

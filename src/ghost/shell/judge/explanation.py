@@ -101,7 +101,7 @@ def _pieces(words: Sequence[str]) -> Iterator[str]:
 def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
     """The command taken apart as its program would; what stands behind an operator is not taken apart."""
     words = line.segments[0] if line.segments else ()
-    if decision.program in _tables() and decision.arguments is not None and line.fault is None:
+    if decision.program != "az" and decision.program in _tables() and decision.arguments and line.fault is None:
         words = (decision.program, *words[len(words) - _count_of_own_words(decision) :])
     program = words[0] if words else ""
     parts = _parts(words)
@@ -124,9 +124,10 @@ def _count_of_own_words(decision: Decision) -> int:
 def _parts(words: Sequence[str]) -> list[Part]:
     if not words:
         return []
-    if grammar := _tables().get(words[0]):
-        return list(grammar.read(words))
-    return list(_az_parts(words) if words[0] == "az" else _plain_parts(words))
+    if words[0] == "az":
+        return list(_az_parts(words))
+    grammar = _tables().get(words[0])
+    return list(grammar.read(words) if grammar else _plain_parts(words))
 
 
 def _az_parts(words: Sequence[str]) -> Iterator[Part]:

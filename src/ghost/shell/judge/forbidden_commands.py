@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.command_line import CommandLine, parse
@@ -44,8 +45,7 @@ _CREDENTIALS = (
 )
 
 
-@dataclass(frozen=True)
-class _Policy:
+class _Policy(NamedTuple):
     wrappers: dict[str, int]
     shells: frozenset[str]
     interpreters: frozenset[str]

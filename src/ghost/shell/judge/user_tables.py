@@ -14,10 +14,10 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ghost.errors import ConfigurationError
 from ghost.patterns import lazy
@@ -140,8 +140,7 @@ def _may_be_set(name: str, value: str) -> bool:
     return any(names.fullmatch(name) and values.fullmatch(value) for names, values in limits.variables)
 
 
-@dataclass(frozen=True)
-class _Limits:
+class _Limits(NamedTuple):
     """`policy/user_tables.toml`."""
 
     programs: tuple[tuple[str, re.Pattern[str]], ...]

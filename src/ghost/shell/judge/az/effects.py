@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ghost.shell.policy_tables import policy_table
 
@@ -41,16 +41,14 @@ def _of_values(table: _Effects, command: str, words: Sequence[str]) -> list[str]
     return told
 
 
-@dataclass(frozen=True)
-class _OfValue:
+class _OfValue(NamedTuple):
     commands: frozenset[str]
     option: str
     value: str
     why: str
 
 
-@dataclass(frozen=True)
-class _Effects:
+class _Effects(NamedTuple):
     commands: Mapping[str, str]
     values: tuple[_OfValue, ...]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import fields_named, paths_taken
@@ -39,8 +39,7 @@ class FreeField:
     """Formats in which it may be taken whole."""
 
 
-@dataclass(frozen=True)
-class _OfCommand:
+class _OfCommand(NamedTuple):
     by_name: Mapping[str, FreeField]
     stem: re.Pattern[str]
     """Found in every query that names one of them, in small letters. Most queries are not read further."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
@@ -27,8 +27,7 @@ _TOKEN = lazy(
 _BEFORE_A_QUERY = (";", "(", "=", ",")
 
 
-@dataclass(frozen=True)
-class _Language:
+class _Language(NamedTuple):
     steps: frozenset[str]
     never: frozenset[str]
     functions: frozenset[str]

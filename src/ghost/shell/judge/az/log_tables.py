@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.policy_tables import policy_table
@@ -31,8 +32,7 @@ _NO_COLUMN = lazy(
 """Names that Kusto gives to what is counted, and comparisons."""
 
 
-@dataclass(frozen=True)
-class _Tables:
+class _Tables(NamedTuple):
     open: frozenset[str]
     free_text: frozenset[str]
     narrowed: Mapping[str, Mapping[str, frozenset[str]]]

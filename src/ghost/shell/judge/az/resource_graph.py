@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
@@ -36,8 +37,7 @@ _REFUSAL = (
 )
 
 
-@dataclass(frozen=True)
-class _Graph:
+class _Graph(NamedTuple):
     tables: frozenset[str]
     columns: frozenset[str]
     conditions: frozenset[str]

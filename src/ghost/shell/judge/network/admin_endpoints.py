@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from posixpath import normpath
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from ghost.patterns import lazy
@@ -24,8 +24,7 @@ _DECODINGS = 8
 """Nobody writes a path that is encoded so often; each pass reads all of it."""
 
 
-@dataclass(frozen=True)
-class _Services:
+class _Services(NamedTuple):
     ports: Mapping[int, str]
     harmless: re.Pattern[str]
     paths: tuple[tuple[re.Pattern[str], str], ...]

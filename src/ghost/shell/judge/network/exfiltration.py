@@ -14,12 +14,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
 from ghost.patterns import lazy
-from ghost.redaction import Counts, has_anchor, may_hold_secret, redact, redact_shapes
 from ghost.shell.policy_tables import policy_table
 
 _PIECE = lazy(r"[A-Za-z0-9]+")
@@ -56,8 +55,7 @@ _WHY = f"holds what looks like encoded data, of which {_OF_A_NAME}"
 _SENT = "holds what looks like encoded data, which the server is told"
 
 
-@dataclass(frozen=True)
-class _Urls:
+class _Urls(NamedTuple):
     longest_url: int
     longest_query: int
     encoded: re.Pattern[str]
@@ -65,8 +63,7 @@ class _Urls:
     content: re.Pattern[str]
 
 
-@dataclass(frozen=True)
-class _Names:
+class _Names(NamedTuple):
     shortest_piece: int
     odd_steps: int
     odd_steps_of_words: int
@@ -83,8 +80,7 @@ class _Names:
     pairs: frozenset[str]
 
 
-@dataclass(frozen=True)
-class _Carried:
+class _Carried(NamedTuple):
     urls: _Urls
     names: _Names
 
@@ -159,12 +155,18 @@ def spells_text(parts: Sequence[str]) -> bool:
 
 def holds_secret(text: str) -> bool:
     """Whether a word that leaves the machine holds what redaction would take out of an output."""
+    from ghost.redaction import may_hold_secret, redact  # late: most commands carry nothing to look at
+
     return may_hold_secret(text) and bool(redact(text)[1]["redactions_applied"])
 
 
 def _is_secret_by_shape(name: str) -> bool:
     """The same of a name, of which a line may hold thousands: nothing stands beside it that tells."""
-    if len(name) < _SHORTEST_TOKEN or not has_anchor(name):
+    if len(name) < _SHORTEST_TOKEN:
+        return False
+    from ghost.redaction import Counts, has_anchor, redact_shapes
+
+    if not has_anchor(name):
         return False
     found: Counts = Counter()
     redact_shapes(name, found)

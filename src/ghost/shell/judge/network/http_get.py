@@ -10,9 +10,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ghost.patterns import lazy
@@ -31,8 +30,7 @@ _LETTERS = lazy(r"[^a-z0-9]")
 _DECODINGS = 8
 
 
-@dataclass(frozen=True)
-class _Query:
+class _Query(NamedTuple):
     commands: frozenset[str]
     readers: frozenset[str]
     read: frozenset[str]
@@ -42,8 +40,7 @@ class _Query:
     key_length: int
 
 
-@dataclass(frozen=True)
-class _Private:
+class _Private(NamedTuple):
     names: re.Pattern[str]
     ports: frozenset[int]
     health: frozenset[str]
@@ -53,8 +50,7 @@ class _Private:
     value: re.Pattern[str]
 
 
-@dataclass(frozen=True)
-class _Plain:
+class _Plain(NamedTuple):
     strong: frozenset[str]
     acts: frozenset[str]
     objects: frozenset[str]

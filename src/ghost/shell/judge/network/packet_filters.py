@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.network.exfiltration import fault_of_name
@@ -52,8 +52,7 @@ _PAYLOAD = (
 )
 
 
-@dataclass(frozen=True)
-class _Fields:
+class _Fields(NamedTuple):
     headers: re.Pattern[str]
     addresses: re.Pattern[str]
     printed: re.Pattern[str]

@@ -7,8 +7,8 @@ versions and comments of ordinary words (RFC 9110, 10.1.5); what else may be sen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ghost.patterns import lazy
 from ghost.shell.judge.az.jmespath_queries import secret_field
@@ -20,8 +20,7 @@ _HOST_OF_URL = lazy(r"https?://([A-Za-z0-9._-]+)")
 _WORD = lazy(r"[A-Za-z]\w*")
 
 
-@dataclass(frozen=True)
-class _Forms:
+class _Forms(NamedTuple):
     headers: dict[str, re.Pattern[str]]
     product: re.Pattern[str]
     word_of_comment: re.Pattern[str]
