@@ -4,8 +4,6 @@ import gc
 import importlib
 import pkgutil
 import tomllib
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,16 +35,6 @@ def test_every_policy_file_is_valid_toml_and_says_what_it_is_for() -> None:
         text = path.read_text("utf-8")
         assert text.startswith("# "), path
         assert tomllib.loads(text), path
-
-
-def test_no_line_of_a_policy_file_is_longer_than_160_characters() -> None:
-    lines = {(path.name, at): len(line) for path in POLICY.rglob("*.toml") for at, line in numbered(path)}
-
-    assert {place: length for place, length in lines.items() if length > 160} == {}
-
-
-def numbered(path: Path) -> Iterator[tuple[int, str]]:
-    return enumerate(path.read_text("utf-8").splitlines(), start=1)
 
 
 def test_every_program_has_its_own_table_with_examples_of_both_kinds() -> None:
