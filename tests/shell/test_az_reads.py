@@ -12,6 +12,7 @@ import jmespath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripts.write_az_table_doc import PAGE, page
 
 import ghost.brain.offline
 from ghost.azure import catalogue
@@ -838,3 +839,7 @@ def test_rows_of_the_network_and_listed_columns_of_other_logs_are_safe(query: st
 )
 def test_rows_that_may_be_anybodys_text_are_asked_for(query: str) -> None:
     assert decide(LOGS + shlex.quote(query)).classification == "RISKY"
+
+
+def test_the_page_of_the_table_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python scripts/write_az_table_doc.py"
