@@ -1,4 +1,4 @@
-"""Two captures: before and after, and, where they hold the same packets, the two ends of one path."""
+"""Compares two captures: before and after, or the two ends of one path if they share packets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def headline(self) -> list[str]:
-        """Of two ends what happened between them; else what changed."""
+        """Lines for a terminal: what happened between two ends, else what changed."""
         if self.ends is not None:
             return ends_headline(self.ends)
         return comparison_headline(self.a, self.b, self.table)
@@ -47,7 +47,7 @@ class Pair:
 
 
 def compare_captures(baseline: Path, current: Path, places: Places, *, ends: bool) -> Pair:
-    """The whole way from two captures to their files. `ends` says that they are two ends of one path."""
+    """Compare two captures and write the files. `ends`: they are two ends of one path."""
     a, b = stem_of(baseline), stem_of(current)
     if a == b:  # the same name in two directories
         a, b = f"{a}_baseline", f"{b}_current"

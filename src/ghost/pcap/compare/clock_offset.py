@@ -1,10 +1,7 @@
-"""How the clock of one capture differs from that of another, told by packets that both hold.
+"""Clock offset between two captures, from packets that both hold.
 
-A packet that travels from A to B shows offset + delay, one that travels back offset - delay. The least of the first
-and the greatest of the second enclose the offset; halfway between them it is right to half the difference between
-the shortest delays of the two ways. A drift widens that gap wherever it is taken out: the drift that leaves the
-longest shortest round trip is the one, and it is believed only where there would be none, or hardly one, without it.
-Where packets would still arrive before they left, a clock was set meanwhile: by at least what they come too early.
+A packet from A to B shows offset + delay, one from B to A offset - delay. The minimum of the first and the maximum of
+the second enclose the offset; the midpoint is accurate to half their difference.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ _CLEARLY_NS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """B's clock, compared with A's."""
+    """B's clock relative to A's."""
 
     offset_ns: float
     """B shows this much more than A, at `at_ns`."""
@@ -51,7 +48,8 @@ class Clock:
 
 
 def compare_clocks(there_at: Array, there: Array, back_at: Array, back: Array) -> Clock | None:
-    """From the times at A and the differences (time at B - time at A) of packets to B and of packets back."""
+    """Return the clock offset from times at A and the differences (time at B - time at A) of packets to B and of
+    packets back, all in ns."""
     if not len(there) and not len(back):
         return None
     if not len(there) or not len(back):
@@ -80,7 +78,7 @@ def compare_clocks(there_at: Array, there: Array, back_at: Array, back: Array) -
 
 
 def _extremes(at: Array, values: Array, *, least: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least (or greatest) value of each part of the time."""
+    """Return the minimum (or maximum) in each interval of time."""
     window = np.minimum(at * _WINDOWS // max(int(at.max()) + 1, 1), _WINDOWS - 1)
     order = np.lexsort((values if least else -values, window))
     first = order[np.flatnonzero(np.r_[True, np.diff(window[order]) != 0])]
@@ -88,7 +86,7 @@ def _extremes(at: Array, values: Array, *, least: bool) -> tuple[NDArray[np.floa
 
 
 def _greatest(gap: Callable[[float], float], most: float) -> float:
-    """Where a concave function of the drift is greatest, up to `most` either way."""
+    """Return where a concave function of the drift is greatest, within ±`most`."""
     low, high = -most, most
     for _ in range(80):
         third = (high - low) / 3

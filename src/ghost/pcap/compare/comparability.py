@@ -1,4 +1,4 @@
-"""Whether a capture could have shown a fault: one that holds no traffic of a service says nothing about it."""
+"""Decides whether a capture could have shown a fault: without traffic of a service it shows nothing about it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _OVER_TCP = {"TCP", "TLS", "HTTP"}
 
 
 def incomparable_reason(analysis: Analysis) -> str | None:
-    """Why a capture can be compared with none: `holds no packets`, `could not be read`."""
+    """Return why a capture cannot be compared: `holds no packets`, `could not be read`."""
     if analysis.is_empty:
         return "holds no packets"
     return "could not be read" if is_mostly_undecoded(analysis.summary) else None
 
 
 class CaptureScope:
-    """Hosts and services of which a capture holds traffic."""
+    """Hosts and services with traffic in a capture."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis = analysis
@@ -37,7 +37,7 @@ class CaptureScope:
             self._hosts = {host for host, _ in self._services}
 
     def could_observe(self, fault: Finding) -> bool:
-        """Whether it was at all to be seen here."""
+        """Return whether the capture could have shown the finding."""
         if incomparable_reason(self._analysis) is not None:
             return False
         if fault.kind in _TRAFFIC_IS_THE_FAULT or not _is_address(fault.who.dst):

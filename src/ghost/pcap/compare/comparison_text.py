@@ -1,4 +1,4 @@
-"""A comparison in words: Markdown for people, a line for a terminal, a document for machines."""
+"""A comparison as text: Markdown, a line for a terminal, and a JSON document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ TWO_PLACES = (
 
 
 def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
-    """`ends` are Markdown lines about the path between the captures, where they were taken at its two ends."""
+    """Return the comparison as Markdown.
+
+    `ends`: Markdown lines about the path between the captures, if they are its two ends.
+    """
     new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     lines = [f"# Comparison: {_name(a)} (A) and {_name(b)} (B)", ""]
     lines += ends or [*_verdict(a, b, table, "##"), ""]
@@ -59,7 +62,10 @@ def comparison_report(a: Capture, b: Capture, table: list[Difference], ends: Seq
 
 
 def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Sequence[str] = ()) -> str:
-    """The point in the first lines; 50 lines at most. `ends` are plain lines about the path between the captures."""
+    """Return the summary, 50 lines at most, with the result first.
+
+    `ends`: plain lines about the path between the captures.
+    """
     new, (resolved, unseen) = only(b.findings, a.findings), gone(a, b)
     lines = [f"# {markdown(ends[0])}", *(f"- {markdown(line)}" for line in ends[1:])] if ends else []
     lines += [] if ends else _verdict(a, b, table, "#")
@@ -83,7 +89,7 @@ def comparison_summary(a: Capture, b: Capture, table: list[Difference], ends: Se
 
 
 def _table(table: Sequence[Difference], *, assessed: bool) -> list[str]:
-    """Two places at one time differ; they do not change, so nothing is assessed of them."""
+    """Return the table of metrics; two ends of one path differ but do not change, so they get no assessment."""
     if not assessed:
         rows = [f"| {d.metric.name} | {shown(d.a, d.metric)} | {shown(d.b, d.metric)} |" for d in table]
         return ["| Metric | A | B |", "| --- | --- | --- |", *rows]

@@ -1,4 +1,4 @@
-"""What a path changed in packets that arrived: addresses and ports, options of a SYN, DSCP and ECN."""
+"""Header changes on the path: addresses and ports, SYN options, DSCP and ECN."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rewrite:
 
 
 def rewrites(near: Packets, near_rows: Rows, far: Packets, far_rows: Rows) -> tuple[Rewrite, ...]:
-    """Most frequent first within a kind."""
+    """Return header changes, most frequent first within a kind."""
     if not len(near_rows):
         return ()
     return tuple(_all(near, near_rows, far, far_rows))

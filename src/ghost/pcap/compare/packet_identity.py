@@ -1,5 +1,7 @@
-"""The packets of a capture as columns that can be compared with those of another capture. Header values and a few
-bytes' digest alone; nothing of a payload is kept."""
+"""Packets of a capture as columns that can be matched with another capture.
+
+Only header values and a digest of a few bytes; no payload is kept.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _TCP, _UDP = 6, 17
 
 @dataclass(frozen=True)
 class Packets:
-    """IP packets of one capture, a row each; 70 bytes a packet."""
+    """IP packets of one capture, one row per packet; 70 bytes each."""
 
     table: Table
     decoder: Decoder
@@ -51,7 +53,7 @@ class Packets:
 
 
 def two_captures(a: Path, b: Path) -> tuple[Packets, Packets]:
-    """Both captures, with the same address ids."""
+    """Return both captures with common address ids."""
     vector, kernels = compilation.loaded()
     decoder = Decoder(vector, kernels)
     left, right = (_table(CaptureReader(path, vector, kernels), decoder, vector) for path in (a, b))
@@ -77,7 +79,7 @@ def _pieces(reader: CaptureReader, decoder: Decoder, vector: Vector) -> Iterator
 
 
 def _traffic_class(batch: Batch, columns: Array) -> NDArray[np.int16]:
-    """DSCP and ECN; -1 where the IP header has options or extensions and its place is not known."""
+    """Return DSCP and ECN; -1 if the IP header has options or extensions, so that their place is unknown."""
     found = np.full(len(columns), -1, np.int16)
     for version, header in ((4, 20), (6, 40)):
         mine = np.flatnonzero((columns[:, L.NETWORK] == version) & (columns[:, L.TRANSPORT] >= header))
@@ -90,8 +92,8 @@ def _traffic_class(batch: Batch, columns: Array) -> NDArray[np.int16]:
 
 
 def _digest(batch: Batch, columns: Array) -> Ids:
-    """Of the first eight bytes behind a UDP header, or of an ICMP message with its type and checksum: what tells
-    packets apart that have no sequence number."""
+    """Return a digest of the first eight bytes after a UDP header, or of an ICMP message with type and checksum: it
+    identifies packets without a sequence number."""
     digest = np.zeros(len(columns), np.uint64)
     for protocols, begins in (((_UDP,), L.PAYLOAD), (_ICMP, L.TRANSPORT)):
         mine = np.flatnonzero(
@@ -104,7 +106,7 @@ def _digest(batch: Batch, columns: Array) -> Ids:
 
 
 def hash_columns(*columns: NDArray[Any]) -> Ids:
-    """One number for each row of the columns; equal rows give equal numbers, others hardly ever."""
+    """Return int64[n], a hash of each row of the columns."""
     value = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         value = (value ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -113,14 +115,14 @@ def hash_columns(*columns: NDArray[Any]) -> Ids:
 
 
 def flows(table: Table) -> Ids:
-    """A number for addresses, ports and protocol, one way."""
+    """Return int64[n], a hash of addresses, ports and protocol of one direction."""
     return hash_columns(
         *(table[name] for name in ("source", "destination", "source_port", "destination_port", "protocol"))
     )
 
 
 def identities(table: Table, flow: Ids) -> Ids:
-    """A number for each packet that stays the same along a path: what routers and NAT do not change, and its flow."""
+    """Return int64[n], a hash of each packet that routers and NAT do not change, and its flow."""
     # A sender without IP ids (IPv6, or DF set) is told by its clock instead. CWR and ECE are routers' business.
     stamp = np.where(table["ip_id"] == 0, table["stamp"], 0)
     return hash_columns(

@@ -1,4 +1,4 @@
-"""Which packet of one capture is which packet of another: by addresses, IP id and sequence numbers, and through NAT."""
+"""Matches packets of two captures by addresses, IP id and sequence numbers, and through NAT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAT_VOTES = 2
 
 @dataclass(frozen=True)
 class Matched:
-    """Rows of A and of B that are one packet, and what makes flows comparable."""
+    """Matching rows of A and B, and the flows translated by NAT."""
 
     a: Rows
     b: Rows
@@ -32,7 +32,7 @@ class Matched:
     """Flows of A to flows of B whose addresses or ports were rewritten."""
 
     def difference(self, a: Packets, b: Packets) -> Array:
-        """Time at B less time at A of each pair."""
+        """Return time at B minus time at A of each pair, in ns."""
         result: Array = b.table["time"][self.b] - a.table["time"][self.a]
         return result
 
@@ -51,7 +51,7 @@ def match(a: Packets, b: Packets) -> Matched:
 
 
 def _translated(a: Table, b: Table, a_flow: Ids, b_flow: Ids) -> dict[int, int]:
-    """Flows that only one capture has, put together by what NAT leaves alone."""
+    """Return pairs of flows of one capture each, matched by header values that NAT does not change."""
     only_a = np.flatnonzero(~np.isin(a_flow, b_flow))
     only_b = np.flatnonzero(~np.isin(b_flow, a_flow))
     if not len(only_a) or not len(only_b):
@@ -74,7 +74,7 @@ def _translated(a: Table, b: Table, a_flow: Ids, b_flow: Ids) -> dict[int, int]:
 
 
 def _alone(a: Ids, b: Ids) -> tuple[Rows, Rows]:
-    """Rows of keys that each side has exactly once."""
+    """Return rows of keys that occur exactly once on each side."""
     found = []
     for keys in (a, b):
         values, first, counts = np.unique(keys, return_index=True, return_counts=True)
@@ -85,7 +85,7 @@ def _alone(a: Ids, b: Ids) -> tuple[Rows, Rows]:
 
 
 def _pairs(a: Ids, b: Ids, a_time: Array, b_time: Array) -> tuple[Rows, Rows]:
-    """Packets with the same identity. Where a side has it several times, by their order and then by their times."""
+    """Return pairs of packets with the same identity; repeated ones are matched in order and then by time."""
     order_a, order_b = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
     sorted_a, sorted_b = a[order_a], b[order_b]
     values, starts, counts = np.unique(sorted_a, return_index=True, return_counts=True)
@@ -113,7 +113,8 @@ def _pairs(a: Ids, b: Ids, a_time: Array, b_time: Array) -> tuple[Rows, Rows]:
 def _nearest(
     left: list[int], right: list[int], a_time: Array, b_time: Array, usual: int | None
 ) -> Iterator[tuple[int, int]]:
-    """In order on both sides; the fewer each take the nearest of the more that leaves enough for those behind."""
+    """Yield pairs in order on both sides: each of the fewer takes the nearest of the more that leaves enough for the
+    rest."""
     if usual is None:
         yield from zip(left, right, strict=False)
         return
@@ -141,5 +142,5 @@ def _spread(starts: NDArray[Any], counts: NDArray[Any]) -> Rows:
 
 
 def way(table: Table) -> Ids:
-    """A number for source and destination address."""
+    """Return a hash of source and destination address."""
     return hash_columns(table["source"], table["destination"])

@@ -1,6 +1,5 @@
-"""Two captures of one path: which packets were lost, delayed, copied, overtaken or changed between them, and which
-before the one or behind the other. It reads both captures once more, headers only, and judges only what both could
-have seen."""
+"""Two captures of one path: packets lost, delayed, copied, reordered or changed between them, and lost before the first
+or after the second. Both captures are read once more, headers only; only what both could have seen is judged."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ NOTHING = Occurrences()
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
-    """What went from one end to the other. Frames of `lost` are those of the end it left, all others of the end at
-    which it arrived."""
+    """Packets in one direction. Frames of `lost` are of the sending end, all others of the receiving end."""
 
     sender: End
     hosts: tuple[str, ...]
@@ -93,7 +91,8 @@ class TwoEnds:
 
 
 def two_ends(a: Path, b: Path, a_analysis: Analysis, b_analysis: Analysis, *, certain: bool) -> TwoEnds | None:
-    """None where the captures do not share packets, unless it is `certain` that they are two ends of one path."""
+    """Return the comparison of two ends; None if the captures share no packets, unless it is `certain` that they are
+    two ends."""
     len_a, len_b = a_analysis.summary.total_packets, b_analysis.summary.total_packets
     if a_analysis.summary.sha256 == b_analysis.summary.sha256 or not len_a or not len_b:
         return None
@@ -110,7 +109,7 @@ def two_ends(a: Path, b: Path, a_analysis: Analysis, b_analysis: Analysis, *, ce
 
 @dataclass(frozen=True)
 class _Side:
-    """One capture, from the view of one way."""
+    """One capture, seen from one direction."""
 
     end: End
     packets: Packets
@@ -153,7 +152,7 @@ class _Judge:
     # ------------------------------------------------------------------------------------------------- direction
 
     def _directions(self) -> Mask:
-        """Of each pair, whether it went from A to B: by the TTL that routers lower, else by the clock."""
+        """Return bool[n]: the packet went from A to B, by its TTL, else by the clock."""
         ways, which = np.unique(self._a_way[self._found.a], return_inverse=True)
         back = self._a_back[self._found.a]
         fallen = self._a.table["ttl"][self._found.a].astype(np.int64) - self._b.table["ttl"][self._found.b]
@@ -237,7 +236,7 @@ class _Judge:
         return result
 
     def _on_path(self, side: _Side, to_b: bool) -> Mask:
-        """Packets between hosts of which some packet is in both captures, going this way."""
+        """Return packets of this direction between hosts with at least one packet in both captures."""
         back = self._a_back if side.end == "A" else self._b_back
         rows = self._found.a if side.end == "A" else self._found.b
         this = self._to_b if to_b else ~self._to_b
@@ -247,7 +246,7 @@ class _Judge:
         return result
 
     def _within(self, rows: Rows, seen: _Side, other: _Side, clock: Clock, later: float) -> tuple[Rows, Rows]:
-        """Rows that the other capture was running for, and those it was not."""
+        """Return the rows during which the other capture ran, and the others."""
         offset = clock.offset_at(seen.packets.table["time"][rows])
         expected = seen.packets.table["time"][rows] + (offset if seen.end == "A" else -offset) + later
         times = other.packets.table["time"]
@@ -277,7 +276,7 @@ def _medians(which: Rows, values: Array, groups: int) -> NDArray[np.float64]:
 
 
 def _overtaken(near: _Side, far: _Side) -> Rows:
-    """Rows of the far end that came behind a packet of their flow which left later (RFC 4737)."""
+    """Return rows of the far end that arrived after a packet of their flow that was sent later (RFC 4737)."""
     flow = near.flow[near.rows]
     order = np.lexsort((far.rows, flow))
     left = near.rows[order].astype(np.int64)
@@ -302,7 +301,7 @@ def _senders(packets: Packets, rows: Rows) -> tuple[str, ...]:
 
 
 def _lost(side: _Side, what: str, on_path: Mask) -> Occurrences:
-    """Segments that this end's own analysis says were lost, of flows on the path and this way."""
+    """Return segments that this end's own analysis counts as lost, for flows of this direction."""
     if side.analysis.tcp is None:
         return NOTHING
     table = side.packets.table[on_path]
@@ -327,7 +326,8 @@ def _together(found: Iterable[Occurrences]) -> Occurrences:
 
 
 def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
-    """No packet is in both: what each end sent to the other end's own address was lost, if they ran together."""
+    """Return the result without common packets: what each end sent to the other's own address was lost, if both
+    captures ran at the time."""
     ways = []
     for end, packets, other in (("A", a, b), ("B", b, a)):
         peer = _own_address(other)
@@ -347,7 +347,7 @@ def _nothing_arrived(a: Packets, b: Packets, names: tuple[str, str]) -> TwoEnds:
 
 
 def _own_address(packets: Packets) -> int | None:
-    """The address of the host that captured: who sends most packets with a TTL that no router has lowered yet."""
+    """Return the address of the capturing host: the one that sends most packets with an initial TTL."""
     table = packets.table
     if not len(table):
         return None

@@ -1,4 +1,4 @@
-"""Two ends of one path in words: what happened between them, which way, and in which frames."""
+"""Two ends of one path as text: what happened between them, in which direction and in which frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ghost.pcap.safe_text import markdown
 
 
 def ends_headline(ends: TwoEnds) -> list[str]:
-    """Each way in a line, worst first, for a terminal."""
+    """Return one line per direction, worst first, for a terminal."""
     if not ends.matched:
         return [
             f"NO COMMON PACKETS: {_way(way)} nothing arrived of {count(way.lost.count, 'packet')}" for way in ends.ways
@@ -108,7 +108,7 @@ def _way(way: OneWay) -> str:
 
 
 def _verdict(way: OneWay) -> str:
-    """What went wrong on this way, the worst first."""
+    """Return the faults in this direction, worst first."""
     said = []
     if way.lost:
         said.append(

@@ -1,7 +1,7 @@
-"""Two captures of one service, before and after: rates and ratios side by side, each with an assessment.
+"""Two captures of one service, before and after: rates and ratios with an assessment each.
 
-Raw counts are not compared: captures are of different lengths. A metric that one capture cannot give is left out, and
-a difference that chance explains, because too little was counted, is none.
+Counts are not compared, since captures differ in length. A metric that one capture lacks is left out; a difference
+within chance is not reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one capture says of a metric."""
+    """The value of a metric in one capture."""
 
     value: float
     error: float = 0.0
@@ -57,7 +57,7 @@ class Difference:
 
     @property
     def assessment(self) -> Assessment:
-        """Of a fault that is new or gone, then of a change by its size and direction."""
+        """The assessment: new or resolved faults first, then size and direction of the change."""
         if abs(self.delta) < max(self.metric.floor, self.noise):
             return "STABLE"
         if self.metric.unit == "%" and self.metric.better == "lower":
@@ -86,7 +86,7 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def differences(a: Analysis, b: Analysis) -> list[Difference]:
-    """What both captures can say, worst change first."""
+    """Return the metrics that both captures have, worst change first."""
     left, right = measured(a), measured(b)
     found = []
     for metric in metrics():
@@ -98,13 +98,13 @@ def differences(a: Analysis, b: Analysis) -> list[Difference]:
 
 
 def only(these: Sequence[Finding], those: Sequence[Finding]) -> list[Finding]:
-    """Faults of `these` that have no counterpart: the same kind about the same service or direction."""
+    """Return findings of `these` without a counterpart of the same kind, service or direction."""
     known = {_identity(finding) for finding in those}
     return [finding for finding in faults(these) if _identity(finding) not in known]
 
 
 def gone(a: Capture, b: Capture) -> tuple[list[Finding], list[Finding]]:
-    """Faults of A that B does not have: those B would have shown, and those it holds no traffic of."""
+    """Return findings of A that B lacks: those B could have shown, and those without traffic in B."""
     missing = only(a.findings, b.findings)
     held = CaptureScope(b.analysis) if missing else None
     shown = [held is not None and held.could_observe(finding) for finding in missing]
@@ -122,19 +122,20 @@ def _identity(finding: Finding) -> tuple[str, str, int | None]:
 
 
 def measured(analysis: Analysis) -> dict[str, Measured]:
-    """Every metric this capture can give, by its key in comparison.toml."""
+    """Return the metrics of this capture by their key in comparison.toml."""
     sections = (_tcp, _dns, _icmp, _arp, _http, _tls)
     return dict(pair for section in sections for pair in section(analysis))
 
 
 def _share(part: int, whole: int) -> Measured:
-    """In percent. The error is that of a proportion, with one more case each way: none of ten is not never."""
+    """Return a share in percent with its standard error, which counts one more case each way: none of ten is
+    not never."""
     likely = (part + 1) / (whole + 2)
     return Measured(100.0 * part / whole, 100.0 * math.sqrt(likely * (1 - likely) / whole))
 
 
 def _times(name: str, statistics: Statistics | None) -> Iterator[tuple[str, Measured]]:
-    """Median and p95, with the errors that their spread and number leave."""
+    """Yield median and p95 with their standard errors."""
     if statistics is None:
         return
     spread = max((statistics.p95 - statistics.median) / 1.645, (statistics.median - statistics.min) / 1.645)

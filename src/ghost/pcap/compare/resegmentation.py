@@ -1,4 +1,4 @@
-"""TCP segments that were cut or joined on the way (segmentation offload): the same bytes in other pieces."""
+"""TCP segments that were split or merged on the path (segmentation offload): the same bytes in other segments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spans = list[tuple[int, int]]
 def resegmented(
     a: Table, a_flow: Ids, a_rows: Rows, b: Table, b_flow: Ids, b_rows: Rows
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of rows that have no partner, which are covered whole by such rows of the other capture, each way."""
+    """Return masks of unmatched rows of each capture that are fully covered by unmatched rows of the other."""
     carries = [is_tcp(table)[rows] & (table["length"][rows] > 0) for table, rows in ((a, a_rows), (b, b_rows))]
     both = np.intersect1d(a_flow[a_rows[carries[0]]], b_flow[b_rows[carries[1]]])
     covered = np.zeros(len(a_rows), bool), np.zeros(len(b_rows), bool)
@@ -40,7 +40,7 @@ def resegmented(
 def _spans(
     table: Table, flow: Ids, rows: Rows, wanted: NDArray[np.bool_], bases: dict[int, int]
 ) -> dict[int, list[tuple[int, int, int]]]:
-    """By flow: place among the rows, and the bytes carried, counted from any one sequence number of the flow."""
+    """Return by flow: row, and byte range relative to one sequence number of the flow."""
     found: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     places = np.flatnonzero(wanted)
     chosen = rows[places]

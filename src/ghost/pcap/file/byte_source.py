@@ -1,4 +1,4 @@
-"""The bytes of a capture file, hashed on the way: plain, read ahead by a thread, or inflated."""
+"""The bytes of a capture file, hashed while read: plain, read ahead by a thread, or inflated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Source(Protocol):
 
 
 class Plain:
-    """Hands on what it reads."""
+    """Reads the file directly."""
 
     def __init__(self, raw: FileIO) -> None:
         self._raw = raw
@@ -45,7 +45,7 @@ class Plain:
 
 
 class Hashed(Plain):
-    """The same. `sha256` is of what was read until now; it costs about half a nanosecond a byte."""
+    """Reads and hashes. `sha256` covers what was read so far; hashing costs about half a nanosecond per byte."""
 
     def __init__(self, raw: FileIO) -> None:
         super().__init__(raw)
@@ -64,9 +64,9 @@ Octets = NDArray[np.uint8]
 
 
 class ReadAhead:
-    """The same, with a thread that reads and hashes while the engine works on what came before.
+    """Reads and hashes in a thread while the engine works on earlier blocks.
 
-    `readinto` copies, as others do; `following` hands over a whole block without copying it.
+    `readinto` copies; `following` returns a whole block without copying.
     """
 
     def __init__(self, raw: FileIO) -> None:
@@ -109,8 +109,8 @@ class ReadAhead:
         return size
 
     def following(self, carried: Octets) -> tuple[Octets, int, int] | None:
-        """The next block with what was carried over before it, and where both begin and end; it is the caller's until
-        the next call. None where the block before is not used up, or nothing follows, or too much is carried."""
+        """Return the next block, with carried-over bytes before it, and where both begin and end; it is valid until the
+        next call. None if the previous block is not used up, nothing follows, or too much is carried."""
         if self._at != self._stop or len(carried) > _CARRIED:
             return None
         start = _CARRIED - len(carried)
@@ -123,7 +123,7 @@ class ReadAhead:
         return self._block, start, self._stop
 
     def _next(self, carried: Octets | None = None) -> None:
-        """Go on to the next block. What is carried may lie in the block before, which then is read into."""
+        """Advance to the next block; carried bytes may lie in the previous block, which is then reused."""
         if self._ended:
             return
         found = self._full.get()
@@ -138,20 +138,20 @@ class ReadAhead:
         self._block, self._at, self._stop = block, _CARRIED, _CARRIED + got
 
     def stop(self) -> None:
-        """Let the thread end, wherever it is in the file."""
+        """Stop the thread at any place in the file."""
         while not self._free.empty():
             self._free.get()
         self._free.put(None)
         self._thread.join()
 
     def sha256(self) -> str:
-        """Of the whole file, once its end was read."""
+        """SHA-256 of the whole file, once it was read."""
         return self._hash.hexdigest()
 
 
 @contextmanager
 def hashed(raw: FileIO, size: int) -> Iterator[Hashed | ReadAhead]:
-    """The file's bytes; a thread reads ahead where the file is large enough to repay it."""
+    """Yield the source for a file; a thread reads ahead if the file is large enough."""
     if size < _WORTH_A_THREAD:
         yield Hashed(raw)
         return
@@ -163,7 +163,7 @@ def hashed(raw: FileIO, size: int) -> Iterator[Hashed | ReadAhead]:
 
 
 class Gunzip:
-    """The bytes inside a gzip file of any number of members; hands out all that can be had of a damaged one."""
+    """Inflates a gzip file of any number of members; of a damaged one, all bytes before the damage."""
 
     def __init__(self, head: bytes, compressed: Hashed | ReadAhead) -> None:
         self._compressed = compressed
@@ -214,7 +214,7 @@ class Gunzip:
         return data
 
     def _sound_part(self, inflate: zlib._Decompress) -> bytes:
-        """What comes out before the damaged byte: zlib throws it away with the error."""
+        """Return the bytes before the damage, which zlib discards with the error."""
         data, at = bytearray(), 0
         for step in (1 << 12, 1 << 6, 1):
             while True:

@@ -57,7 +57,7 @@ LINK_NAMES = {
 
 @dataclass(slots=True)
 class FileFacts:
-    """What the file says about itself; complete once every batch was read."""
+    """Facts the file states about itself; complete after the last batch."""
 
     format: Literal["pcap", "pcapng", "empty"] = "empty"
     compressed: bool = False
@@ -80,7 +80,7 @@ class FileFacts:
 
 @dataclass(slots=True)
 class Batch:
-    """Rows of packets whose bytes lie in `buffer`. Both are used again for the next batch."""
+    """Rows of packets whose bytes are in `buffer`; both are reused for the next batch."""
 
     buffer: NDArray[np.uint8]
     rows: PacketArray
@@ -137,7 +137,7 @@ class CaptureReader:
 
     @contextmanager
     def _opened(self) -> Iterator[FileIO]:
-        """The file, until it was read; where that fails, in the words of a user."""
+        """Open the file; errors become CaptureError."""
         with self._file as file:
             try:
                 yield file
@@ -145,7 +145,7 @@ class CaptureReader:
                 raise CaptureError(f"cannot read {self._path}: {error.strerror or error}") from error
 
     def batches_around(self, frame: int, facts: FileFacts) -> Iterator[Batch]:
-        """The batches from the one that holds `frame` on, of a file that was read before and gave `facts`."""
+        """Yield the batches from the one that holds `frame` on, of a file that was read before and gave `facts`."""
         entry = next((entry for entry in reversed(facts.entries) if entry[0] <= frame), None)
         if entry is None or facts.compressed:
             yield from self.batches()
@@ -170,13 +170,13 @@ class CaptureReader:
         yield from self._any_format()
 
     def _exhaust(self, source: Hashed | ReadAhead) -> None:
-        """The hash is of the whole file, also where reading stopped at damage."""
+        """Read the rest, so that the hash covers the whole file, also after damage."""
         rest = memoryview(bytearray(1 << 16))
         while source.readinto(rest):
             pass
 
     def _fill(self, wanted: int) -> bool:
-        """Have `wanted` bytes from the current position in the buffer, if the file has them."""
+        """Fill the buffer with `wanted` bytes from the current position, if the file has them."""
         if self._stop - self._start >= wanted:
             return True
         held = self._stop - self._start
@@ -205,7 +205,7 @@ class CaptureReader:
         return self._stop - self._start >= wanted
 
     def _fill_up(self) -> bool:
-        """Read on after an unfinished record; False at the end of the file."""
+        """Read on after an unfinished record; return False at the end of the file."""
         held = self._stop - self._start
         if isinstance(self._stream, ReadAhead):
             following = self._stream.following(self._buffer[self._start : self._stop])
@@ -277,7 +277,7 @@ class CaptureReader:
                 return
 
     def _learn_interfaces(self) -> None:
-        """Only what is new: a file may have as many interfaces as packets."""
+        """Add new interfaces only; a file may have as many as packets."""
         interfaces = self.facts.interfaces
         while self._known < len(interfaces) - self._section_start:
             if (self._known + 1) * 4 > len(self._links):
@@ -287,7 +287,8 @@ class CaptureReader:
             self._known += 1
 
     def _other_block(self) -> bool | None:
-        """Take in a block that is no enhanced packet: True for a packet in row 0, None where the file ends."""
+        """Read a block other than an enhanced packet: return True for a packet in row 0, None at the end of the
+        file."""
         start = self._start
         if bytes(self._buffer[start : start + 4]) == _NG_MAGIC:
             mark = bytes(self._buffer[start + 8 : start + 12])
@@ -386,7 +387,7 @@ class CaptureReader:
 
 
 def check_capture(path: Path) -> None:
-    """Raises CaptureError where `path` cannot be read or begins like no capture; nothing else of it is read."""
+    """Raise CaptureError if `path` cannot be read or does not begin like a capture; nothing more is read."""
     with _open(path) as file:
         try:
             head = file.read(4)
@@ -415,5 +416,5 @@ def _no_capture(path: Path, magic: bytes) -> CaptureError:
 
 
 def _decoded_link(link: int) -> int:
-    """Raw IP has two historic numbers besides its own."""
+    """Return the link type; raw IP has two historic numbers."""
     return 101 if link in (12, 14) else link

@@ -9,7 +9,7 @@ from ghost.pcap.array_types import AddressTable, Counters, HashSlots
 def intern_address(
     version: int, w0: int, w1: int, w2: int, w3: int, table: AddressTable, slots: HashSlots, counters: Counters
 ) -> int:
-    """The address's id; a new one where it was not seen before."""
+    """Return the id of an address; a new one for a new address."""
     mask = len(slots) - 1
     # A multiplier for each word, of each run its own, and the high bits of the sum: whatever two words have in common,
     # nobody can choose addresses that all fall into one slot (multiply-shift hashing, Dietzfelbinger 1996).

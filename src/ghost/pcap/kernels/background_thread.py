@@ -19,7 +19,7 @@ _SWITCH_SECONDS = 0.0001
 
 
 class BackgroundCalls(Generic[P]):
-    """Makes calls in a thread of its own, one after the other, while its caller goes on."""
+    """Runs calls in a thread, one after the other, while the caller continues."""
 
     def __init__(self, function: Callable[P, object]) -> None:
         self._function = function
@@ -27,25 +27,25 @@ class BackgroundCalls(Generic[P]):
         self._waiting: deque[Future[object]] = deque()
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> None:
-        """Have the call made. Raises what an earlier one raised; waits where too many wait."""
+        """Queue a call. Raises what an earlier one raised; blocks if too many are queued."""
         self._waiting.append(self._thread.submit(self._function, *arguments, **named))
         if len(self._waiting) > _WAITING:
             self._waiting.popleft().result()
 
     def finish(self) -> None:
-        """Wait for every call."""
+        """Wait for all calls."""
         while self._waiting:
             self._waiting.popleft().result()
         self._thread.shutdown()
 
     def abandon(self) -> None:
-        """Forget the calls that have not begun."""
+        """Drop the calls that have not begun."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Threads get the interpreter soon after they ask for it."""
+    """Shorten the interpreter's switch interval in this block."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

@@ -20,7 +20,10 @@ NEEDS_MORE, BATCH_FULL, OTHER_BLOCK, DAMAGED = 0, 1, 2, 3
 def walk_pcap(
     buf: FileBytes, start: int, stop: int, big: int, unit: int, link: int, rows: PacketRows, frame: int, out: IntVector
 ) -> int:
-    """Rows of the whole records in `buf[start:stop]`; `out` gets where it stopped and why. Returns the row count."""
+    """Write rows of the whole records in `buf[start:stop]`; `out` gets where it stopped and why.
+
+    Return the row count.
+    """
     room = len(rows) // L.PACKET
     count = 0
     reason = NEEDS_MORE
@@ -68,7 +71,10 @@ def walk_pcapng(
     frame: int,
     out: IntVector,
 ) -> int:
-    """The same for enhanced packet blocks; stops at any other block. `interfaces` holds link, units, offset, snap."""
+    """Like `walk_pcap` for enhanced packet blocks; stops at any other block.
+
+    `interfaces` holds link, units, offset, snap.
+    """
     room = len(rows) // L.PACKET
     count = 0
     reason = NEEDS_MORE

@@ -82,7 +82,7 @@ _OBJECTS = "kernels"
 
 
 def worth_it(packets_left: float) -> bool:
-    """Whether compiled kernels finish this many packets sooner."""
+    """Return whether compiled kernels finish this many packets sooner."""
     if importlib.util.find_spec("numba") is None or packets_left < WORTH_LOADING:
         return False
     return packets_left >= WORTH_COMPILING or ready()
@@ -90,7 +90,7 @@ def worth_it(packets_left: float) -> bool:
 
 @cache
 def cache_directory() -> Path:
-    """Where compiled kernels of exactly this version are kept; private to the user."""
+    """Return the cache directory of exactly this version; private to the user."""
     sources = hashlib.sha256()
     for module in (layout, *_MODULES):
         sources.update(Path(str(module.__file__)).read_bytes())
@@ -100,7 +100,7 @@ def cache_directory() -> Path:
 
 
 def _caches() -> Path:
-    """Of the user; no absolute path where nobody knows where they are."""
+    """Return the user's cache directory; a relative path if it is unknown."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if given.is_absolute():  # others are to be ignored, says the XDG specification
         return given
@@ -111,7 +111,8 @@ def _caches() -> Path:
 
 
 def _numba_version() -> str:
-    """Without importing it, or the metadata of packages: each takes longer than reading a small capture."""
+    """Return numba's version without importing it or package metadata, which takes longer than reading a small
+    capture."""
     found = importlib.util.find_spec("numba")
     if found is None or found.origin is None:
         return ""
@@ -119,7 +120,7 @@ def _numba_version() -> str:
 
 
 def _usable(directory: Path) -> bool:
-    """It can be written, and nobody else may write to it: numba runs what it finds there."""
+    """Return whether the directory can be written, and by nobody else: numba runs what it finds there."""
     if not directory.is_absolute():
         return False
     try:
@@ -132,7 +133,7 @@ def _usable(directory: Path) -> bool:
 
 @cache
 def load() -> tuple[Vector, Kernel]:
-    """Compiled kernels and the vectors they take. Raises ImportError where numba is not installed."""
+    """Return compiled kernels and the vectors they take. Raises"""
     directory = cache_directory()
     entries = _entries()
     if _usable(directory) and ready():
@@ -143,7 +144,7 @@ def load() -> tuple[Vector, Kernel]:
 
 
 def loaded() -> tuple[Vector, Kernel]:
-    """What runs kernels soonest: compiled ones where they were loaded before, for loading them may not repay."""
+    """Return compiled kernels if they are already loaded, else interpreted ones."""
     return load() if load.cache_info().currsize else (interpreted_vector, interpreted_kernel)
 
 
@@ -152,7 +153,7 @@ def _entries() -> list[Callable[..., Any]]:
 
 
 def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
-    """Kernels that numba compiles when they are called, or takes from its cache."""
+    """Return kernels that numba compiles on their first call, or takes from its cache."""
     import numba
 
     keep = _usable(directory)
@@ -172,7 +173,7 @@ def _dispatchers(directory: Path) -> dict[Callable[..., Any], Any]:
 
 
 def _tolerate_cache_errors(dispatcher: Any) -> None:
-    """Let numba compile what it cannot read from its cache, and go on where a full disk keeps nothing."""
+    """Make numba compile what it cannot read from its cache, and continue if a full disk keeps nothing."""
     kept = dispatcher._cache
     load, save = kept.load_overload, kept.save_overload
 
@@ -192,7 +193,7 @@ def _tolerate_cache_errors(dispatcher: Any) -> None:
 
 
 def ready() -> bool:
-    """Whether the kernels lie compiled in the cache."""
+    """Return whether compiled kernels are in the cache."""
     directory = cache_directory()
     try:
         return directory.is_absolute() and (directory / _READY).is_file()
@@ -208,7 +209,7 @@ def _matches_digest(directory: Path) -> bool:
 
 
 def mark_ready() -> None:
-    """Say that the kernels lie compiled in the cache, so that smaller captures use them too."""
+    """Mark the kernels in the cache as complete, so that smaller captures use them too."""
     directory = cache_directory()
     if not _usable(directory):
         return
@@ -227,7 +228,7 @@ def _all_kept(directory: Path) -> bool:
 
 
 def _contents(directory: Path) -> str:
-    """A digest of the compiled code."""
+    """Return a digest of the compiled code."""
     found = hashlib.sha256()
     for path in _files(directory):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -239,7 +240,7 @@ def _files(directory: Path) -> list[Path]:
 
 
 def _linked(function: Callable[..., Any], compiled: dict[Callable[..., Any], Callable[..., Any]]) -> types.FunctionType:
-    """The function, calling compiled kernels where it calls kernels."""
+    """Return the function with its calls of kernels replaced by compiled ones."""
     assert isinstance(function, types.FunctionType)
     names = dict(function.__globals__)
     for name in function.__code__.co_names:

@@ -29,7 +29,7 @@ Columns = list[NDArray[Any]]
 
 
 def narrowed(rows: PacketArray) -> Columns:
-    """The columns of rows, each in the smallest type that holds it; most are small or zero."""
+    """Return the columns of rows, each in the smallest integer type that holds it."""
     columns: Columns = []
     for column in rows.T:
         low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
@@ -55,7 +55,7 @@ class WorkerShard:
         self._shard = Shard(interpreted_vector, interpreted_kernel, seed)
 
     def compile_kernels(self) -> None:
-        """From here on, where this worker can."""
+        """Use compiled kernels from here on, if this worker has numba."""
         if importlib.util.find_spec("numba") is not None:
             self._shard.use(*compilation.load())
 
@@ -67,7 +67,7 @@ class WorkerShard:
 
 
 class ClusterShard:
-    """The same, called from here; every call waits for its answer."""
+    """A `WorkerShard` called from the client; each call blocks."""
 
     def __init__(self, actor: Any, failures: tuple[type[Exception], ...]) -> None:
         self._actor, self._failures = actor, failures
@@ -94,7 +94,7 @@ class ClusterShard:
 
 @contextmanager
 def cluster_shards(address: str, wanted: int) -> Iterator[Sequence[ClusterShard]]:
-    """`wanted` shards on the workers of the cluster at `address`; as many as it has workers where that is 0."""
+    """Yield `wanted` shards on the workers of the cluster at `address`; one per worker if 0."""
     try:
         from distributed import Client
     except ImportError as error:

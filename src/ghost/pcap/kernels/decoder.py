@@ -46,7 +46,7 @@ def decode(
     buf: FileBytes, rows: PacketRows, begin: int, count: int, table: AddressTable, slots: HashSlots,
     counters: Counters, recent: RecentPackets, opened: OpenHandshakes,
 ) -> int:  # fmt: skip
-    """Decode rows `begin` to `count`; returns where it stopped, before `count` when the address table is full."""
+    """Decode rows `begin` to `count`; return where it stopped, before `count` if the address table is full."""
     capacity = len(table) // L.ADDRESS
     for n in range(begin, count):
         # Each layer of a packet may bring two new addresses.
@@ -367,7 +367,7 @@ class Decoder:
         return self._table, self._slots, self._counters, self._recent, self._opened
 
     def make_room(self) -> None:
-        """For twice as many addresses."""
+        """Double the address table."""
         self._table = np.concatenate([self._table, np.zeros_like(self._table)])
         self._slots = np.zeros(len(self._slots) * 2, np.int64)
         self._kernels(place_addresses)(

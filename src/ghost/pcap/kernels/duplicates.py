@@ -1,4 +1,4 @@
-"""Packets that are in the capture twice: they were seen just before."""
+"""Duplicate packets: the same packet was captured just before."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ RECENT_ROOM = 2 * _RECENT + 3
 
 
 def mostly_duplicates(recent: RecentPackets) -> bool:
-    """Whether more than a third of the packets without IP id came again at once: no loss repeats so many."""
+    """Return whether more than a third of the packets without IP id were duplicated at once, more than any loss
+    repeats."""
     return recent[_UNNUMBERED] >= _FEWEST_UNNUMBERED and 3 * recent[_REPEATED] > recent[_UNNUMBERED]
 
 
 def note_duplicate(rows: PacketRows, p: int, recent: RecentPackets) -> None:
     """Mark a packet whose IP id, addresses, ports, sequence and TCP timestamp were seen just before.
 
-    Where that may be a repeat as well, the mark is the time since then, by which the TCP kernel decides.
+    If it may be a retransmission as well, the mark is the time since then, in ns, and the TCP kernel decides.
     """
     signature = (rows[p + L.IP_ID] * 0x9E3779B1) & 0x3FFFFFFF
     signature = (signature ^ (rows[p + L.SOURCE] * 0x85EBCA6B)) & 0x3FFFFFFF

@@ -1,4 +1,4 @@
-"""A number for the two endpoints of a flow: where it lies in a table, and which shard follows it."""
+"""Hash of the two endpoints of a flow: its place in a table, and its shard."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ _WORD = 0xFFFFFFFF
 
 
 def hash_endpoints(low: int, high: int, seed: int) -> int:
-    """32 bits. A table's seed, of 62 bits, is of each run its own, so that nobody can choose flows that all fall into
-    one slot: a multiplier made of it for each end, and the high bits of the sum (multiply-shift hashing)."""
+    """Return a 32-bit hash of two endpoints.
+
+    The 62-bit seed of a table is drawn for each run, so that nobody can choose flows that share one slot: a multiplier
+    per end, and the high bits of the sum (multiply-shift hashing).
+    """
     own = seed ^ 0x1F83D9ABFB41BD6B
     mixed = ((low * own + high * ((own ^ (own >> 31)) * 0x2545F4914F6CDD1D)) >> 32) & _WORD
     mixed = ((mixed ^ (mixed >> 15)) * 0x2C1B3C6D) & _WORD

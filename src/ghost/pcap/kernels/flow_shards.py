@@ -31,7 +31,7 @@ _AHEAD = 3
 
 
 def assign_shards(rows: PacketRows, count: int, shards: int, shard_of: IntVector, counts: Counters) -> None:
-    """The shard of each packet, by its two endpoints whichever sent it; and how many packets each shard gets."""
+    """Write the shard of each packet, by its endpoints in either order, and the number of packets per shard."""
     for n in range(count):
         p = n * L.PACKET
         low = (rows[p + L.SOURCE] << 16) | rows[p + L.SOURCE_PORT]
@@ -47,7 +47,7 @@ KERNELS = (assign_shards,)
 
 
 class BatchResult(NamedTuple):
-    """What a shard says of one batch."""
+    """Result of a shard for one batch."""
 
     streams: StreamArray
     """Of its marked packets, in their order: the streams they belong to, by the shard's own numbers."""
@@ -56,7 +56,7 @@ class BatchResult(NamedTuple):
 
 
 class ShardResult(NamedTuple):
-    """What a shard says at the end."""
+    """Result of a shard at the end."""
 
     streams: StreamState
     udp: Array
@@ -81,15 +81,15 @@ class Shard:
         self._series.use(vector, kernels)
 
     def stages(self) -> tuple[Stage, Stage, Stage]:
-        """What follows packets."""
+        """The stages that follow packets."""
         return self._streams, self._udp, self._series
 
     def expect(self, rows: PacketArray) -> None:
-        """These packets will go through its stages next."""
+        """Prepare for these packets, which go through the stages next."""
         self._series.expect(rows[:, L.TIME])
 
     def follow(self, rows: PacketArray) -> BatchResult:
-        """Follow a batch, a row a packet, and write what the packets mean to their columns."""
+        """Follow a batch (one row per packet) and write the results to its columns."""
         known = len(self._streams)
         self.expect(rows)
         buffer = np.zeros(1, np.uint8)  # nothing but decoding reads it
@@ -101,7 +101,7 @@ class Shard:
 
 
 def merged(parts: Sequence[ShardResult]) -> ShardResult:
-    """What one shard would have found."""
+    """Return the result that one shard would have had."""
     series = parts[0].series
     for part in parts[1:]:
         series.merge(part.series)
@@ -113,7 +113,7 @@ def merged(parts: Sequence[ShardResult]) -> ShardResult:
 
 
 class Follower(Protocol):
-    """A shard, wherever it works; a call is over when it is done."""
+    """A shard in this process or elsewhere; calls are synchronous."""
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
     def follow(self, rows: PacketArray) -> BatchResult: ...
@@ -127,7 +127,7 @@ Heads = tuple[Stage, Stage]
 
 
 class Followers(Protocol):
-    """Whatever takes in batches: it decodes them, and follows flows here, in threads, or elsewhere."""
+    """Decodes batches and follows their flows, here, in threads, or elsewhere."""
 
     def use(self, vector: Vector, kernels: Kernel) -> None: ...
     def follow(self, batch: Batch) -> None: ...
@@ -161,7 +161,7 @@ class SingleShard:
 
 
 class _InThread:
-    """A shard that works while others do, each call after those before it. Compiled kernels run beside each other."""
+    """A shard in a thread; calls run in order. Compiled kernels of several shards run in parallel."""
 
     def __init__(self, shard: Follower) -> None:
         self._shard = shard
@@ -184,7 +184,7 @@ class _InThread:
 
 
 class _PendingBatch(NamedTuple):
-    """A batch that the shards have and that is not parsed yet."""
+    """A batch that the shards have received and that is not parsed yet."""
 
     marked: Marked
     shard_of: Array
@@ -231,7 +231,7 @@ class ShardedFlows:
         self._parse(batch.marked)
 
     def _number(self, opened: Sequence[Array]) -> None:
-        """Number the streams that a batch opened as one shard would have."""
+        """Number the streams that a batch opened as a single shard would."""
         frames = np.concatenate(opened)
         numbers = np.empty(len(frames), np.int64)
         numbers[np.argsort(frames)] = self._streams + np.arange(len(frames))

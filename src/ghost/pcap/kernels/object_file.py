@@ -47,12 +47,12 @@ def save(path: Path, kernels: Mapping[Function, Any]) -> None:
 
 
 def sound(path: Path, functions: Sequence[Function]) -> bool:
-    """Whether the file holds the code of these kernels, for this processor."""
+    """Return whether the file holds these kernels for this processor."""
     return _read(path, functions) is not None
 
 
 def load(path: Path, functions: Sequence[Function]) -> dict[Function, Function] | None:
-    """These kernels, compiled; None where the file does not hold them, or not for this processor."""
+    """Return the compiled kernels; None if the file does not hold them for this processor."""
     found = _read(path, functions)
     if found is None:
         return None
@@ -99,14 +99,14 @@ def _processor() -> str:
 
 
 def _kinds(function: Function) -> list[str]:
-    """Of the parameters: `bytes`, `ints` or `int`."""
+    """Return the kinds of the parameters: `bytes`, `ints` or `int`."""
     code = function.__code__
     parameters = ((name, function.__annotations__[name]) for name in code.co_varnames[: code.co_argcount])
     return ["int" if kind == "int" else "bytes" if name == "buf" else "ints" for name, kind in parameters]
 
 
 def _linked(kernels: Mapping[str, tuple[Function, Any]]) -> tuple[bytes, dict[str, str]]:
-    """One object file with all of them, and their symbols in it."""
+    """Return one object file with all kernels, and their symbols."""
     from numba import types
 
     known = {"int": types.int64, "ints": types.int64[::1], "bytes": types.uint8[::1]}
@@ -152,7 +152,8 @@ _ARRAY = (
 
 
 def _callable(function: Function, address: int) -> Function:
-    """Numba's convention: where the result goes, where an exception goes, then the arguments; an array is seven."""
+    """Return a caller by numba's convention: result pointer, exception pointer, then the arguments; an array takes
+    seven."""
     kinds = _kinds(function)
     dtypes = [np.dtype(np.uint8 if kind == "bytes" else np.int64) for kind in kinds]
     types: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]

@@ -37,7 +37,7 @@ _COUNTERS = _UNREAD + REASONS * REASON_ROW
 
 
 def count_packets(rows: PacketRows, begin: int, count: int, totals: PacketTotals) -> None:
-    """Count the decoded packets of rows `begin` to `count`, in the order of the file."""
+    """Count the decoded packets of rows `begin` to `count`, in file order."""
     for n in range(begin, count):
         p = n * L.PACKET
         now = rows[p + L.TIME]
@@ -108,10 +108,10 @@ class Tally:
         return (self._totals,)
 
     def make_room(self) -> None:
-        """It never wants any."""
+        """Never needed: the tables have a fixed size."""
 
     def _protocols(self) -> dict[str, int]:
-        """Packets by protocol, most first."""
+        """Return packets by protocol, most first."""
         totals = self._totals.tolist()
         networks = {"ipv4": 4, "ipv6": 6, "arp": L.NETWORK_ARP, "other": L.NETWORK_OTHER}
         present = [(name, _NETWORKS + number) for name, number in networks.items()]
@@ -127,8 +127,10 @@ class Tally:
     def summary(
         self, name: str, facts: FileFacts, unreadable: int, conversations: Array, copies: Occurrences
     ) -> CaptureSummary:
-        """Of the file `name`, which said these facts about itself; `unreadable` packets failed a parser;
-        `conversations` are those of UDP, `copies` those of TCP data."""
+        """Return the summary of the file `name`.
+
+        `unreadable`: packets that a parser rejected; `conversations`: of UDP; `copies`: duplicate TCP data segments.
+        """
         totals = self._totals.tolist()
         present, twins = self.packets > 0, totals[T_DUPLICATES]
         twin_frames = sorted([*totals[_DUPLICATE_FRAMES:][: min(twins, L.SAMPLE_FRAMES)], *copies.frames])

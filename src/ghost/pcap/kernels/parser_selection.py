@@ -1,4 +1,4 @@
-"""The kernel that takes marked packets out of a batch: those of one reader together, in columns."""
+"""Kernel that selects the marked packets of a batch, by reader, in columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_ICMP = 576
 
 
 def reader_of(mark: int) -> int:
-    """The mark that stands for all whose packets go to one reader."""
+    """Return the representative mark of the reader."""
     if mark in (L.MARK_DNS_TCP, L.MARK_MDNS, L.MARK_LLMNR):
         return L.MARK_DNS
     if mark == L.MARK_DHCP6:

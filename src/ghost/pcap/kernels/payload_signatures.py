@@ -1,7 +1,4 @@
-"""What a payload begins and ends like: by that it is marked for a reader.
-
-RFC 8446 (TLS), 9112 (HTTP/1), 8999 and 9369 (QUIC).
-"""
+"""Payload signatures that mark a packet for a reader."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from ghost.pcap.array_types import FileBytes
 
 
 def first_bytes(buf: FileBytes, at: int, length: int) -> int:
-    """The mark of a segment whose six or more captured payload bytes begin at `at`."""
+    """Return the mark of a TCP segment with at least six captured payload bytes from `at`."""
     first, second, third = buf[at], buf[at + 1], buf[at + 2]
     if second == 3 and 0x14 <= first <= 0x17 and third <= 4:
         # Application data only where it has the length of an encrypted alert (RFC 8446, 5.2).
@@ -40,7 +37,7 @@ def first_bytes(buf: FileBytes, at: int, length: int) -> int:
 
 
 def datagram_mark(buf: FileBytes, at: int, end: int, source_port: int, destination_port: int) -> int:
-    """The mark of a datagram whose captured payload lies between `at` and `end`."""
+    """Return the mark of a datagram with captured payload from `at` to `end`."""
     low, high = min(source_port, destination_port), max(source_port, destination_port)
     if low == 53 or high == 53:
         return L.MARK_DNS
@@ -68,7 +65,7 @@ def datagram_mark(buf: FileBytes, at: int, end: int, source_port: int, destinati
 
 
 def ending_of(buf: FileBytes, control: int, end: int, wire_end: int) -> int:
-    """How a message ends that a sender pushed, or closed behind: the body in chunks of HTTP ends in an empty line."""
+    """Return how a pushed or final message ends: a chunked HTTP body ends in an empty line."""
     if not control & (L.PSH | L.FIN) or end != wire_end:
         return 0
     blank = buf[end - 1] == 10 and buf[end - 2] == 13 and buf[end - 3] == 10 and buf[end - 4] == 13

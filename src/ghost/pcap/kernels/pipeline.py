@@ -50,8 +50,7 @@ _ARRAYS = (5, 1, 7, 3, 5)
 
 
 def touch_headers(buf: FileBytes, rows: PacketRows, begin: int, count: int) -> int:
-    """Load the headers of rows `begin` to `count`: the processor waits for many of them at a time here, where decoding
-    would wait for each. What comes of it means nothing, but must be used."""
+    """Prefetch the headers of rows `begin` to `count`, many at a time. The result is meaningless but must be used."""
     seen = 0
     for n in range(begin, count):
         p = n * L.PACKET
@@ -103,14 +102,14 @@ KERNELS = (touch_headers, pass_packets)
 
 
 class Stage(Protocol):
-    """What owns the state of one kernel."""
+    """Owner of the state of one kernel."""
 
     def arrays(self) -> Sequence[Array]:
-        """The state, in the order in which the kernel takes it."""
+        """The state arrays, in the order of the kernel's parameters."""
         ...
 
     def make_room(self) -> None:
-        """The kernel stopped for want of room: take out what it logged, or have its tables grow."""
+        """Make room after the kernel stopped: empty its logs or grow its tables."""
         ...
 
 

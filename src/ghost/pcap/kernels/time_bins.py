@@ -1,4 +1,4 @@
-"""The kernel of the series: each packet to its bin of time, and to its pair of hosts in a wider one."""
+"""Kernel of the time series: counts each packet in its time bin and in a wider bin of its host pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNTERS = 5
 
 
 def bucket_of(trip: int, edges: BucketEdges) -> int:
-    """The last bucket that begins at or below a round trip, in ns."""
+    """Return the last bucket that begins at or below a round trip (ns)."""
     low, high = 0, len(edges)
     while high - low > 1:
         middle = (low + high) >> 1

@@ -55,7 +55,7 @@ _EDGES: Array = np.array([0, *(math.ceil(1000 * math.exp(n * _GROWTH)) for n in 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrips:
-    """Of the segments acknowledged in one bin, in ms; to 15%."""
+    """Round trips of the segments acknowledged in one bin, in ms, accurate to 15%."""
 
     count: int
     median: float
@@ -110,7 +110,7 @@ class Series:
 
 
 class SeriesCollector:
-    """Takes batches of packets that TCP has been followed in; `state` says what they came to."""
+    """Collects the series from batches whose TCP columns are complete; `state` is the result."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SeriesCollector:
             self.make_room()
 
     def expect(self, times: Array) -> None:
-        """Have bins for packets of these times."""
+        """Make bins for packets of these times."""
         if len(times):
             self._state.make_room(int(times.min()) // TICK_NS, int(times.max()) // TICK_NS)
 
@@ -160,7 +160,7 @@ class SeriesCollector:
         self._sort_in()
 
     def state(self) -> SeriesState:
-        """What was counted until now."""
+        """The counts so far."""
         self._sort_in()
         return self._state
 
@@ -175,7 +175,7 @@ class SeriesCollector:
 
 
 class SeriesState:
-    """What was counted of a capture, or of a part of it: `merge` adds what was counted of another."""
+    """Counts of a capture or a part of it; `merge` adds those of another part."""
 
     def __init__(self, bins: int = BINS, most_entries: int = MOST_ENTRIES) -> None:
         self._most_bins, self._most_entries = bins, most_entries

@@ -1,7 +1,4 @@
-"""What tunnels carry where nothing but its bytes tells.
-
-RFC 4385 and 4448 (Ethernet in MPLS), 7348 (VXLAN); 3GPP TS 29.281 (GTP-U).
-"""
+"""Tunnel payloads that only their bytes identify."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from ghost.pcap.array_types import FileBytes
 
 
 def ethernet_in_mpls(buf: FileBytes, o: int, end: int) -> int:
-    """Where the Ethernet frame of a pseudowire begins, whose labels end at `o`: behind a control word, or at once. 0
-    where there is none: nothing but a known EtherType tells."""
+    """Return where the Ethernet frame of a pseudowire begins whose labels end at `o`: after a control word, or at once;
+    0 if there is no known EtherType."""
     for skipped in (4, 0):
         at = o + skipped
         if end - at >= 14 and (skipped == 0 or buf[o] >> 4 == 0):
@@ -21,12 +18,12 @@ def ethernet_in_mpls(buf: FileBytes, o: int, end: int) -> int:
 
 
 def plain_vxlan(buf: FileBytes, o: int) -> bool:
-    """Whether all that must be zero is: on Linux's own port, which is nobody's by right."""
+    """Return whether all reserved bits of a VXLAN header are zero, for Linux's own unregistered port."""
     return buf[o] == 0x08 and buf[o + 1] | buf[o + 2] | buf[o + 3] | buf[o + 7] == 0
 
 
 def inside_gtp(buf: FileBytes, o: int, end: int) -> int:
-    """Where the IP packet begins that a GTP-U message at `o` carries; 0 where it carries none."""
+    """Return where the IP packet inside a GTP-U message at `o` begins; 0 if there is none."""
     flags = buf[o]
     if flags >> 4 != 3 or buf[o + 1] != 255:
         return 0

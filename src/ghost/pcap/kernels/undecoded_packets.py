@@ -24,7 +24,7 @@ _LINK, _ETHERTYPE, _PROTOCOL, _INSIDE, _CUT, _DAMAGED, _OTHER = (n << _SHIFT for
 
 
 def reason_unread(rows: PacketRows, p: int) -> int:
-    """Why the packet at `p` has no transport that is followed."""
+    """Return the reason why the packet at `p` was not decoded to a known transport."""
     link = rows[p + L.LINK]
     if rows[p + L.NETWORK] >= 4 and rows[p + L.PROTOCOL] != 0:
         return _PROTOCOL | rows[p + L.PROTOCOL]
@@ -98,7 +98,8 @@ _LEAST_OTHER_PORT = 1024
 
 
 def unread(reasons: Array, conversations: Array, unparsed: int) -> tuple[Unread, ...]:
-    """Most packets first: what decoding gave up, UDP tunnels that stay closed, and `unparsed` messages."""
+    """Return the undecoded packets by reason, most first: decoding failures, unknown UDP tunnels and `unparsed`
+    messages."""
     found: dict[str, Unread] = {}
     parts = [*_reset_after_keepalives(reasons), *_carried(conversations)]
     if unparsed:
