@@ -9,7 +9,7 @@ from .office import Office, tls
 from .office import talk as speak
 from .scene import Scenes
 
-DATAGRAMS = Scenes()
+SCENES = Scenes()
 _HERE = ("client", "between")
 _HTTPS = 443
 _CLIENT, _SERVER = 0xC3, 0xC1
@@ -42,7 +42,7 @@ def _by_tcp(office: Office, begin: float) -> None:
     speak(office.client, office.server, _HTTPS, exchanges, begin=begin)
 
 
-@DATAGRAMS.add("no_answer", "policy", points=_HERE)
+@SCENES.add("no_answer", "policy", points=_HERE, severity="LOW")
 def quic_that_is_dropped(office: Office) -> None:
     office.background(server_port=_HTTPS)
     for n in range(office.dice.randrange(3, 7)):
@@ -50,7 +50,7 @@ def quic_that_is_dropped(office: Office) -> None:
         _by_tcp(office, 0.8 + 1.9 * n)
 
 
-@DATAGRAMS.add("no_answer", "undecided", points=_HERE)
+@SCENES.add("no_answer", "undecided", points=_HERE, severity="MEDIUM")
 def a_server_of_quic_alone_that_is_gone(office: Office) -> None:
     office.background(server_port=other_port(office))
     gone = office.new_host().address
@@ -58,20 +58,17 @@ def a_server_of_quic_alone_that_is_gone(office: Office) -> None:
         _tries(office, gone, 0.5 + 2.1 * n)
 
 
-@DATAGRAMS.add("none", "none", points=_HERE)
+@SCENES.add("none", "none", points=_HERE)
 def quic_that_is_answered_late(office: Office) -> None:
     office.background(server_port=_HTTPS)
     for n in range(5):
         _tries(office, office.server.address, 0.5 + 2.1 * n, answered_after=1.0)
 
 
-@DATAGRAMS.add("none", "none", points=_HERE)
+@SCENES.add("none", "none", points=_HERE)
 def quic_that_loses_the_race_at_times(office: Office) -> None:
     """Some first packets are lost, and TCP was quicker; others are answered."""
     office.background(server_port=_HTTPS)
     for n in range(8):
         _tries(office, office.server.address, 0.5 + 1.5 * n, repeats=1, answered_after=None if n % 2 else 0.03)
         _by_tcp(office, 0.8 + 1.5 * n)
-
-
-SEVERITIES = {"quic_that_is_dropped": "LOW", "a_server_of_quic_alone_that_is_gone": "MEDIUM"}

@@ -10,8 +10,7 @@ from .network import TCP_PROTOCOL, Host, Packet, Segment, unreachable
 from .office import Office, attempt, chatter, talk
 from .scene import Scenes
 
-MASSES = Scenes()
-SEVERITIES: dict[str, str] = {}
+SCENES = Scenes()
 _MSS = b"\2\4\5\xb4"
 
 
@@ -44,7 +43,7 @@ def _dies(office: Office) -> None:
 # ------------------------------------------------------------------------------------------------------- floods
 
 
-@MASSES.add("syn_unanswered", "network", points=("server", "between"))
+@SCENES.add("syn_unanswered", "network", points=("server", "between"))
 def a_fleet_with_short_time_outs(office: Office) -> None:
     """A dozen pods try a dead backend for a quarter of a second, again and again."""
     _dies(office)
@@ -57,7 +56,7 @@ def a_fleet_with_short_time_outs(office: Office) -> None:
             _gives_up(office, pod, office.port, 1.0 + 0.02 * n + k * pause, 0.25)
 
 
-@MASSES.add("syn_unanswered", "network", points=("client", "server", "between"))
+@SCENES.add("syn_unanswered", "network", points=("client", "server", "between"))
 def a_proxy_before_a_dead_backend(office: Office) -> None:
     """As many attempts as it has requests, each given up before its stack would repeat it."""
     _dies(office)
@@ -65,7 +64,7 @@ def a_proxy_before_a_dead_backend(office: Office) -> None:
         _gives_up(office, office.client, office.port, 2.0 + n / 120, 0.25)
 
 
-@MASSES.add("syn_unanswered", "network", points=("server", "between"))
+@SCENES.add("syn_unanswered", "network", points=("server", "between"))
 def a_busy_site_dies_as_the_capture_ends(office: Office) -> None:
     """Hundreds of clients, each with its first SYN: there was no time to repeat one."""
     _dies(office)
@@ -74,7 +73,7 @@ def a_busy_site_dies_as_the_capture_ends(office: Office) -> None:
         _syn(office, source, office.server.address, office.port, office.world.seconds - 0.9 + n * 0.003, ttl=52)
 
 
-@MASSES.add("syn_flood", "client", points=("server", "between"))
+@SCENES.add("syn_flood", "client", points=("server", "between"), severity="CRITICAL")
 def a_flood_in_the_last_second(office: Office) -> None:
     """No time to repeat here either; but no stack sends such SYNs."""
     office.background(to_server=False)
@@ -84,7 +83,7 @@ def a_flood_in_the_last_second(office: Office) -> None:
         _syn(office, source, office.server.address, office.port, at, options=b"", ttl=52)
 
 
-@MASSES.add("syn_flood", "client", points=("server", "between"))
+@SCENES.add("syn_flood", "client", points=("server", "between"), severity="CRITICAL")
 def a_flood_from_one_address(office: Office) -> None:
     """From all the ports there are, and nothing of what the server answers is acknowledged."""
     office.background(to_server=False)
@@ -94,7 +93,7 @@ def a_flood_from_one_address(office: Office) -> None:
              answer=bytes([SYN | ACK]) if n % 3 else b"")  # fmt: skip
 
 
-@MASSES.add("syn_flood", "client", points=("server",))
+@SCENES.add("syn_flood", "client", points=("server",), severity="CRITICAL")
 def a_flood_from_a_pool_of_addresses(office: Office) -> None:
     """Each comes again and again; all together are more than a crowd."""
     office.background(to_server=False)
@@ -103,7 +102,7 @@ def a_flood_from_a_pool_of_addresses(office: Office) -> None:
         _syn(office, source, office.server.address, office.port, 5 + n / 2500, ttl=50 + n % 9)
 
 
-@MASSES.add("syn_flood", "client", points=("server",))
+@SCENES.add("syn_flood", "client", points=("server",), severity="CRITICAL")
 def a_flood_from_few_addresses_that_is_answered(office: Office) -> None:
     """Each comes back at no great pace; but none acknowledges the answer, and none is known."""
     office.background(server_port=other_port(office))
@@ -135,7 +134,7 @@ def _dropped(port: int, host: Host) -> None:
     host.receive = filtered  # type: ignore[method-assign]
 
 
-@MASSES.add("syn_unanswered", "policy", points=("client",), seconds=60.0)
+@SCENES.add("syn_unanswered", "policy", points=("client",), seconds=60.0)
 def a_monitor_that_a_filter_keeps_out(office: Office) -> None:
     """It comes back to all its targets; some of them are known to live."""
     office.background(server_port=other_port(office))
@@ -148,7 +147,7 @@ def a_monitor_that_a_filter_keeps_out(office: Office) -> None:
             talk(office.client, host, 8443, chatter(office.dice, 2), begin=2.0 + n)
 
 
-@MASSES.add("refused", "server_application", points=("client",), seconds=40.0)
+@SCENES.add("refused", "server_application", points=("client",), seconds=40.0)
 def a_monitor_whose_agents_are_stopped(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n, host in enumerate(_targets(office, 40, silent=False)):
@@ -156,7 +155,7 @@ def a_monitor_whose_agents_are_stopped(office: Office) -> None:
             attempt(office.client, host.address, 10250, 1.0 + 0.1 * n + 10 * visit)
 
 
-@MASSES.add("syn_unanswered", "network", points=("client",), seconds=60.0)
+@SCENES.add("syn_unanswered", "network", points=("client",), seconds=60.0)
 def all_services_of_a_dead_host(office: Office) -> None:
     office.background(to_server=False)
     (gone,) = _targets(office, 1, silent=True)
@@ -165,7 +164,7 @@ def all_services_of_a_dead_host(office: Office) -> None:
             attempt(office.client, gone.address, 8000 + 3 * n, 1.0 + 0.2 * n + 16 * visit)
 
 
-@MASSES.add("refused", "server_application", points=("client",), seconds=30.0)
+@SCENES.add("refused", "server_application", points=("client",), seconds=30.0)
 def all_services_of_a_host_are_stopped(office: Office) -> None:
     office.background(to_server=False)
     (host,) = _targets(office, 1, silent=False)
@@ -174,7 +173,7 @@ def all_services_of_a_host_are_stopped(office: Office) -> None:
             attempt(office.client, host.address, 30000 + 7 * n, 1.0 + 0.1 * n + 6 * visit)
 
 
-@MASSES.add("port_scan", "client", points=("client", "between"))
+@SCENES.add("port_scan", "client", points=("client", "between"))
 def a_scan_that_asks_twice(office: Office) -> None:
     """What was not answered is asked again after a second, from another port."""
     office.background(server_port=other_port(office))
@@ -184,7 +183,7 @@ def a_scan_that_asks_twice(office: Office) -> None:
             _syn(office, office.client.address, host.address, port, 1 + 0.05 * n + 1.2 * again)
 
 
-@MASSES.add("port_scan", "client", points=("client",), seconds=1300.0)
+@SCENES.add("port_scan", "client", points=("client",), seconds=1300.0)
 def a_scan_that_takes_its_time(office: Office) -> None:
     """Fifteen seconds between probes, each port twice."""
     office.background(server_port=other_port(office))
@@ -194,7 +193,7 @@ def a_scan_that_takes_its_time(office: Office) -> None:
             _syn(office, office.client.address, host.address, port, 1 + 30 * n + 15 * again)
 
 
-@MASSES.add("port_scan", "client", points=("client",), seconds=40.0)
+@SCENES.add("port_scan", "client", points=("client",), seconds=40.0)
 def a_scan_in_a_loop(office: Office) -> None:
     office.background(server_port=other_port(office))
     (host,) = _targets(office, 1, silent=False)
@@ -203,7 +202,7 @@ def a_scan_in_a_loop(office: Office) -> None:
             attempt(office.client, host.address, port, 1 + 10 * visit + 0.01 * n)
 
 
-@MASSES.add("port_scan", "client", points=("client",))
+@SCENES.add("port_scan", "client", points=("client",))
 def a_sweep_for_one_port(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n, host in enumerate(_targets(office, 45, silent=False)):
@@ -234,13 +233,13 @@ def _traced(office: Office, target: Host, port: int, *, hops: int, reached: bool
                 world.later(at + 0.0201, lambda end=end: world.capture(end, 0))  # type: ignore[misc]
 
 
-@MASSES.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def a_traceroute_by_tcp(office: Office) -> None:
     office.background(server_port=office.port)
     _traced(office, office.server, office.port, hops=office.dice.randrange(4, 12), reached=True)
 
 
-@MASSES.add("syn_unanswered", "network", points=("client",))
+@SCENES.add("syn_unanswered", "network", points=("client",))
 def a_traceroute_by_tcp_because_nobody_answers(office: Office) -> None:
     office.background(to_server=False)
     (gone,) = _targets(office, 1, silent=True)
@@ -276,15 +275,12 @@ def _refusals(office: Office, refuses_with: int, others: int) -> None:
                 world.later(at + 0.1, lambda over=over: world.capture(over, 0))  # type: ignore[misc]
 
 
-@MASSES.add("refused", "server_application", points=("client",))
+@SCENES.add("refused", "server_application", points=("client",))
 def a_virtual_address_with_machines_of_two_systems(office: Office) -> None:
     hops = office.dice.randrange(0, 9)
     _refusals(office, 128 - hops, 64 - hops)
 
 
-@MASSES.add("third_party_reset", "policy", points=("client",))
+@SCENES.add("third_party_reset", "policy", points=("client",))
 def a_device_of_another_system_that_is_nearer(office: Office) -> None:
     _refusals(office, 128 - 2, 64 - office.dice.randrange(4, 9))
-
-
-SEVERITIES |= {name: "CRITICAL" if scene.kind == "syn_flood" else "HIGH" for name, scene in MASSES.items()}

@@ -13,8 +13,7 @@ from .office import Exchange, Office, talk
 from .scene import Scenes
 from .takeovers import Segment as Wire
 
-TOLD = Scenes()
-SEVERITIES: dict[str, str] = {}
+SCENES = Scenes()
 _EXCEEDED = 11
 _PORT, _PROHIBITED, _HOST = 3, 13, 1
 
@@ -66,19 +65,19 @@ def _mtr(office: Office, target: str, *, answering: int, last: int, reached: boo
                     _sees(office, back, at + 0.02)
 
 
-@TOLD.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def mtr_of_which_two_routers_answer(office: Office) -> None:
     office.background(server_port=office.port)
     _mtr(office, office.server.address, answering=2, last=office.dice.randrange(4, 9), reached=True)
 
 
-@TOLD.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def mtr_that_ends_nowhere(office: Office) -> None:
     office.background(server_port=office.port)
     _mtr(office, office.new_host().address, answering=office.dice.choice([1, 2]), last=7, reached=False)
 
 
-@TOLD.add("routing_loop", "network", points=("client",))
+@SCENES.add("routing_loop", "network", points=("client",))
 def mtr_into_a_loop(office: Office) -> None:
     office.background(server_port=office.port)
     lost, enters = office.new_host().address, office.dice.randrange(2, 5)
@@ -89,7 +88,7 @@ def mtr_into_a_loop(office: Office) -> None:
             _is_told(office, probe, 1.0 + 4 * n + 0.1 * hop, router, 0, kind=_EXCEEDED)
 
 
-@TOLD.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def mtr_by_udp(office: Office) -> None:
     office.background(server_port=office.port)
     for n in range(12):
@@ -102,7 +101,7 @@ def mtr_by_udp(office: Office) -> None:
                 _sees(office, probe, at)
 
 
-@TOLD.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def a_traceroute_that_a_filter_ends(office: Office) -> None:
     office.background(server_port=office.port)
     for n in range(3):
@@ -111,7 +110,7 @@ def a_traceroute_that_a_filter_ends(office: Office) -> None:
         _is_told(office, _ping(office.client.address, office.server.address, n, 5), 6.0 + n, "10.254.5.1", _PROHIBITED)
 
 
-@TOLD.add("admin_prohibited", "policy", points=("client",))
+@SCENES.add("admin_prohibited", "policy", points=("client",))
 def a_traceroute_and_the_reason_for_it(office: Office) -> None:
     office.background(server_port=other_port(office))
     client, server = office.client.address, office.server.address
@@ -133,7 +132,7 @@ def _torn(office: Office, source: str, target: str, own: int, port: int, begin: 
         _sees(office, replace(part.given_up(), number=office.dice.randrange(65536)), begin + 30.0)
 
 
-@TOLD.add("mtu_black_hole", "network", seconds=60.0)
+@SCENES.add("mtu_black_hole", "network", seconds=60.0, severity="MEDIUM")
 def a_filter_that_drops_later_fragments(office: Office) -> None:
     """Of the invitations of one telephone, between the hosts of an ordinary day."""
     office.background(server_port=office.port)
@@ -141,7 +140,7 @@ def a_filter_that_drops_later_fragments(office: Office) -> None:
         _torn(office, office.client.address, office.server.address, 5080, 5060, 2.0 + 2.5 * n)
 
 
-@TOLD.add("mtu_black_hole", "network", seconds=60.0)
+@SCENES.add("mtu_black_hole", "network", seconds=60.0, severity="MEDIUM")
 def fragments_that_no_receiver_gets(office: Office) -> None:
     """Of one sender to several, by IPv6."""
     office.background(server_port=office.port)
@@ -150,7 +149,7 @@ def fragments_that_no_receiver_gets(office: Office) -> None:
         _torn(office, f"2001:db8:{office.world.seed + 1:x}::9", target, 40_000, 1813, 1.0 + 2.5 * n)
 
 
-@TOLD.add("none", "none", seconds=60.0)
+@SCENES.add("none", "none", seconds=60.0)
 def a_fragment_that_is_lost_now_and_then(office: Office) -> None:
     office.background(server_port=office.port)
     for n in range(12):
@@ -158,7 +157,7 @@ def a_fragment_that_is_lost_now_and_then(office: Office) -> None:
         _torn(office, client, server, 5080, 5060, 1.0 + 2 * n, told=n in (3, 8))
 
 
-@TOLD.add("loss", "network", points=("client",), seconds=60.0)
+@SCENES.add("loss", "network", points=("client",), seconds=60.0)
 def fragments_lost_like_everything_else(office: Office) -> None:
     """What loses one in seven packets on the way to the client loses parts of datagrams as well."""
     office.background(server_port=other_port(office))
@@ -173,7 +172,7 @@ def fragments_lost_like_everything_else(office: Office) -> None:
 # ------------------------------------------------------------------------------------- much of one kind is one finding
 
 
-@TOLD.add("port_scan", "client", points=("client", "between"))
+@SCENES.add("port_scan", "client", points=("client", "between"))
 def a_scan_that_a_filter_answers(office: Office) -> None:
     office.background(to_server=False)
     for n, port in enumerate(office.dice.sample(range(1, 9000), 150)):
@@ -181,7 +180,7 @@ def a_scan_that_a_filter_answers(office: Office) -> None:
         _is_told(office, probe, 2.0 + 0.02 * n, "10.254.5.1", _PROHIBITED)
 
 
-@TOLD.add("admin_prohibited", "policy", points=("client", "between"))
+@SCENES.add("admin_prohibited", "policy", points=("client", "between"))
 def a_filter_that_forbids_many_ports(office: Office) -> None:
     """A program with a dozen connections, which it tries again and again."""
     office.background(server_port=other_port(office))
@@ -191,7 +190,7 @@ def a_filter_that_forbids_many_ports(office: Office) -> None:
             _is_told(office, _syn(office, client, server, 7000 + n), 1 + 0.1 * n + 5 * again, "10.254.5.1", _PROHIBITED)
 
 
-@TOLD.add("port_scan", "client", points=("client", "between"))
+@SCENES.add("port_scan", "client", points=("client", "between"))
 def a_scan_by_udp(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n, port in enumerate(office.dice.sample(range(1, 9000), 60)):
@@ -199,7 +198,7 @@ def a_scan_by_udp(office: Office) -> None:
         _is_told(office, probe, 2.0 + 0.05 * n, office.server.address, _PORT if n % 4 else _PROHIBITED)
 
 
-@TOLD.add("port_unreachable", "server_application", points=("client", "between"))
+@SCENES.add("port_unreachable", "server_application", points=("client", "between"), severity="MEDIUM")
 def a_media_server_that_stops(office: Office) -> None:
     """Its calls go on for a while, each from a port of its own."""
     office.background(server_port=other_port(office))
@@ -209,7 +208,7 @@ def a_media_server_that_stops(office: Office) -> None:
             _is_told(office, voice, 2.0 + 0.013 * call + 0.5 * n, office.server.address, _PORT)
 
 
-@TOLD.add("port_unreachable", "server_application", points=("client", "between"))
+@SCENES.add("port_unreachable", "server_application", points=("client", "between"), severity="MEDIUM")
 def a_poller_whose_agents_are_stopped(office: Office) -> None:
     office.background(server_port=other_port(office))
     net = office._net()
@@ -219,7 +218,7 @@ def a_poller_whose_agents_are_stopped(office: Office) -> None:
             _is_told(office, asked, 1.0 + 0.1 * n + 6 * again, f"{net}.{n + 3}", _PORT)
 
 
-@TOLD.add("admin_prohibited", "policy", points=("client",))
+@SCENES.add("admin_prohibited", "policy", points=("client",), others=("MEDIUM port_unreachable server_application",))
 def a_filter_that_meets_one_among_a_thousand_messages(office: Office) -> None:
     """More of what ICMP says than is kept; what matters was said once."""
     office.background(server_port=other_port(office))
@@ -234,7 +233,7 @@ def a_filter_that_meets_one_among_a_thousand_messages(office: Office) -> None:
 # ------------------------------------------------------------------------------------------- hosts that are not there
 
 
-@TOLD.add("host_down", "server_host", points=("client", "between"))
+@SCENES.add("host_down", "server_host", points=("client", "between"))
 def a_router_that_misses_a_rack(office: Office) -> None:
     office.background(server_port=office.port)
     net = office._net()
@@ -251,7 +250,7 @@ def _asks(office: Office, first: int, number: int, times: int, *, pause: float =
             wire.asks(office.client.mac, office.client.address, wire.address(first + n), 1 + 0.05 * n + pause * again)
 
 
-@TOLD.add("host_down", "network", points=("client", "between"))
+@SCENES.add("host_down", "network", points=("client", "between"))
 def a_router_that_has_lost_a_route(office: Office) -> None:
     """Each of several clients misses another host behind it."""
     office.background(to_server=False)
@@ -262,40 +261,27 @@ def a_router_that_has_lost_a_route(office: Office) -> None:
             _is_told(office, lost, 1.0 + 0.7 * n + 4 * again, "10.254.3.1", 0)
 
 
-@TOLD.add("port_scan", "client", points=("client",))
+@SCENES.add("port_scan", "client", points=("client",), severity="MEDIUM")
 def a_sweep_of_the_segment(office: Office) -> None:
     office.background(server_port=office.port)
     _asks(office, 60, 100, 3)
 
 
-@TOLD.add("host_down", "server_host", points=("client",))
+@SCENES.add("host_down", "server_host", points=("client",), severity="MEDIUM")
 def many_neighbours_that_are_needed(office: Office) -> None:
     """As many as a sweep meets, but asked for on and on."""
     office.background(server_port=office.port)
     _asks(office, 60, 35, 12)
 
 
-@TOLD.add("host_down", "server_host", points=("client",))
+@SCENES.add("host_down", "server_host", points=("client",), severity="MEDIUM")
 def a_dead_neighbour(office: Office) -> None:
     office.background(server_port=office.port)
     _asks(office, 77, 1, 9)
 
 
-@TOLD.add("host_down", "server_host", points=("client",))
+@SCENES.add("host_down", "server_host", points=("client",), severity="MEDIUM", others=("MEDIUM port_scan client",))
 def a_dead_neighbour_among_those_that_are_swept(office: Office) -> None:
     office.background(server_port=office.port)
     _asks(office, 60, 100, 3)
     _asks(office, 200, 1, 9)
-
-
-SEVERITIES |= dict.fromkeys(TOLD, "HIGH") | {
-    "a_media_server_that_stops": "MEDIUM", "a_poller_whose_agents_are_stopped": "MEDIUM",
-    "a_sweep_of_the_segment": "MEDIUM", "many_neighbours_that_are_needed": "MEDIUM", "a_dead_neighbour": "MEDIUM",
-    "a_dead_neighbour_among_those_that_are_swept": "MEDIUM", "a_filter_that_drops_later_fragments": "MEDIUM",
-    "fragments_that_no_receiver_gets": "MEDIUM",
-}  # fmt: skip
-BESIDE = {
-    "a_filter_that_meets_one_among_a_thousand_messages": ["MEDIUM port_unreachable server_application"],
-    "a_dead_neighbour_among_those_that_are_swept": ["MEDIUM port_scan client"],
-}
-"""What else a scene shows that is no symptom of its fault."""

@@ -10,8 +10,7 @@ from .network import Host
 from .office import Exchange, Office, Talk, chatter, talk, tls, web
 from .scene import Scenes
 
-KEPT = Scenes()
-SEVERITIES: dict[str, str] = {}
+SCENES = Scenes()
 _Asked = Callable[[Office], bytes]
 
 
@@ -56,7 +55,7 @@ def _tls(office: Office) -> Sequence[Exchange]:
     return tls(office.dice, office.name("orders"), [500, 700], pause=0.2)
 
 
-@KEPT.add("early_close", "server_application", seconds=30.0)
+@SCENES.add("early_close", "server_application", seconds=30.0, severity="MEDIUM")
 def requests_that_cross_the_close(office: Office) -> None:
     office.background(server_port=other_port(office))
     idle = office.dice.choice([2.0, 5.0])
@@ -64,7 +63,7 @@ def requests_that_cross_the_close(office: Office) -> None:
         _crossing(office, office.client, _http(office), _get, begin=0.5 + 3.1 * n, idle=idle)
 
 
-@KEPT.add("early_close", "server_application", seconds=30.0)
+@SCENES.add("early_close", "server_application", seconds=30.0, severity="MEDIUM")
 def sealed_requests_that_cross_the_close(office: Office) -> None:
     """Several clients, and nobody reads what they ask."""
     office.background(server_port=other_port(office))
@@ -73,14 +72,14 @@ def sealed_requests_that_cross_the_close(office: Office) -> None:
         _crossing(office, clients[n % 2], _tls(office), _sealed, begin=0.5 + 3.1 * n, idle=4.0)
 
 
-@KEPT.add("none", "none", seconds=30.0)
+@SCENES.add("none", "none", seconds=30.0, low=(("early_close", "server_application"),))
 def one_request_that_crosses_the_close(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(6):
         _crossing(office, office.client, _http(office), _get if n == 3 else None, begin=0.5 + 3.1 * n, idle=5.0)
 
 
-@KEPT.add("none", "none", seconds=30.0)
+@SCENES.add("none", "none", seconds=30.0, low=())
 def goodbyes_that_cross_the_close(office: Office) -> None:
     """Who is told that it is over says so as well (close_notify), and is reset for it."""
     office.background(server_port=other_port(office))
@@ -112,7 +111,7 @@ def _used_again(office: Office, both: Talk, at: float, patience: float) -> None:
     office.world.later(at + patience, both.client.abort)
 
 
-@KEPT.add("idle_timeout", "network", seconds=460.0, points=("client", "between"))
+@SCENES.add("idle_timeout", "network", seconds=460.0, points=("client", "between"), severity="MEDIUM")
 def given_up_after_repeats_in_vain(office: Office) -> None:
     """The program waits for a while, resets the connection, and opens another."""
     office.background(server_port=other_port(office))
@@ -126,7 +125,7 @@ def given_up_after_repeats_in_vain(office: Office) -> None:
     _forgets(office, 60.0, ports)
 
 
-@KEPT.add("rto_loss", "network", seconds=200.0, points=("client", "between"))
+@SCENES.add("rto_loss", "network", seconds=200.0, points=("client", "between"))
 def given_up_in_the_middle_of_work(office: Office) -> None:
     """Nothing was idle: the same repeats, and the same reset, a second after the server was heard."""
     office.background(server_port=other_port(office))
@@ -158,7 +157,7 @@ def _others(office: Office, number: int = 20) -> None:
 _NOTHING = b"HTTP/1.1 204 No Content\r\nServer: web\r\n\r\n"
 
 
-@KEPT.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0, low=())
 def polls_held_for_a_few_seconds(office: Office) -> None:
     """Nothing came, each time after the same while; another one is under way at the end."""
     office.background(server_port=other_port(office))
@@ -167,7 +166,7 @@ def polls_held_for_a_few_seconds(office: Office) -> None:
     _others(office, 3)
 
 
-@KEPT.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0, low=())
 def polls_of_which_some_bring_news(office: Office) -> None:
     office.background(server_port=other_port(office))
     host, dice = office.name("feed"), office.dice
@@ -179,7 +178,7 @@ def polls_of_which_some_bring_news(office: Office) -> None:
     _others(office, 3)
 
 
-@KEPT.add("http_slow", "server_application", seconds=40.0)
+@SCENES.add("http_slow", "server_application", seconds=40.0, severity="MEDIUM")
 def as_late_but_with_something_to_say(office: Office) -> None:
     """A time-out behind the server, after which it answers all the same."""
     office.background(server_port=other_port(office))
@@ -187,7 +186,7 @@ def as_late_but_with_something_to_say(office: Office) -> None:
     _others(office, 3)
 
 
-@KEPT.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0, low=(("http_slow", "server_application"),))
 def one_path_that_is_always_late(office: Office) -> None:
     """A report takes seconds, and is a few of many answers: worth knowing, no more."""
     office.background(server_port=other_port(office))
@@ -195,23 +194,9 @@ def one_path_that_is_always_late(office: Office) -> None:
     _others(office, 40)
 
 
-@KEPT.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0, low=())
 def a_path_that_is_late_at_times(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(12):
         _asks(office, "/report", 2.5 if n in (3, 7) else 0.05, messages.answer(4000), times=1, begin=0.5 + n)
     _others(office, 40)
-
-
-SEVERITIES |= {
-    "requests_that_cross_the_close": "MEDIUM", "sealed_requests_that_cross_the_close": "MEDIUM",
-    "given_up_after_repeats_in_vain": "MEDIUM", "given_up_in_the_middle_of_work": "HIGH",
-    "as_late_but_with_something_to_say": "MEDIUM",
-}  # fmt: skip
-SAID_AS_LOW = {
-    "one_request_that_crosses_the_close": [("early_close", "server_application")],
-    "one_path_that_is_always_late": [("http_slow", "server_application")],
-    "goodbyes_that_cross_the_close": [], "polls_held_for_a_few_seconds": [], "polls_of_which_some_bring_news": [],
-    "a_path_that_is_late_at_times": [],
-}  # fmt: skip
-"""What the harmless ones are worth."""

@@ -9,24 +9,19 @@ from .network import Host, Packet, Point
 from .office import Exchange, Office, Talk, attempt, chatter, talk
 from .scene import Scenes
 
-CROWDS = Scenes()
-SEVERITIES: dict[str, str] = {}
-BESIDE: dict[str, list[str]] = {}
-NUMBERS: dict[str, dict[str, int]] = {}
-"""What the first finding must have measured."""
+SCENES = Scenes()
 
 
 def _fault(
-    kind: str, blame: str, severity: str, *beside: str, points: tuple[Point, ...], seconds: float = 30.0, **numbers: int
+    kind: str,
+    blame: str,
+    severity: str,
+    *others: str,
+    points: tuple[Point, ...],
+    seconds: float = 30.0,
+    **measured: int,
 ) -> Callable[[Callable[[Office], None]], Callable[[Office], None]]:
-    """`beside`: what is found as well; `numbers`: what the finding measures."""
-
-    def keep(play: Callable[[Office], None]) -> Callable[[Office], None]:
-        name = play.__name__
-        SEVERITIES[name], BESIDE[name], NUMBERS[name] = severity, list(beside), numbers
-        return CROWDS.add(kind, blame, points=points, seconds=seconds)(play)
-
-    return keep
+    return SCENES.add(kind, blame, severity=severity, others=others, measured=measured, points=points, seconds=seconds)
 
 
 def _crowd(office: Office, number: int, server: Host | None = None) -> list[Host]:
@@ -145,7 +140,7 @@ def two_paths_die_one_after_another(office: Office) -> None:
     _cut(office, clients[4:], 18.0)
 
 
-@CROWDS.add("none", "none", points=("server", "between"), seconds=130.0)
+@SCENES.add("none", "none", points=("server", "between"), seconds=130.0)
 def phones_come_and_go(office: Office) -> None:
     """One leaves each second or two, in the middle of something; others stay."""
     office.background(to_server=False)
@@ -158,7 +153,7 @@ def phones_come_and_go(office: Office) -> None:
         _cut(office, [client], leaves)
 
 
-@CROWDS.add("none", "none", points=("server", "between"), seconds=900.0)
+@SCENES.add("none", "none", points=("server", "between"), seconds=900.0)
 def laptops_leave_one_after_another(office: Office) -> None:
     """Each in the middle of a download, some with several connections."""
     office.background(to_server=False)
@@ -172,7 +167,7 @@ def laptops_leave_one_after_another(office: Office) -> None:
         talk(client, office.server, office.port, chatter(office.dice, 170, pause=5.0), begin=1.0)
 
 
-@CROWDS.add("none", "none", points=("server", "between"), seconds=30.0)
+@SCENES.add("none", "none", points=("server", "between"), seconds=30.0)
 def one_client_of_many_goes_away(office: Office) -> None:
     """With all of its connections."""
     office.background(to_server=False)
@@ -183,14 +178,14 @@ def one_client_of_many_goes_away(office: Office) -> None:
     _cut(office, clients[:1], 8.0)
 
 
-@CROWDS.add("none", "none", points=("server", "between"), seconds=9.0)
+@SCENES.add("none", "none", points=("server", "between"), seconds=9.0)
 def the_capture_ends_under_downloads(office: Office) -> None:
     office.background(to_server=False)
     for client in _crowd(office, 6):
         _download(office, client, office.dice.uniform(0.5, 4.0), seconds=20)
 
 
-@CROWDS.add("none", "none", points=("server", "between"))
+@SCENES.add("none", "none", points=("server", "between"))
 def the_capturer_loses_one_direction(office: Office) -> None:
     """From one moment on, of all clients; the transfers go on."""
     office.background(to_server=False)
@@ -232,7 +227,7 @@ def two_services_reset_their_clients(office: Office) -> None:
     _crashes(office, _crowd(office, 3, other), other, 1.5)
 
 
-@CROWDS.add("none", "none", points=("server", "between"))
+@SCENES.add("none", "none", points=("server", "between"))
 def people_abort_downloads(office: Office) -> None:
     """Once each."""
     office.background(server_port=other_port(office))

@@ -10,7 +10,7 @@ from .network import Host, Packet
 from .office import WORDS, Office
 from .scene import Scenes
 
-MISSING = Scenes()
+SCENES = Scenes()
 _HERE, _BETWEEN = ("client",), ("between",)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SERVICES = ["orders-db", "payments", "inventory", "sessions-cache", "mailrelay", "ledger", "search", "reports"]
@@ -49,7 +49,7 @@ def _others(office: Office, number: int) -> list[Host]:
     return hosts
 
 
-@MISSING.add("none", "none", points=_HERE)
+@SCENES.add("none", "none", points=_HERE)
 def browser_starts(office: Office) -> None:
     _begin(office)
     suffixes = ("corp.example", "example")
@@ -57,14 +57,14 @@ def browser_starts(office: Office) -> None:
         _probe(office, 2.0 + 5 * n, suffixes)
 
 
-@MISSING.add("none", "none", points=_BETWEEN)
+@SCENES.add("none", "none", points=_BETWEEN)
 def browsers_of_a_morning(office: Office) -> None:
     _begin(office)
     for n, host in enumerate(_others(office, 8)):
         _probe(office, 1.0 + 1.5 * n, ("corp.example",), host)
 
 
-@MISSING.add("none", "none", points=_HERE)
+@SCENES.add("none", "none", points=_HERE)
 def name_mistyped_twice(office: Office) -> None:
     _begin(office)
     wrong = f"www.{office.dice.choice(WORDS)}s.exmaple"
@@ -73,7 +73,7 @@ def name_mistyped_twice(office: Office) -> None:
         _both(office, f"{wrong}.corp.example", begin + 0.01)
 
 
-@MISSING.add("none", "none", points=_BETWEEN)
+@SCENES.add("none", "none", points=_BETWEEN)
 def mistyped_name_that_is_passed_on(office: Office) -> None:
     """A server that forwards what it is asked asks the same."""
     _begin(office)
@@ -99,26 +99,23 @@ def mistyped_name_that_is_passed_on(office: Office) -> None:
         office.world.later(3.0 + 0.02 * n, partial(office.client.send, packet))
 
 
-@MISSING.add("dns_nxdomain", "dns", points=_BETWEEN)
+@SCENES.add("dns_nxdomain", "dns", points=_BETWEEN, severity="MEDIUM")
 def asked_once_by_each_replica(office: Office) -> None:
     _begin(office)
     for n, host in enumerate(_others(office, 4)):
         _both(office, "orders-db.prod.example", 2.0 + 3 * n, host)
 
 
-@MISSING.add("dns_nxdomain", "dns", points=_HERE)
+@SCENES.add("dns_nxdomain", "dns", points=_HERE, severity="MEDIUM")
 def names_of_a_zone_that_is_gone(office: Office) -> None:
     _begin(office)
     for n, name in enumerate(office.dice.sample(_SERVICES, 6)):
         _both(office, f"{name}.old.example", 2.0 + 2 * n)
 
 
-@MISSING.add("dns_nxdomain", "dns", points=_HERE)
+@SCENES.add("dns_nxdomain", "dns", points=_HERE, severity="MEDIUM")
 def needed_name_behind_a_browsers(office: Office) -> None:
     _begin(office)
     _probe(office, 1.0, ("corp.example",))
     for n in range(4):
         _both(office, "orders-db.prod.example", 5.0 + 3 * n)
-
-
-SEVERITIES = {name: "MEDIUM" for name, scene in MISSING.items() if scene.kind != "none"}

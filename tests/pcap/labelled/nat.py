@@ -11,10 +11,9 @@ from .network import Packet
 from .office import Exchange, Office, Talk, chatter, talk
 from .scene import Scenes
 
-NAT = Scenes()
-SEVERITIES: dict[str, str] = {}
+SCENES = Scenes()
 _BEFORE = ("client", "between")
-"""Where what a NAT drops is seen."""
+"""Where what a SCENES drops is seen."""
 
 
 def _drop(office: Office, what: Callable[[Packet], bool]) -> None:
@@ -24,7 +23,7 @@ def _drop(office: Office, what: Callable[[Packet], bool]) -> None:
 
 
 def _few_ports(office: Office, ports: int, *, kept: float = 0.1) -> None:
-    """A NAT on the way has so many ports for the service, and keeps each for a while after its connection closed."""
+    """A SCENES on the way has so many ports for the service, and keeps each for a while after its connection closed."""
     taken: set[int] = set()
 
     def full(packet: Packet) -> bool:
@@ -132,7 +131,7 @@ def _ordinary(office: Office) -> None:
     office.background(server_port=other_port(office))
 
 
-@NAT.add("snat_exhaustion", "network", points=_BEFORE, seconds=60.0)
+@SCENES.add("snat_exhaustion", "network", points=_BEFORE, seconds=60.0)
 def each_freed_port_taken_at_once(office: Office) -> None:
     """More connections are wanted than there are ports, for most of the capture."""
     _ordinary(office)
@@ -141,14 +140,14 @@ def each_freed_port_taken_at_once(office: Office) -> None:
     _steady(office, 3 * ports, 40 / (3 * ports), lambda: office.dice.uniform(12, 22))
 
 
-@NAT.add("snat_exhaustion", "network", points=_BEFORE, seconds=240.0)
+@SCENES.add("snat_exhaustion", "network", points=_BEFORE, seconds=240.0)
 def ports_kept_for_a_minute(office: Office) -> None:
     _ordinary(office)
     _few_ports(office, 64, kept=60.0)
     _steady(office, 200, 0.8, lambda: office.dice.uniform(5, 8))
 
 
-@NAT.add("snat_exhaustion", "network", points=_BEFORE, seconds=90.0)
+@SCENES.add("snat_exhaustion", "network", points=_BEFORE, seconds=90.0)
 def recorded_while_ports_are_short(office: Office) -> None:
     """Connections were open, and SYNs were being repeated, before the capture begins."""
     _ordinary(office)
@@ -157,7 +156,9 @@ def recorded_while_ports_are_short(office: Office) -> None:
     office.world.starts_at = 32.0
 
 
-@NAT.add("snat_exhaustion", "network", points=_BEFORE, seconds=70.0)
+@SCENES.add(
+    "snat_exhaustion", "network", points=_BEFORE, seconds=70.0, others=("MEDIUM slow_application server_application",)
+)
 def slow_service_behind_few_ports(office: Office) -> None:
     """Every answer takes seconds, however many connections there are: that is why they hold their ports."""
     _ordinary(office)
@@ -165,7 +166,7 @@ def slow_service_behind_few_ports(office: Office) -> None:
     _steady(office, 110, 0.45, lambda: office.dice.uniform(12, 18), think=1.5)
 
 
-@NAT.add("syn_unanswered", "network", points=_BEFORE, seconds=60.0)
+@SCENES.add("syn_unanswered", "network", points=_BEFORE, seconds=60.0)
 def pool_whose_syns_are_lost(office: Office) -> None:
     """It holds as many connections as it may, nearly all the time, and fails to open some."""
     _ordinary(office)
@@ -173,28 +174,22 @@ def pool_whose_syns_are_lost(office: Office) -> None:
     _pool(office, office.dice.choice([16, 32, 64]), lambda: office.dice.uniform(3, 9))
 
 
-@NAT.add("syn_unanswered", "network", points=_BEFORE, seconds=60.0)
+@SCENES.add("syn_unanswered", "network", points=_BEFORE, seconds=60.0, severity="MEDIUM")
 def syns_lost_at_any_number(office: Office) -> None:
     _ordinary(office)
     _lost_syns(office, 0.15)
     _steady(office, 200, 0.25, lambda: office.dice.uniform(8, 14))
 
 
-@NAT.add("syn_unanswered", "server_application", points=_BEFORE, seconds=36.0)
+@SCENES.add("syn_unanswered", "server_application", points=_BEFORE, seconds=36.0)
 def more_than_workers_and_queue_hold(office: Office) -> None:
-    """A server holds as many connections as a NAT would let pass, of which most wait."""
+    """A server holds as many connections as a SCENES would let pass, of which most wait."""
     _ordinary(office)
     _queue(office, 4, office.dice.choice([24, 32]))
 
 
-@NAT.add("none", "none", seconds=60.0)
+@SCENES.add("none", "none", seconds=60.0)
 def full_pool(office: Office) -> None:
     _ordinary(office)
     _lost_syns(office, 0.01)
     _pool(office, office.dice.choice([16, 32, 64]), lambda: office.dice.uniform(3, 9))
-
-
-SEVERITIES |= {name: "HIGH" for name, scene in NAT.items() if scene.kind != "none"}
-SEVERITIES["syns_lost_at_any_number"] = "MEDIUM"
-BESIDE = {"slow_service_behind_few_ports": ["MEDIUM slow_application server_application"]}
-"""What is a finding of its own that matters."""

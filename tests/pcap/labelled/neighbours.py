@@ -11,7 +11,7 @@ from .network import ICMP6_PROTOCOL, Packet
 from .office import Office
 from .scene import Scenes
 
-NEIGHBOURS = Scenes()
+SCENES = Scenes()
 _HERE = ("client",)
 _REQUEST, _REPLY = 128, 129
 _SOLICITATION, _ADVERTISEMENT = 135, 136
@@ -50,7 +50,7 @@ def _is_heard(office: Office) -> None:
         office.ping(office.client, office.others[0], 0.5 + n, 500 + n)
 
 
-@NEIGHBOURS.add("host_down", "server_host", points=_HERE, seconds=60.0)
+@SCENES.add("host_down", "server_host", points=_HERE, seconds=60.0, severity="MEDIUM")
 def gateway_of_many_dies(office: Office) -> None:
     office.background(server_port=other_port(office))
     askers = _segment(office, office.dice.randrange(3, 5))
@@ -59,7 +59,7 @@ def gateway_of_many_dies(office: Office) -> None:
         _asks(office, asker, office.gateway, 25.0 + 0.13 * n, office.dice.randrange(10, 30))
 
 
-@NEIGHBOURS.add("host_down", "server_host", points=_HERE, seconds=70.0)
+@SCENES.add("host_down", "server_host", points=_HERE, seconds=70.0, severity="MEDIUM")
 def gateway_of_one_dies(office: Office) -> None:
     """Of the others' requests a switch shows none that matter: the client asks, and says nothing else any more."""
     office.background(server_port=other_port(office))
@@ -67,7 +67,7 @@ def gateway_of_one_dies(office: Office) -> None:
     _asks(office, office.client.address, office.gateway, 35.0, 30, pause=1.02)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=40.0)
+@SCENES.add("none", "none", points=_HERE, seconds=40.0)
 def a_laptop_that_leaves(office: Office) -> None:
     """Two ask for it, who need nothing of it to go on."""
     office.background(server_port=other_port(office))
@@ -79,7 +79,7 @@ def a_laptop_that_leaves(office: Office) -> None:
         _asks(office, asker, laptop, 12.0, 20)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=60.0)
+@SCENES.add("none", "none", points=_HERE, seconds=60.0)
 def a_gateway_that_restarts(office: Office) -> None:
     """It answers all of them again after a while."""
     office.background(server_port=other_port(office))
@@ -91,7 +91,7 @@ def a_gateway_that_restarts(office: Office) -> None:
         _answers(office, office.gateway, asker, 45.001 + 0.13 * n)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=40.0)
+@SCENES.add("none", "none", points=_HERE, seconds=40.0)
 def a_neighbour_that_speaks_late(office: Office) -> None:
     """Nobody answers for it while it boots, and then it announces itself."""
     office.background(server_port=other_port(office))
@@ -146,7 +146,7 @@ def _begin(office: Office, number: int) -> tuple[str, list[str]]:
     return net, hosts
 
 
-@NEIGHBOURS.add("host_down", "server_host", points=_HERE, seconds=30.0)
+@SCENES.add("host_down", "server_host", points=_HERE, seconds=30.0, severity="MEDIUM")
 def a_neighbour_by_ipv6_is_gone(office: Office) -> None:
     net, hosts = _begin(office, office.dice.choice([1, 2]))
     for n, host in enumerate(hosts):
@@ -155,7 +155,7 @@ def a_neighbour_by_ipv6_is_gone(office: Office) -> None:
         _advertises(office, f"{net}:90", host, 2.501 + n)
 
 
-@NEIGHBOURS.add("host_down", "server_host", points=_HERE, seconds=60.0)
+@SCENES.add("host_down", "server_host", points=_HERE, seconds=60.0, severity="MEDIUM")
 def gateway_by_ipv6_dies(office: Office) -> None:
     _, hosts = _begin(office, 3)
     for n, host in enumerate(hosts):
@@ -164,7 +164,7 @@ def gateway_by_ipv6_dies(office: Office) -> None:
         _solicits(office, host, "fe80::1", 22.0 + 0.1 * n, 20)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=30.0)
+@SCENES.add("none", "none", points=_HERE, seconds=30.0)
 def addresses_that_are_free(office: Office) -> None:
     """Hosts that come look whether somebody has the addresses they chose (RFC 4862)."""
     net, _ = _begin(office, 2)
@@ -172,7 +172,7 @@ def addresses_that_are_free(office: Office) -> None:
         _solicits(office, "::", f"{net}:{n + 0x100:x}", 1.0 + 3 * n, 3, pause=0.7)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=40.0)
+@SCENES.add("none", "none", points=_HERE, seconds=40.0)
 def a_neighbour_by_ipv6_that_answers_late(office: Office) -> None:
     net, (host, *_) = _begin(office, 1)
     _solicits(office, host, f"{net}:77", 2.0, 4)
@@ -182,12 +182,9 @@ def a_neighbour_by_ipv6_that_answers_late(office: Office) -> None:
         _advertises(office, f"{net}:78", host, 14.9 + 3 * n)
 
 
-@NEIGHBOURS.add("none", "none", points=_HERE, seconds=40.0)
+@SCENES.add("none", "none", points=_HERE, seconds=40.0)
 def solicitations_of_strangers(office: Office) -> None:
     """Multicast comes here as well; what answers it goes to those who asked."""
     net, _ = _begin(office, 1)
     for n in range(4):
         _solicits(office, "fe80::1", f"{net}:{0x200 + n:x}", 1.0 + n, 12)
-
-
-SEVERITIES = {name: "MEDIUM" for name, scene in NEIGHBOURS.items() if scene.kind != "none"}

@@ -10,7 +10,7 @@ from .office import Exchange, Office, Talk, talk
 from .scene import Scenes
 from .server_push import closes
 
-OLDER_TLS = Scenes()
+SCENES = Scenes()
 _PORT = 9443
 _V = messages.TLS_1_2
 
@@ -50,7 +50,7 @@ def _ordinary(office: Office) -> None:
     office.background(server_port=other_port(office))
 
 
-@OLDER_TLS.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def says_goodbye_instead_of_an_answer(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
@@ -58,7 +58,7 @@ def says_goodbye_instead_of_an_answer(office: Office) -> None:
         closes(office, _session(office, asked, 1.0 + n), office.dice.choice([0.03, 0.2, 6.0]), _goodbye)
 
 
-@OLDER_TLS.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def closes_instead_of_an_answer(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
@@ -66,7 +66,7 @@ def closes_instead_of_an_answer(office: Office) -> None:
         closes(office, _session(office, asked, 1.0 + n), office.dice.uniform(0.02, 0.25), None)
 
 
-@OLDER_TLS.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def closes_behind_a_resumed_session(office: Office) -> None:
     """The client finishes last, and asks at once or in the same segment."""
     _ordinary(office)
@@ -78,7 +78,7 @@ def closes_behind_a_resumed_session(office: Office) -> None:
         closes(office, both, office.dice.uniform(0.02, 4.0), _goodbye if n % 3 > 0 else None)
 
 
-@OLDER_TLS.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def closes_on_a_false_start(office: Office) -> None:
     """The client asks before the server has finished (RFC 7918)."""
     _ordinary(office)
@@ -89,7 +89,7 @@ def closes_on_a_false_start(office: Office) -> None:
         )
 
 
-@OLDER_TLS.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def answers_the_first_request_alone(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
@@ -100,7 +100,7 @@ def answers_the_first_request_alone(office: Office) -> None:
         )
 
 
-@OLDER_TLS.add("slow_application", "server_application", seconds=30.0)
+@SCENES.add("slow_application", "server_application", seconds=30.0)
 def answers_nothing_inside(office: Office) -> None:
     _ordinary(office)
     for n in range(5):
@@ -120,7 +120,7 @@ def _ask_behind(office: Office, both: Talk) -> None:
     both.client.on_data = on_data
 
 
-@OLDER_TLS.add("none", "none")
+@SCENES.add("none", "none")
 def answered_and_ended_by_the_server(office: Office) -> None:
     _ordinary(office)
     dice = office.dice
@@ -131,7 +131,7 @@ def answered_and_ended_by_the_server(office: Office) -> None:
         _session(office, [*_opening(office, ticket=n % 3 > 0), _request(office, *pieces)], 1.0 + n, "server")
 
 
-@OLDER_TLS.add("none", "none")
+@SCENES.add("none", "none")
 def answered_behind_a_false_start(office: Office) -> None:
     """The answer comes in the segment in which the server finishes, or in the next."""
     _ordinary(office)
@@ -144,7 +144,7 @@ def answered_behind_a_false_start(office: Office) -> None:
         _session(office, [hello, Exchange(keys.request, pieces, 0.001)], 1.0 + n, "server")
 
 
-@OLDER_TLS.add("none", "none")
+@SCENES.add("none", "none")
 def client_says_goodbye_first(office: Office) -> None:
     _ordinary(office)
     dice = office.dice
@@ -154,13 +154,10 @@ def client_says_goodbye_first(office: Office) -> None:
         _session(office, [*_opening(office, ticket=True), _request(office, answer), last], 1.0 + n, "server")
 
 
-@OLDER_TLS.add("none", "none")
+@SCENES.add("none", "none")
 def asks_nothing_and_is_closed(office: Office) -> None:
     """Opened in advance, resumed or not; the server waits a while and closes."""
     _ordinary(office)
     for n in range(8):
         both = _session(office, _opening(office, ticket=n % 4 == 0, resumed=n % 2 == 1), 1.0 + n)
         closes(office, both, office.dice.uniform(0.1, 6.0), _goodbye if n % 4 > 1 else None)
-
-
-SEVERITIES = {name: "HIGH" for name, scene in OLDER_TLS.items() if scene.kind != "none"}

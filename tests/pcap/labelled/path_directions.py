@@ -11,9 +11,7 @@ from .office import Office, attempt, chatter, talk
 from .scene import Scenes
 from .vanished_hosts import beside
 
-WAYS = Scenes()
-SEVERITIES: dict[str, str] = {}
-SAID_AS_LOW: dict[str, list[tuple[str, str]]] = {}
+SCENES = Scenes()
 _BEFORE = ("client", "between")
 """Where what is dropped further on is seen."""
 
@@ -29,7 +27,7 @@ def _drops_tcp(office: Office, target: Host) -> None:
     path.there.blocks = lambda packet: packet.protocol == TCP_PROTOCOL
 
 
-@WAYS.add("syn_unanswered", "policy", points=_BEFORE)
+@SCENES.add("syn_unanswered", "policy", points=_BEFORE)
 def names_by_udp_alone(office: Office) -> None:
     """Long answers are cut, and asked for by TCP in vain."""
     office.background(server_port=office.port)
@@ -44,7 +42,7 @@ def _cut(reply: bytes) -> bytes:
     return reply[:2] + bytes([reply[2] | 2]) + reply[3:]
 
 
-@WAYS.add("syn_unanswered", "policy", points=_BEFORE)
+@SCENES.add("syn_unanswered", "policy", points=_BEFORE)
 def answers_pings_and_no_syn(office: Office) -> None:
     office.background(to_server=False)
     _drops_tcp(office, office.server)
@@ -53,7 +51,7 @@ def answers_pings_and_no_syn(office: Office) -> None:
     _tries(office, office.server, office.port)
 
 
-@WAYS.add("syn_unanswered", "network", points=_BEFORE)
+@SCENES.add("syn_unanswered", "network", points=_BEFORE)
 def answered_by_udp_until_it_was_cut_off(office: Office) -> None:
     """Names were answered at first; then nothing is, by whatever protocol."""
     office.background(server_port=office.port, lookups=False)
@@ -85,7 +83,7 @@ def _rejects(office: Office, port: int, ttl: int) -> None:
     path.there.blocks = refuse
 
 
-@WAYS.add("third_party_reset", "policy", points=("client",))
+@SCENES.add("third_party_reset", "policy", points=("client",))
 def the_first_router_refuses_one_port(office: Office) -> None:
     """A hop or two are less than what other paths of one host may differ by; no hop at all is the router itself."""
     office.path.hops = office.dice.choice([1, 2])
@@ -94,7 +92,7 @@ def the_first_router_refuses_one_port(office: Office) -> None:
     _tries(office, office.server, other_port(office))
 
 
-@WAYS.add("refused", "server_application", points=("client",))
+@SCENES.add("refused", "server_application", points=("client",))
 def the_neighbour_itself_refuses_one_port(office: Office) -> None:
     office.background(server_port=office.port)
     target = beside(office)
@@ -102,7 +100,7 @@ def the_neighbour_itself_refuses_one_port(office: Office) -> None:
     _tries(office, target, other_port(office))
 
 
-@WAYS.add("refused", "server_application")
+@SCENES.add("refused", "server_application")
 def the_server_itself_refuses_from_a_hop_away(office: Office) -> None:
     office.path.hops = office.dice.choice([1, 2])
     office.background(server_port=office.port)
@@ -128,14 +126,14 @@ def _every(first: float, number: int, pause: float) -> list[float]:
     return [first + pause * n for n in range(number)]
 
 
-@WAYS.add("delay", "network", seconds=30.0)
+@SCENES.add("delay", "network", seconds=30.0, severity="MEDIUM")
 def another_way_from_one_moment_on(office: Office) -> None:
     office.background(server_port=other_port(office))
     _calls(office, office.client, office.server, _every(0.5, 30, 0.5) + _every(16.5, 8, 1.2))
     _slow_from(office, office.client, office.server, 16.0, 99.0, office.dice.uniform(0.1, 0.25))
 
 
-@WAYS.add("delay", "network", seconds=30.0, points=("server", "between"))
+@SCENES.add("delay", "network", seconds=30.0, points=("server", "between"), severity="MEDIUM")
 def another_way_for_several_clients(office: Office) -> None:
     """One finding, whoever calls."""
     office.background(server_port=other_port(office))
@@ -144,28 +142,28 @@ def another_way_for_several_clients(office: Office) -> None:
         _slow_from(office, client, office.server, 16.0, 99.0, 0.16)
 
 
-@WAYS.add("none", "none", seconds=30.0)
+@SCENES.add("none", "none", seconds=30.0, low=())
 def two_slow_handshakes_at_the_end(office: Office) -> None:
     office.background(server_port=other_port(office))
     _calls(office, office.client, office.server, [*_every(0.5, 30, 0.6), 24.5, 25.5])
     _slow_from(office, office.client, office.server, 24.0, 99.0, 0.2)
 
 
-@WAYS.add("none", "none", seconds=30.0)
+@SCENES.add("none", "none", seconds=30.0, low=())
 def slow_at_the_start_and_well_since(office: Office) -> None:
     office.background(server_port=other_port(office))
     _slow_from(office, office.client, office.server, 0.01, 6.0, 0.2)
     _calls(office, office.client, office.server, _every(0.5, 8, 0.6) + _every(8.0, 20, 0.9))
 
 
-@WAYS.add("none", "none", seconds=30.0)
+@SCENES.add("none", "none", seconds=30.0, low=())
 def slow_for_a_while_in_the_middle(office: Office) -> None:
     office.background(server_port=other_port(office))
     _slow_from(office, office.client, office.server, 9.5, 15.0, 0.2)
     _calls(office, office.client, office.server, _every(0.5, 45, 0.6))
 
 
-@WAYS.add("none", "none", seconds=60.0)
+@SCENES.add("none", "none", seconds=60.0, low=())
 def slower_and_slower_towards_noon(office: Office) -> None:
     """A load that grows: no moment at which anything changed."""
     office.background(server_port=other_port(office))
@@ -188,17 +186,17 @@ def _only(office: Office, *, of_client: bool) -> None:
         talk(office.client, office.server, office.port, chatter(office.dice, 5), begin=1.0 + n)
 
 
-@WAYS.add("none", "none")
+@SCENES.add("none", "none", low=(("asymmetric", "none"),))
 def one_fibre_towards_the_server(office: Office) -> None:
     _only(office, of_client=True)
 
 
-@WAYS.add("none", "none")
+@SCENES.add("none", "none", low=(("asymmetric", "none"),))
 def one_fibre_towards_the_client(office: Office) -> None:
     _only(office, of_client=False)
 
 
-@WAYS.add("asymmetric", "network", points=_BEFORE)
+@SCENES.add("asymmetric", "network", points=_BEFORE, severity="MEDIUM")
 def one_host_of_many_heard_one_way(office: Office) -> None:
     """Others are heard both ways: its answers take another path."""
     office.background(server_port=office.port)
@@ -206,11 +204,3 @@ def one_host_of_many_heard_one_way(office: Office) -> None:
     office.new_path(office.client, far).captured = (True, False)
     for n in range(4):
         talk(office.client, far, office.port, chatter(office.dice, 4), begin=1.0 + n)
-
-
-SEVERITIES |= {name: "HIGH" for name, scene in WAYS.items() if scene.kind != "none"}
-SEVERITIES |= dict.fromkeys(
-    ("another_way_from_one_moment_on", "another_way_for_several_clients", "one_host_of_many_heard_one_way"), "MEDIUM"
-)
-SAID_AS_LOW |= {name: [] for name, scene in WAYS.items() if scene.kind == "none"}
-SAID_AS_LOW |= {name: [("asymmetric", "none")] for name in SAID_AS_LOW if name.startswith("one_fibre")}

@@ -12,10 +12,7 @@ from .office import Exchange, Office, chatter, talk
 from .scene import Scenes
 from .stack import Connection
 
-TURNED_AWAY = Scenes()
-SEVERITIES: dict[str, str] = {}
-BESIDE: dict[str, list[str]] = {}
-SAID_AS_LOW: dict[str, list[tuple[str, str]]] = {}
+SCENES = Scenes()
 _Opens = Callable[[Connection], None]
 
 
@@ -51,14 +48,14 @@ def _clients(office: Office) -> list[Host]:
     return [office.client, *office.neighbours]
 
 
-@TURNED_AWAY.add("mid_session_reset", "server_application")
+@SCENES.add("mid_session_reset", "server_application")
 def every_client_is_turned_away(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(9):
         _open(office, _clients(office)[n % 3], office.server, 1.0 + 1.1 * n, _after(0.002))
 
 
-@TURNED_AWAY.add("mid_session_reset", "server_application")
+@SCENES.add("mid_session_reset", "server_application")
 def one_client_may_not_come(office: Office) -> None:
     """The others are served by the same port."""
     office.background(server_port=office.port)
@@ -70,17 +67,14 @@ def one_client_may_not_come(office: Office) -> None:
         _open(office, client, office.server, 1.0 + 2.1 * n, _after(0.03), port)
 
 
-@TURNED_AWAY.add("mid_session_reset", "server_application")
+@SCENES.add("mid_session_reset", "server_application")
 def a_proxy_looks_for_a_backend_first(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(5):
         _open(office, _clients(office)[n % 2], office.server, 1.0 + 1.7 * n, _after(1.0))
 
 
-SEVERITIES |= dict.fromkeys(TURNED_AWAY, "HIGH")
-
-
-@TURNED_AWAY.add("mid_session_reset", "server_application")
+@SCENES.add("mid_session_reset", "server_application", severity="MEDIUM")
 def a_limit_turns_a_share_away(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(24):
@@ -89,10 +83,7 @@ def a_limit_turns_a_share_away(office: Office) -> None:
             _open(office, office.client, office.server, 1.3 + 0.6 * n, _after(0.001))
 
 
-SEVERITIES["a_limit_turns_a_share_away"] = "MEDIUM"
-
-
-@TURNED_AWAY.add("none", "none")
+@SCENES.add("none", "none", low=(("mid_session_reset", "server_application"),))
 def two_of_many_are_turned_away(office: Office) -> None:
     office.background(server_port=other_port(office))
     for n in range(20):
@@ -101,10 +92,7 @@ def two_of_many_are_turned_away(office: Office) -> None:
             _open(office, office.client, office.server, 1.3 + 0.6 * n, _after(0.001))
 
 
-SAID_AS_LOW["two_of_many_are_turned_away"] = [("mid_session_reset", "server_application")]
-
-
-@TURNED_AWAY.add("none", "none")
+@SCENES.add("none", "none", low=())
 def health_checks_that_reset(office: Office) -> None:
     """A load balancer's: it opens, knows enough, and resets."""
     office.background(server_port=office.port)
@@ -113,10 +101,7 @@ def health_checks_that_reset(office: Office) -> None:
         one.on_open = lambda one=one: one.world.later(0.0005, one.abort)  # type: ignore[misc]
 
 
-SAID_AS_LOW["health_checks_that_reset"] = []
-
-
-@TURNED_AWAY.add("none", "none")
+@SCENES.add("none", "none")
 def a_scan_that_opens_by_half(office: Office) -> None:
     """SYN, SYN-ACK, and the reset of a kernel that knows of no connection."""
     office.background(server_port=office.port)
@@ -129,7 +114,7 @@ def a_scan_that_opens_by_half(office: Office) -> None:
         del other
 
 
-@TURNED_AWAY.add("none", "none", seconds=60.0)
+@SCENES.add("none", "none", seconds=60.0, low=())
 def opened_in_advance_and_left_idle(office: Office) -> None:
     """A browser's, for what it may ask; the server tires of them."""
     office.background(server_port=other_port(office))
@@ -137,10 +122,7 @@ def opened_in_advance_and_left_idle(office: Office) -> None:
         _open(office, office.client, office.server, 1.0 + n, _after(30.0))
 
 
-SAID_AS_LOW["opened_in_advance_and_left_idle"] = []
-
-
-@TURNED_AWAY.add("third_party_reset", "policy", points=("client",))
+@SCENES.add("third_party_reset", "policy", points=("client",))
 def a_stranger_resets_behind_the_handshake(office: Office) -> None:
     """In the server's name, by another TTL."""
     office.background(server_port=other_port(office))
@@ -162,9 +144,6 @@ def a_stranger_resets_behind_the_handshake(office: Office) -> None:
     office.path.there.blocks = drop
     for n in range(4):
         _open(office, office.client, office.server, 1.0 + 1.3 * n, _keep)
-
-
-SEVERITIES["a_stranger_resets_behind_the_handshake"] = "HIGH"
 
 
 # ------------------------------------------------------------------------------------- resets that one end never hears
@@ -204,17 +183,14 @@ def _long_answers(office: Office, number: int) -> None:
         talk(office.client, office.server, office.port, answers, begin=0.8 + 1.1 * n)
 
 
-@TURNED_AWAY.add("third_party_reset", "policy", points=("client", "between"), seconds=30.0)
+@SCENES.add("third_party_reset", "policy", points=("client", "between"), seconds=30.0)
 def answers_are_cut_and_the_server_never_learns(office: Office) -> None:
     office.background(server_port=other_port(office))
     _cuts_large_answers(office, office.dice.randrange(20_000, 40_000))
     _long_answers(office, 5)
 
 
-SEVERITIES["answers_are_cut_and_the_server_never_learns"] = "HIGH"
-
-
-@TURNED_AWAY.add("loss", "network", points=("client", "between"), seconds=30.0)
+@SCENES.add("loss", "network", points=("client", "between"), seconds=30.0, others=("HIGH third_party_reset policy",))
 def answers_are_cut_on_a_path_that_loses(office: Office) -> None:
     """The other connections of the same hosts lose packets as well."""
     office.background(server_port=other_port(office))
@@ -224,7 +200,3 @@ def answers_are_cut_on_a_path_that_loses(office: Office) -> None:
     for n in range(4):
         answer = Exchange(b"get " * 20, ((0.003, office.dice.randbytes(400_000)),))
         talk(office.client, office.server, other_port(office), [answer], begin=0.9 + 0.7 * n)
-
-
-SEVERITIES["answers_are_cut_on_a_path_that_loses"] = "HIGH"
-BESIDE["answers_are_cut_on_a_path_that_loses"] = ["HIGH third_party_reset policy"]

@@ -9,8 +9,7 @@ from .network import Host
 from .office import Office, attempt, chatter, talk
 from .scene import Scenes
 
-RESTARTS = Scenes()
-SEVERITIES: dict[str, str] = {}
+SCENES = Scenes()
 
 
 def _checked(office: Office, backend: Host, refusals: Iterable[int], *, checks: int, every: float = 0.5) -> None:
@@ -32,7 +31,7 @@ def _backends(office: Office, number: int) -> list[Host]:
     return backends
 
 
-@RESTARTS.add("none", "none", seconds=40.0, points=("client",))
+@SCENES.add("none", "none", seconds=40.0, points=("client",))
 def one_backend_after_the_other(office: Office) -> None:
     """Each is away for a moment, and one or two checks meet it."""
     for n, backend in enumerate(_backends(office, 4)):
@@ -40,36 +39,33 @@ def one_backend_after_the_other(office: Office) -> None:
         _checked(office, backend, range(at, at + office.dice.choice([1, 2])), checks=72)
 
 
-@RESTARTS.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0)
 def one_restart_among_many_connections(office: Office) -> None:
     office.background(server_port=other_port(office))
     _checked(office, office.server, (20,), checks=50)
 
 
-@RESTARTS.add("refused", "server_application", seconds=40.0)
+@SCENES.add("refused", "server_application", seconds=40.0, severity="MEDIUM")
 def a_share_is_refused(office: Office) -> None:
     office.background(server_port=other_port(office))
     _checked(office, office.server, office.dice.sample(range(12, 58), 6), checks=70)
 
 
-@RESTARTS.add("refused", "server_application", seconds=40.0)
+@SCENES.add("refused", "server_application", seconds=40.0, severity="MEDIUM")
 def stopped_at_last(office: Office) -> None:
     """Nobody knows whether it comes back."""
     office.background(server_port=other_port(office))
     _checked(office, office.server, (48, 49), checks=50)
 
 
-@RESTARTS.add("refused", "server_application", seconds=40.0)
+@SCENES.add("refused", "server_application", seconds=40.0, severity="MEDIUM")
 def away_for_longer(office: Office) -> None:
     """Its clients are refused for seconds."""
     office.background(server_port=other_port(office))
     _checked(office, office.server, range(20, 28), checks=60)
 
 
-@RESTARTS.add("refused", "server_application", seconds=40.0)
+@SCENES.add("refused", "server_application", seconds=40.0, severity="MEDIUM")
 def one_of_few_is_refused(office: Office) -> None:
     office.background(server_port=other_port(office))
     _checked(office, office.server, (3,), checks=8)
-
-
-SEVERITIES |= {name: "MEDIUM" for name, scene in RESTARTS.items() if scene.kind != "none"}

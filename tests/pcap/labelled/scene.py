@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding, find
@@ -28,6 +29,14 @@ class Scene:
     play: Callable[[Office], None]
     points: tuple[Point, ...] = ANYWHERE
     seconds: float = 20.0
+    severity: str = "HIGH"
+    """Of the first finding, if this is a fault."""
+    others: tuple[str, ...] = ()
+    """Severity, kind and blame of findings that are no symptoms of the fault."""
+    low: tuple[tuple[str, str], ...] | None = None
+    """Kind and blame of all LOW findings in a healthy scene, if the scene says which."""
+    measured: Mapping[str, int] = field(default_factory=dict)
+    """What the first finding must have measured."""
 
     def save(self, path: Path, seed: int, point: Point) -> Path:
         office = Office(seed, point, seconds=self.seconds)
@@ -62,13 +71,11 @@ def told(found: Iterable[Finding]) -> list[str]:
 class Scenes(dict[str, Scene]):
     """Scenes by name, filled by the decorator."""
 
-    def add(
-        self, kind: str, blame: str, *, points: tuple[Point, ...] = ANYWHERE, seconds: float = 20.0
-    ) -> Callable[[Callable[[Office], None]], Callable[[Office], None]]:
+    def add(self, kind: str, blame: str, **more: Any) -> Callable[[Callable[[Office], None]], Callable[[Office], None]]:
         def keep(play: Callable[[Office], None]) -> Callable[[Office], None]:
             name = play.__name__
             assert name not in self, name
-            self[name] = Scene(name, kind, blame, play, points, seconds)
+            self[name] = Scene(name, kind, blame, play, **more)
             return play
 
         return keep

@@ -9,7 +9,7 @@ from .faults.usual import other_port
 from .office import Exchange, Office, Talk, talk
 from .scene import Scenes
 
-UNASKED = Scenes()
+SCENES = Scenes()
 _PORT = 8443
 _CLOSE_NOTIFY = 19
 """Bytes of an alert, sealed."""
@@ -61,7 +61,7 @@ def closes(office: Office, both: Talk, after: float, goodbye: Callable[[Office],
     both.server.on_data = take
 
 
-@UNASKED.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def closes_behind_its_tickets(office: Office) -> None:
     _ordinary(office)
     for n in range(4):
@@ -70,7 +70,7 @@ def closes_behind_its_tickets(office: Office) -> None:
         closes(office, both, after, None)
 
 
-@UNASKED.add("early_close", "server_application")
+@SCENES.add("early_close", "server_application")
 def says_goodbye_behind_its_tickets(office: Office) -> None:
     _ordinary(office)
     for n in range(4):
@@ -79,7 +79,7 @@ def says_goodbye_behind_its_tickets(office: Office) -> None:
         closes(office, both, after, _goodbye)
 
 
-@UNASKED.add("slow_application", "server_application")
+@SCENES.add("slow_application", "server_application", severity="MEDIUM")
 def answers_late_behind_four_tickets(office: Office) -> None:
     _ordinary(office)
     for n in range(4):
@@ -87,14 +87,14 @@ def answers_late_behind_four_tickets(office: Office) -> None:
         _asks(office, [*_tickets(office, 4), late], begin=1.0 + 2 * n, request=300, ends="client")
 
 
-@UNASKED.add("slow_application", "server_application")
+@SCENES.add("slow_application", "server_application")
 def answers_nothing_behind_four_tickets(office: Office) -> None:
     _ordinary(office)
     for n in range(4):
         _asks(office, _tickets(office, 4), begin=1.0 + 1.5 * n, request=300)
 
 
-@UNASKED.add("slow_application", "server_application", seconds=40.0)
+@SCENES.add("slow_application", "server_application", seconds=40.0, severity="MEDIUM")
 def answers_late_in_pieces(office: Office) -> None:
     """Pages that come one part after another, seconds apart, and once a short word in between."""
     _ordinary(office)
@@ -106,7 +106,7 @@ def answers_late_in_pieces(office: Office) -> None:
         _asks(office, [*_tickets(office, 2), answered], begin=1.0 + n, request=300, more=more)
 
 
-@UNASKED.add("none", "none", seconds=40.0)
+@SCENES.add("none", "none", seconds=40.0)
 def websocket_inside_tls(office: Office) -> None:
     """It is agreed at once; the client says what it wants to hear of, and the server speaks when there is news."""
     _ordinary(office)
@@ -118,7 +118,7 @@ def websocket_inside_tls(office: Office) -> None:
         _asks(office, [*_tickets(office, 2), agreed], begin=0.5 + n, request=400, more=more)
 
 
-@UNASKED.add("none", "none", seconds=60.0)
+@SCENES.add("none", "none", seconds=60.0)
 def websocket_whose_client_speaks_at_times(office: Office) -> None:
     """What the client says in between is answered with what came up meanwhile, and not at once."""
     _ordinary(office)
@@ -132,7 +132,7 @@ def websocket_whose_client_speaks_at_times(office: Office) -> None:
         _asks(office, [*_tickets(office, 2), agreed], begin=0.5 + n, request=400, more=more)
 
 
-@UNASKED.add("none", "none")
+@SCENES.add("none", "none")
 def opened_in_advance_and_closed(office: Office) -> None:
     """The client finishes and asks nothing; the server waits a while and closes."""
     _ordinary(office)
@@ -141,7 +141,7 @@ def opened_in_advance_and_closed(office: Office) -> None:
         closes(office, both, office.dice.uniform(0.1, 5.0), _goodbye if n % 2 == 1 else None)
 
 
-@UNASKED.add("none", "none")
+@SCENES.add("none", "none")
 def answered_and_closed(office: Office) -> None:
     """By a server that closes behind each answer; some of these are as long as a ticket."""
     _ordinary(office)
@@ -150,12 +150,3 @@ def answered_and_closed(office: Office) -> None:
         size = dice.randrange(200, 300)
         answer = (0.005, messages.encrypted(size if n % 2 else dice.randrange(50, 3000), dice))
         _asks(office, [*_tickets(office, 2, size + 20), answer], begin=1.0 + n, request=300, ends="server")
-
-
-SEVERITIES = {
-    "closes_behind_its_tickets": "HIGH",
-    "says_goodbye_behind_its_tickets": "HIGH",
-    "answers_late_behind_four_tickets": "MEDIUM",
-    "answers_nothing_behind_four_tickets": "HIGH",
-    "answers_late_in_pieces": "MEDIUM",
-}

@@ -9,7 +9,7 @@ from .faults.usual import other_port
 from .office import Office
 from .scene import Scenes
 
-TAKEOVERS = Scenes()
+SCENES = Scenes()
 _NOBODY = bytes(6)
 _EVERYBODY = b"\xff" * 6
 
@@ -52,7 +52,7 @@ def _segment(office: Office) -> Segment:
     return Segment(office)
 
 
-@TAKEOVERS.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def virtual_addresses_fail_over(office: Office) -> None:
     """The master of several virtual addresses dies; the backup announces them all."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -63,7 +63,7 @@ def virtual_addresses_fail_over(office: Office) -> None:
         on.asked_and_answered(other, on.address(number), 14.0)
 
 
-@TAKEOVERS.add("none", "none", points=("client",), seconds=60.0)
+@SCENES.add("none", "none", points=("client",), seconds=60.0)
 def virtual_addresses_fail_over_and_back(office: Office) -> None:
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
     back = 10.0 + office.dice.uniform(3.5, 30.0)
@@ -74,7 +74,7 @@ def virtual_addresses_fail_over_and_back(office: Office) -> None:
         on.announces(one, on.address(number), back)
 
 
-@TAKEOVERS.add("none", "none", points=("client",))
+@SCENES.add("none", "none", points=("client",))
 def services_of_two_dead_nodes_move_to_the_third(office: Office) -> None:
     on = _segment(office)
     first, second, third = on.mac(), on.mac(), on.mac()
@@ -84,7 +84,7 @@ def services_of_two_dead_nodes_move_to_the_third(office: Office) -> None:
         on.announces(third, on.address(number), 8.0 + 0.05 * number)
 
 
-@TAKEOVERS.add("none", "none", points=("client",), seconds=400.0)
+@SCENES.add("none", "none", points=("client",), seconds=400.0)
 def a_master_that_repeats_its_announcement_each_minute(office: Office) -> None:
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
     on.asked_and_answered(one, on.address(2), 1.0)
@@ -92,7 +92,7 @@ def a_master_that_repeats_its_announcement_each_minute(office: Office) -> None:
         on.announces(other, on.address(2), 8.0 + 60.0 * minute, times=5 if minute == 0 else 1)
 
 
-@TAKEOVERS.add("none", "none", points=("client",), seconds=300.0)
+@SCENES.add("none", "none", points=("client",), seconds=300.0)
 def leases_that_go_round(office: Office) -> None:
     """Guests come and go: each gets the addresses that others had, and does not announce them."""
     on = _segment(office)
@@ -104,7 +104,7 @@ def leases_that_go_round(office: Office) -> None:
         on.asked_and_answered(guests[(n + n // 2) % 4], address, begin + 13)
 
 
-@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def two_masters_of_one_address(office: Office) -> None:
     """Split brain: each answers, and each repeats its announcement."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -116,7 +116,7 @@ def two_masters_of_one_address(office: Office) -> None:
         on.replies(other, on.address(number), office.client.address, 25.6)
 
 
-@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def an_address_that_is_defended(office: Office) -> None:
     """A second host announces the address of another, which defends it at once (RFC 5227)."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -125,7 +125,7 @@ def an_address_that_is_defended(office: Office) -> None:
     on.announces(one, on.address(9), 6.002, times=1)
 
 
-@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def an_address_taken_by_a_host_that_boots(office: Office) -> None:
     """It announces itself; the one that holds the address knows nothing of conflicts, and goes on asking for others."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -135,7 +135,7 @@ def an_address_taken_by_a_host_that_boots(office: Office) -> None:
     on.asks(other, on.address(9), office.gateway, 33.0)
 
 
-@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def a_takeover_that_goes_back_and_forth(office: Office) -> None:
     """Two routers that do not hear each other's advertisements in time."""
     on = _segment(office)
@@ -145,7 +145,7 @@ def a_takeover_that_goes_back_and_forth(office: Office) -> None:
         on.announces(pair[n % 2], on.address(2), 1.0 + 6.0 * n, times=2)
 
 
-@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "network", points=("client",), seconds=60.0, severity="CRITICAL")
 def a_thief_between_client_and_gateway(office: Office) -> None:
     on = _segment(office)
     gateway, victim, thief = on.mac(), on.mac(), on.mac()
@@ -156,7 +156,7 @@ def a_thief_between_client_and_gateway(office: Office) -> None:
         on.replies(thief, on.address(77), on.address(1), 4.1 + 2 * n)
 
 
-@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "network", points=("client",), seconds=60.0, severity="CRITICAL")
 def a_thief_that_tells_one_victim(office: Office) -> None:
     """One way alone: the victim is told where the gateway is, and the gateway answers everybody itself."""
     on = _segment(office)
@@ -170,7 +170,7 @@ def a_thief_that_tells_one_victim(office: Office) -> None:
         on.replies(thief, on.address(2), victim, 6.0 + 1.7 * n)
 
 
-@TAKEOVERS.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "server_host", points=("client",), seconds=60.0)
 def two_hosts_of_one_address_heard_in_one_direction(office: Office) -> None:
     """What is asked does not pass here, and two that answer are heard."""
     on = _segment(office)
@@ -179,7 +179,7 @@ def two_hosts_of_one_address_heard_in_one_direction(office: Office) -> None:
         on.replies(pair[n % 2], on.address(9), on.address(77), 2.0 + 2 * n + 0.002 * (n % 2))
 
 
-@TAKEOVERS.add("none", "none", points=("client",), seconds=60.0)
+@SCENES.add("none", "none", points=("client",), seconds=60.0)
 def a_card_that_is_replaced(office: Office) -> None:
     """Nobody but the new one answers from then on, and one reply comes late enough to look unasked."""
     on, (one, other) = _segment(office), (Segment(office).mac(), Segment(office).mac())
@@ -189,7 +189,7 @@ def a_card_that_is_replaced(office: Office) -> None:
     on.replies(other, on.address(2), on.address(77), 41.0)
 
 
-@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "network", points=("client",), seconds=60.0, severity="CRITICAL")
 def a_thief_of_two_addresses_of_one_router(office: Office) -> None:
     """Both belong to one device, as after a takeover; but the replies come to whom nobody asked for them."""
     on = _segment(office)
@@ -201,7 +201,7 @@ def a_thief_of_two_addresses_of_one_router(office: Office) -> None:
         on.asks(router, on.address(number), office.client.address, 21.1)
 
 
-@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=120.0)
+@SCENES.add("arp_conflict", "network", points=("client",), seconds=120.0, severity="CRITICAL")
 def a_thief_that_tells_everybody(office: Office) -> None:
     """Announcements without end for the addresses of two hosts that are not heard any more."""
     on = _segment(office)
@@ -213,7 +213,7 @@ def a_thief_that_tells_everybody(office: Office) -> None:
             on.announces(thief, on.address(number), 4.0 + 2 * n, times=1)
 
 
-@TAKEOVERS.add("arp_conflict", "network", points=("client",), seconds=60.0)
+@SCENES.add("arp_conflict", "network", points=("client",), seconds=60.0)
 def a_device_that_answers_for_others(office: Office) -> None:
     """Proxy ARP on the hosts' own segment."""
     on = _segment(office)
@@ -222,17 +222,3 @@ def a_device_that_answers_for_others(office: Office) -> None:
         for n in range(3):
             on.asked_and_answered(proxy, on.address(number), 1.0 + 10 * n)
         on.asks(on.mac(), on.address(number), office.gateway, 15.0)
-
-
-SEVERITIES = {
-    "two_masters_of_one_address": "HIGH",
-    "an_address_that_is_defended": "HIGH",
-    "an_address_taken_by_a_host_that_boots": "HIGH",
-    "a_takeover_that_goes_back_and_forth": "HIGH",
-    "a_thief_between_client_and_gateway": "CRITICAL",
-    "a_thief_that_tells_one_victim": "CRITICAL",
-    "two_hosts_of_one_address_heard_in_one_direction": "HIGH",
-    "a_thief_of_two_addresses_of_one_router": "CRITICAL",
-    "a_thief_that_tells_everybody": "CRITICAL",
-    "a_device_that_answers_for_others": "HIGH",
-}
