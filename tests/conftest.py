@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.exhaustive import EXHAUSTIVE
+from tests.exhaustive import EXHAUSTIVE, examples
 
 HERE = Path(__file__).parent
 SHARED_CAPTURES = HERE.parent.parent / "shared" / "data" / "pcaps"
 
 
 # `make test` tries the same examples each time; what a random run finds is pinned with `@example`.
-settings.register_profile("same", derandomize=True, database=None, deadline=None)
-settings.register_profile("random", deadline=None, print_blob=True)
+settings.register_profile("same", max_examples=examples(100), derandomize=True, database=None, deadline=None)
+settings.register_profile("random", max_examples=examples(100), deadline=None, print_blob=True)
 settings.load_profile("random" if EXHAUSTIVE else "same")
 
 

@@ -1,11 +1,14 @@
-"""Who may start a program, and who may know whom: read from the source itself, beside the import contract."""
+"""Who may start a program, who may know whom, and how modules are named, beside the import contract."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "ghost"
 STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "concurrent", "popen2", "pexpect", "sh", "ctypes"}
@@ -18,8 +21,9 @@ ALLOWED = {
 }
 
 
-def modules() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def room_of(path: Path) -> str:
@@ -36,37 +40,52 @@ def imports_of(tree: ast.AST) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_only_the_shell_starts_programs(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    allowed = ALLOWED.get(room_of(path), set())
-    imported = {name.split(".")[0] for name in imports_of(tree)} & STARTS_PROGRAMS
-    assert imported <= allowed
-    called = {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
-    }
-    starting = {c for c in called if c in STARTING_CALLS or c.startswith(("exec", "spawn"))}
-    if room_of(path) != "shell":
-        assert not starting
-    dynamic = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & {"__import__", "eval", "exec"}
-    assert not dynamic
+def test_only_the_shell_starts_programs() -> None:
+    wrong = []
+    for path, tree in trees().items():
+        room, nodes = room_of(path), list(ast.walk(tree))
+        starting = {name.split(".")[0] for name in imports_of(tree)} & STARTS_PROGRAMS - ALLOWED.get(room, set())
+        of_os = {n.attr for n in nodes if isinstance(n, ast.Attribute) and getattr(n.value, "id", "") == "os"}
+        if room != "shell":
+            starting |= {name for name in of_os if name in STARTING_CALLS or name.startswith(("exec", "spawn"))}
+        starting |= {n.id for n in nodes if isinstance(n, ast.Name)} & {"__import__", "eval", "exec"}
+        wrong += [f"{path}: {sorted(starting)}"] if starting else []
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_other_rooms_are_entered_by_their_face(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    room = room_of(path)
-    rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ghost."):
-            parts = node.module.split(".")
-            if parts[1] in rooms and parts[1] != room:
-                assert len(parts) == 2, f"{path.name} reaches into {node.module}"
+def test_other_rooms_are_entered_by_their_face() -> None:
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    wrong = []
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+            if len(parts) > 2 and parts[0] == "ghost" and parts[1] in rooms - {room_of(path)}:
+                wrong.append(f"{path} reaches into {node.module}")
+    assert wrong == []
 
 
-def test_the_scan_sees_the_whole_house():
-    assert {"agent", "brain", "cli", "cloud", "lab", "net", "pcap", "records", "shell"} <= {
-        room_of(path) for path in modules()
-    }
+def test_every_module_can_be_imported_first() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.first_imports"], cwd=SOURCE.parents[1], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_no_module_has_the_name_of_a_function_of_its_package() -> None:
+    assert [str(path) for path in trees() if path.stem in _functions_beside(path)] == []
+
+
+def _functions_beside(path: Path) -> Iterator[str]:
+    """Of the package, and of its modules."""
+    for beside in path.parent.glob("*.py"):
+        yield from (node.name for node in trees()[beside].body if isinstance(node, ast.FunctionDef))
+
+
+def test_no_two_rooms_have_a_file_of_one_name() -> None:
+    rooms = defaultdict(set)
+    for path in trees():
+        if not path.stem.startswith("__"):
+            rooms[path.stem].add(room_of(path))
+    assert {stem: found for stem, found in rooms.items() if len(found) > 1} == {}
+
+
+def test_the_scan_sees_the_whole_house() -> None:
+    assert {"agent", "brain", "cli", "cloud", "lab", "net", "pcap", "records", "shell"} <= set(map(room_of, trees()))

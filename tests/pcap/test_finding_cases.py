@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ghost.pcap import findings as findings_package
 from ghost.pcap.findings.finding import BLAMES
-from ghost.pcap.findings.finding_cases import FindingCase, finding_cases
+from ghost.pcap.findings.finding_cases import FindingCase, load_cases
 
 RULES = sorted(Path(findings_package.__file__).parent.glob("*.py"))
 PROTOCOLS = ("all", "capture", "IP", "TCP", "ARP", "ICMP", "DNS", "TLS", "HTTP", "DHCP", "NTP", "QUIC")
@@ -37,7 +37,7 @@ def problems_of(name: str, case: FindingCase) -> Iterator[str]:
 
 
 def test_every_case_is_well_formed() -> None:
-    assert not [problem for name, case in finding_cases().items() for problem in problems_of(name, case)]
+    assert not [problem for name, case in load_cases().items() for problem in problems_of(name, case)]
 
 
 def test_every_case_is_named_by_a_rule() -> None:
@@ -47,7 +47,7 @@ def test_every_case_is_named_by_a_rule() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant)
     }
-    assert finding_cases().keys() - named == set()
+    assert load_cases().keys() - named == set()
 
 
 def test_a_rule_gives_what_its_case_leaves_open() -> None:
@@ -56,14 +56,14 @@ def test_a_rule_gives_what_its_case_leaves_open() -> None:
         case = call.args[0]
         if isinstance(case, ast.Constant):
             given = {keyword.arg for keyword in call.keywords}
-            row = finding_cases()[case.value]
+            row = load_cases()[case.value]
             wrong += [(case.value, name) for name in OPEN if (name in given) == (getattr(row, name) is not None)]
     assert not wrong
 
 
 def test_every_kind_is_described_and_has_a_case() -> None:
     kinds = tomllib.loads((RULES[0].parent / "kinds.toml").read_text(encoding="utf-8"))
-    assert kinds.keys() == {case.kind for case in finding_cases().values()}
+    assert kinds.keys() == {case.kind for case in load_cases().values()}
     assert {tuple(row) for row in kinds.values()} == {("evidence", "blame", "severity", "excludes")}
     assert all(text for row in kinds.values() for text in row.values())
 

@@ -10,7 +10,7 @@ import pytest
 from ghost.pcap.analysis import analyse
 from ghost.pcap.findings import Finding
 from ghost.pcap.findings.finding import BLAMES, SEVERITIES
-from ghost.pcap.findings.finding_cases import finding_cases
+from ghost.pcap.findings.finding_cases import load_cases
 from ghost.pcap.findings.stream_columns import SIDE_EVENTS, SIDE_FIELDS, columns_of
 
 from .labelled.faults import FAULTS
@@ -32,7 +32,7 @@ def found_in(scene: Scene, path: Path) -> tuple[Finding, ...]:
 
 
 def test_the_scenes_cover_every_kind_of_fault() -> None:
-    assert {scene.kind for scene in FAULTS.values()} == {case.kind for case in finding_cases().values()} - {"none"}
+    assert {scene.kind for scene in FAULTS.values()} == {case.kind for case in load_cases().values()} - {"none"}
 
 
 def test_a_fault_is_the_first_finding_with_the_right_blame(tmp_path: Path) -> None:

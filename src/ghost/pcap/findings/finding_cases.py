@@ -28,7 +28,7 @@ class FindingCase:
 
 
 @cache
-def finding_cases() -> dict[str, FindingCase]:
+def load_cases() -> dict[str, FindingCase]:
     """Return the cases of findings.toml by name."""
     return load_policy(__file__, "findings.toml", dict[str, FindingCase])
 
@@ -56,7 +56,7 @@ def make_finding(
     case leaves them to the rule. `named` are further values for commands: `name`, `router` or `filter`. Raises KeyError
     for an unknown case.
     """
-    row = finding_cases()[case]
+    row = load_cases()[case]
     blame, protocol = blame or row.blame, protocol or row.protocol
     assert blame is not None
     assert protocol is not None
@@ -88,7 +88,7 @@ def remediation_of(case: str, **values: object) -> tuple[Remedy, ...]:
     safe = {key: _plain(key, value) for key, value in values.items() if value is not None}
     return tuple(
         Remedy(_fill(command, safe, quote=True), _fill(host, safe, quote=False))
-        for host, command in finding_cases()[case].remediation
+        for host, command in load_cases()[case].remediation
     )
 
 
