@@ -183,7 +183,7 @@ def test_the_examples_beside_each_ending_hold() -> None:
     [
         ("password=hunter2", "password=[REDACTED]"),
         ("Authorization: Bearer abc123def456", "Authorization: Bearer [REDACTED]"),
-        ("AccountName=a;AccountKey=abcd==;", "[REDACTED_CONNECTION_STRING]"),
+        ("AccountName=a;AccountKey=abcd==;", "AccountName=a;AccountKey=[REDACTED_CONNECTION_STRING];"),
         ("?sv=2022&sig=abcdefghijkl", "?sv=2022&sig=[REDACTED_SAS_TOKEN]"),
         (
             "-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAabcd\n-----END PRIVATE KEY-----",

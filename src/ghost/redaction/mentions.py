@@ -175,7 +175,7 @@ MENTIONS = tuple(_load_mentions(POLICY))
 # IKE (RFC 2408, 2.5.3) are sent in clear with every packet; those of Open vSwitch and of sockets are numbers of at most
 # 64 bits, which no session is kept by.
 
-_COOKIE = lazy(r"(?i:cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
+_COOKIE = lazy(r"(?i:[ir]?cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
 _OF_A_PROTOCOL = lazy(r"(?i:\b(?:dns|edns|client|server|initiator|responder|socket|syn)[ _-]|; |\bopt: ?)$")
 
 _WELL_KNOWN = (
@@ -242,7 +242,7 @@ _EXPIRY = lazy(
 
 _OF_A_WORD = lazy(
     "|".join(pattern.pattern for pattern in (_OF_ROUTES, _EXTENDED, _OF_TLS, _OF_ADDRESSES, _COLUMN, _SERIAL))
-    + r"|(?i:cookie)|nonce"
+    + r"|(?i:[ir]?cookie)|nonce"
 )
 """Whether one of these may begin with a name's last word: one look for nearly all names, which none of them has."""
 _BEHIND = lazy("|".join(pattern.pattern for pattern in (_COUNT, _OF_RESOURCES, _EXPIRY)))

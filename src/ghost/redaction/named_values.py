@@ -13,6 +13,7 @@ from ghost.redaction.fields import secret_in_field
 from ghost.redaction.mentions import is_mention, is_said_by_tool
 from ghost.redaction.secret_names import Name, name_around, name_cores, secret_kind
 from ghost.redaction.secret_values import (
+    CONNECTION_STRING,
     MARKER,
     PRIVATE_KEY,
     Counts,
@@ -27,6 +28,7 @@ from ghost.redaction.secret_values import (
     looks_random,
 )
 from ghost.redaction.sentences import secret_announced, secret_told, typed_at_prompt
+from ghost.redaction.shapes import is_connection_string
 from ghost.redaction.statements import is_description, is_ordinary, is_prose, is_sentence, operand
 from ghost.redaction.time_limit import check_time
 from ghost.redaction.value_places import Found, end_of, is_reference, looking_further, strings_of, value_group, value_of
@@ -180,6 +182,8 @@ def _value_within(name: Name, reach: int) -> Found | None:
         return None  # of a longer list the rest may hold one
     if value.startswith("/") and name.meaning.may_be_path:
         return None
+    if name.meaning.category == "connection_string" and CONNECTION_STRING in value and is_connection_string(value):
+        return None  # its secrets went by their shape
     if is_sentence(value) or is_description(value) or value in _BLOCK_MARKS:
         return None  # what is said of passwords, or the head of a block that is not there
     if name.meaning.category == "api_key" and (thing := _THING.fullmatch(value)) and secret_kind(thing["name"]):

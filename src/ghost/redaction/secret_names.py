@@ -191,7 +191,7 @@ def _is_never(words: list[str]) -> bool:
     if last.endswith(_NEVER):
         return not last.endswith(_SPARED)
     for count in range(2, min(4, len(words)) + 1):
-        parts = re.split(r"[_.-]", words[-count])
+        parts = re.split(r"[_-]", words[-count])
         rest = "".join(words[1 - count :])
         if any(_normal("".join(parts[first:]) + rest) in _NEVER for first in range(len(parts))):
             return True

@@ -40,8 +40,8 @@ _LINKS = frozenset(POLICY["sentence"]["links"])
 def secret_told(name: Name, done: int) -> Span | None:
     """Where the secret stands that a sentence tells behind, or before, its name; nothing before `done`."""
     text, position = name.text, name.end
-    if _BESIDE.match(text, position) is not None:
-        return None
+    if _BESIDE.match(text, position) is not None or text.startswith(". ", position - 1):
+        return None  # a value, or the end of the sentence
     limit = min(len(text), position + _REACH)
     spoken, of_aspect = 0, False
     for _ in range(_WORDS):
@@ -72,7 +72,7 @@ def _told_before(name: Name, done: int) -> Span | None:
 
 def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     word = step["word"].rstrip(".,;:!?)]>")
-    if len(word) < 4:
+    if len(word) < 4 or is_guid(word):
         return False
     made_up = is_made_up(word)
     if (not made_up and is_plain(word)) or is_open(word) or is_ordinary(word):
@@ -82,7 +82,7 @@ def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     quoted = step["open"] != "" and spoken <= 2 and _OF_A_THING.search(before) is None
     if not (made_up or said or quoted) or (not said and is_plain(word)):
         return False
-    if made_up or is_mixed(word) or (looks_random(word) and not is_guid(word)):
+    if made_up or is_mixed(word) or looks_random(word):
         return True
     if said and spoken > 0 and _is_scrambled(word):
         return True  # also where the sentence goes on

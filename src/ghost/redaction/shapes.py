@@ -94,7 +94,7 @@ def _body_before(text: str, earliest: int, end: int) -> int:
     return start
 
 
-# Connection strings: a run of `key=value;` with a secret among the keys goes whole.
+# Connection strings: a run of `key=value;` with a secret among the keys.
 
 # A password may be quoted as ADO writes it, or stand in braces as ODBC does: then it may hold a `;`.
 _EQUALS = r"[ ]?(?:=|\\u003[dD])"
@@ -105,7 +105,7 @@ _QUOTED_PASSWORD = (
 )
 _CONNECTION_RUN = lazy(
     rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
-    rf"(?:Data Source|User I[Dd]|[A-Za-z]{{1,40}}+){_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
+    rf"[A-Za-z]{{1,40}}+(?:[ ][A-Za-z]{{1,20}}+){{0,3}}{_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
     rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
     # Folded: the rest of the last value, behind an indentation or a log's prefix, and what follows it.
     r"(?P<folded>(?<=[^;\s])(?:\r?\n(?:[^\n;=\"']{1,80}[ \t])?[ \t]{0,40}"
@@ -115,41 +115,62 @@ _CONNECTION_RUN = lazy(
     r"|(?<=[A-Za-z0-9+/]{20})\r?\n[ \t]{1,40}"
     r"(?:[A-Za-z0-9+/]{1,88}\Z|(?=[A-Za-z+/]*[0-9])(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])[A-Za-z0-9+/]{1,88}(?=\n)))?"
 )
-_CONNECTION_SEGMENT = lazy(r"(?:^|;)\s*([A-Za-z ]{1,41})\s?(?:=|\\u003[dD])")
-_CONNECTION_SECRETS = {"accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue"}
+_CONNECTION_SEGMENT = lazy(
+    rf"(?:^|;)[ ]?(?P<name>[A-Za-z][A-Za-z ]{{0,40}}?){_EQUALS}[ ]?(?P<value>\\{{0,3}}\"(?:[^\"]|\"\")*+(?:\"|\Z)"
+    r"|'(?:[^']|'')*+(?:'|\Z)|\{(?:[^}]|\}\})*+(?:\}|\Z)|[^;]*+)"
+)
+_CONNECTION_SECRETS = {
+    *("accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue", "secret"),
+}
 _WORKING_DIRECTORY = lazy(r"(?:^|[; ])PWD=[\"']?/")  # as sudo logs it
 _PLACEHOLDER = lazy(r"<[A-Za-z][\w .-]{0,60}>(?=[;\s\"',]|$)")
 _REDIS_RUN = lazy(
     r"(?<![\w.-])[\w.-]{1,253}+:\d{1,5},(?:(?!password=)[\w-]{1,40}+=[^,\s\"']{0,400}+,){0,10}+"
-    r"password=[^,\s\"'\[][^\s\"']*+",
+    r"password=(?P<secret>[^,\s\"'\[](?:[^\s\"',]|,(?!\s|[A-Za-z]{1,40}=))*+)",
     re.IGNORECASE,
 )
 
 
 def _connection_strings(text: str, counts: Counts) -> str:
-    def replace(match: re.Match[str]) -> str:
-        folded = match["folded"] or ""
-        segments = _CONNECTION_SEGMENT.findall(match[0].removesuffix(folded))
-        if match[0].endswith("=") and _PLACEHOLDER.match(match.string, match.end()) is not None:
-            segments = segments[:-1]
-        names = {_plain_name(name) for name in segments}
-        if _WORKING_DIRECTORY.search(match[0]):
-            names.discard("pwd")
-        if len(names) < 2 or not names & _CONNECTION_SECRETS:
-            return match[0]
-        counts[Rule("connection_string", "connection-string")] += 1
-        end = before_escapes(match.string, match.start(), match.end())
-        if end < match.end():
-            return CONNECTION_STRING + match.string[end : match.end()]
-        return CONNECTION_STRING if _plain_name(segments[-1]) in _CONNECTION_SECRETS else CONNECTION_STRING + folded
-
+    """`text` without the secrets of its connection strings. Server, port, database and user stay: they are evidence."""
     if ";" in text:
-        text = _CONNECTION_RUN.sub(replace, text)
+        text = _CONNECTION_RUN.sub(lambda match: _without_secret_segments(match, counts), text)
     if ",password=" in text.lower():
-        text, number = _REDIS_RUN.subn(CONNECTION_STRING, text)
-        if number:  # a count of nothing would ask for another pass
-            counts[Rule("connection_string", "redis-connection")] += number
+        text = _REDIS_RUN.sub(lambda match: _without_redis_password(match, counts), text)
     return text
+
+
+def is_connection_string(value: str) -> bool:
+    """Whether a value is nothing but one connection string, so that each secret in it is found."""
+    return _CONNECTION_RUN.fullmatch(value) is not None
+
+
+def _without_secret_segments(match: re.Match[str], counts: Counts) -> str:
+    end = before_escapes(match.string, match.start(), match.end())
+    run = match.string[match.start() : end]
+    segments = list(_CONNECTION_SEGMENT.finditer(run))
+    if run.endswith("=") and _PLACEHOLDER.match(match.string, match.end()) is not None:
+        segments = segments[:-1]
+    secrets = {name for segment in segments if (name := _plain_name(segment["name"])) in _CONNECTION_SECRETS}
+    if _WORKING_DIRECTORY.search(run):
+        secrets.discard("pwd")
+    if len({_plain_name(segment["name"]) for segment in segments}) < 2:
+        return match[0]
+    pieces: list[str] = []
+    done = 0
+    for segment in segments:
+        value = segment["value"].strip("\\\"'{} ")
+        if _plain_name(segment["name"]) in secrets and value and not is_open(value):
+            counts[Rule("connection_string", "connection-string")] += 1
+            pieces += [run[done : segment.start("value")], CONNECTION_STRING]
+            done = segment.end("value")
+    return "".join([*pieces, run[done:], match.string[end : match.end()]])
+
+
+def _without_redis_password(match: re.Match[str], counts: Counts) -> str:
+    counts[Rule("connection_string", "redis-connection")] += 1
+    start = match.start("secret") - match.start()
+    return match[0][:start] + CONNECTION_STRING + match[0][match.end("secret") - match.start() :]
 
 
 def _plain_name(segment: str) -> str:

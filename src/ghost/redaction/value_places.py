@@ -93,9 +93,9 @@ _FIRST_OF_REST = r"(?:[^\s\"'\[{\\]|\{[{%])"
 _REST_OF_LINE = lazy(
     rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n, \t]|(?!,?[ \t]{{1,4}}{_ANOTHER})[, \t])*+){_CONTINUED}"
 )
-_REST_OF_HEADER = lazy(
-    rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}[^\n]*){_CONTINUED}"
-)  # a cookie holds `name=value` itself
+# A cookie holds `name=value` itself; what follows of `Set-Cookie` are attributes (RFC 6265, 5.2).
+_ATTRIBUTE = r";[ ]?(?i:path=|domain=|expires=|max-age=|secure\b|httponly\b|samesite=|partitioned\b)"
+_REST_OF_HEADER = lazy(rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n;]|(?!{_ATTRIBUTE});)*+){_CONTINUED}")
 _REST_OF_STRING = lazy(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
 _OPTION_VALUE = lazy(
     r"(?:[ \t]+(?:\\\n[ \t]*)?|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
