@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -231,7 +232,7 @@ def test_a_slow_cadence_is_never_made_faster():
 
 
 def stream(engine, **given):
-    chosen = engine.settings.model_copy(update={"soc_cadence_seconds": 0.01, "thoughts_per_minute": 1000} | given)
+    chosen = replace(engine.settings, **{"soc_cadence_seconds": 0.01, "thoughts_per_minute": 1000} | given)
     return StreamOfConsciousness(engine, chosen, SystemClock(), Random(1))
 
 

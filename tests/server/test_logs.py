@@ -161,7 +161,7 @@ def handler_queue():
 
 
 def test_logging_is_as_it_was_when_it_ends(tmp_path: Path) -> None:
-    before = [(logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in logs.NAMED]
+    before = [(logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in logs.LOGGERS]
     with logging_to(tmp_path):
         pass
-    assert before == [(logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in logs.NAMED]
+    assert before == [(logging.getLogger(name).handlers[:], logging.getLogger(name).level) for name in logs.LOGGERS]

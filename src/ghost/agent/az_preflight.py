@@ -78,15 +78,15 @@ def _global_options() -> Mapping[str, Option]:
 
 
 def _path_mistake(path: Sequence[str], offered: Catalogue, configuration: Configuration) -> str | None:
-    asked = " ".join(path)
+    typed_path = " ".join(path)
     if path[0] in configuration.extended or configuration.unknown_extensions or _is_extension_command(path, offered):
         return None
-    if below := offered.below(asked):
+    if below := offered.below(typed_path):
         shown = ", ".join(sorted(below)[:12])
-        return f"az {asked} is a group of commands. Name one of them: {shown}{', ...' if len(below) > 12 else ''}"
+        return f"az {typed_path} is a group of commands. Name one of them: {shown}{', ...' if len(below) > 12 else ''}"
     near = offered.nearest(path)
     hint = f"Did you mean az {near}?" if near else "See az --help for the groups of commands."
-    return f"az {asked[:120]} is not a command of azure-cli {offered.version}. {hint}"
+    return f"az {typed_path[:120]} is not a command of azure-cli {offered.version}. {hint}"
 
 
 def _is_extension_command(path: Sequence[str], offered: Catalogue) -> bool:
@@ -159,9 +159,10 @@ class _Line:
         return word.partition("=")[0] in self.options or (not _NUMBER.fullmatch(word) and " " not in word)
 
     def _values(self, option: Option, following: Sequence[str]) -> int:
-        most = {"none": 0, "optional": 1, "one": 1}.get(option.arity, len(following))
+        max_values = {"none": 0, "optional": 1, "one": 1}.get(option.arity, len(following))
         return next(
-            (index for index, word in enumerate(following[:most]) if self._is_option(word)), min(most, len(following))
+            (index for index, word in enumerate(following[:max_values]) if self._is_option(word)),
+            min(max_values, len(following)),
         )
 
     def _unknown(self, name: str) -> str:

@@ -100,7 +100,7 @@ def _unfinished(path: Path) -> Task | None:
     session, _ = load_session(path)
     if session.completion is not None:
         return None
-    began = datetime.fromisoformat(session.created_at).timestamp()
+    started_at = datetime.fromisoformat(session.created_at).timestamp()
     return Task(
         id=f"investigation:{session.session_id}",
         title=f"Finish the investigation {session.session_id}",
@@ -108,24 +108,24 @@ def _unfinished(path: Path) -> Task | None:
         context=f"{session.network}, {session.turn_count} turns. ghost investigate --resume {session.session_id}",
         importance=0.8,
         uncertainty=0.8,
-        created_ts=began,
+        created_ts=started_at,
         last_update_ts=path.stat().st_mtime,
         metadata={"session_id": session.session_id},
     )
 
 
-def _cleanup(left: UnreleasedCapture) -> Task:
-    began = left.created.timestamp() if left.created else 0.0
+def _cleanup(capture: UnreleasedCapture) -> Task:
+    started_at = capture.created.timestamp() if capture.created else 0.0
     return Task(
-        id=f"cleanup:{left.task_id}",
-        title=f"Clean up the capture {left.task_id}",
+        id=f"cleanup:{capture.task_id}",
+        title=f"Clean up the capture {capture.task_id}",
         goal="All resources removed from Azure and this machine",
-        context=f"{left.target}, session {left.session_id}: {_WHY[left.kind]}; {left.left} steps left. "
+        context=f"{capture.target}, session {capture.session_id}: {_WHY[capture.kind]}; {capture.left} steps left. "
         "The next ghost investigate here offers it",
-        deadline_ts=began + CLEANUP_WITHIN_SECONDS,
+        deadline_ts=started_at + CLEANUP_WITHIN_SECONDS,
         importance=0.7,
         uncertainty=0.2,
-        created_ts=began,
-        last_update_ts=began,
-        metadata={"task_id": left.task_id, "session_id": left.session_id},
+        created_ts=started_at,
+        last_update_ts=started_at,
+        metadata={"task_id": capture.task_id, "session_id": capture.session_id},
     )

@@ -121,9 +121,9 @@ def _statement(words: str, audit_ids: list[str], evidence: Evidence) -> Statemen
     return Statement(words, unique, tuple(evidence.problems(unique)))
 
 
-def _coverage(given: list[dict[str, Any]], evidence: Evidence) -> list[dict[str, Any]]:
+def _coverage(stated: list[dict[str, Any]], evidence: Evidence) -> list[dict[str, Any]]:
     """Return one row for each layer. A layer that is cleared or at fault without a usable record is not verified."""
-    by_layer = {str(row.get("layer")): row for row in given}
+    by_layer = {str(row.get("layer")): row for row in stated}
     rows = []
     for layer in [*LAYERS, *(name for name in by_layer if name not in LAYERS)]:
         row = by_layer.get(layer, {"status": "not_verified", "audit_ids": [], "note": "not checked"})
@@ -165,10 +165,10 @@ def _capture(task: dict[str, Any], shell: Shell) -> Capture:
     report_path = task.get("report_path")
     if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
         return Capture(task, None, None, wanted=False)
-    wanted = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
+    requested = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
     response = shell.execute(
         {
-            "command": shlex.join(["cat", wanted]),
+            "command": shlex.join(["cat", requested]),
             "reasoning": f"Reading the executive summary of capture {task['task_id']} for the report.",
         }
     )
@@ -217,9 +217,11 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         if c.wanted and c.summary is None
     ]
     for capture in captures:
-        left = [str(step["command"]) for step in capture.task.get("cleanup_plan") or [] if not step.get("executed")]
-        if left and capture.task.get("cleanup_status") in {"partial", "pending"}:
-            notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(left)}")
+        remaining = [
+            str(step["command"]) for step in capture.task.get("cleanup_plan") or [] if not step.get("executed")
+        ]
+        if remaining and capture.task.get("cleanup_status") in {"partial", "pending"}:
+            notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:

@@ -150,38 +150,38 @@ class Tools:
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in invalid.errors())
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
 
-    def _run_shell_cmd(self, asked: RunShellCmd) -> dict[str, Any]:
-        mistake = preflight(asked.command)
+    def _run_shell_cmd(self, request: RunShellCmd) -> dict[str, Any]:
+        mistake = preflight(request.command)
         if mistake is not None:
             return {"status": "error", "error": "preflight", "suggestion": mistake}
-        result = self._shell.execute({"command": asked.command, "reasoning": asked.reasoning})
-        meta = tag_of({"command": asked.command}).as_meta()
+        result = self._shell.execute({"command": request.command, "reasoning": request.reasoning})
+        meta = tag_of({"command": request.command}).as_meta()
         if result.get("error") == "timeout":
             meta["timeout"] = True
         return {**result, "_meta": meta}
 
-    def _capture_traffic(self, asked: CaptureTraffic) -> dict[str, Any]:
+    def _capture_traffic(self, request: CaptureTraffic) -> dict[str, Any]:
         return self._orchestrate(
             intent="capture_traffic",
-            target=asked.target,
-            investigation_context=asked.investigation_context,
+            target=request.target,
+            investigation_context=request.investigation_context,
             parameters={
-                "resource_group": asked.resource_group,
-                "storage_account": asked.storage_account,
-                "duration_seconds": asked.duration_seconds,
-                "size_limit_bytes": asked.size_limit_bytes,
-                "storage_auth_mode": asked.storage_auth_mode,
+                "resource_group": request.resource_group,
+                "storage_account": request.storage_account,
+                "duration_seconds": request.duration_seconds,
+                "size_limit_bytes": request.size_limit_bytes,
+                "storage_auth_mode": request.storage_auth_mode,
             },
         )
 
-    def _check_task(self, asked: CheckTask) -> dict[str, Any]:
-        return self._orchestrate(intent="check_task", task_id=asked.task_id)
+    def _check_task(self, request: CheckTask) -> dict[str, Any]:
+        return self._orchestrate(intent="check_task", task_id=request.task_id)
 
-    def _cancel_task(self, asked: CancelTask) -> dict[str, Any]:
-        return self._orchestrate(intent="cancel_task", task_id=asked.task_id, reason=asked.reason)
+    def _cancel_task(self, request: CancelTask) -> dict[str, Any]:
+        return self._orchestrate(intent="cancel_task", task_id=request.task_id, reason=request.reason)
 
-    def _cleanup_task(self, asked: CleanupTask) -> dict[str, Any]:
-        return self._orchestrate(intent="cleanup_task", task_id=asked.task_id)
+    def _cleanup_task(self, request: CleanupTask) -> dict[str, Any]:
+        return self._orchestrate(intent="cleanup_task", task_id=request.task_id)
 
     def _orchestrate(self, **request: Any) -> dict[str, Any]:
         result = self._orchestrator.orchestrate(request)
@@ -190,33 +190,35 @@ class Tools:
             self._session.active_task_ids.append(task_id)
         return {**result, "_meta": CAPTURE.as_meta()}
 
-    def _manage_hypotheses(self, asked: ManageHypotheses) -> dict[str, Any]:
+    def _manage_hypotheses(self, request: ManageHypotheses) -> dict[str, Any]:
         log = self._session.hypotheses
         try:
-            match asked.action:
+            match request.action:
                 case "register":
-                    log.register(asked.id, asked.description, asked.refuted_by, at=self._now())
-                    self._session.denial_tracker.setdefault(asked.id, 0)
-                    self._session.consecutive_denial_counter.setdefault(asked.id, 0)
+                    log.register(request.id, request.description, request.refuted_by, at=self._now())
+                    self._session.denial_tracker.setdefault(request.id, 0)
+                    self._session.consecutive_denial_counter.setdefault(request.id, 0)
                 case "activate":
-                    log.activate(asked.id)
+                    log.activate(request.id)
                 case "confirm" | "refute":
-                    self._check_evidence(asked)
-                    state = State.CONFIRMED if asked.action == "confirm" else State.REFUTED
-                    log.resolve(asked.id, state, asked.audit_ids, at=self._now())
+                    self._check_evidence(request)
+                    state = State.CONFIRMED if request.action == "confirm" else State.REFUTED
+                    log.resolve(request.id, state, request.audit_ids, at=self._now())
                 case "contradict":
-                    self._check_evidence(asked)
-                    note = asked.description or asked.resolution or ""
-                    log.contradict(asked.id, asked.audit_ids, asked.higher_fidelity_source, note)
+                    self._check_evidence(request)
+                    note = request.description or request.resolution or ""
+                    log.contradict(request.id, request.audit_ids, request.higher_fidelity_source, note)
         except IllegalHypothesisChange as refused:
             return {"status": "error", "error": refused.error, "message": str(refused)}
         return {"status": "ok", "hypotheses": log.summary()}
 
-    def _check_evidence(self, asked: ManageHypotheses) -> None:
-        problems = self._evidence().problems(asked.audit_ids)
+    def _check_evidence(self, request: ManageHypotheses) -> None:
+        problems = self._evidence().problems(request.audit_ids)
         if problems:
-            raise IllegalHypothesisChange("evidence_unusable", f"{asked.action} {asked.id!r}: {'; '.join(problems)}")
+            raise IllegalHypothesisChange(
+                "evidence_unusable", f"{request.action} {request.id!r}: {'; '.join(problems)}"
+            )
 
-    def _complete_investigation(self, asked: CompleteInvestigation) -> dict[str, Any]:
-        self._session.completion = asked.model_dump(mode="json")
+    def _complete_investigation(self, request: CompleteInvestigation) -> dict[str, Any]:
+        self._session.completion = request.model_dump(mode="json")
         return {"status": "ok", "message": "the report is being written from the records"}

@@ -217,13 +217,14 @@ def analyse(task: CaptureTask) -> ShellCommand:
 
 
 def clean_up(task: CaptureTask, step: int) -> ShellCommand:
-    left = len(task.remaining)
+    remaining = len(task.remaining)
     why = _CLEANUP_REASONS[task.outcome] if task.outcome else _CLEANUP_REASONS[Outcome.CANCELLED]
     return ShellCommand(
         Purpose.CLEAN_UP,
         task.cleanup_plan[step].command,
         f"Cleanup for {task.outcome or 'unfinished'} task {task.task_id}. Investigation: {context(task)}. {why} "
-        f"This removes {task.cleanup_plan[step].name} ({left} {'resource' if left == 1 else 'resources'} left).",
+        f"This removes {task.cleanup_plan[step].name} ({remaining} "
+        f"{'resource' if remaining == 1 else 'resources'} left).",
         timeout_seconds=CREATE_TIMEOUT_SECONDS,
         step=step,
     )

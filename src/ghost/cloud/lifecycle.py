@@ -124,8 +124,8 @@ def _polled(task: CaptureTask, event: task_events.Polled, at: datetime) -> Next:
         task = to(task, State.DOWNLOADING).having(cleanup_plan=plan)
         return task, _fetch(task)
     if event.status == "Error":
-        named = ", ".join(event.errors) or "Azure gives no reason"
-        return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {named}")
+        errors = ", ".join(event.errors) or "Azure gives no reason"
+        return end(task, Outcome.FAILED, at, f"Azure reports that the capture failed: {errors}")
     return _timed_out_or_waiting(task, at)
 
 

@@ -133,8 +133,8 @@ class CloudOrchestrator:
 
     # --- intents -------------------------------------------------------------------------------------------------
 
-    def _capture_traffic(self, wanted: CaptureRequest) -> dict[str, Any]:
-        tasks = [self._new_task(wanted, target) for target in wanted.targets]
+    def _capture_traffic(self, request: CaptureRequest) -> dict[str, Any]:
+        tasks = [self._new_task(request, target) for target in request.targets]
         if len(tasks) == 2:
             source, destination = tasks
             tasks = [
@@ -150,7 +150,7 @@ class CloudOrchestrator:
         alive = next((task for task in tasks if task.active), tasks[0])
         return self._respond(alive)
 
-    def _new_task(self, wanted: CaptureRequest, target: str) -> CaptureTask:
+    def _new_task(self, request: CaptureRequest, target: str) -> CaptureTask:
         now = self._clock.now()
         task_id = new_task_id(self._prefix, target, now, self._id_is_taken)
         task = CaptureTask(
@@ -158,16 +158,16 @@ class CloudOrchestrator:
             session_id=self._session_id,
             target=target,
             state=State.CREATED,
-            investigation_context=wanted.investigation_context,
-            parameters=wanted.parameters,
-            resource_group=wanted.group_of(target),
+            investigation_context=request.investigation_context,
+            parameters=request.parameters,
+            resource_group=request.group_of(target),
             azure_operation_id=task_id,
-            storage_account=wanted.storage_account,
+            storage_account=request.storage_account,
             storage_container=self._container,
             storage_blob_name=f"{task_id}.cap",
-            storage_auth_mode=wanted.storage_auth_mode,
-            duration_limit_seconds=wanted.duration_seconds,
-            size_limit_bytes=wanted.size_limit_bytes,
+            storage_auth_mode=request.storage_auth_mode,
+            duration_limit_seconds=request.duration_seconds,
+            size_limit_bytes=request.size_limit_bytes,
             capture_dir=str(self._capture_dir),
             max_polls=self._max_polls,
             timestamps=Timestamps(created=now),
@@ -195,12 +195,12 @@ class CloudOrchestrator:
             task = self._run(task, task_events.Resumed())
             if not task.active or task.state not in {State.APPROVED, State.PROVISIONING, State.WAITING}:
                 return task
-            left = end - self._clock.monotonic()
+            seconds_left = end - self._clock.monotonic()
             interval = self._interval(task.poll_count)
-            if self._trace.user_denied or left <= 0:
+            if self._trace.user_denied or seconds_left <= 0:
                 return task
-            self._clock.sleep(min(interval, left))
-            if interval >= left:
+            self._clock.sleep(min(interval, seconds_left))
+            if interval >= seconds_left:
                 return task
 
     def _interval(self, poll_count: int) -> float:

@@ -241,11 +241,11 @@ def _routes(task: CaptureTask, reply: Reply) -> Checked:
     rows = _list(reply)
     if rows is None:
         return Checked(Check.ROUTES, None, why_not_listed(reply))
-    way = by_routes(routes_from_effective_table([_row(row) for row in rows]))
+    verdict = by_routes(routes_from_effective_table([_row(row) for row in rows]))
     remedy = (
         "Allow outbound storage traffic: a user route for the service tag Storage to Internet, or a service endpoint"
     )
-    return _path_check(Check.ROUTES, task, way, remedy)
+    return _path_check(Check.ROUTES, task, verdict, remedy)
 
 
 def _gates(task: CaptureTask, reply: Reply) -> Checked:
@@ -256,25 +256,25 @@ def _gates(task: CaptureTask, reply: Reply) -> Checked:
         {**row, "effectiveSecurityRules": [_row(rule) for rule in row.get("effectiveSecurityRules") or []]}
         for row in rows
     ]
-    way = by_gates(groups_from_effective_nsg(groups), task.storage_location)
+    verdict = by_gates(groups_from_effective_nsg(groups), task.storage_location)
     remedy = f"Allow TCP {STORAGE_PORT} out to the service tag Storage there, with a smaller priority number"
-    return _path_check(Check.GATES, task, way, remedy)
+    return _path_check(Check.GATES, task, verdict, remedy)
 
 
-def _path_check(check: Check, task: CaptureTask, way: PathVerdict, remedy: str) -> Checked:
-    because = one_line(way.because, 300)
-    if task.storage_is_private and way.open is not True:
+def _path_check(check: Check, task: CaptureTask, verdict: PathVerdict, remedy: str) -> Checked:
+    because = one_line(verdict.because, 300)
+    if task.storage_is_private and verdict.open is not True:
         return Checked(
             check, None, f"the account is reached through a private endpoint; for other addresses, {because}"
         )
-    if way.open is False:
+    if verdict.open is False:
         return Checked(
             check,
             False,
             f"{task.target} cannot reach storage account {task.storage_account} on TCP {STORAGE_PORT}: {because}. "
             f"{remedy}",
         )
-    return Checked(check, way.open, because)
+    return Checked(check, verdict.open, because)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

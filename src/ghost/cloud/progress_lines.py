@@ -49,8 +49,10 @@ def moved(before: CaptureTask, after: CaptureTask) -> list[str]:
     if before.state is State.DOWNLOADING and after.state in {State.ANALYZING, State.COMPLETED}:
         size = f" ({_size(after.local_pcap_bytes)})" if after.local_pcap_bytes is not None else ""
         lines.append(block(f"Download complete: {after.local_pcap_path}{size}"))
-    kept = [now for was, now in zip(before.cleanup_plan, after.cleanup_plan, strict=False) if _newly_kept(was, now)]
-    lines += [warning(f"{kept_warning(step.name, step.in_cloud)} {step.kept_because or ''}") for step in kept]
+    failed_steps = [
+        now for was, now in zip(before.cleanup_plan, after.cleanup_plan, strict=False) if _newly_failed(was, now)
+    ]
+    lines += [warning(f"{kept_warning(step.name, step.in_cloud)} {step.kept_because or ''}") for step in failed_steps]
     became_partial = (
         after.cleanup_status is CleanupStatus.PARTIAL and before.cleanup_status is not CleanupStatus.PARTIAL
     )
@@ -96,7 +98,7 @@ def _details(task: CaptureTask) -> list[str] | None:
             return None
 
 
-def _newly_kept(before: CleanupStep, after: CleanupStep) -> bool:
+def _newly_failed(before: CleanupStep, after: CleanupStep) -> bool:
     return after.kept_because is not None and after.kept_because != before.kept_because
 
 

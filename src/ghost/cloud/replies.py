@@ -34,7 +34,7 @@ def event_of(task: CaptureTask, command: ShellCommand, reply: Reply) -> Event:
         case Purpose.CREATE:
             return _created(reply)
         case Purpose.LOOK_FOR_CAPTURE:
-            return _looked(task, reply)
+            return _leftover_answer(task, reply)
         case Purpose.POLL:
             return _polled(reply)
         case Purpose.LOCATE_BLOB:
@@ -73,16 +73,16 @@ def _detected(task: CaptureTask, reply: Reply) -> Event:
         return task_events.TargetUnusable(_not_found(task))
     captured = [row for row in rows if row["type"].lower() in _CAPTURED]
     if len(captured) > 1:
-        named = ", ".join(one_line(str(row.get("id") or row["type"]), 200) for row in captured[:5])
+        candidates = ", ".join(one_line(str(row.get("id") or row["type"]), 200) for row in captured[:5])
         return task_events.TargetUnusable(
-            f"{task.target} names several resources: {named}. Give the full resource id of the one you mean"
+            f"{task.target} names several resources: {candidates}. Give the full resource id of the one you mean"
         )
     row = (captured or rows)[0]
     location = text(row.get("location"))
     if location is None or not is_location(location):
         return task_events.TargetUnusable(f"Azure gives no usable region for {task.target}")
-    given = usable_id(task.target)
-    return task_events.TargetFound(one_line(row["type"], 120), location, given or usable_id(row.get("id")))
+    resource_id = usable_id(task.target)
+    return task_events.TargetFound(one_line(row["type"], 120), location, resource_id or usable_id(row.get("id")))
 
 
 def _not_found(task: CaptureTask) -> str:
@@ -115,8 +115,8 @@ def _created(reply: Reply) -> Event:
         return task_events.Denied(reply.denial_reason)
     if not reply.succeeded:
         cut_off = reply.error in ("timeout", "interrupted")
-        taken = not cut_off and _TAKEN.search(reply.stderr) is not None
-        return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, taken)
+        name_in_use = not cut_off and _TAKEN.search(reply.stderr) is not None
+        return task_events.CreationFailed(f"Azure provisioning failed: {reply.detail}", cut_off, name_in_use)
     # A person may have changed the name or the place of the capture, and Azure may put it elsewhere: later commands
     # must address what exists.
     capture = _capture(reply)
@@ -126,9 +126,9 @@ def _created(reply: Reply) -> Event:
 
 def _capture(reply: Reply) -> dict[str, Any]:
     """Return the fields of a packet capture, as shown by either az command group or the API."""
-    shown = reply.value if isinstance(reply.value, dict) else {}
-    inner = shown.get("properties")
-    return {**inner, **shown} if isinstance(inner, dict) else shown
+    answer = reply.value if isinstance(reply.value, dict) else {}
+    inner = answer.get("properties")
+    return {**inner, **answer} if isinstance(inner, dict) else answer
 
 
 def _place(capture: dict[str, Any]) -> BlobPlace | None:
@@ -137,7 +137,7 @@ def _place(capture: dict[str, Any]) -> BlobPlace | None:
     return blob_location(path) if path else None
 
 
-def _looked(task: CaptureTask, reply: Reply) -> Event:
+def _leftover_answer(task: CaptureTask, reply: Reply) -> Event:
     names = capture_names(reply)
     return task_events.LeftoverSearched(None if names is None else task.capture_name.lower() in map(str.lower, names))
 

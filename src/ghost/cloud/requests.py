@@ -40,13 +40,13 @@ class CaptureRequest:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        asked = {
+        fields = {
             "duration_seconds": self.duration_seconds,
             "storage_account": self.storage_account,
             "resource_group": self.resource_group,
             "storage_auth_mode": self.storage_auth_mode,
         }
-        return asked if self.size_limit_bytes is None else {**asked, "size_limit_bytes": self.size_limit_bytes}
+        return fields if self.size_limit_bytes is None else {**fields, "size_limit_bytes": self.size_limit_bytes}
 
     def group_of(self, target: str) -> str:
         """Return the target's resource group: from its full id, else that of the request."""

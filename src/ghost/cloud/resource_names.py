@@ -193,8 +193,8 @@ def new_task_id(prefix: str, target: str, moment: datetime, taken: Callable[[str
     number = 1
     while True:
         ending = f"_{stamp}" if number == 1 else f"_{stamp}_{number}"
-        room = CAPTURE_NAME_LIMIT - len(prefix) - 1 - len(ending)
-        candidate = f"{prefix}_{name[:room]}{ending}"
+        space = CAPTURE_NAME_LIMIT - len(prefix) - 1 - len(ending)
+        candidate = f"{prefix}_{name[:space]}{ending}"
         if not taken(candidate):
             return candidate
         number += 1

@@ -81,12 +81,12 @@ class Reply:
     @property
     def detail(self) -> str:
         """Return the reason of a failure in one line: the program's error, else the shell's."""
-        said = one_line(_error_line(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
+        stderr = one_line(_error_line(self.stderr.strip() or self.output.strip()), _DETAIL_LIMIT)
         if self.error:
-            return f"{self.error}: {said}" if said else self.error
+            return f"{self.error}: {stderr}" if stderr else self.error
         if self.denied:
             return "not approved" + (f": {self.denial_reason}" if self.denial_reason else "")
-        return said or f"exit status {self.exit_code} and no message"
+        return stderr or f"exit status {self.exit_code} and no message"
 
     @property
     def value(self) -> Any:
@@ -109,7 +109,7 @@ def line(value: object) -> str | None:
     return one_line(value, _DETAIL_LIMIT) or None if isinstance(value, str) else None
 
 
-def _error_line(said: str) -> str:
+def _error_line(stderr: str) -> str:
     """Return az's text after `ERROR:`; for another program, which may print progress first, the last line."""
-    _, marker, message = said.rpartition("ERROR:")
-    return message if marker else said.rpartition("\n")[2]
+    _, marker, message = stderr.rpartition("ERROR:")
+    return message if marker else stderr.rpartition("\n")[2]

@@ -46,16 +46,18 @@ def by_routes(routes: Iterable[Route]) -> PathVerdict:
     if known == {False}:
         return PathVerdict(False, f"the route {chosen[0]} drops traffic to public addresses")
     if not chosen:
-        return PathVerdict(None, "there is no default route, only routes to some public addresses: " + _named(special))
+        return PathVerdict(
+            None, "there is no default route, only routes to some public addresses: " + _names_of(special)
+        )
     unsure = [route for route in (*chosen, *special) if _carries(route) is not True]
-    return PathVerdict(None, "it depends on " + _named(unsure))
+    return PathVerdict(None, "it depends on " + _names_of(unsure))
 
 
 def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> PathVerdict:
     """Judge the effective groups of the VM's interface; `location` is the account's region, if known."""
-    asked = [replace(group, rules=tuple(_of_public_addresses(rule) for rule in group.rules)) for group in groups]
+    relevant = [replace(group, rules=tuple(_of_public_addresses(rule) for rule in group.rules)) for group in groups]
     flow = Flow("Tcp", _THE_VM, None, _SOME_PUBLIC_ADDRESS, STORAGE_PORT)
-    verdict = evaluate_gates(asked, flow, "Outbound", _tags(location))
+    verdict = evaluate_gates(relevant, flow, "Outbound", _tags(location))
     if verdict.certain:
         return PathVerdict(verdict.allowed, _rule_text(verdict.rule, verdict.group))
     rule, group = next((rule, gate.group) for gate in verdict.gates for rule in gate.undecided)
@@ -80,7 +82,7 @@ def _carries(route: Route) -> bool | None:
     return _CARRIES.get(route.next_hop_type.casefold())
 
 
-def _named(routes: list[Route]) -> str:
+def _names_of(routes: list[Route]) -> str:
     return "; ".join(map(str, routes[:3])) + (f" and {len(routes) - 3} more" if len(routes) > 3 else "")
 
 

@@ -60,8 +60,8 @@ def end(
     """End a capture; every kind of end passes through here once."""
     if not task.cleanup_plan:
         cleanup_status = CleanupStatus.SKIPPED
-    wanted = state or _STATE_OF[outcome]
-    task = task if task.state is wanted else to(task, wanted)
+    target = state or _STATE_OF[outcome]
+    task = task if task.state is target else to(task, target)
     task = task.having(
         outcome=outcome,
         error_detail=detail,

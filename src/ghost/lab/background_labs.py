@@ -45,9 +45,9 @@ def labs_directory(environment: Mapping[str, str] = os.environ) -> Path:
 
 def _labs_path(environment: Mapping[str, str]) -> Path:
     """Return the path; the specification requires ignoring a relative one."""
-    given = environment.get("XDG_STATE_HOME", "")
+    state_home = environment.get("XDG_STATE_HOME", "")
     home = Path(environment.get("HOME") or Path.home())
-    state = Path(given) if Path(given).is_absolute() else home / ".local" / "state"
+    state = Path(state_home) if Path(state_home).is_absolute() else home / ".local" / "state"
     return state.absolute() / "ghost" / "labs"
 
 
@@ -93,9 +93,9 @@ def _start(directory: Path, scenario: Scenario, speed: float) -> RunningEmulator
     errors = directory / "errors.txt"
     words = [sys.executable, "-I", "-m", PROGRAM, str(directory)]
     errors.touch(mode=0o600)
-    with errors.open("w+", encoding="utf-8") as said:
+    with errors.open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(  # noqa: S603 - this interpreter, on the lab's own program
-            words, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, cwd="/", env=_own()
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/", env=_own()
         )
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
@@ -104,8 +104,8 @@ def _start(directory: Path, scenario: Scenario, speed: float) -> RunningEmulator
             time.sleep(0.02)
         process.kill()
         process.wait()
-        said.seek(0)
-        why = said.read().strip()[-300:] or f"it did not answer within {START_SECONDS:.0f} s"
+        log.seek(0)
+        why = log.read().strip()[-300:] or f"it did not answer within {START_SECONDS:.0f} s"
     raise LabError(f"the lab {scenario.name} did not start: {why}")
 
 

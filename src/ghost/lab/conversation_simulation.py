@@ -138,9 +138,9 @@ class UdpExchange:
         datagram = udp(
             meeting.client.address, meeting.server.address, meeting.client_port, meeting.server_port, self._question
         )
-        meeting.forward.carry(PROTOCOL_UDP, datagram, self._asked)
+        meeting.forward.carry(PROTOCOL_UDP, datagram, self._request)
 
-    def _asked(self) -> None:
+    def _request(self) -> None:
         if self._meeting.listening:
             self._meeting.simulation.after(self._thinking, self._reply)
 

@@ -53,6 +53,6 @@ class LocalMachine:
 
     def resolve(self, name: str) -> list[str]:
         """Return the addresses of a name from this machine's resolver; none if it does not exist."""
-        wanted = name.rstrip(".").casefold()
-        found = [entry.address for entry in self.names if entry.name.rstrip(".").casefold() == wanted]
-        return found or (["127.0.0.1"] if wanted in ("localhost", self.hostname.casefold()) else [])
+        host_name = name.rstrip(".").casefold()
+        found = [entry.address for entry in self.names if entry.name.rstrip(".").casefold() == host_name]
+        return found or (["127.0.0.1"] if host_name in ("localhost", self.hostname.casefold()) else [])

@@ -135,13 +135,13 @@ class Endpoint:
     def send(self, octets: bytes) -> None:
         self._pending += octets
         if self.state == "established":
-            self._send_what_fits()
+            self._fill_window()
 
     def close(self) -> None:
         """Send FIN once everything is sent."""
         self._closing = True
         if self.state == "established":
-            self._send_what_fits()
+            self._fill_window()
 
     def abandon(self) -> None:
         """Stop at once without a segment, like a connection attempt after its application's timeout."""
@@ -172,7 +172,7 @@ class Endpoint:
         if segment.length:
             self._receive_octets(segment)
         if self.state == "established":
-            self._send_what_fits()
+            self._fill_window()
 
     def _receive_syn(self, segment: Segment) -> None:
         self._timestamps = self._stack.timestamps and segment.options.timestamps is not None
@@ -191,7 +191,7 @@ class Endpoint:
             self._receive_acknowledgement(segment)
             self._acknowledge_now()
             self._on_established()
-            self._send_what_fits()
+            self._fill_window()
         elif self.state == "syn_received":
             self._retransmit(self._flight[0])
         else:
@@ -277,17 +277,17 @@ class Endpoint:
 
     # What leaves.
 
-    def _send_what_fits(self) -> None:
+    def _fill_window(self) -> None:
         while True:
             lost = next((sent for sent in self._flight if sent.lost), None)
-            room = min(self._congestion_window, self._peer_window) - self._in_the_pipe()
+            window = min(self._congestion_window, self._peer_window) - self._in_the_pipe()
             if lost is not None:
-                if room < len(lost.payload) and self._in_the_pipe():
+                if window < len(lost.payload) and self._in_the_pipe():
                     return
                 self._retransmit(lost)
             elif self._pending:
                 size = min(self._mss, len(self._pending))
-                if room < size or self._sequence_next - self._unacknowledged + size > self._peer_window:
+                if window < size or self._sequence_next - self._unacknowledged + size > self._peer_window:
                     return
                 payload, self._pending = self._pending[:size], self._pending[size:]
                 self._emit_new(ACK | (PSH if not self._pending else 0), payload)
@@ -346,8 +346,8 @@ class Endpoint:
             timestamps = (self._timestamp_origin + round(self._simulation.now * 1000), self._peer_timestamp)
         if flags & SYN:
             return TcpOptions(self._stack.mss, self._stack.window_scale, True, timestamps)
-        most = 3 if timestamps else 4
-        return TcpOptions(timestamps=timestamps, sack_blocks=tuple(_merged(self._ahead)[:most]))
+        max_blocks = 3 if timestamps else 4
+        return TcpOptions(timestamps=timestamps, sack_blocks=tuple(_merged(self._ahead)[:max_blocks]))
 
     # The retransmission timer.
 

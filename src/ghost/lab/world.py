@@ -286,11 +286,11 @@ class World:
 
     def loss(self, source: str, destination: str) -> float:
         """Return the share of packets lost from machine `source` to machine `destination`."""
-        kept = 1.0
+        delivered = 1.0
         for fault in self.faults:
             if (fault.source, fault.destination) == (source, destination):
-                kept *= 1.0 - fault.loss
-        return 1.0 - kept
+                delivered *= 1.0 - fault.loss
+        return 1.0 - delivered
 
     def resource_id(self, kind: str, resource_group: str, *names: str) -> str:
         """Return the id; `kind` is an Azure type, `Microsoft.Network/virtualNetworks/subnets`, with one name per

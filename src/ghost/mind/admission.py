@@ -35,13 +35,13 @@ def _bounded(text: str) -> str:
     return text if len(text) <= CONTENT_CHARS else text[: CONTENT_CHARS - len(_CUT)] + _CUT
 
 
-def _metadata(given: dict[str, Any], redact: Redact) -> dict[str, Any]:
-    kept = _without_secrets(given, redact, _DEPTH)
+def _metadata(metadata: dict[str, Any], redact: Redact) -> dict[str, Any]:
+    cleaned = _without_secrets(metadata, redact, _DEPTH)
     try:
-        fits = len(json.dumps(kept, allow_nan=False)) <= METADATA_CHARS
+        fits = len(json.dumps(cleaned, allow_nan=False)) <= METADATA_CHARS
     except (TypeError, ValueError):
         fits = False
-    return kept if fits else {"metadata": "left out: too large, or not JSON"}
+    return cleaned if fits else {"metadata": "left out: too large, or not JSON"}
 
 
 def _without_secrets(value: Any, redact: Redact, depth: int) -> Any:
@@ -61,9 +61,9 @@ def _named(name: str, value: Any, redact: Redact, depth: int) -> Any:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return _without_secrets(value, redact, depth - 1)
     line = f"{name}: {value}"
-    return value if not isinstance(value, str) and redact(line) == line else _behind(redact(line), name, value, redact)
+    return value if not isinstance(value, str) and redact(line) == line else _nested(redact(line), name, value, redact)
 
 
-def _behind(line: str, name: str, value: Any, redact: Redact) -> str:
+def _nested(line: str, name: str, value: Any, redact: Redact) -> str:
     head = f"{name}: "
     return line[len(head) :] if line.startswith(head) else redact(str(value))

@@ -71,7 +71,7 @@ class Agenda:
         """Load tasks from the store after a restart. Goal fit is recalculated when a source names the task again."""
         for task in tasks:
             if task.status is not TaskStatus.DONE:
-                fit = _given_fit(task)
+                fit = _source_fit(task)
                 self._attention.add_or_update(task, NEUTRAL if fit is None else fit)
 
     def ask(self, now: float) -> Named:
@@ -94,18 +94,18 @@ class Agenda:
         new = [
             task for task in admitted.values() if task.id not in self._fits or self._raw.get(task.id) != raw[task.id]
         ]
-        return Named(raw, admitted, self._fits_of(new), frozenset(asked), tuple(failures))
+        return Named(raw, admitted, self._goal_fits(new), frozenset(asked), tuple(failures))
 
     def draft(self, named: Named, now: float) -> Draft:
         """Return the changes. No task may be taken between this and `take`."""
-        current = {task.id: self._still_taken(task) for task in named.admitted.values()}
+        current = {task.id: self._keep_taken(task) for task in named.admitted.values()}
         changed = [task for task in current.values() if self._attention.get(task.id) != task]
-        gone = [
+        removed = [
             task.model_copy(update={"status": TaskStatus.DONE, "last_update_ts": now})
             for task in self._attention.tasks()
             if task.metadata.get("source") in named.asked and task.id not in current
         ]
-        return Draft(named, tuple(changed), tuple(gone))
+        return Draft(named, tuple(changed), tuple(removed))
 
     def take(self, draft: Draft) -> None:
         """Apply a draft that was written."""
@@ -140,7 +140,7 @@ class Agenda:
             }
         )
 
-    def _still_taken(self, task: Task) -> Task:
+    def _keep_taken(self, task: Task) -> Task:
         """Keep a taken task taken, although its source still lists it as open."""
         before = self._attention.get(task.id)
         if task.status is not TaskStatus.OPEN or before is None or before.status is not TaskStatus.DOING:
@@ -148,12 +148,12 @@ class Agenda:
         updated = max(task.last_update_ts, before.last_update_ts)
         return task.model_copy(update={"status": TaskStatus.DOING, "last_update_ts": updated})
 
-    def _fits_of(self, tasks: Sequence[Task]) -> dict[str, float]:
+    def _goal_fits(self, tasks: Sequence[Task]) -> dict[str, float]:
         """Return goal fits: from the source, else the similarity of the task's words to the nearest goal. Omits those
         not available now, which are requested again.
         """
-        given = {task.id: fit for task in tasks if (fit := _given_fit(task)) is not None}
-        return given | self._nearness([task for task in tasks if task.id not in given])
+        source_fits = {task.id: fit for task in tasks if (fit := _source_fit(task)) is not None}
+        return source_fits | self._nearness([task for task in tasks if task.id not in source_fits])
 
     def _nearness(self, tasks: Sequence[Task]) -> dict[str, float]:
         if not tasks or not self._goals:
@@ -181,7 +181,7 @@ def _named(sources: Sequence[TaskSource]) -> dict[str, TaskSource]:
     return named
 
 
-def _given_fit(task: Task) -> float | None:
+def _source_fit(task: Task) -> float | None:
     fit = task.metadata.get("goal_fit")
     return float(fit) if isinstance(fit, int | float) and 0.0 <= fit <= 1.0 else None
 

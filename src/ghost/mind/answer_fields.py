@@ -17,37 +17,37 @@ _LINE = re.compile(r"[-*]?\s{0,8}(?P<name>[^\W_][\w \-]{0,60}?)\s*[:=]\s*(?P<val
 def fields_of(text: str, required: Sequence[str]) -> dict[str, str]:
     """Return the non-blank values of the required fields found in the text."""
     names = {_same(name): name for name in required}
-    given = _from_json(text, names) or _from_lines(text, names)
-    if not given and len(required) == 1 and text.strip() and not _is_object(text):
-        given = {required[0]: text.strip()}
-    return {name: value for name, value in given.items() if value.strip()}
+    values = _from_json(text, names) or _from_lines(text, names)
+    if not values and len(required) == 1 and text.strip() and not _is_object(text):
+        values = {required[0]: text.strip()}
+    return {name: value for name, value in values.items() if value.strip()}
 
 
 def _from_json(text: str, names: dict[str, str]) -> dict[str, str]:
     try:
-        given = json.loads(text)
+        values = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         return {}
     return {
         names[_same(name)]: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in given.items()
+        for name, value in values.items()
         if _same(name) in names and value is not None
     }
 
 
 def _from_lines(text: str, names: dict[str, str]) -> dict[str, str]:
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     current: str | None = None
     for line in _on_separate_lines(text, names).splitlines():
         found = _LINE.fullmatch(line.strip())
         if found and _same(found["name"]) in names:
             current = names[_same(found["name"])]
-            given[current] = found["value"].strip()
+            values[current] = found["value"].strip()
         elif current is not None:
-            given[current] = f"{given[current]}\n{line.strip()}".strip()
-    return given
+            values[current] = f"{values[current]}\n{line.strip()}".strip()
+    return values
 
 
 def _on_separate_lines(text: str, names: dict[str, str]) -> str:

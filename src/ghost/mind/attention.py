@@ -71,7 +71,7 @@ class Score:
         return f"{self.total:.3f}: " + ", ".join(map(str, self.components))
 
 
-class _Kept(NamedTuple):
+class _KeptTask(NamedTuple):
     task: Task
     goal_fit: float
     version: int
@@ -93,12 +93,12 @@ class Attention:
         self.weights = weights
         self._clock = clock
         self._lock = threading.RLock()
-        self._kept: dict[str, _Kept] = {}
+        self._entries_by_id: dict[str, _KeptTask] = {}
         self._versions = count(1)
         self._heaps: dict[tuple[int, int], list[_Ranked]] = {}
         self._turns: list[tuple[float, str, int]] = []
         self._entries = 0
-        self._seen_until = self._origin = clock.now().timestamp()
+        self._moved_until = self._origin = clock.now().timestamp()
 
     # --- changes ---
 
@@ -122,15 +122,15 @@ class Attention:
             best = self.peek()
             if best is None:
                 return None
-            taken = best.model_copy(
+            started = best.model_copy(
                 update={"status": TaskStatus.DOING, "last_update_ts": self._clock.now().timestamp()}
             )
-            self._keep(taken, self._kept[best.id].goal_fit)
-            return taken
+            self._keep(started, self._entries_by_id[best.id].goal_fit)
+            return started
 
     def remove(self, task_id: str) -> bool:
         with self._lock:
-            return self._kept.pop(task_id, None) is not None
+            return self._entries_by_id.pop(task_id, None) is not None
 
     # --- questions ---
 
@@ -138,93 +138,93 @@ class Attention:
         """Return what `next_task` would take. Among equal scores the older task, then the lower id."""
         with self._lock:
             head = self._best_head(self._clock.now().timestamp())
-            return self._kept[head.id].task if head else None
+            return self._entries_by_id[head.id].task if head else None
 
     def top_k(self, k: int) -> list[tuple[Task, float]]:
         """Return the `k` best open tasks with their scores, best first."""
         with self._lock:
             now = self._clock.now().timestamp()
-            taken: list[tuple[tuple[int, int], _Ranked]] = []
+            started: list[tuple[tuple[int, int], _Ranked]] = []
             best: list[tuple[Task, float]] = []
             while len(best) < k and (head := self._best_head(now)) is not None:
-                place = self._place(self._kept[head.id].task, now)
-                taken.append((place, heapq.heappop(self._heaps[place])))
-                best.append((self._kept[head.id].task, self._total(head.id, now)))
-            for place, head in taken:
+                place = self._place(self._entries_by_id[head.id].task, now)
+                started.append((place, heapq.heappop(self._heaps[place])))
+                best.append((self._entries_by_id[head.id].task, self._total(head.id, now)))
+            for place, head in started:
                 heapq.heappush(self._heaps[place], head)
             return best
 
     def explain(self, task_id: str) -> Score | None:
         """Return the score's components, also for done and blocked tasks; None for an unknown id."""
         with self._lock:
-            kept = self._kept.get(task_id)
+            entry = self._entries_by_id.get(task_id)
             now = self._clock.now().timestamp()
-        if kept is None:
+        if entry is None:
             return None
-        components = tuple(self._components(kept, now))
+        components = tuple(self._components(entry, now))
         return Score(task_id, math.fsum(part.contribution for part in components), components)
 
     def tasks(self) -> list[Task]:
         with self._lock:
-            return [kept.task for kept in self._kept.values()]
+            return [entry.task for entry in self._entries_by_id.values()]
 
     def get(self, task_id: str) -> Task | None:
-        kept = self._kept.get(task_id)
-        return kept.task if kept else None
+        entry = self._entries_by_id.get(task_id)
+        return entry.task if entry else None
 
     def goal_fit(self, task_id: str) -> float:
-        return self._kept[task_id].goal_fit
+        return self._entries_by_id[task_id].goal_fit
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries_by_id)
 
     # --- the heaps; the lock is held ---
 
     def _keep(self, task: Task, goal_fit: float) -> None:
-        kept = _Kept(task, goal_fit, next(self._versions))
-        self._kept[task.id] = kept
-        self._rank(kept, max(self._seen_until, self._clock.now().timestamp()))
+        entry = _KeptTask(task, goal_fit, next(self._versions))
+        self._entries_by_id[task.id] = entry
+        self._rank(entry, max(self._moved_until, self._clock.now().timestamp()))
 
-    def _rank(self, kept: _Kept, now: float) -> None:
+    def _rank(self, entry: _KeptTask, now: float) -> None:
         """Insert a task into the heap of its lines and schedule its next change of lines."""
-        task = kept.task
+        task = entry.task
         if task.status is not TaskStatus.OPEN:
             return
         place = urgency, recency = self._place(task, now)
         heap = self._heaps.setdefault(place, [])
-        heapq.heappush(heap, _Ranked(-self._key(kept, place), task.created_ts, task.id, kept.version))
+        heapq.heappush(heap, _Ranked(-self._key(entry, place), task.created_ts, task.id, entry.version))
         self._entries += 1
         turns = [RECENCY.turns(task.last_update_ts, recency)]
         if task.deadline_ts is not None:
             turns.append(URGENCY.turns(task.deadline_ts, urgency))
         if soon := [turn for turn in turns if turn is not None]:
-            heapq.heappush(self._turns, (min(soon), task.id, kept.version))
+            heapq.heappush(self._turns, (min(soon), task.id, entry.version))
 
     def _rank_all(self) -> None:
         self._heaps.clear()
         self._turns.clear()
         self._entries = 0
-        for kept in self._kept.values():
-            self._rank(kept, self._seen_until)
+        for entry in self._entries_by_id.values():
+            self._rank(entry, self._moved_until)
 
     def _move_due(self, now: float) -> None:
         """Move every due task to its lines at `now`; all of them if the clock was set back."""
-        if now < self._seen_until:
-            self._seen_until = now
+        if now < self._moved_until:
+            self._moved_until = now
             self._rank_all()
             return
-        self._seen_until = now
+        self._moved_until = now
         while self._turns and self._turns[0][0] <= now:
             _, task_id, version = heapq.heappop(self._turns)
-            kept = self._kept.get(task_id)
-            if kept is not None and kept.version == version:
-                moved = kept._replace(version=next(self._versions))
-                self._kept[task_id] = moved
+            entry = self._entries_by_id.get(task_id)
+            if entry is not None and entry.version == version:
+                moved = entry._replace(version=next(self._versions))
+                self._entries_by_id[task_id] = moved
                 self._rank(moved, now)
         self._drop_invalid_if_many()
 
     def _drop_invalid_if_many(self) -> None:
-        if self._entries > 2 * len(self._kept) + 64:
+        if self._entries > 2 * len(self._entries_by_id) + 64:
             self._rank_all()
 
     def _best_head(self, now: float) -> _Ranked | None:
@@ -242,7 +242,7 @@ class Attention:
         return min(heads)[-1] if heads else None
 
     def _is_invalid(self, entry: _Ranked) -> bool:
-        kept = self._kept.get(entry.id)
+        kept = self._entries_by_id.get(entry.id)
         return kept is None or kept.version != entry.version
 
     # --- the score ---
@@ -255,9 +255,9 @@ class Attention:
         urgency, recency = place
         return self.weights.urgency * URGENCY.lines[urgency].slope + self.weights.recency * RECENCY.lines[recency].slope
 
-    def _key(self, kept: _Kept, place: tuple[int, int]) -> float:
+    def _key(self, entry: _KeptTask, place: tuple[int, int]) -> float:
         """Return the score without its time-dependent part; constant while the task stays on its lines."""
-        task, urgency, recency = kept.task, URGENCY.lines[place[0]], RECENCY.lines[place[1]]
+        task, urgency, recency = entry.task, URGENCY.lines[place[0]], RECENCY.lines[place[1]]
         due = (task.deadline_ts - self._origin) if task.deadline_ts is not None else 0.0
         updated = task.last_update_ts - self._origin
         return (
@@ -265,25 +265,25 @@ class Attention:
             + self.weights.importance * task.importance
             + self.weights.uncertainty * task.uncertainty
             + self.weights.recency * (recency.level - recency.slope * updated)
-            + self.weights.goal_fit * kept.goal_fit
+            + self.weights.goal_fit * entry.goal_fit
         )
 
     def _total(self, task_id: str, now: float) -> float:
-        return math.fsum(part.contribution for part in self._components(self._kept[task_id], now))
+        return math.fsum(part.contribution for part in self._components(self._entries_by_id[task_id], now))
 
-    def _components(self, kept: _Kept, now: float) -> Iterator[Component]:
-        task, weights = kept.task, self.weights
+    def _components(self, entry: _KeptTask, now: float) -> Iterator[Component]:
+        task, weights = entry.task, self.weights
         urgency = URGENCY.at(now - task.deadline_ts) if task.deadline_ts is not None else 0.0
         yield Component("urgency", urgency, weights.urgency, _deadline_in_words(task.deadline_ts, now))
         yield Component("importance", task.importance, weights.importance, "importance as given")
         yield Component("uncertainty", task.uncertainty, weights.uncertainty, "uncertainty as given")
         age = now - task.last_update_ts
         yield Component("recency", RECENCY.at(age), weights.recency, f"changed {elapsed(max(age, 0.0))} ago")
-        yield Component("goal_fit", kept.goal_fit, weights.goal_fit, "fit with the long-term goals")
+        yield Component("goal_fit", entry.goal_fit, weights.goal_fit, "fit with the long-term goals")
 
 
 def _deadline_in_words(deadline_ts: float | None, now: float) -> str:
     if deadline_ts is None:
         return "no deadline"
-    left = deadline_ts - now
-    return f"due in {elapsed(left)}" if left > 0 else f"overdue for {elapsed(-left)}"
+    seconds_left = deadline_ts - now
+    return f"due in {elapsed(seconds_left)}" if seconds_left > 0 else f"overdue for {elapsed(-seconds_left)}"

@@ -18,7 +18,7 @@ class Cadence:
         self.seconds = seconds
         self._per_minute = per_minute
         self._random = random
-        self._begun: deque[float] = deque(maxlen=per_minute)
+        self._started_at: deque[float] = deque(maxlen=per_minute)
         self._not_before = 0.0
         self.failures = 0
         """Consecutive failures."""
@@ -26,7 +26,7 @@ class Cadence:
         """Consecutive cycles without anything new."""
 
     def begins(self, now: float) -> None:
-        self._begun.append(now)
+        self._started_at.append(now)
 
     def succeeded(self, now: float, *, is_idle: bool) -> float:
         """Return the time of the next cycle: one cadence, doubled after each cycle without anything new."""
@@ -55,6 +55,6 @@ class Cadence:
         return seconds * self._random.uniform(1 - JITTER, 1 + JITTER)
 
     def _limited(self, due: float) -> float:
-        if len(self._begun) < self._per_minute:
+        if len(self._started_at) < self._per_minute:
             return due
-        return max(due, self._begun[0] + _MINUTE)
+        return max(due, self._started_at[0] + _MINUTE)

@@ -63,7 +63,7 @@ class Consolidation:
         self._clock = clock
         self._redact = redact
         self._running = threading.Lock()
-        self._began = clock.now().timestamp()
+        self._started_at = clock.now().timestamp()
         self._answered: tuple[float, float | None] | None = None
 
     # --- when ---
@@ -84,7 +84,7 @@ class Consolidation:
         new = episodes - state["episodes"]
         if new >= DUE_EPISODES:
             return now
-        since = (state["at"] or self._began) + DAY
+        since = (state["at"] or self._started_at) + DAY
         return since if episodes and now >= since else None
 
     # --- what ---
@@ -147,13 +147,13 @@ class Consolidation:
     # --- merging ---
 
     def _merge(self, memories: Sequence[Memory]) -> Memory:
-        kept, gone = merged(memories)
+        summary_id, absorbed = merged(memories)
         summaries = united(memories, "summary")
         if summaries:
-            kept = kept.model_copy(update={"metadata": {**kept.metadata, "summary": summaries[0]}})
-        rewritten = [_with_source(summary, gone, kept.id) for summary in self._store.get(summaries).values()]
-        self._store.apply(Changes(memories=[kept, *rewritten], forgotten=gone))
-        return kept
+            summary_id = summary_id.model_copy(update={"metadata": {**summary_id.metadata, "summary": summaries[0]}})
+        rewritten = [_with_source(summary, absorbed, summary_id.id) for summary in self._store.get(summaries).values()]
+        self._store.apply(Changes(memories=[summary_id, *rewritten], forgotten=absorbed))
+        return summary_id
 
     # --- summing up ---
 
@@ -220,14 +220,14 @@ class Consolidation:
     # --- where it stands ---
 
     def _state(self) -> dict[str, Any]:
-        kept = self._store.preferences().get(_PREFERENCE)
+        summary_id = self._store.preferences().get(_PREFERENCE)
         state = {"at": 0.0, "swept_at": 0.0, "episodes": 0, "cursor": [0.0, ""], "complete": True}
-        return state | kept if isinstance(kept, dict) else state
+        return state | summary_id if isinstance(summary_id, dict) else state
 
     def _remember(self, state: dict[str, Any], now: float, report: Report) -> None:
         episodes = self._store.counts()[MemoryType.EPISODIC]
-        kept = {**state, "at": now, "episodes": episodes, "complete": report.complete}
-        self._store.apply(Changes(preferences={_PREFERENCE: kept}))
+        summary_id = {**state, "at": now, "episodes": episodes, "complete": report.complete}
+        self._store.apply(Changes(preferences={_PREFERENCE: summary_id}))
         self._answered = None
 
 
@@ -241,6 +241,6 @@ def _is_summed(each: Episode) -> bool:
     return "summary" in each.memory.metadata
 
 
-def _with_source(summary: Memory, gone: Sequence[str], kept: str) -> Memory:
-    sources = [kept if source in gone else source for source in summary.metadata.get("sources", [])]
+def _with_source(summary: Memory, absorbed: Sequence[str], summary_id: str) -> Memory:
+    sources = [summary_id if source in absorbed else source for source in summary.metadata.get("sources", [])]
     return summary.model_copy(update={"metadata": {**summary.metadata, "sources": list(dict.fromkeys(sources))}})

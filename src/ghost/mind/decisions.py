@@ -27,13 +27,13 @@ class StoreDecision(BaseModel):
 
     @field_validator("tags", mode="before")
     @classmethod
-    def usable(cls, given: Any) -> Any:
-        return cleaned_tags(given) if isinstance(given, list) else given
+    def usable(cls, proposed: Any) -> Any:
+        return cleaned_tags(proposed) if isinstance(proposed, list) else proposed
 
 
-def cleaned_tags(given: list[Any]) -> Tags:
+def cleaned_tags(proposed: list[Any]) -> Tags:
     """Return the first eight valid tags; invalid ones are dropped, since they do not invalidate the decision."""
-    tags = dict.fromkeys(tag.strip().lower() for tag in given if isinstance(tag, str))
+    tags = dict.fromkeys(tag.strip().lower() for tag in proposed if isinstance(tag, str))
     return tuple(tag for tag in tags if _TAG.fullmatch(tag))[:MAX_TAGS]
 
 

@@ -47,7 +47,7 @@ class WordsInMemory:
             return
         self._index.execute("BEGIN")
         try:
-            self._take_out(self._rows.gone_since(connection, self._applied))
+            self._take_out(self._rows.released_since(connection, self._applied))
             for place, name, kind, created_at, content, tags in self._rows.words_since(connection, self._applied):
                 self._take_out([place])
                 row = (place, name, kind, created_at, content, tags)

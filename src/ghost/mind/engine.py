@@ -140,10 +140,10 @@ class Engine:
         """
         if not stimuli:
             return
-        taken = [self._named(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
-        self._inbox.put(taken)
-        self._counts.add("stimuli_ingested", len(taken))
-        for stimulus in taken:
+        admitted_stimuli = [self._named(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
+        self._inbox.put(admitted_stimuli)
+        self._counts.add("stimuli_ingested", len(admitted_stimuli))
+        for stimulus in admitted_stimuli:
             self._tell(Kind.STIMULUS, id=stimulus.id, source=stimulus.source, content=stimulus.content)
 
     @property
@@ -162,8 +162,8 @@ class Engine:
 
     def observe(self) -> dict[str, float]:
         """Return the counters since the start (`counts.NAMES`) and current sizes."""
-        held = {"stimuli_waiting": len(self._inbox), "thoughts_held": len(self.wm), "tasks_held": len(self.attention)}
-        return self._counts.numbers() | held
+        sizes = {"stimuli_waiting": len(self._inbox), "thoughts_held": len(self.wm), "tasks_held": len(self.attention)}
+        return self._counts.numbers() | sizes
 
     def take_next_task(self) -> Task | None:
         """Take the next task and mark it `doing`, in the store too. Raises `StoreError`."""
@@ -172,13 +172,13 @@ class Engine:
             if best is None:
                 return None
             fit = self.attention.goal_fit(best.id)
-            taken = self.attention.next_task()
+            admitted_stimuli = self.attention.next_task()
             try:
-                self.store.apply(Changes(tasks=[taken] if taken else []))
+                self.store.apply(Changes(tasks=[admitted_stimuli] if admitted_stimuli else []))
             except StoreError:
                 self.attention.add_or_update(best, fit)
                 raise
-            return taken
+            return admitted_stimuli
 
     # --- cycles ---
 
@@ -261,15 +261,15 @@ class Engine:
     def _draft(self, given: Sequence[Stimulus]) -> Draft:
         waiting = self._inbox.waiting()
         fresh = [stimulus for stimulus in waiting if not self._failures[stimulus.id]]
-        room = max(STIMULI_IN_A_CYCLE - len(given), 0)
-        taken = fresh[:room]
-        if not taken and not given:
-            taken = sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
+        free_slots = max(STIMULI_IN_A_CYCLE - len(given), 0)
+        admitted_stimuli = fresh[:free_slots]
+        if not admitted_stimuli and not given:
+            admitted_stimuli = sorted(waiting, key=lambda stimulus: self._failures[stimulus.id])[:1]
         try:
-            return self._drafting.draft(self.self_model, [*given, *taken], self._agenda.ask(self._now()))
+            return self._drafting.draft(self.self_model, [*given, *admitted_stimuli], self._agenda.ask(self._now()))
         except ProviderError as error:
             if not error.transient:
-                self._failures.update(stimulus.id for stimulus in taken)
+                self._failures.update(stimulus.id for stimulus in admitted_stimuli)
             raise
 
     def _named(self, stimulus: Stimulus, given_id: str) -> Stimulus:
@@ -335,9 +335,9 @@ class Engine:
             self.wm.add(draft.thought)
             self._counts.add("thoughts")
             self._tell(Kind.THOUGHT, **draft.thought.model_dump(mode="json"))
-            self._kept(draft, draft.thought)
+            self._redacted_thoughts(draft, draft.thought)
 
-    def _kept(self, draft: Draft, thought: Thought) -> None:
+    def _redacted_thoughts(self, draft: Draft, thought: Thought) -> None:
         self._counts.add("memories_stored" if draft.stored else "memories_refused")
         if draft.stored is not None:
             memory = draft.stored.model_dump(mode="json", include={"id", "type", "content", "tags", "importance"})

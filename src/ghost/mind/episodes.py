@@ -108,11 +108,11 @@ def cause_of(memory: Memory) -> str:
     """Return the cause from the metadata field `cause`, else from the text: `Cause: ...`, `because of ...`, `due to
     ...`.
     """
-    told = memory.metadata.get("cause")
-    if not isinstance(told, str) or not told.strip():
+    stated = memory.metadata.get("cause")
+    if not isinstance(stated, str) or not stated.strip():
         found = _STATED.search(memory.content) or _SAID.search(memory.content)
-        told = found["cause"] if found else ""
-    cause = _CONFIDENCE.sub("", " ".join(told.split())).rstrip(" .")
+        stated = found["cause"] if found else ""
+    cause = _CONFIDENCE.sub("", " ".join(stated.split())).rstrip(" .")
     return "" if _UNKNOWN.fullmatch(cause) else cause
 
 
@@ -166,7 +166,7 @@ def is_duplicate(one: Memory, other: Memory, alike: float = 0.8) -> bool:
 
 def shared_cause(episodes: Sequence[Episode]) -> str:
     """Return the shortest wording of a shared cause, with `…` for names and addresses that not all contain."""
-    told = min((each.cause for each in episodes), key=len)
+    stated = min((each.cause for each in episodes), key=len)
     common = set.intersection(
         *({*each.about_cause.identifiers, *each.about_cause.addresses, *each.about_cause.numbers} for each in episodes)
     )
@@ -176,7 +176,7 @@ def shared_cause(episodes: Sequence[Episode]) -> str:
         names = is_identifier(term) and _MOMENT.fullmatch(term) is None
         return match[0] if not names or term in common else "…"
 
-    return _TERM.sub(kept, told)
+    return _TERM.sub(kept, stated)
 
 
 # --- steps ---
@@ -206,8 +206,8 @@ def _kind(identifier: str) -> str:
     return next((kind for kind in reversed(kinds) if kind != "end"), kinds[-1] if kinds else "")
 
 
-def _at_fault(said: Wording) -> set[str]:
-    return set(said.identifiers) - said.ends
+def _at_fault(wording_of_text: Wording) -> set[str]:
+    return set(wording_of_text.identifiers) - wording_of_text.ends
 
 
 def _differ_in_kind(one: Wording, other: Wording) -> bool:
@@ -216,9 +216,9 @@ def _differ_in_kind(one: Wording, other: Wording) -> bool:
     return any(not first[kind] & second[kind] for kind in first.keys() & second.keys())
 
 
-def _by_kind(said: Wording) -> dict[str, set[str]]:
+def _by_kind(wording_of_text: Wording) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for name in _at_fault(said):
+    for name in _at_fault(wording_of_text):
         found.setdefault(_kind(name), set()).add(name)
     return found
 

@@ -66,7 +66,7 @@ class IdRegister:
             if not taken(candidate):
                 ids.append(candidate)
         last[first] = number
-        kept = list(last.items())[-_LINES:]
-        text = "".join(f"{moment} {n}".ljust(_LINE - 1) + "\n" for moment, n in kept)
+        recent = list(last.items())[-_LINES:]
+        text = "".join(f"{moment} {n}".ljust(_LINE - 1) + "\n" for moment, n in recent)
         os.pwrite(descriptor, text.encode("ascii"), 0)
         return ids

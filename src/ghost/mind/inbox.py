@@ -26,9 +26,9 @@ class InboxFull(GhostError):  # noqa: N818  a refusal, not a fault
 
 
 class Inbox:
-    def __init__(self, store: MemoryStore, most_waiting: int = MAX_WAITING) -> None:
+    def __init__(self, store: MemoryStore, max_waiting: int = MAX_WAITING) -> None:
         self._store = store
-        self._most = most_waiting
+        self._max_waiting = max_waiting
         self._lock = threading.Lock()
         self._ids: set[str] = set()
         self.waiting()
@@ -37,9 +37,9 @@ class Inbox:
         """Store stimuli, all or none, durable on return. Raises `InboxFull` and `StoreError`."""
         with self._lock:
             new = {stimulus.id for stimulus in stimuli} - self._ids
-            if len(self._ids) + len(new) > self._most:
+            if len(self._ids) + len(new) > self._max_waiting:
                 raise InboxFull(
-                    f"{len(self._ids)} stimuli are waiting, the maximum is {self._most}: send more when "
+                    f"{len(self._ids)} stimuli are waiting, the maximum is {self._max_waiting}: send more when "
                     "some are processed"
                 )
             self._store.apply(Changes(preferences=kept(stimuli)))

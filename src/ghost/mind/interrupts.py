@@ -29,9 +29,9 @@ class MissingFields(UsageError):  # noqa: N818  a refusal, not a fault
 
     def __init__(self, query: Query, fields: Sequence[str]) -> None:
         self.fields = tuple(fields)
-        wanted = "; ".join(f"{name}: ..." for name in query.required_fields)
+        template = "; ".join(f"{name}: ..." for name in query.required_fields)
         super().__init__(
-            f"the answer to {query.id} lacks {', '.join(fields)}: write '{wanted}', a line for each, or a JSON object"
+            f"the answer to {query.id} lacks {', '.join(fields)}: write '{template}', a line for each, or a JSON object"
         )
 
 
@@ -157,8 +157,8 @@ class Interrupts:
     def _check(self, query: Query, text: str) -> None:
         if not text.strip():
             raise UsageError(f"the answer to {query.id} is empty: write an answer, or let the question expire")
-        given = fields_of(text, query.required_fields)
-        if missing := [name for name in query.required_fields if name not in given]:
+        values = fields_of(text, query.required_fields)
+        if missing := [name for name in query.required_fields if name not in values]:
             raise MissingFields(query, missing)
 
     def _now(self) -> float:

@@ -136,8 +136,8 @@ def _newest(hints: list[Hint]) -> Hint:
     if not investigated:
         return newest_first[0]
     last = investigated[0]
-    told = next((hint for hint in newest_first if not hint.session_id), last)
-    return replace(last, memory_id=told.memory_id, text=told.text, times=len(investigated))
+    described = next((hint for hint in newest_first if not hint.session_id), last)
+    return replace(last, memory_id=described.memory_id, text=described.text, times=len(investigated))
 
 
 def _hint(memory: Memory, session: str) -> Hint:

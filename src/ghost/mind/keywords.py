@@ -40,8 +40,8 @@ def stop_words() -> frozenset[str]:
 def terms_of(query: str) -> list[str]:
     """Return the distinct words and identifiers (`prod-subnet`, `10.0.1.4`) of a text, in lower case."""
     found = (match.group().lower()[:_MAX_LETTERS] for match in _TERM.finditer(query))
-    wanted = dict.fromkeys(term for term in found if term not in stop_words())
-    return list(wanted)[:_MAX_TERMS]
+    terms = dict.fromkeys(term for term in found if term not in stop_words())
+    return list(terms)[:_MAX_TERMS]
 
 
 def conditions(where: Filter) -> tuple[str, list[object]]:
@@ -137,8 +137,8 @@ def _ranked_among(
     sql, values = conditions(where)
     connection.execute("SAVEPOINT among")
     try:
-        meant = f"place IN (SELECT value FROM json_each(?)){sql}"  # noqa: S608
-        copied = f"INSERT INTO among (rowid, content, tags) SELECT place, content, tags FROM memory WHERE {meant}"  # noqa: S608
+        condition = f"place IN (SELECT value FROM json_each(?)){sql}"  # noqa: S608
+        copied = f"INSERT INTO among (rowid, content, tags) SELECT place, content, tags FROM memory WHERE {condition}"  # noqa: S608
         connection.execute(copied, (json.dumps(places), *values))
         rows = connection.execute(
             "SELECT memory.id FROM among JOIN memory ON memory.place = among.rowid WHERE among MATCH ? "

@@ -109,7 +109,7 @@ class MemoryRows:
         """Delete memories; return how many existed."""
         if not ids:
             return 0
-        change, gone = _next_change(connection), 0
+        change, released = _next_change(connection), 0
         for name in ids:
             old = connection.execute("SELECT place, content, tags FROM memory WHERE id = ?", (name,)).fetchone()
             if old is None:
@@ -118,8 +118,8 @@ class MemoryRows:
             connection.execute("DELETE FROM memory WHERE place = ?", old[:1])
             connection.execute("DELETE FROM embedding WHERE place = ?", old[:1])
             connection.execute("REPLACE INTO hole VALUES (?, ?)", (old[0], change))
-            gone += 1
-        return gone
+            released += 1
+        return released
 
     def set_embeddings(
         self, connection: sqlite3.Connection, vectors: Mapping[str, Sequence[float]], of: Mapping[str, str]
@@ -188,7 +188,7 @@ class MemoryRows:
 
     # --- for the matrix, and for an index of words in memory ---
 
-    def gone_since(self, connection: sqlite3.Connection, applied: int) -> list[int]:
+    def released_since(self, connection: sqlite3.Connection, applied: int) -> list[int]:
         """Return the rows released since a change."""
         rows = connection.execute("SELECT place FROM hole WHERE change > ?", (applied,)).fetchall()
         return [place for (place,) in rows]
@@ -205,9 +205,9 @@ class MemoryRows:
             yield place, name, kind, created_at, text, self._text(f"memory tags {name}", tags)
 
     def changed_since(self, connection: sqlite3.Connection, applied: int, batch: int) -> Iterator[ChangedRows]:
-        gone = self.gone_since(connection, applied)
-        if gone:
-            yield self._empty(gone)
+        released = self.released_since(connection, applied)
+        if released:
+            yield self._empty(released)
         rows = connection.execute(
             "SELECT memory.place, memory.id, memory.type, memory.created_at, memory.tags, "
             "CASE WHEN memory.space = ? THEN vector END "

@@ -53,11 +53,11 @@ def search(connection: Connection, query: str, limit: int, where: Filter) -> lis
     phrases = list(dict.fromkeys(phrase for term in terms_of(query) if (phrase := _phrase(term))))
     if limit <= 0 or not phrases:
         return []
-    [(held,)] = connection.execute("SELECT count(*) FROM memory").fetchall()
+    [(total,)] = connection.execute("SELECT count(*) FROM memory").fetchall()
     counted = [(phrase, _matches(connection, phrase)) for phrase in phrases]
     rare = [(phrase, n) for phrase, n in counted if 0 < n < COMMON]
     common = [phrase for phrase, n in counted if n >= COMMON]
-    found = _ranked(connection, rare, int(held), limit, where) if rare else []
+    found = _ranked(connection, rare, int(total), limit, where) if rare else []
     if len(found) < limit and common:
         newest = _newest(connection, common, limit + len(found), where)
         found = list(dict.fromkeys(found + newest))
@@ -78,12 +78,14 @@ def _matches(connection: Connection, phrase: str) -> int:
     return int(n)
 
 
-def _ranked(connection: Connection, rare: Sequence[tuple[str, int]], held: int, limit: int, where: Filter) -> list[str]:
+def _ranked(
+    connection: Connection, rare: Sequence[tuple[str, int]], total: int, limit: int, where: Filter
+) -> list[str]:
     """Rank by the sum over the phrases of rarity (BM25's idf) times relative frequency."""
     condition, values = conditions(where)
     any_of = " || ".join(["phraseto_tsquery('ghost.words', %s)"] * len(rare))
     score = " + ".join(["%s * ts_rank(words, phraseto_tsquery('ghost.words', %s), 1)"] * len(rare))
-    weighed = [part for phrase, n in rare for part in (math.log(1 + (held - n + 0.5) / (n + 0.5)), phrase)]
+    weighed = [part for phrase, n in rare for part in (math.log(1 + (total - n + 0.5) / (n + 0.5)), phrase)]
     query = (
         f"SELECT id FROM memory WHERE words @@ ({any_of}) AND {condition} "  # noqa: S608
         f"ORDER BY {score} DESC, created_at DESC, id LIMIT %s"

@@ -93,9 +93,9 @@ class PostgresStore:
                 "ON CONFLICT (id) DO UPDATE SET (ts, body) = (excluded.ts, excluded.body)",
                 [(thought.id, thought.ts, body_of(thought)) for thought in changes.thoughts],
             )
-            for table, kept in (("task", changes.tasks), ("query", changes.queries)):
+            for table, records in (("task", changes.tasks), ("query", changes.queries)):
                 put = f"INSERT INTO {table} VALUES (%s, %s) ON CONFLICT (id) DO UPDATE SET body = excluded.body"  # noqa: S608
-                _many(cursor, put, [(one.id, body_of(one)) for one in kept])
+                _many(cursor, put, [(one.id, body_of(one)) for one in records])
             for name, value in changes.preferences.items():
                 if value is None:
                     cursor.execute("DELETE FROM preference WHERE name = %s", (name,))
@@ -193,8 +193,8 @@ class PostgresStore:
         return {kind: rows.get(kind.value, 0) for kind in MemoryType}
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
-        asked = vector_of(vector, self._dim, "the vector that is looked for")
-        if limit <= 0 or not asked.any():
+        query_vector = vector_of(vector, self._dim, "the vector that is looked for")
+        if limit <= 0 or not query_vector.any():
             return []
         condition, values = conditions(where)
         query = (
@@ -202,7 +202,7 @@ class PostgresStore:
             f"WHERE space = %s AND vector_norm(embedding) > 0 AND {condition} ORDER BY similarity DESC, id LIMIT %s"
         )
         with self._connections.reading() as connection:
-            rows = connection.execute(query, (asked.tolist(), self.space, *values, limit)).fetchall()
+            rows = connection.execute(query, (query_vector.tolist(), self.space, *values, limit)).fetchall()
         return [(name, min(1.0, max(-1.0, float(similarity)))) for name, similarity in rows]
 
     def without_embedding(self, limit: int) -> list[Memory]:
@@ -230,8 +230,8 @@ class PostgresStore:
             if open_only
             else self._bodies("SELECT body FROM query", (), Query)
         )
-        wanted = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
-        return sorted(wanted, key=lambda query: (query.created_ts, query.id))
+        selected = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
+        return sorted(selected, key=lambda query: (query.created_ts, query.id))
 
     def preferences(self) -> dict[str, Any]:
         with self._connections.reading() as connection:

@@ -63,9 +63,9 @@ def json_of(value: Any, of: str) -> bytes:
         raise StoreError(f"{of} cannot be kept as JSON ({error})") from error
 
 
-def body_of(kept: Thought | Task | Query) -> bytes:
+def body_of(record: Thought | Task | Query) -> bytes:
     """Return the JSON of a record. Raises `StoreError` like `json_of`."""
     try:
-        return kept.model_dump_json().encode()
+        return record.model_dump_json().encode()
     except ValueError as error:
-        raise StoreError(f"{kept.id!a} cannot be kept as JSON ({error})") from error
+        raise StoreError(f"{record.id!a} cannot be kept as JSON ({error})") from error

@@ -49,17 +49,17 @@ def merged(memories: Sequence[Memory]) -> tuple[Memory, list[str]]:
     )
     everything = [survivor, *others]
     lists = {name: found for name in ("audit_ids", "sources", "stimuli") if (found := united(everything, name))}
-    gone = [memory.id for memory in others]
-    told = list(dict.fromkeys([*united(everything, "merged"), *gone]))
-    kept = survivor.model_copy(
+    removed = [memory.id for memory in others]
+    merged_ids = list(dict.fromkeys([*united(everything, "merged"), *removed]))
+    result = survivor.model_copy(
         update={
             "tags": tuple(dict.fromkeys(tag for memory in everything for tag in memory.tags))[:MAX_TAGS],
             "created_at": min(memory.created_at for memory in everything),
             "last_access": max(memory.last_access for memory in everything),
-            "metadata": {**survivor.metadata, **lists, "merged": told},
+            "metadata": {**survivor.metadata, **lists, "merged": merged_ids},
         }
     )
-    return kept, gone
+    return result, removed
 
 
 def faded(memory: Memory, now: float) -> Memory | None:
@@ -68,8 +68,10 @@ def faded(memory: Memory, now: float) -> Memory | None:
     since = max(memory.last_access, aged_at if isinstance(aged_at, int | float) else 0.0)
     if now - memory.last_access < UNASKED_SECONDS or now - since < DAY or memory.importance <= LEAST:
         return None
-    left = memory.importance * 0.5 ** ((now - since) / HALF_LIFE_SECONDS)
-    return memory.model_copy(update={"importance": max(left, LEAST), "metadata": {**memory.metadata, "aged_at": now}})
+    importance = memory.importance * 0.5 ** ((now - since) / HALF_LIFE_SECONDS)
+    return memory.model_copy(
+        update={"importance": max(importance, LEAST), "metadata": {**memory.metadata, "aged_at": now}}
+    )
 
 
 def _stands_alone(memory: Memory) -> bool:

@@ -156,16 +156,16 @@ class SqliteStore:
             return self._words.search(connection, query, limit, where)
 
     def vector_ids(self, vector: Sequence[float], limit: int, where: Filter = EVERYTHING) -> list[tuple[str, float]]:
-        asked = vector_of(vector, self._rows.dim, "the vector that is looked for")
-        if limit <= 0 or not asked.any():
+        query_vector = vector_of(vector, self._rows.dim, "the vector that is looked for")
+        if limit <= 0 or not query_vector.any():
             return []
         with self._connections.snapshot() as connection:
             matrix = self._bring_up_to_date(connection)
             found = (
                 self._rows.vector_at(connection, place, where)
-                for place in vector_search.nearest(matrix.table(), asked, where)
+                for place in vector_search.nearest(matrix.table(), query_vector, where)
             )
-            return _with_similarity(asked, list(islice((one for one in found if one is not None), limit)))
+            return _with_similarity(query_vector, list(islice((one for one in found if one is not None), limit)))
 
     def _bring_up_to_date(self, connection: sqlite3.Connection) -> Rows:
         """Return the matrix, at least as new as this connection's transaction."""
@@ -216,8 +216,8 @@ class SqliteStore:
 
     def queries(self, *, open_only: bool = False) -> list[Query]:
         queries = self._bodies("SELECT id, body FROM query", (), "query", Query, OPEN_QUERY if open_only else b"")
-        wanted = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
-        return sorted(wanted, key=lambda query: (query.created_ts, query.id))
+        selected = (query for query in queries if not open_only or query.status is QueryStatus.OPEN)
+        return sorted(selected, key=lambda query: (query.created_ts, query.id))
 
     def preferences(self) -> dict[str, Any]:
         with self._connections.reading() as connection:
@@ -285,11 +285,11 @@ class SqliteStore:
                 connection.execute(f"PRAGMA busy_timeout = {busy_ms}")
 
 
-def _with_similarity(asked: Floats, found: list[tuple[str, Floats]]) -> list[tuple[str, float]]:
+def _with_similarity(query_vector: Floats, found: list[tuple[str, Floats]]) -> list[tuple[str, float]]:
     """Return ids with the similarity stored in the database, most similar first, lower id first among equals."""
     if not found:
         return []
     units = unit_rows(np.stack([vector for _, vector in found]))
-    scores = np.clip(np.vecdot(units, unit_rows(asked.reshape(1, -1))[0]), -1.0, 1.0)
+    scores = np.clip(np.vecdot(units, unit_rows(query_vector.reshape(1, -1))[0]), -1.0, 1.0)
     pairs = [(name, float(score)) for (name, _), score in zip(found, scores, strict=True)]
     return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))

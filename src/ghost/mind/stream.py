@@ -109,10 +109,10 @@ class StreamOfConsciousness:
     async def _rest(self, due: float) -> None:
         """Wait until the next cycle is due or input arrives."""
         loop = asyncio.get_running_loop()
-        while (left := due - loop.time()) > 0 and not self._stopping.is_set():
-            self.next_at = self._clock.now().timestamp() + left
+        while (seconds_left := due - loop.time()) > 0 and not self._stopping.is_set():
+            self.next_at = self._clock.now().timestamp() + seconds_left
             try:
-                await asyncio.wait_for(self._wake.wait(), left)
+                await asyncio.wait_for(self._wake.wait(), seconds_left)
             except TimeoutError:
                 return
             self._wake.clear()

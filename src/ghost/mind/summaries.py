@@ -53,8 +53,8 @@ class Summary(BaseModel):
 
     @field_validator("tags", mode="before")
     @classmethod
-    def usable(cls, given: Any) -> Any:
-        return cleaned_tags(given) if isinstance(given, list) else given
+    def usable(cls, value: Any) -> Any:
+        return cleaned_tags(value) if isinstance(value, list) else value
 
 
 SCHEMA: dict[str, Any] = {
@@ -87,12 +87,16 @@ def summarised(
     episodes = sorted(episodes, key=lambda each: (each.memory.created_at, each.memory.id))
     cause = shared_cause(episodes)
     resources = _named_by_several(episodes)
-    told = _asked(episodes, cause, llm, redact)
-    differences = {each.id: each.difference for each in told.differences} if told else _own(episodes, resources)
-    body = " ".join(told.summary.split()[:MAX_WORDS]) if told else _in_words(resources, differences)
+    answer = _model_summary(episodes, cause, llm, redact)
+    differences = {each.id: each.difference for each in answer.differences} if answer else _own(episodes, resources)
+    body = " ".join(answer.summary.split()[:MAX_WORDS]) if answer else _in_words(resources, differences)
     times = [each.memory.created_at for each in episodes]
     known = [before] if before else []
-    tags = [SUMMARY, *(told.tags if told else ()), *(tag for each in episodes for tag in _common_tags(each, episodes))]
+    tags = [
+        SUMMARY,
+        *(answer.tags if answer else ()),
+        *(tag for each in episodes for tag in _common_tags(each, episodes)),
+    ]
     return Memory(
         id=summary_id,
         type=MemoryType.SEMANTIC,
@@ -100,7 +104,7 @@ def summarised(
         tags=tuple(dict.fromkeys(tags))[:MAX_TAGS],
         importance=max(
             before.importance if before else 0.0,
-            told.importance if told else 0.6,
+            answer.importance if answer else 0.6,
             *(each.memory.importance for each in episodes),
         ),
         created_at=before.created_at if before else now,
@@ -118,18 +122,18 @@ def summarised(
     )
 
 
-def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Redact) -> Summary | None:
-    shown = episodes[-MAX_EPISODES:]
-    items = [Item(each.memory.id, each.memory.content[:_MEMORY_CHARS]) for each in reversed(shown)]
+def _model_summary(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Redact) -> Summary | None:
+    prompted = episodes[-MAX_EPISODES:]
+    items = [Item(each.memory.id, each.memory.content[:_MEMORY_CHARS]) for each in reversed(prompted)]
     answer = llm.generate(system_prompt("consolidate"), write_prompt({"Memories": items}), TOKENS, json_schema=SCHEMA)
     try:
         told = Summary.model_validate(json_object(answer))
     except (ValidationError, ValueError):
         return None
-    said = " ".join([told.summary, told.cause, *told.resources, *(each.difference for each in told.differences)])
-    if not _is_supported(said, shown) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:
+    answer_text = " ".join([told.summary, told.cause, *told.resources, *(each.difference for each in told.differences)])
+    if not _is_supported(answer_text, prompted) or not wording(told.cause).mechanisms <= wording(cause).mechanisms:
         return None
-    ids = {each.memory.id for each in shown}
+    ids = {each.memory.id for each in prompted}
     return told.model_copy(
         update={
             "summary": redact(told.summary),
@@ -142,17 +146,17 @@ def _asked(episodes: Sequence[Episode], cause: str, llm: LLMProvider, redact: Re
     )
 
 
-def _is_supported(said: str, episodes: Sequence[Episode]) -> bool:
+def _is_supported(answer_text: str, episodes: Sequence[Episode]) -> bool:
     """Return whether it names only resources, addresses and mechanisms of the episodes; numbers are not checked,
     since counts are allowed.
     """
-    told = wording(said)
+    answer = wording(answer_text)
     known = wording("\n".join(f"{each.memory.content}\n{each.cause}" for each in episodes))
     resources = set().union(*(each.resources for each in episodes))
     return (
-        set(told.identifiers) <= {*known.identifiers, *resources}
-        and told.addresses <= {*known.addresses, *resources}
-        and told.mechanisms <= known.mechanisms
+        set(answer.identifiers) <= {*known.identifiers, *resources}
+        and answer.addresses <= {*known.addresses, *resources}
+        and answer.mechanisms <= known.mechanisms
     )
 
 

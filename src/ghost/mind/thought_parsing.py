@@ -68,10 +68,10 @@ def _unwrapped(text: str) -> str:
 
 def _cut(text: str, words_taken: int, chars_taken: int) -> str:
     words = text.split()
-    most = MAX_WORDS - words_taken
-    kept = " ".join(words[:most])
-    if len(kept) > MAX_CHARS - chars_taken:
-        kept = kept[: MAX_CHARS - chars_taken - 1].rstrip()
-    elif len(words) <= most:
-        return kept
-    return kept.rstrip(",;:") + "…"
+    max_words = MAX_WORDS - words_taken
+    text_of_thought = " ".join(words[:max_words])
+    if len(text_of_thought) > MAX_CHARS - chars_taken:
+        text_of_thought = text_of_thought[: MAX_CHARS - chars_taken - 1].rstrip()
+    elif len(words) <= max_words:
+        return text_of_thought
+    return text_of_thought.rstrip(",;:") + "…"

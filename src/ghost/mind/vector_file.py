@@ -145,10 +145,10 @@ class VectorFile:
             self._view = self._map()
 
     def _write_all(self, content: bytes, at: int) -> None:
-        left = memoryview(content)
-        while left:
-            written = os.pwrite(self._descriptor, left, at)
-            left, at = left[written:], at + written
+        unwritten = memoryview(content)
+        while unwritten:
+            written = os.pwrite(self._descriptor, unwritten, at)
+            unwritten, at = unwritten[written:], at + written
 
     def restart(self) -> None:
         """Leave the file to those who have it open and create an empty one of its name."""

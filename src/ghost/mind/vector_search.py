@@ -139,13 +139,13 @@ def nearest(table: Table, vector: Floats, where: Filter) -> Iterator[int]:
     else:
         chosen = np.flatnonzero(_allowed(table, where))
         scores = scores[chosen]
-    wanted = _FIRST
+    batch = _FIRST
     while len(chosen):
-        best = _best(scores, wanted)
+        best = _best(scores, batch)
         yield from (int(number) + 1 for number in chosen[best] if table["type"][number])
-        left = np.ones(len(chosen), dtype=np.bool_)
-        left[best] = False
-        chosen, scores, wanted = chosen[left], scores[left], wanted * 8
+        remaining = np.ones(len(chosen), dtype=np.bool_)
+        remaining[best] = False
+        chosen, scores, batch = chosen[remaining], scores[remaining], batch * 8
 
 
 def _allowed(table: Table, where: Filter) -> npt.NDArray[np.bool_]:

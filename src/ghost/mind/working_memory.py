@@ -60,8 +60,8 @@ class WorkingMemory:
     def pushed_out_by(self, thought: Thought) -> list[Thought]:
         """Return what `add` would push out."""
         with self._lock:
-            fitting = self._fitting(thought.content)
-            chars, tokens = self._chars + len(fitting), self._tokens + estimated_tokens(fitting)
+            shortened = self._fitting(thought.content)
+            chars, tokens = self._chars + len(shortened), self._tokens + estimated_tokens(shortened)
             number = len(self._thoughts) + 1
             out: list[Thought] = []
             for oldest, its_tokens in self._thoughts:
@@ -94,9 +94,9 @@ class WorkingMemory:
 
     def holds(self, content: str) -> bool:
         """Return whether a thought with these words exists, ignoring case and blanks."""
-        wanted = _same(content)
+        normalised = _same(content)
         with self._lock:
-            return any(_same(thought.content) == wanted for thought, _ in self._thoughts)
+            return any(_same(thought.content) == normalised for thought, _ in self._thoughts)
 
     def __len__(self) -> int:
         return len(self._thoughts)
@@ -112,9 +112,9 @@ class WorkingMemory:
     # --- steps; the lock is held ---
 
     def _append(self, thought: Thought) -> None:
-        fitting = self._fitting(thought.content)
-        if fitting != thought.content:
-            thought = thought.model_copy(update={"content": fitting})
+        shortened = self._fitting(thought.content)
+        if shortened != thought.content:
+            thought = thought.model_copy(update={"content": shortened})
         tokens = estimated_tokens(thought.content)
         self._thoughts.append((thought, tokens))
         self._chars += len(thought.content)

@@ -51,8 +51,8 @@ def _effective_group(answer: Any) -> SecurityGroup:
     place = _mapping(group.get("association") or {}, "association")
     association: Association = "nic" if place.get("networkInterface") else "subnet"
     rules = (_effective_rule(_mapping(rule, "rule")) for rule in _list(group, "effectiveSecurityRules"))
-    named = _mapping(group.get("networkSecurityGroup") or {}, "network security group")
-    return SecurityGroup(str(named.get("id") or ""), association, tuple(rules))
+    group_reference = _mapping(group.get("networkSecurityGroup") or {}, "network security group")
+    return SecurityGroup(str(group_reference.get("id") or ""), association, tuple(rules))
 
 
 def _effective_rule(rule: Mapping[str, Any]) -> SecurityRule:

@@ -72,12 +72,12 @@ class _BoundedStream(httpx2.SyncByteStream):
         self._end = end
 
     def __iter__(self) -> Iterator[bytes]:
-        taken = 0
+        received = 0
         assert isinstance(self._response.stream, httpx2.SyncByteStream)
         try:
             for chunk in self._response.stream:
-                taken += len(chunk)
-                if taken > MAX_ANSWER_BYTES:
+                received += len(chunk)
+                if received > MAX_ANSWER_BYTES:
                     raise AnswerTooLarge(f"more than {MAX_ANSWER_BYTES} bytes")
                 yield chunk
         except httpx2.TransportError:
@@ -103,11 +103,11 @@ class _End:
         self._timer.daemon = True
         self._timer.start()
 
-    def watch(self, event: str, told: Mapping[str, Any]) -> None:
+    def watch(self, event: str, details: Mapping[str, Any]) -> None:
         """Trace callback of the connection pool; keeps a second handle of the socket, which TLS does not affect."""
         if not event.endswith("connect_tcp.complete"):
             return
-        opened = told["return_value"].get_extra_info("socket")
+        opened = details["return_value"].get_extra_info("socket")
         with self._lock:
             if self._connection is not None:
                 self._connection.close()

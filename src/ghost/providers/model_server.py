@@ -112,9 +112,9 @@ def refused(access: Access, status: int, headers: Mapping[str, str], content: by
         raise ProviderError(f"{where} rejected the key (status {status}): check {access.key_variable}.")
     if status == 404:
         hint = f" Check {access.url_variable} and the model's name."
-    said = _error_message(content, access.key)
+    message = _error_message(content, access.key)
     raise ProviderError(
-        f"{where} answered with status {status}{f': {said}' if said else ''}.{hint}",
+        f"{where} answered with status {status}{f': {message}' if message else ''}.{hint}",
         transient=status in TRANSIENT_STATUS,
         retry_after_seconds=retry_after_seconds(headers.get("retry-after"), access.clock),
     )

@@ -74,8 +74,8 @@ class Crawl:
 
     def __post_init__(self) -> None:
         self._clock: Clock = self.fetcher.clock
-        self._began = self._clock.monotonic()
-        self._deadline = self._began + self.settings.scraper_max_runtime_seconds
+        self._started_at = self._clock.monotonic()
+        self._deadline = self._started_at + self.settings.scraper_max_runtime_seconds
         self._queue: deque[_Visit] = deque()
         self._seen: set[Url] = set()
         self._finished: set[Url] = set()
@@ -108,7 +108,7 @@ class Crawl:
             links_passed_over=len(self._passed_over),
             ended=ended,
             why_ended=why,
-            seconds=round(self._clock.monotonic() - self._began, 3),
+            seconds=round(self._clock.monotonic() - self._started_at, 3),
         )
 
     def _take_in_seeds(self) -> None:
@@ -134,9 +134,11 @@ class Crawl:
                     break
         soonest = min(waits, key=waits.__getitem__)
         visit = next(visit for visit in self._queue if visit.url.host == soonest)
-        left = self._seconds_left()
-        if waits[soonest] >= left:
-            raise OutOfTimeError(f"{soonest} may be asked again in {waits[soonest]:.1f} s, and {left:.1f} s are left")
+        remaining = self._seconds_left()
+        if waits[soonest] >= remaining:
+            raise OutOfTimeError(
+                f"{soonest} may be asked again in {waits[soonest]:.1f} s, and {remaining:.1f} s are left"
+            )
         self._queue.remove(visit)
         return visit
 
@@ -152,18 +154,18 @@ class Crawl:
 
     def _follow(self, visit: _Visit) -> None:
         """Request the page and its redirects, each checked like the first."""
-        url, asked = visit.url, False
+        url, requested = visit.url, False
         chain: list[Url] = []
         for _ in range(MAX_REDIRECTS + 1):
             chain.append(url)
             verdict = self.gate.allowed(url, narrower=self.narrower, within=self._seconds_left(), stop=self.stop)
             if not verdict.allowed:
                 raise ScrapeError(_through(chain, verdict.reason))
-            if not self._wait_for_turn(url, verdict.delay_seconds, final=not asked):
+            if not self._wait_for_turn(url, verdict.delay_seconds, final=not requested):
                 raise ScrapeError(_through(chain, f"{url.host} may not be requested again in the remaining time"))
-            if not asked and not visit.again:
+            if not requested and not visit.again:
                 self._pages_read += 1
-            asked = True
+            requested = True
             known = self.pages.get(url)
             response = self._get(url, verdict.reach, chain, known)
             if response.status not in REDIRECTS:
@@ -288,16 +290,16 @@ class Crawl:
     def _wait_for_turn(self, url: Url, delay_seconds: float, *, final: bool) -> bool:
         """Return whether the host may be requested now. With `final`, a wait that is too long ends the run."""
         interval = max(self.settings.scraper_interval_seconds, delay_seconds)
-        told = False
+        reported = False
         while (wait := self.pace.take_turn(url.host, interval)) > 0:
-            left = self._seconds_left()
-            if wait >= left and not final:
+            remaining = self._seconds_left()
+            if wait >= remaining and not final:
                 return False
-            if wait >= left:
-                raise OutOfTimeError(f"{url.host} may be asked again in {wait:.1f} s, and {left:.1f} s are left")
-            if not told:
+            if wait >= remaining:
+                raise OutOfTimeError(f"{url.host} may be asked again in {wait:.1f} s, and {remaining:.1f} s are left")
+            if not reported:
                 self._report("waiting", url, f"{wait:.1f} s")
-                told = True
+                reported = True
             self._clock.sleep(min(wait, _SLICE_SECONDS))
         return True
 
@@ -305,15 +307,15 @@ class Crawl:
         """Return the remaining seconds. Raises `StoppedError`, `OutOfTimeError`."""
         if self.stop():
             raise StoppedError("it was stopped")
-        left = self._deadline - self._clock.monotonic()
-        if left <= 0:
+        remaining = self._deadline - self._clock.monotonic()
+        if remaining <= 0:
             raise OutOfTimeError(f"{self.settings.scraper_max_runtime_seconds:g} s are over")
-        return left
+        return remaining
 
     def _refuse(self, url: Url | str, reason: str) -> None:
-        told = Refusal(url=clean(str(url)), reason=clean(reason))  # both may quote a stranger
-        self._refusals.append(told)
-        self._report("refused", told.url, told.reason)
+        reported = Refusal(url=clean(str(url)), reason=clean(reason))  # both may quote a stranger
+        self._refusals.append(reported)
+        self._report("refused", reported.url, reported.reason)
 
     def _report(self, kind: str, url: Url | str, detail: str) -> None:
         if self.progress is not None:

@@ -76,7 +76,7 @@ class BodyDecoder:
         if self._coding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
             raise DamagedBodyError(f"the content coding {self._coding[:40]!r} was not requested")
         self._inflater = self._new_inflater(zlib.MAX_WBITS)
-        self._begun = False
+        self._started = False
 
     def feed(self, octets: bytes) -> None:
         """Decode bytes. Raises `TooLargeError` with `body` filled to the limit, `DamagedBodyError` for invalid data."""
@@ -87,12 +87,12 @@ class BodyDecoder:
             try:
                 plain = self._inflater.decompress(octets, _STEP)
             except zlib.error as error:
-                if self._coding != "deflate" or self._begun:
+                if self._coding != "deflate" or self._started:
                     raise DamagedBodyError(f"the {self._coding} coding is damaged: {error}") from None
                 self._inflater = self._new_inflater(-zlib.MAX_WBITS)  # many servers send it without its frame
-                self._begun = True
+                self._started = True
                 continue
-            self._begun = True
+            self._started = True
             self._keep(plain)
             octets = self._inflater.unconsumed_tail
             if self._inflater.eof:
@@ -104,14 +104,14 @@ class BodyDecoder:
 
     def finish(self) -> bytes:
         """Return the whole body. Raises `DamagedBodyError` if it is incomplete."""
-        if self._begun and not self._inflater.eof:
+        if self._started and not self._inflater.eof:
             raise DamagedBodyError(f"the {self._coding} coding is incomplete")
         return bytes(self.body)
 
     def _keep(self, plain: bytes) -> None:
-        room = self.limit - len(self.body)
-        self.body += plain[:room]
-        if len(plain) > room:
+        space = self.limit - len(self.body)
+        self.body += plain[:space]
+        if len(plain) > space:
             raise TooLargeError(f"the page is larger than {self.limit} bytes")
 
     def _new_inflater(self, window: int) -> zlib._Decompress:

@@ -77,7 +77,7 @@ class Fetcher:
             addresses = [url.host]
         else:
             try:
-                addresses = list(self._resolve(url.host, url.port, patience.left()))
+                addresses = list(self._resolve(url.host, url.port, patience.seconds_left()))
             except TimeoutError as error:
                 raise OutOfTimeError(f"the name {url.host} was not resolved in time: {error}") from error
             except OSError as error:
@@ -98,7 +98,7 @@ class Fetcher:
         failures = []
         tried = addresses[:_TRIED_ADDRESSES]
         for remaining, address in zip(range(len(tried), 0, -1), tried, strict=True):
-            share = patience.left() / remaining  # one that keeps silent leaves time for the next
+            share = patience.seconds_left() / remaining  # one that keeps silent leaves time for the next
             try:
                 return self._connect(address, port, share)
             except OSError as error:

@@ -127,7 +127,7 @@ class _Stream(httpcore2.NetworkStream):
         return octets
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
-        self._socket.settimeout(self._patience.left())
+        self._socket.settimeout(self._patience.seconds_left())
         try:
             self._socket.sendall(buffer)
         except OSError as error:
@@ -149,7 +149,7 @@ class _Stream(httpcore2.NetworkStream):
 
     def _in_slices(self, wait: Callable[[], T]) -> T:
         while True:
-            self._socket.settimeout(min(_SLICE_SECONDS, self._patience.left()))
+            self._socket.settimeout(min(_SLICE_SECONDS, self._patience.seconds_left()))
             try:
                 return wait()
             except TimeoutError:

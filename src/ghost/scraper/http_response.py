@@ -53,14 +53,14 @@ class Deadline:
     """Time of the clock's `monotonic`."""
     stop: Stop
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Return the remaining seconds. Raises `StoppedError`, `OutOfTimeError`."""
         if self.stop():
             raise StoppedError("stopped")
-        left = self.deadline - self.clock.monotonic()
-        if left <= 0:
+        seconds_left = self.deadline - self.clock.monotonic()
+        if seconds_left <= 0:
             raise OutOfTimeError("no complete response in time")
-        return left
+        return seconds_left
 
 
 def redirect_target(url: Url, response: Response) -> Url:

@@ -40,8 +40,8 @@ def validators(response: Response) -> tuple[str | None, str | None]:
 class KnownPages:
     """The pages read most recently, by final address. Thread-safe."""
 
-    def __init__(self, most: int = 1024) -> None:
-        self._most = most
+    def __init__(self, maximum: int = 1024) -> None:
+        self._maximum = maximum
         self._pages: OrderedDict[Url, KnownPage] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -55,7 +55,7 @@ class KnownPages:
             if page.etag is None and page.last_modified is None:
                 return
             self._pages[page.final_url] = page
-            while len(self._pages) > self._most:
+            while len(self._pages) > self._maximum:
                 self._pages.popitem(last=False)
 
     def forget(self, url: Url | None = None) -> None:

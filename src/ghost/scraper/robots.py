@@ -128,7 +128,7 @@ class RobotsGate:
     def _keep(self, key: tuple[str, tuple[str, ...]], site: _Site) -> None:
         self._sites[key] = (self._fetcher.clock.monotonic() + site.kept_seconds, site)
         self._sites.move_to_end(key)
-        chars = sum(kept.chars for _, kept in self._sites.values())
+        chars = sum(cache_seconds.chars for _, cache_seconds in self._sites.values())
         while len(self._sites) > 1 and (len(self._sites) > _MAX_SITES or chars > _MAX_CHARS):
             _, (_, oldest) = self._sites.popitem(last=False)
             chars -= oldest.chars
@@ -140,9 +140,9 @@ class RobotsGate:
         refused = functools.partial(_Site, False, kept_seconds=FAILURE_KEPT_SECONDS)
         try:
             for _ in range(MAX_REDIRECTS + 1):
-                left = deadline - self._fetcher.clock.monotonic()
+                seconds_left = deadline - self._fetcher.clock.monotonic()
                 reach = self.reach(at, narrower)
-                answer = self._fetcher.get(at, reach, within=left, stop=stop, limit=MAX_BYTES, may_cut=True)
+                answer = self._fetcher.get(at, reach, within=seconds_left, stop=stop, limit=MAX_BYTES, may_cut=True)
                 if answer.status not in REDIRECTS:
                     return self._read(at, answer)
                 at = redirect_target(at, answer)
@@ -164,8 +164,8 @@ class RobotsGate:
             return self._parsed(at, answer)
         if answer.status == 204 or 400 <= answer.status < 500:
             return _Site(True, f"robots.txt of {at.authority} answers {answer.status}: everything is permitted")
-        kept = max(FAILURE_KEPT_SECONDS, min(wait or 0.0, KEPT_SECONDS))
-        return _Site(False, f"robots.txt of {at.authority} answers {answer.status}", kept_seconds=kept)
+        cache_seconds = max(FAILURE_KEPT_SECONDS, min(wait or 0.0, KEPT_SECONDS))
+        return _Site(False, f"robots.txt of {at.authority} answers {answer.status}", kept_seconds=cache_seconds)
 
     def _parsed(self, at: Url, answer: Response) -> _Site:
         from protego import Protego

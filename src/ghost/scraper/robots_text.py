@@ -45,9 +45,9 @@ def for_agent(text: bytes, agent: str) -> str:
     known = {agent.lower(): agent, "*": "*"}
     lines = []
     for group in _groups(text.removeprefix(b"\xef\xbb\xbf")):
-        named = [known[name] for name in sorted(group.agents) if name in known]
-        if named:
-            lines += [f"User-agent: {name}" for name in named]
+        agents = [known[name] for name in sorted(group.agents) if name in known]
+        if agents:
+            lines += [f"User-agent: {name}" for name in agents]
             lines += group.lines or ["Disallow:"]
     return "\n".join(lines)
 

@@ -190,7 +190,7 @@ def _ascii_name(text: str) -> str:
         raise UrlRefused("the host is not an internationalised name (RFC 5891)") from None
 
 
-def _escaped(text: str, kept: frozenset[str]) -> str:
+def _escaped(text: str, safe: frozenset[str]) -> str:
     """Return the path with unreserved characters plain, escapes in capitals, other invalid characters escaped as
     UTF-8.
     """
@@ -198,7 +198,7 @@ def _escaped(text: str, kept: frozenset[str]) -> str:
     def normal_form(match: re.Match[str]) -> str:
         escape, character = match[1], match[2]
         if escape is None:
-            return character if character in kept else "".join(f"%{octet:02X}" for octet in character.encode())
+            return character if character in safe else "".join(f"%{octet:02X}" for octet in character.encode())
         plain = chr(int(escape, 16))
         return plain if plain in _UNRESERVED else f"%{escape.upper()}"
 
@@ -207,15 +207,15 @@ def _escaped(text: str, kept: frozenset[str]) -> str:
 
 def _without_dot_segments(path: str) -> str:
     """Apply RFC 3986, section 5.2.4, to a path that begins with a slash or is empty."""
-    kept: list[str] = []
+    safe: list[str] = []
     segments = path.split("/")[1:]
     for position, segment in enumerate(segments):
         last = position == len(segments) - 1
         if segment in {".", ".."}:
-            if segment == ".." and kept:
-                kept.pop()
+            if segment == ".." and safe:
+                safe.pop()
             if last:
-                kept.append("")
+                safe.append("")
         else:
-            kept.append(segment)
-    return "".join(f"/{segment}" for segment in kept)
+            safe.append(segment)
+    return "".join(f"/{segment}" for segment in safe)

@@ -76,11 +76,11 @@ class Access:
         return server is None or server[1] is None or port == server[1]
 
     def _carries_token(self, headers: Headers) -> bool:
-        given = _only(headers, b"authorization") or ""
-        scheme, _, credentials = given.partition(" ")
+        authorization = _only(headers, b"authorization") or ""
+        scheme, _, credentials = authorization.partition(" ")
         # digests are of one length: the time of the comparison tells nothing of the token, not even how long it is
-        wanted = (self.token or "").encode()
-        right = hmac.compare_digest(_digest(credentials.strip().encode("latin-1")), _digest(wanted))
+        name = (self.token or "").encode()
+        right = hmac.compare_digest(_digest(credentials.strip().encode("latin-1")), _digest(name))
         return right and scheme.lower() == "bearer" and bool(self.token)
 
 

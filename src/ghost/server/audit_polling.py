@@ -23,22 +23,22 @@ async def poll_audit(services: Services, watch: AuditWatch) -> None:
     while True:
         pause = LOOK_SECONDS
         try:
-            await asyncio.to_thread(watch.look, lambda seen: _take(services, seen))
+            await asyncio.to_thread(watch.look, lambda stimuli: _take(services, stimuli))
         except (GhostError, OSError) as error:
             _log.warning("reading the audit failed, it is retried later", seconds=LATER_SECONDS, exc_info=error)
             pause = LATER_SECONDS
         await asyncio.sleep(pause)
 
 
-def _take(services: Services, seen: list[AuditStimulus]) -> None:
+def _take(services: Services, stimuli: list[AuditStimulus]) -> None:
     now = services.now()
-    ids = services.engine.store.new_ids("stim", now, len(seen))
+    ids = services.engine.store.new_ids("stim", now, len(stimuli))
     services.engine.ingest(
         [
             Stimulus(id=name, source="audit", content=each.text, metadata=each.about, ts=now)
-            for name, each in zip(ids, seen, strict=True)
+            for name, each in zip(ids, stimuli, strict=True)
         ]
     )
-    services.metrics.stimuli.labels("audit").inc(len(seen))
-    for each in seen:
+    services.metrics.stimuli.labels("audit").inc(len(stimuli))
+    for each in stimuli:
         services.feed.publish("record", now, each.about)

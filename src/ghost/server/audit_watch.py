@@ -56,7 +56,7 @@ class _Position(BaseModel):
     in_line: bool = False
 
 
-class _Kept(BaseModel):
+class _Positions(BaseModel):
     files: dict[str, _Position] = {}
 
 
@@ -78,20 +78,20 @@ class AuditWatch:
         Exceptions of `take` are passed on, and the records are read again at the next call.
         """
         places = {name: place for name, place in self._places.items() if (self._dir / name).exists()}
-        seen: list[AuditStimulus] = []
+        stimuli: list[AuditStimulus] = []
         for path in self._files():
-            if len(seen) >= RECORDS_AT_ONCE:
+            if len(stimuli) >= RECORDS_AT_ONCE:
                 break
-            found, place = self._read(path, places.get(path.name), RECORDS_AT_ONCE - len(seen))
-            seen += found
+            found, place = self._read(path, places.get(path.name), RECORDS_AT_ONCE - len(stimuli))
+            stimuli += found
             if place is not None:
                 places[path.name] = place
-        if seen:
-            take(seen)
+        if stimuli:
+            take(stimuli)
         if places != self._places:
             self._places = places
             self._keep()
-        return len(seen)
+        return len(stimuli)
 
     def _files(self) -> list[Path]:
         """Return the files to watch, least recently written first, so that stimuli are roughly in order of time."""
@@ -106,7 +106,7 @@ class AuditWatch:
             return []  # not made yet: no investigation has run here
         return [path for _, path in sorted(found)[-FILES:]]
 
-    def _read(self, path: Path, place: _Position | None, most: int) -> tuple[list[AuditStimulus], _Position | None]:
+    def _read(self, path: Path, place: _Position | None, limit: int) -> tuple[list[AuditStimulus], _Position | None]:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -121,23 +121,25 @@ class AuditWatch:
             content = os.pread(descriptor, BYTES_AT_ONCE, place.offset) if status.st_size > place.offset else b""
         finally:
             os.close(descriptor)
-        return self._records(path.name, content, place, most)
+        return self._records(path.name, content, place, limit)
 
-    def _records(self, name: str, content: bytes, place: _Position, most: int) -> tuple[list[AuditStimulus], _Position]:
+    def _records(
+        self, name: str, content: bytes, place: _Position, limit: int
+    ) -> tuple[list[AuditStimulus], _Position]:
         """Return the records of the complete lines in `content`, and the offset of the first unread line."""
-        seen: list[AuditStimulus] = []
+        stimuli: list[AuditStimulus] = []
         start = 0
         in_line = place.in_line
-        while len(seen) < most:
+        while len(stimuli) < limit:
             end = content.find(b"\n", start)
             if end < 0:
                 if len(content) - start >= BYTES_AT_ONCE:
                     start, in_line = len(content), True
                 break
             if not in_line and (record := self._sentence(name, content[start:end])) is not None:
-                seen.append(record)
+                stimuli.append(record)
             start, in_line = end + 1, False
-        return seen, place.model_copy(update={"offset": place.offset + start, "in_line": in_line})
+        return stimuli, place.model_copy(update={"offset": place.offset + start, "in_line": in_line})
 
     def _sentence(self, name: str, line: bytes) -> AuditStimulus | None:
         record = parse_record(line)
@@ -145,14 +147,14 @@ class AuditWatch:
         if record is None or match is None:
             return None
         described = of_command if match["kind"] == "shell_audit" else of_capture
-        seen = described(record, match["session"])
-        return replace(seen, text=self._redact(seen.text)) if seen else None
+        stimuli = described(record, match["session"])
+        return replace(stimuli, text=self._redact(stimuli.text)) if stimuli else None
 
     # --- what was seen, over a restart ---
 
     def _restored(self) -> dict[str, _Position]:
         try:
-            return _Kept.model_validate(read_json(self._state_file)).files
+            return _Positions.model_validate(read_json(self._state_file)).files
         except FileNotFoundError:
             return dict(self._ends())
         except (RecordError, ValidationError) as error:
@@ -167,7 +169,7 @@ class AuditWatch:
 
     def _keep(self) -> None:
         try:
-            write_json(self._state_file, _Kept(files=self._places).model_dump(mode="json"))
+            write_json(self._state_file, _Positions(files=self._places).model_dump(mode="json"))
         except RecordError as error:
             _log.warning("the audit read positions could not be stored", error=str(error))
 

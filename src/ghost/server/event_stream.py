@@ -35,15 +35,15 @@ class EventStream(Response):
         self._follower = follower
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_gone(receive))
+        disconnected = asyncio.ensure_future(_disconnected(receive))
         sending = asyncio.ensure_future(self._send_all(send))
         try:
-            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({disconnected, sending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._feed.leave(self._follower)
-            for task in (gone, sending):
+            for task in (disconnected, sending):
                 task.cancel()
-            await asyncio.gather(gone, sending, return_exceptions=True)
+            await asyncio.gather(disconnected, sending, return_exceptions=True)
 
     async def _send_all(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -55,7 +55,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -88,7 +88,7 @@ class Feed:
         run, _, number = last_event_id.rpartition("-")
         oldest = self._kept[0][0] if self._kept else self._number + 1
         if run == self._run and number.isdecimal() and len(number) < 16 and oldest - 1 <= int(number) <= self._number:
-            return [content for kept, content in self._kept if kept > int(number)]
+            return [content for event_number, content in self._kept if event_number > int(number)]
         return [encoded(GAP, {"missed": None}, None)]
 
 

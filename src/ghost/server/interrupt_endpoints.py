@@ -56,8 +56,8 @@ class Answered(BaseModel):
 @router.get("/interrupts", summary="Open questions", responses=errors(503))
 def list_open(request: Request) -> OpenQuestions:
     found = services(request).engine.interrupts.list_open()
-    shown = [OpenQuestion(**{name: getattr(query, name) for name in OpenQuestion.model_fields}) for query in found]
-    return OpenQuestions(interrupts=shown, count=len(shown))
+    questions = [OpenQuestion(**{name: getattr(query, name) for name in OpenQuestion.model_fields}) for query in found]
+    return OpenQuestions(interrupts=questions, count=len(questions))
 
 
 @router.get("/interrupts/closed", summary="Questions that were answered or expired", responses=errors(503))
@@ -69,8 +69,10 @@ def list_closed(request: Request, limit: Annotated[int, Query(ge=1, le=200)] = 5
         if query.status is not QueryStatus.OPEN or query.expires_ts <= now
     ]
     closed.sort(key=lambda query: (query.answered_ts or query.expires_ts, query.id), reverse=True)
-    shown = [ClosedQuestion(**{name: getattr(each, name) for name in ClosedQuestion.model_fields}) for each in closed]
-    return ClosedQuestions(interrupts=shown[:limit], count=len(shown))
+    questions = [
+        ClosedQuestion(**{name: getattr(each, name) for name in ClosedQuestion.model_fields}) for each in closed
+    ]
+    return ClosedQuestions(interrupts=questions[:limit], count=len(questions))
 
 
 @router.post("/interrupts/answer", summary="Answer a question", responses=errors(404, 409, 503))
@@ -94,12 +96,12 @@ def answer_in_body(
 
 def _answer(to: Services, qid: str, text: str) -> Answered:
     try:
-        taken = to.engine.interrupts.answer(qid, text)
+        answered = to.engine.interrupts.answer(qid, text)
     except MissingFields as lacking:
         raise Refused(
             422, str(lacking), kind="urn:ghost:problem:missing-fields", extension={"missing": list(lacking.fields)}
         ) from lacking
-    if taken:
+    if answered:
         return Answered(id=qid, status=QueryStatus.ANSWERED)
     query: Question | None = to.engine.interrupts.get(qid)
     if query is None:

@@ -112,11 +112,11 @@ def get_investigation(
     if row is None:
         raise _unknown(session_id)
     evidence = Evidence(paths.shell_audit)
-    shown = list(evidence.values())[offset : offset + limit]
+    page = list(evidence.values())[offset : offset + limit]
     return Investigation(
         investigation=row,
         hypotheses=list(_hypotheses(session)) if session else [],
-        evidence=[_evidence_row(record) for record in shown],
+        evidence=[_evidence_row(record) for record in page],
         evidence_count=len(evidence),
         unreadable_lines=evidence.broken_lines[:100],
         captures=_captures(paths),

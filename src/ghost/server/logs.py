@@ -34,7 +34,7 @@ MAX_TEXT: Final = 8_000
 """Maximum characters of one value."""
 MAX_ITEMS: Final = 100
 MAX_DEPTH: Final = 6
-NAMED: Final = ("ghost", "uvicorn.error", "asyncio")
+LOGGERS: Final = ("ghost", "uvicorn.error", "asyncio")
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 """The current request's id, added to its log lines."""
@@ -80,7 +80,7 @@ def logging_to(directory: Path) -> Iterator[Path]:
     lines: queue.Queue[Any] = queue.Queue(WAITING_LINES)
     handing_over = _QueueHandler(lines)
     listener = logging.handlers.QueueListener(lines, writer)
-    loggers = [logging.getLogger(name) for name in NAMED]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(each.handlers[:], each.level, each.propagate) for each in loggers]
     for each in loggers:
         each.handlers, each.propagate = [handing_over], False
@@ -148,8 +148,8 @@ def redacted_line(fields: dict[str, Any]) -> str:
         whole = None
     if isinstance(whole, dict) and "\n" not in redacted:
         return redacted
-    kept = {name: clean[name] for name in ("timestamp", "level", "logger") if name in clean}
-    return json.dumps({**kept, "event": "a line that held a secret was omitted"})
+    safe = {name: clean[name] for name in ("timestamp", "level", "logger") if name in clean}
+    return json.dumps({**safe, "event": "a line that held a secret was omitted"})
 
 
 def _text(text: str) -> str:

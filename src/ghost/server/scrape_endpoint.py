@@ -61,22 +61,22 @@ async def scrape(
     A seed outside ALLOWLIST_DOMAINS is refused before any name lookup.
     """
     to = services(request)
-    wanted = [seed.strip() for seed in [*(seeds_csv or "").split(","), *(seeds or ())] if seed.strip()]
-    wanted = list(dict.fromkeys(wanted)) or seeds_in(question, to.settings)
-    if not wanted or len(wanted) > SEEDS:
+    seed_texts = [seed.strip() for seed in [*(seeds_csv or "").split(","), *(seeds or ())] if seed.strip()]
+    seed_texts = list(dict.fromkeys(seed_texts)) or seeds_in(question, to.settings)
+    if not seed_texts or len(seed_texts) > SEEDS:
         raise Refused(422, f"Give 1 to {SEEDS} URLs in seeds_csv or seeds, or allow-listed ones in the question.")
-    _check_seeds(to, wanted)
-    most = min(max_pages or to.settings.scraper_max_pages, to.settings.scraper_max_pages)
-    plan = plan_from(to.settings, question, wanted, most)
+    _check_seeds(to, seed_texts)
+    page_limit = min(max_pages or to.settings.scraper_max_pages, to.settings.scraper_max_pages)
+    plan = plan_from(to.settings, question, seed_texts, page_limit)
     read = partial(to.engine.scrape, plan, stop=to.stopping.is_set)
     return _shown(await detached(to.scrapes, "Page reads are running", read))
 
 
-def _check_seeds(to: Services, wanted: list[str]) -> None:
+def _check_seeds(to: Services, seed_texts: list[str]) -> None:
     allowlist = Allowlist(to.settings.allowlist())
     refused: list[dict[str, str]] = []
     hosts: dict[str, None] = {}
-    for seed in wanted:
+    for seed in seed_texts:
         try:
             url = parse(seed)
         except UrlRefused as error:

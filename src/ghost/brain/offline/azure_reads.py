@@ -80,9 +80,14 @@ def reading_of(result: dict[str, Any]) -> Reading:
     exit_code = result.get("exit_code")
     output = str(result.get("output") or "")
     if exit_code != 0:
-        said = one_line(str(result.get("stderr") or output), 200)
+        message = one_line(str(result.get("stderr") or output), 200)
         return Reading(
-            Outcome.FAILED, cited, output, exit_code, f"{_exit_meaning(exit_code)} (exit {exit_code}): {said}", record
+            Outcome.FAILED,
+            cited,
+            output,
+            exit_code,
+            f"{_exit_meaning(exit_code)} (exit {exit_code}): {message}",
+            record,
         )
     if (result.get("output_metadata") or {}).get("truncation_applied"):
         return Reading(

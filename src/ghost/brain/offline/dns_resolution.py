@@ -113,8 +113,10 @@ def with_address(symptom: Symptom, found: LookUp | None) -> Symptom:
     """Return the symptom with the name replaced by its address, so that it can be matched with a machine."""
     if found is None or not found.addresses:
         return symptom
-    ways = tuple(Phrases(_replaced(way.source, found), _replaced(way.destination, found)) for way in symptom.ways)
-    return replace(symptom, ways=ways)
+    readings = tuple(
+        Phrases(_replaced(reading.source, found), _replaced(reading.destination, found)) for reading in symptom.ways
+    )
+    return replace(symptom, ways=readings)
 
 
 def _replaced(phrase: str, found: LookUp) -> str:
@@ -133,8 +135,10 @@ def check_name(case: Case, found: LookUp | None, source: End, destination: End) 
         blame_unknown_name(case, found)
         return
     if not found.zone:
-        said = ", ".join(found.local_addresses) or "nothing"
-        case.not_verified("dns", f"no private zone holds {found.name}; {FROM} it resolves to {said}", found.local_ids)
+        addresses_text = ", ".join(found.local_addresses) or "nothing"
+        case.not_verified(
+            "dns", f"no private zone holds {found.name}; {FROM} it resolves to {addresses_text}", found.local_ids
+        )
         return
     problem, remedy = _problem(found, source, destination)
     if problem:

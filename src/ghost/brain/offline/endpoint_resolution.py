@@ -64,8 +64,8 @@ class Ends:
 
 def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
     """Return both ends, asking the engineer if the tenant does not decide."""
-    ways = [*symptom.ways, *_in_order_of_mention(symptom, tenant)]
-    read_as = [_ends(way, tenant) for way in ways]
+    readings = [*symptom.ways, *_in_order_of_mention(symptom, tenant)]
+    read_as = [_ends(reading, tenant) for reading in readings]
     best = max(read_as, key=_certainty)
     if not (best.source.resolved and best.destination.resolved):
         same = next((ends for ends in read_as if _names_one_twice(ends)), None)
@@ -88,12 +88,12 @@ def find_ends(case: Case, symptom: Symptom, tenant: Tenant) -> Steps[Ends]:
     return Ends(source, destination, missing)
 
 
-def _missing(meant: EndpointMatch, role: str) -> str:
-    if not meant.unknown:
-        return f"the {role} of the traffic ({_quoted(meant.phrase)})"
-    names = ", ".join(machine.name for machine in meant.machines)
+def _missing(match: EndpointMatch, role: str) -> str:
+    if not match.unknown:
+        return f"the {role} of the traffic ({_quoted(match.phrase)})"
+    names = ", ".join(machine.name for machine in match.machines)
     resembling = f"similar: {names}" if names else "and none with a similar name"
-    return f"the {role} of the traffic (there is no machine named {meant.unknown}; {resembling})"
+    return f"the {role} of the traffic (there is no machine named {match.unknown}; {resembling})"
 
 
 def _names_one_twice(ends: Ends) -> bool:
@@ -118,8 +118,8 @@ def _ask_for_other_machine(case: Case, ends: Ends, tenant: Tenant) -> Steps[Ends
 def _in_order_of_mention(symptom: Symptom, tenant: Tenant) -> list[Phrases]:
     """Take two machines in a sentence of unknown form as source and destination, in that order."""
     lowered = symptom.text.lower()
-    named = {m.name for m in tenant.machines if mentions(symptom.text, m.name)}
-    return [Phrases(*sorted(named, key=lambda name: lowered.index(name.lower())))] if len(named) == 2 else []
+    mentioned = {m.name for m in tenant.machines if mentions(symptom.text, m.name)}
+    return [Phrases(*sorted(mentioned, key=lambda name: lowered.index(name.lower())))] if len(mentioned) == 2 else []
 
 
 def meaning(phrase: str, tenant: Tenant) -> EndpointMatch:
@@ -132,9 +132,9 @@ def meaning(phrase: str, tenant: Tenant) -> EndpointMatch:
             return EndpointMatch(phrase, tuple(at), certainty=2)
         return EndpointMatch(phrase, address=address, certainty=2)
     group = [m for m in tenant.machines if mentions(phrase, m.group)]
-    named = [m for m in tenant.machines if mentions(phrase, m.name)]
-    if named:
-        narrowed = [m for m in named if m in group] or named
+    mentioned = [m for m in tenant.machines if mentions(phrase, m.name)]
+    if mentioned:
+        narrowed = [m for m in mentioned if m in group] or mentioned
         longest = [m for m in narrowed if len(m.name) == max(len(n.name) for n in narrowed)]
         if len({m.name.casefold() for m in narrowed}) > 1 and len(longest) == 1:
             return EndpointMatch(phrase, (longest[0],), one_of=tuple(narrowed), certainty=2)
@@ -198,14 +198,14 @@ def _described(machines: Sequence[Machine], tenant: Tenant) -> list[Described]:
     for key, machine in enumerate(machines):
         subnet = tenant.subnet_of(machine)
         around = " ".join([*machine.tags, machine.group, *((subnet.name, subnet.network) if subnet else ())])
-        said = tuple(spoken(text) for text in (machine.name, *machine.tags))
-        described.append(Described(key, machine.name, tokens(machine.name), tokens(around), said))
+        spoken_names = tuple(spoken(text) for text in (machine.name, *machine.tags))
+        described.append(Described(key, machine.name, tokens(machine.name), tokens(around), spoken_names))
     return described
 
 
-def _ends(way: Phrases, tenant: Tenant) -> Ends:
+def _ends(reading: Phrases, tenant: Tenant) -> Ends:
     """Return both ends; if one end is certain, it is excluded from the other."""
-    source, destination = meaning(way.source, tenant), meaning(way.destination, tenant)
+    source, destination = meaning(reading.source, tenant), meaning(reading.destination, tenant)
     if source.resolved:
         destination = _without(destination, source)
     if destination.resolved:
@@ -213,22 +213,22 @@ def _ends(way: Phrases, tenant: Tenant) -> Ends:
     return Ends(source, destination)
 
 
-def _without(meant: EndpointMatch, other: EndpointMatch) -> EndpointMatch:
-    if len(meant.machines) < 2 or not other.machines:
-        return meant
-    rest = tuple(m for m in meant.machines if m != other.machines[0])
-    if meant.unknown or (len(rest) == 1 and meant.certainty < 2):
-        return meant  # words that fit the other end as well do not say which machine is meant
-    return EndpointMatch(meant.phrase, rest, meant.address, meant.one_of, meant.certainty)
+def _without(match: EndpointMatch, other: EndpointMatch) -> EndpointMatch:
+    if len(match.machines) < 2 or not other.machines:
+        return match
+    rest = tuple(m for m in match.machines if m != other.machines[0])
+    if match.unknown or (len(rest) == 1 and match.certainty < 2):
+        return match  # words that fit the other end as well do not say which machine is meant
+    return EndpointMatch(match.phrase, rest, match.address, match.one_of, match.certainty)
 
 
 def _certainty(ends: Ends) -> tuple[int, int, int]:
     both = (ends.source, ends.destination)
     same = ends.source.resolved and ends.destination.resolved and ends.source.label == ends.destination.label
     return (
-        sum(meant.resolved for meant in both) - 2 * same,
-        sum(meant.certainty for meant in both),
-        sum(bool(meant.machines or meant.address or meant.unknown) for meant in both),
+        sum(match.resolved for match in both) - 2 * same,
+        sum(match.certainty for match in both),
+        sum(bool(match.machines or match.address or match.unknown) for match in both),
     )
 
 
@@ -236,26 +236,26 @@ def _certainty(ends: Ends) -> tuple[int, int, int]:
 
 
 def _ask_until_resolved(
-    case: Case, meant: EndpointMatch, role: str, asking: str, tenant: Tenant, other: EndpointMatch
+    case: Case, match: EndpointMatch, role: str, asking: str, tenant: Tenant, other: EndpointMatch
 ) -> Steps[EndpointMatch]:
     """Ask until one machine or address is left, nobody answers, or the question limit is reached."""
-    while not meant.resolved and case.asked < MAX_QUESTIONS:
-        candidates = [m for m in (meant.machines or tenant.machines) if (m,) != other.machines]
-        answer = yield from ask(case, _question(meant, role, asking, candidates))
+    while not match.resolved and case.asked < MAX_QUESTIONS:
+        candidates = [m for m in (match.machines or tenant.machines) if (m,) != other.machines]
+        answer = yield from ask(case, _question(match, role, asking, candidates))
         if nobody(answer):
             case.asked = MAX_QUESTIONS
-            return meant
-        meant = _answered(answer, candidates[:MAX_LISTED], meant, tenant)
-    return meant
+            return match
+        match = _answered(answer, candidates[:MAX_LISTED], match, tenant)
+    return match
 
 
-def _question(meant: EndpointMatch, role: str, asking: str, candidates: Sequence[Machine]) -> str:
-    if meant.unknown:
-        opening = f"There is no machine named {_quoted(meant.unknown)} visible to me that could be the {role}."
-    elif meant.machines:
-        opening = f"{_quoted(meant.phrase)} as the {role} fits {len(candidates)} machines."
-    elif meant.phrase:
-        opening = f"Nothing visible in the subscription matches {_quoted(meant.phrase)} as the {role}."
+def _question(match: EndpointMatch, role: str, asking: str, candidates: Sequence[Machine]) -> str:
+    if match.unknown:
+        opening = f"There is no machine named {_quoted(match.unknown)} visible to me that could be the {role}."
+    elif match.machines:
+        opening = f"{_quoted(match.phrase)} as the {role} fits {len(candidates)} machines."
+    elif match.phrase:
+        opening = f"Nothing visible in the subscription matches {_quoted(match.phrase)} as the {role}."
     else:
         opening = f"The symptom does not say what the {role} of the traffic is."
     listed = "\n".join(f"  {place}. {_line(machine)}" for place, machine in enumerate(candidates[:MAX_LISTED], 1))
@@ -264,15 +264,15 @@ def _question(meant: EndpointMatch, role: str, asking: str, candidates: Sequence
     return f"{opening} {asking} does the failing traffic go?{choices}Please answer with a number, a name or an address."
 
 
-def _answered(answer: str, candidates: Sequence[Machine], meant: EndpointMatch, tenant: Tenant) -> EndpointMatch:
+def _answered(answer: str, candidates: Sequence[Machine], match: EndpointMatch, tenant: Tenant) -> EndpointMatch:
     number = re.fullmatch(r"\D{0,12}(\d{1,2})\D{0,3}", answer.strip())
     exact = meaning(answer, tenant)
     if exact.certainty < 2 and number and 1 <= int(number[1]) <= len(candidates):
-        return EndpointMatch(meant.phrase, (candidates[int(number[1]) - 1],), certainty=2)
+        return EndpointMatch(match.phrase, (candidates[int(number[1]) - 1],), certainty=2)
     among = [m for m in exact.machines if m in candidates]
     if len(among) >= 1 and len(exact.machines) > 1:
         return EndpointMatch(answer, tuple(among), certainty=exact.certainty)
-    return exact if exact.machines or exact.address else meant
+    return exact if exact.machines or exact.address else match
 
 
 def nobody(answer: str) -> bool:
@@ -280,13 +280,13 @@ def nobody(answer: str) -> bool:
     return any(phrase in answer.lower() for phrase in phrases)
 
 
-def _explain(case: Case, meant: EndpointMatch, role: str) -> None:
-    if not meant.machines:
-        case.say(f"The {role} {meant.label} belongs to no visible machine.")
+def _explain(case: Case, match: EndpointMatch, role: str) -> None:
+    if not match.machines:
+        case.say(f"The {role} {match.label} belongs to no visible machine.")
         return
-    others = len(meant.one_of) - 1
+    others = len(match.one_of) - 1
     standing = f", representing {others} more of the group" if others > 0 else ""
-    case.say(f"The {role} is {_line(meant.machines[0])}{standing}.")
+    case.say(f"The {role} is {_line(match.machines[0])}{standing}.")
 
 
 def _line(machine: Machine) -> str:

@@ -72,12 +72,12 @@ def inspect_ends(case: Case, source: EndpointMatch, destination: EndpointMatch) 
     return ends[0], ends[1]
 
 
-def _bare(role: Role, meant: EndpointMatch) -> End:
-    if not meant.machines:
-        return End(role, meant.address or meant.phrase, meant.address or "", meant.phrase)
-    machine = meant.machines[0]
+def _bare(role: Role, match: EndpointMatch) -> End:
+    if not match.machines:
+        return End(role, match.address or match.phrase, match.address or "", match.phrase)
+    machine = match.machines[0]
     address = machine.addresses[0] if machine.addresses else ""
-    return End(role, machine.name, address, meant.phrase, machine, location=machine.location)
+    return End(role, machine.name, address, match.phrase, machine, location=machine.location)
 
 
 def _with_machines(case: Case, ends: Sequence[End]) -> Steps[list[End]]:
@@ -192,8 +192,8 @@ def _with_subnets(case: Case, ends: Sequence[End]) -> Steps[list[End]]:
             reads[end.role] = _subnet_read(end.subnet), _network_read(end.network)
     if not reads:
         return list(ends)
-    wanted = [item for pair in reads.values() for item in pair]
-    readings = yield from read(case, "Then the subnets they are in, with their groups and route tables.", *wanted)
+    requested = [item for pair in reads.values() for item in pair]
+    readings = yield from read(case, "Then the subnets they are in, with their groups and route tables.", *requested)
     pairs = dict(zip(reads, zip(readings[::2], readings[1::2], strict=True), strict=True))
     return [_with_subnet(case, end, *pairs[end.role]) if end.role in pairs else end for end in ends]
 

@@ -190,12 +190,12 @@ def _open_captures(records: Sequence[Record]) -> list[str]:
 
 def _remember(history: History, record: Record, reruns: dict[str, Rerun]) -> None:
     key = key_of(record.call.name, record.call.arguments)
-    kept = history.memo.setdefault(key, [])
+    memoised = history.memo.setdefault(key, [])
     rerun = reruns.get(record.call.id)
-    if rerun is None or not kept:
-        kept.append(record.result)
+    if rerun is None or not memoised:
+        memoised.append(record.result)
     elif compare(rerun, record.result).replaces:
-        kept[-1] = record.result
+        memoised[-1] = record.result
 
 
 def _forget_conclusion(history: History) -> None:

@@ -57,8 +57,8 @@ def tokens(text: str) -> frozenset[str]:
 def meaningful(phrase: str) -> frozenset[str]:
     """Return the words of a phrase that can tell resources apart."""
     ignored = word_set("stop_words") | word_set("machine_words") | word_set("subnet_words") | word_set("network_words")
-    kept = " ".join(word for word in re.findall(r"[\w.\-]+", phrase.lower()) if word.strip(".-") not in ignored)
-    return tokens(kept)
+    cleaned = " ".join(word for word in re.findall(r"[\w.\-]+", phrase.lower()) if word.strip(".-") not in ignored)
+    return tokens(cleaned)
 
 
 def is_plural(phrase: str) -> bool:
@@ -68,14 +68,14 @@ def is_plural(phrase: str) -> bool:
 
 def rank(phrase: str, described: Sequence[Described]) -> list[tuple[float, Described]]:
     """Return the matches that score enough, best first."""
-    wanted = meaningful(phrase)
-    if not wanted or not described:
+    phrase_words = meaningful(phrase)
+    if not phrase_words or not described:
         return []
-    weight = _rarity(wanted, described)
-    pairs = _adjacent(phrase, wanted)
-    telling = [word for word in wanted if not is_generic(word)]
-    meant = [item for item in described if any(_likeness(word, item.strong | item.weak) for word in telling)]
-    scored = ((_score(wanted, item, weight) + _adjacency_score(pairs, item, weight), item) for item in meant)
+    weight = _rarity(phrase_words, described)
+    pairs = _adjacent(phrase, phrase_words)
+    telling = [word for word in phrase_words if not is_generic(word)]
+    matching = [item for item in described if any(_likeness(word, item.strong | item.weak) for word in telling)]
+    scored = ((_score(phrase_words, item, weight) + _adjacency_score(pairs, item, weight), item) for item in matching)
     return sorted((pair for pair in scored if pair[0] >= ENOUGH), key=lambda pair: (-pair[0], pair[1].name))
 
 
@@ -114,8 +114,8 @@ def unknown_names(phrase: str, described: Sequence[Described]) -> list[str]:
         after = words[place - 1] if place else ""
         placed = word == head or after in word_set("naming_words") or any(p in word_set("machine_words") for p in parts)
         telling = [_singular(part) for part in parts if not is_generic(part)]
-        said = telling and any(all(_likeness(t, d.strong | d.weak) for t in telling) for d in described)
-        if numbered or (placed and not said):
+        spoken_texts = telling and any(all(_likeness(t, d.strong | d.weak) for t in telling) for d in described)
+        if numbered or (placed and not spoken_texts):
             found.append(word)
     return found
 
@@ -126,19 +126,21 @@ def similar(name: str, described: Sequence[Described]) -> list[Described]:
     return [item for score, item in sorted(scored, key=lambda pair: (-pair[0], pair[1].name)) if score >= 0.5]
 
 
-def _score(wanted: Iterable[str], item: Described, weight: dict[str, float]) -> float:
-    return sum(weight[word] * max(_likeness(word, item.strong), 0.8 * _likeness(word, item.weak)) for word in wanted)
+def _score(phrase_words: Iterable[str], item: Described, weight: dict[str, float]) -> float:
+    return sum(
+        weight[word] * max(_likeness(word, item.strong), 0.8 * _likeness(word, item.weak)) for word in phrase_words
+    )
 
 
-def _adjacent(phrase: str, wanted: frozenset[str]) -> list[tuple[str, str]]:
+def _adjacent(phrase: str, phrase_words: frozenset[str]) -> list[tuple[str, str]]:
     words = spoken(phrase).split()
-    return [(a, b) for a, b in pairwise(words) if a in wanted and b in wanted]
+    return [(a, b) for a, b in pairwise(words) if a in phrase_words and b in phrase_words]
 
 
 def _adjacency_score(pairs: Iterable[tuple[str, str]], item: Described, weight: dict[str, float]) -> float:
     """Return a bonus for adjacent words that are adjacent in a name or tag too."""
-    said = [f" {text} " for text in item.spoken]
-    return sum(weight[a] + weight[b] for a, b in pairs if any(f" {a} {b} " in text for text in said))
+    spoken_texts = [f" {text} " for text in item.spoken]
+    return sum(weight[a] + weight[b] for a, b in pairs if any(f" {a} {b} " in text for text in spoken_texts))
 
 
 def _likeness(word: str, known: frozenset[str]) -> float:
@@ -164,13 +166,13 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
     return {_singular(word): tuple(map(_singular, others)) for word, others in known.items()}
 
 
-def _rarity(wanted: Iterable[str], described: Sequence[Described]) -> dict[str, float]:
+def _rarity(phrase_words: Iterable[str], described: Sequence[Described]) -> dict[str, float]:
     """Return the weight of a word: lower the more resources carry it, zero if all do."""
     carried: Counter[str] = Counter()
-    for word in wanted:
+    for word in phrase_words:
         carried[word] = sum(_likeness(word, item.strong | item.weak) > 0 for item in described)
     total = len(described)
-    return {word: math.log((total + 1) / count) if (count := carried[word]) else 0.0 for word in wanted}
+    return {word: math.log((total + 1) / count) if (count := carried[word]) else 0.0 for word in phrase_words}
 
 
 def _singular(word: str) -> str:

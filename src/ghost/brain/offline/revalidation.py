@@ -113,22 +113,22 @@ def _is_safe_read(call: ToolCall, result: dict[str, Any]) -> bool:
 
 def _rank(call: ToolCall) -> int:
     words = _words(str(call.arguments.get("command", "")))
-    for rank, wanted in enumerate(CRITICAL):
-        if all(word in words for word in wanted):
+    for rank, critical_words in enumerate(CRITICAL):
+        if all(word in words for word in critical_words):
             return rank
     return len(CRITICAL)
 
 
 def _command_words(arguments: Any) -> list[str]:
     """Return the command without query and output options, as an engineer recognises it."""
-    kept: list[str] = []
+    cleaned: list[str] = []
     words = iter(_words(str(arguments.get("command", ""))))
     for word in words:
         if word in ("--query", "-o", "--output"):
             next(words, None)
         else:
-            kept.append(word)
-    return kept
+            cleaned.append(word)
+    return cleaned
 
 
 def _words(command: str) -> list[str]:
@@ -166,6 +166,6 @@ def _short(value: Any) -> str:
 
 
 def _differences(before: set[str], now: set[str]) -> list[str]:
-    gone = [f"gone: {one_line(leaf, 160)}" for leaf in sorted(before - now)]
+    removed = [f"gone: {one_line(leaf, 160)}" for leaf in sorted(before - now)]
     new = [f"new: {one_line(leaf, 160)}" for leaf in sorted(now - before)]
-    return [*gone, *new]
+    return [*removed, *new]

@@ -112,9 +112,9 @@ def check_routes(case: Case, tenant: Tenant, source: End, destination: End) -> S
         if problem:
             _blame(case, route, problem, end, other, audit_ids)
         elif route is not None:
-            said = yield from _onward(case, tenant, route, end, other)
-            if said is not None:
-                cleared.append(said)
+            route_text = yield from _onward(case, tenant, route, end, other)
+            if route_text is not None:
+                cleared.append(route_text)
                 cited += audit_ids
     if len(cleared) == len([pair for pair in directions if pair[0].machine]) and cleared:
         case.state(f"Routing has no fault: {'; '.join(cleared)}.", *cited)
@@ -197,13 +197,13 @@ def _problem(route: Route | None, end: End, other: End) -> str | None:
         return f"{end.label} has no active route to {other.address}"
     hop = route.next_hop_type.casefold()
     if hop == "none":
-        return f"{end.label} drops packets to {other.address}: {_named(route)} has the next hop None"
+        return f"{end.label} drops packets to {other.address}: {_route_name(route)} has the next hop None"
     if hop == "internet" and ip_address(other.address).is_private:
-        return f"{end.label} sends packets to {other.address}, a private address, to the internet: {_named(route)}"
+        return f"{end.label} sends packets to {other.address}, a private address, to the internet: {_route_name(route)}"
     return None
 
 
-def _named(route: Route) -> str:
+def _route_name(route: Route) -> str:
     name = f" {one_line(route.name)}" if route.name else ""
     return f"{route.source.lower()} route{name} {route.prefix}"
 
@@ -232,23 +232,26 @@ def _route_advice(route: Route | None, end: End, other: End) -> tuple[str, ...]:
 def _onward(case: Case, tenant: Tenant, route: Route, end: End, other: End) -> Steps[str | None]:
     """Return what the selected route does if it delivers; None, with a note, if that is not known."""
     hop = route.next_hop_type.casefold()
-    said = f"{end.label} reaches {other.address} by the {_named(route)} ({route.next_hop_type})"
+    route_text = f"{end.label} reaches {other.address} by the {_route_name(route)} ({route.next_hop_type})"
     if hop == "virtualappliance":
-        return (yield from _through_appliance(case, tenant, route, said))
+        return (yield from _through_appliance(case, tenant, route, route_text))
     if hop == "virtualnetworkgateway" and other.machine is not None:
         case.not_verified(
-            "routes", f"{said}: a gateway, though the destination is in the tenant; what is behind it is not visible"
+            "routes",
+            f"{route_text}: a gateway, though the destination is in the tenant; what is behind it is not visible",
         )
         return None
-    return said
+    return route_text
 
 
-def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> Steps[str | None]:
+def _through_appliance(case: Case, tenant: Tenant, route: Route, route_text: str) -> Steps[str | None]:
     """Judge an appliance: it delivers only if running and forwarding; its own rules are not visible."""
     address = route.next_hop_ip or "an address not given"
     machine = next(iter(tenant.machines_at(address)), None)
     if machine is None:
-        case.not_verified("routes", f"{said} through the appliance {one_line(address)}, which is not a visible machine")
+        case.not_verified(
+            "routes", f"{route_text} through the appliance {one_line(address)}, which is not a visible machine"
+        )
         return None
     (answer,) = yield from read(
         case,
@@ -279,10 +282,12 @@ def _through_appliance(case: Case, tenant: Tenant, route: Route, said: str) -> S
             ]
         )
         advice = f"Start the appliance: {start}" if stopped else f"Switch forwarding on: {forward}"
-        text = f"{said} through the appliance {machine.name}, which {why}."
+        text = f"{route_text} through the appliance {machine.name}, which {why}."
         case.blame(Cause("routes", MISROUTED, text, cited if not stopped else (*tenant.audit_ids, *cited), (advice,)))
         return None
-    case.not_verified("routes", f"{said} through the appliance {machine.name}; its own rules are not visible to Azure")
+    case.not_verified(
+        "routes", f"{route_text} through the appliance {machine.name}; its own rules are not visible to Azure"
+    )
     return None
 
 

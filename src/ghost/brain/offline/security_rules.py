@@ -182,8 +182,8 @@ def _judge(
         rules = ", ".join(one_line(rule.name) for verdict in doubtful for rule in verdict.undecided)
         case.not_verified(layer, f"whether {rules} matches {flow} depends on prefixes or a port not known", audit_ids)
     elif not denials:
-        said = "; ".join(f"{_where(v)}: {_rule(v)} allows it" for v in verdicts) or "no security group is associated"
-        text = f"{direction} at {end.label} {flow} passes: {said}."
+        reasons = "; ".join(f"{_where(v)}: {_rule(v)} allows it" for v in verdicts) or "no security group is associated"
+        text = f"{direction} at {end.label} {flow} passes: {reasons}."
         case.state(text, *audit_ids)
         case.cover(layer, "cleared", audit_ids, text)
 
@@ -199,7 +199,7 @@ def _with_expansions(
         "destination_prefixes": prefixes_around(flow.destination_address),
     }
     words = ("network", "nic", "list-effective-nsg", "-g", interface.group, "-n", interface.name)
-    named = {rule.name: rule for rule in rules}
+    by_name = {rule.name: rule for rule in rules}
     readings = yield from read(
         case,
         "Some rules use tags whose prefixes I do not know, so I query which of them hold these two addresses.",
@@ -209,12 +209,12 @@ def _with_expansions(
                 f"The prefixes of the tags in rule {one_line(name)}.",
                 (FILTERED,),
             )
-            for name in named
+            for name in by_name
         ),
     )
     others = dict(tags.others)
     audit_ids: list[str] = []
-    for rule, answer in zip(named.values(), readings, strict=True):
+    for rule, answer in zip(by_name.values(), readings, strict=True):
         for row in (found for group in _groups_of_rows(answer) for found in group):
             audit_ids += answer.audit_ids
             for stated, matched, known in (

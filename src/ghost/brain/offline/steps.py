@@ -40,9 +40,9 @@ _COMMENTARY = {"reasoning", "hypothesis_ids", "investigation_context"}
 def key_of(name: str, arguments: Mapping[str, Any]) -> str:
     """Return the identity of a call; its reason, and the wording of a hypothesis, are ignored."""
     if name == "manage_hypotheses":
-        kept = {key: arguments.get(key) for key in ("action", "id")}
+        identity = {key: arguments.get(key) for key in ("action", "id")}
     elif name == "complete_investigation":
-        kept = {}
+        identity = {}
     else:
-        kept = {key: value for key, value in arguments.items() if key not in _COMMENTARY}
-    return json.dumps([name, kept], sort_keys=True, default=str)
+        identity = {key: value for key, value in arguments.items() if key not in _COMMENTARY}
+    return json.dumps([name, identity], sort_keys=True, default=str)

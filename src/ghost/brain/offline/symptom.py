@@ -70,26 +70,26 @@ def word_set(name: str) -> frozenset[str]:
 
 def parse_symptom(text: str) -> Symptom:
     sentence = " ".join(text.split())
-    said = _stated(sentence)
-    ways = _ways(said.rest)
+    stated = _stated(sentence)
+    ways = _ways(stated.rest)
     symptom = Symptom(
         text=sentence,
         kind=_kind(sentence),
-        protocol=said.protocol or "Tcp",
-        port=said.port,
-        port_from="stated" if said.port is not None else "",
+        protocol=stated.protocol or "Tcp",
+        port=stated.port,
+        port_from="stated" if stated.port is not None else "",
         ways=ways,
-        dns_names=_dns_names(said.rest),
-        protocol_stated=said.protocol_stated,
-        invalid_port=said.invalid_port,
+        dns_names=_dns_names(stated.rest),
+        protocol_stated=stated.protocol_stated,
+        invalid_port=stated.invalid_port,
     )
-    return symptom if said.invalid_port else _with_implied(symptom, _without_source(sentence, ways[0].source))
+    return symptom if stated.invalid_port else _with_implied(symptom, _without_source(sentence, ways[0].source))
 
 
 def with_service(symptom: Symptom, text: str) -> Symptom:
     """Return the symptom with the protocol and port that `text` states or implies."""
-    said = _stated(text)
-    port, protocol = said.port, said.protocol
+    stated = _stated(text)
+    port, protocol = stated.port, stated.protocol
     if port is None and text.strip().isdigit():
         port = int(text) if 1 <= int(text) <= 65535 else None
     if port is None:
@@ -99,7 +99,7 @@ def with_service(symptom: Symptom, text: str) -> Symptom:
         protocol=protocol or (symptom.protocol if symptom.protocol != "Icmp" else "Tcp"),
         port=port,
         port_from="stated",
-        protocol_stated=said.protocol_stated or symptom.protocol_stated,
+        protocol_stated=stated.protocol_stated or symptom.protocol_stated,
         invalid_port="",
     )
 
@@ -110,9 +110,9 @@ def _with_implied(symptom: Symptom, text: str) -> Symptom:
         return symptom
     services = vocabulary()["services"]
     schemes = re.findall(r"\b([a-z]+)://", text.lower())
-    named = [word for word in (*schemes, *words_of(text)) if word in services]
-    protocols = [word for word in named if word in word_set("protocol_words")]
-    word = next(iter((*protocols, *named)), None)
+    service_words = [word for word in (*schemes, *words_of(text)) if word in services]
+    protocols = [word for word in service_words if word in word_set("protocol_words")]
+    word = next(iter((*protocols, *service_words)), None)
     if word is None:
         return symptom
     protocol, port = services[word]
@@ -191,8 +191,8 @@ def _stated(sentence: str) -> Stated:
             rest, port = f"{sentence[:start]} {sentence[match.end() :]}", int(groups[group])
             if not 1 <= port <= 65535:
                 return Stated(transport, None, rest, transport is not None, groups[group])
-            named = groups.get("before") or groups.get("inner") or groups.get("after")
-            protocol = named.capitalize() if named else transport
+            service_words = groups.get("before") or groups.get("inner") or groups.get("after")
+            protocol = service_words.capitalize() if service_words else transport
             return Stated(protocol or _usual_protocol(sentence, port), port, rest, protocol is not None)
     return Stated(spoken, None, sentence, spoken is not None)
 
@@ -211,8 +211,8 @@ def _stated_protocol(sentence: str) -> str | None:
 def _usual_protocol(sentence: str, port: int) -> str:
     """Return the protocol of the service word for this port; TCP for a bare number."""
     services = vocabulary()["services"]
-    named = (services[word] for word in words_of(sentence) if word in services)
-    return next((str(protocol) for protocol, number in named if number == port), "Tcp")
+    service_words = (services[word] for word in words_of(sentence) if word in services)
+    return next((str(protocol) for protocol, number in service_words if number == port), "Tcp")
 
 
 def _word_around(sentence: str, position: int) -> str:

@@ -123,8 +123,8 @@ def _words_to_look_for(symptom: Symptom) -> list[str]:
     """
     useful = meaningful(symptom.text)
     typed = [word.strip(".,;:!?\"'()") for word in symptom.text.split()]
-    named = [word for word in typed if word.lower() in useful or any(part in useful for part in _parts(word))]
-    return list(dict.fromkeys(form for word in named if len(word) >= 2 for form in (word, word.lower())))[:12]
+    name_words = [word for word in typed if word.lower() in useful or any(part in useful for part in _parts(word))]
+    return list(dict.fromkeys(form for word in name_words if len(word) >= 2 for form in (word, word.lower())))[:12]
 
 
 def _parts(word: str) -> list[str]:

@@ -163,8 +163,8 @@ def _denied(case: Case, end: End, answer: dict[str, Any]) -> None:
 def _ending(answer: dict[str, Any]) -> str:
     if answer.get("status") == "task_pending":
         return f"it was still running after {MAX_CHECKS} checks"
-    said = answer.get("error_detail") or answer.get("message") or answer.get("error") or answer.get("status")
-    return one_line(str(said), 200)
+    error = answer.get("error_detail") or answer.get("message") or answer.get("error") or answer.get("status")
+    return one_line(str(error), 200)
 
 
 def _findings(case: Case, end: End, result: dict[str, Any]) -> Steps[Captured | None]:
@@ -222,12 +222,12 @@ def of_flow(finding: dict[str, Any], symptom: Symptom) -> bool:
 def talks(captured: Captured, symptom: Symptom, source: End, destination: End) -> list[dict[str, Any]]:
     """Return the conversations of the symptom's traffic in the capture."""
     pair = {source.address, destination.address}
-    wanted = symptom.protocol.casefold() if symptom.protocol_stated or symptom.protocol == "Icmp" else ""
+    protocol = symptom.protocol.casefold() if symptom.protocol_stated or symptom.protocol == "Icmp" else ""
     return [
         row
         for row in captured.conversations
         if {str(row.get("src")), str(row.get("dst"))} == pair
-        and wanted in ("", str(row.get("protocol")).casefold())
+        and protocol in ("", str(row.get("protocol")).casefold())
         and (not symptom.port_decides or row.get("port") == symptom.port)
     ]
 

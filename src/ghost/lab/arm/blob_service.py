@@ -93,10 +93,10 @@ def _download(stored: StoredBlob, request: Request) -> Response:
     stored.keep()
     content = stored.content()
     headers = _blob_headers(stored, content)
-    wanted = _RANGE.fullmatch(request.headers.get("x-ms-range") or request.headers.get("range") or "")
-    if wanted is None:
+    byte_range = _RANGE.fullmatch(request.headers.get("x-ms-range") or request.headers.get("range") or "")
+    if byte_range is None:
         return Response(200, content, headers)
-    first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
+    first, last = int(byte_range[1]), int(byte_range[2] or len(content) - 1)
     if first >= len(content):
         raise BlobError(416, "InvalidRange", "The range specified is invalid for the current size of the resource.")
     part = content[first : last + 1]
@@ -136,8 +136,8 @@ def _container_headers(account: StorageAccount, container: str) -> dict[str, str
 
 def _list_containers(lab: LabDirectory, account: StorageAccount, request: Request) -> Response:
     prefix = request.query.get("prefix", "")
-    shown = [_container_entry(account, name) for name in containers(lab, account) if name.startswith(prefix)]
-    return _list(request, account, "", f"<Containers>{''.join(shown[: _most(request)])}</Containers>")
+    entries = [_container_entry(account, name) for name in containers(lab, account) if name.startswith(prefix)]
+    return _list(request, account, "", f"<Containers>{''.join(entries[: _max_results(request)])}</Containers>")
 
 
 def _container_entry(account: StorageAccount, name: str) -> str:
@@ -155,8 +155,8 @@ def _container_entry(account: StorageAccount, name: str) -> str:
 def _list_blobs(lab: LabDirectory, account: StorageAccount, container: str, request: Request) -> Response:
     prefix = request.query.get("prefix", "")
     found = [stored for stored in blobs(lab, account, container) if stored.name.startswith(prefix)]
-    shown = "".join(_blob_entry(stored) for stored in found[: _most(request)])
-    return _list(request, account, f" ContainerName={quoteattr(container)}", f"<Blobs>{shown}</Blobs>")
+    entries = "".join(_blob_entry(stored) for stored in found[: _max_results(request)])
+    return _list(request, account, f" ContainerName={quoteattr(container)}", f"<Blobs>{entries}</Blobs>")
 
 
 def _blob_entry(stored: StoredBlob) -> str:
@@ -172,7 +172,7 @@ def _blob_entry(stored: StoredBlob) -> str:
     )
 
 
-def _most(request: Request) -> int:
+def _max_results(request: Request) -> int:
     text = request.query.get("maxresults", "5000")
     if not text.isdecimal() or int(text) < 1:
         raise BlobError(400, "OutOfRangeQueryParameterValue", "maxresults must be between 1 and 5000.")

@@ -33,8 +33,8 @@ class Limits:
 
 def recorded(world: World, machine: str, start: datetime, seconds: float, limits: Limits) -> bytes:
     """Return the pcap of that many seconds."""
-    whole, kept = _recording(world, machine, start, seconds, limits)
-    return b"".join([whole[:_FILE_HEADER_BYTES], *(record for _, record in kept)])
+    whole, records = _recording(world, machine, start, seconds, limits)
+    return b"".join([whole[:_FILE_HEADER_BYTES], *(record for _, record in records)])
 
 
 def moment_full(world: World, machine: str, start: datetime, seconds: float, limits: Limits) -> float | None:

@@ -76,12 +76,12 @@ def delete(call: Call) -> Response:
     location = _location(call)
     with call.lab.changing() as state:
         now = call.lab.clock.now()
-        gone = [capture for capture in state.get("captures", []) if _is(capture, call["capture"], location)]
-        for capture in gone:
+        deleted = [capture for capture in state.get("captures", []) if _is(capture, call["capture"], location)]
+        for capture in deleted:
             capture_life.stop(capture, now)
         capture_life.settle(state, now)
-        state["captures"] = [capture for capture in state.get("captures", []) if capture not in gone]
-    return accepted(call, "nothing", location, NETWORK, changed=True) if gone else Response(204)
+        state["captures"] = [capture for capture in state.get("captures", []) if capture not in deleted]
+    return accepted(call, "nothing", location, NETWORK, changed=True) if deleted else Response(204)
 
 
 @route("PUT", _CAPTURE)
@@ -89,23 +89,23 @@ def create(call: Call) -> Response:
     location = _location(call)
     if _NAME.fullmatch(call["capture"]) is None:
         raise bad_request(f"Resource name {call['capture']!r} is invalid.", "InvalidResourceName")
-    asked = call.request.json().get("properties")
-    if not isinstance(asked, dict):
+    properties = call.request.json().get("properties")
+    if not isinstance(properties, dict):
         raise bad_request("The property 'properties' is required.", "InvalidRequestContent")
-    vm = _target(call.world, asked, location)
+    vm = _target(call.world, properties, location)
     capture = {
         "name": call["capture"],
         "location": location,
         "machine": vm.name,
-        "target": asked["target"],
-        "target_type": asked.get("targetType") or "AzureVM",
-        "scope": asked.get("scope"),
+        "target": properties["target"],
+        "target_type": properties.get("targetType") or "AzureVM",
+        "scope": properties.get("scope"),
         "starts": (call.lab.clock.now() + START_DELAY).isoformat(),
-        "time_limit": _number(asked, "timeLimitInSeconds", 1, LONGEST_SECONDS, LONGEST_SECONDS),
-        "session_bytes": _number(asked, "totalBytesPerSession", 0, 4294967295, LARGEST_BYTES),
-        "packet_bytes": _number(asked, "bytesToCapturePerPacket", 0, 4294967295, 0),
-        "filters": _filters(asked),
-        **_storage(call.world, asked, vm, call.lab.clock.now()),
+        "time_limit": _number(properties, "timeLimitInSeconds", 1, LONGEST_SECONDS, LONGEST_SECONDS),
+        "session_bytes": _number(properties, "totalBytesPerSession", 0, 4294967295, LARGEST_BYTES),
+        "packet_bytes": _number(properties, "bytesToCapturePerPacket", 0, 4294967295, 0),
+        "filters": _filters(properties),
+        **_storage(call.world, properties, vm, call.lab.clock.now()),
         "stopped": None,
         "full_after": None,
         "uploaded": False,
@@ -122,10 +122,10 @@ def create(call: Call) -> Response:
     return created(call, _body(call.world, capture), location, NETWORK)
 
 
-def _target(world: World, asked: dict[str, Any], location: str) -> Machine:
-    target = str(asked.get("target"))
-    if _given(asked, "targetType", str).casefold() == "azurevmss":
-        return _target_instance(world, target, _given(asked, "scope", dict), location)
+def _target(world: World, properties: dict[str, Any], location: str) -> Machine:
+    target = str(properties.get("target"))
+    if _optional_object(properties, "targetType", str).casefold() == "azurevmss":
+        return _target_instance(world, target, _optional_object(properties, "scope", dict), location)
     for vm in world.single_machines():
         known = (bodies.id_of(world, vm).casefold(), world.location_of(vm.resource_group))
         if known == (target.casefold(), location):
@@ -138,14 +138,14 @@ def _target_instance(world: World, target: str, scope: dict[str, Any], location:
     for item in world.scale_sets:
         known = (bodies.id_of(world, item).casefold(), world.location_of(item.resource_group))
         if known == (target.casefold(), location):
-            numbers = _given(scope, "include", list) or range(len(item.machines))
-            excluded = [str(number) for number in _given(scope, "exclude", list)]
-            left = [str(number) for number in numbers if str(number) not in excluded]
-            if len(left) != 1:
+            numbers = _optional_object(scope, "include", list) or range(len(item.machines))
+            excluded = [str(number) for number in _optional_object(scope, "exclude", list)]
+            instances = [str(number) for number in numbers if str(number) not in excluded]
+            if len(instances) != 1:
                 raise bad_request("A lab captures on one instance of a scale set at a time.", "NotSimulated")
-            if not left[0].isdecimal() or int(left[0]) >= len(item.machines):
-                raise invalid_reference(f"{target}/virtualMachines/{left[0]}")
-            return world.machine(item.machines[int(left[0])])
+            if not instances[0].isdecimal() or int(instances[0]) >= len(item.machines):
+                raise invalid_reference(f"{target}/virtualMachines/{instances[0]}")
+            return world.machine(item.machines[int(instances[0])])
     raise invalid_reference(target)
 
 
@@ -161,38 +161,38 @@ def _check_agent(world: World, vm: Machine) -> None:
         )
 
 
-def _number(asked: dict[str, Any], name: str, least: int, most: int, default: int) -> int:
-    value = asked.get(name, default)
-    if type(value) is not int or not least <= value <= most:
-        raise bad_request(f"{name} must be between {least} and {most}.")
+def _number(properties: dict[str, Any], name: str, minimum: int, maximum: int, default: int) -> int:
+    value = properties.get(name, default)
+    if type(value) is not int or not minimum <= value <= maximum:
+        raise bad_request(f"{name} must be between {minimum} and {maximum}.")
     return value
 
 
-def _given(asked: dict[str, Any], name: str, kind: type[_Given]) -> _Given:
+def _optional_object(properties: dict[str, Any], name: str, kind: type[_Given]) -> _Given:
     """Return an optional object of a request; empty if absent. Raises `ArmError` for another type."""
-    value = asked.get(name) or kind()
+    value = properties.get(name) or kind()
     if not isinstance(value, kind):
         raise bad_request(f"The property '{name}' is not valid.", "InvalidRequestContent")
     return value
 
 
-def _filters(asked: dict[str, Any]) -> list[list[str]]:
+def _filters(properties: dict[str, Any]) -> list[list[str]]:
     filters = []
-    for item in _given(asked, "filters", list):
+    for item in _optional_object(properties, "filters", list):
         if not isinstance(item, dict):
             raise bad_request(f"The packet capture filter {item} is not valid: an object is expected")
-        wanted = tuple(str(item.get(name) or "") for name in _FILTER_FIELDS)
+        values = tuple(str(item.get(name) or "") for name in _FILTER_FIELDS)
         try:
-            capture_filters.check((wanted[0], wanted[1], wanted[2], wanted[3], wanted[4]))
+            capture_filters.check((values[0], values[1], values[2], values[3], values[4]))
         except ValueError as error:
             raise bad_request(f"The packet capture filter {item} is not valid: {error}") from error
-        filters.append(list(wanted))
+        filters.append(list(values))
     return filters
 
 
-def _storage(world: World, asked: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
+def _storage(world: World, properties: dict[str, Any], vm: Machine, now: datetime) -> dict[str, Any]:
     """Return account, container and blob, by URL or Azure's naming; or a file on the VM."""
-    place = _given(asked, "storageLocation", dict)
+    place = _optional_object(properties, "storageLocation", dict)
     storage_id, url, file = place.get("storageId"), place.get("storagePath"), place.get("filePath")
     if not storage_id and not file:
         raise bad_request("storageLocation needs a storageId or a filePath.")
@@ -260,7 +260,7 @@ def _body(world: World, capture: Capture) -> dict[str, Any]:
         storage |= {"storageId": bodies.id_of(world, account), "storagePath": url}
     if capture["file"]:
         storage["filePath"] = capture["file"]
-    fields = [dict(zip(_FILTER_FIELDS, wanted, strict=True)) for wanted in capture["filters"]]
+    fields = [dict(zip(_FILTER_FIELDS, values, strict=True)) for values in capture["filters"]]
     return {
         "name": capture["name"],
         "id": own_id,

@@ -57,18 +57,18 @@ def _lock(directory: Path) -> Iterator[None]:
 
 def stop_event() -> threading.Event:
     """Return an event that SIGTERM and SIGINT set."""
-    told = threading.Event()
+    stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told.set())
-    return told
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     (directory,) = sys.argv[1:] if argv is None else argv
-    told = stop_event()
+    stop = stop_event()
     try:
         with running(Path(directory)):
-            told.wait()
+            stop.wait()
     except (GhostError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -51,10 +51,10 @@ def ip_flow(call: Call) -> Response:
 
 
 def _next_hop(call: Call) -> dict[str, Any]:
-    asked = call.request.json()
-    nic = call.world.interface(target_machine(call.world, asked.get("targetResourceId")).interface)
+    body = call.request.json()
+    nic = call.world.interface(target_machine(call.world, body.get("targetResourceId")).interface)
     chosen = select_route(
-        effective_configuration.effective_routes(call.world, nic), _address(asked, "destinationIPAddress")
+        effective_configuration.effective_routes(call.world, nic), _address(body, "destinationIPAddress")
     )
     if chosen is None:
         return {"nextHopType": "None", "routeTableId": "System Route"}
@@ -68,11 +68,11 @@ def _next_hop(call: Call) -> dict[str, Any]:
 
 
 def _ip_flow(call: Call) -> dict[str, Any]:
-    asked = call.request.json()
-    nic = call.world.interface(target_machine(call.world, asked.get("targetResourceId")).interface)
-    near = _address(asked, "localIPAddress"), _port(asked, "localPort")
-    far = _address(asked, "remoteIPAddress"), _port(asked, "remotePort")
-    protocol, inbound = _text(asked, "protocol"), _text(asked, "direction").casefold() == "inbound"
+    body = call.request.json()
+    nic = call.world.interface(target_machine(call.world, body.get("targetResourceId")).interface)
+    near = _address(body, "localIPAddress"), _port(body, "localPort")
+    far = _address(body, "remoteIPAddress"), _port(body, "remotePort")
+    protocol, inbound = _text(body, "protocol"), _text(body, "direction").casefold() == "inbound"
     flow = Flow(protocol, *far, *near) if inbound else Flow(protocol, *near, *far)
     tags = effective_configuration.service_tags(call.world, nic)
     verdict = evaluate_gates(
@@ -131,23 +131,23 @@ def _accepted(call: Call, operation: str, group: str) -> Response:
     return accepted(call, operation, call.world.location_of(group), NETWORK)
 
 
-def _text(asked: dict[str, Any], name: str) -> str:
-    value = asked.get(name)
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
     if not isinstance(value, str) or not value:
         raise bad_request(f"Value for the property '{name}' is missing.")
     return value
 
 
-def _address(asked: dict[str, Any], name: str) -> str:
-    text = _text(asked, name)
+def _address(body: dict[str, Any], name: str) -> str:
+    text = _text(body, name)
     try:
         return str(ip_address(text))
     except ValueError as error:
         raise bad_request(f"Value '{text}' for the property '{name}' is no address.") from error
 
 
-def _port(asked: dict[str, Any], name: str) -> int | None:
-    text = _text(asked, name)
+def _port(body: dict[str, Any], name: str) -> int | None:
+    text = _text(body, name)
     if text != "*" and not text.isdecimal():
         raise bad_request(f"Value '{text}' for the property '{name}' is no port.")
     return None if text == "*" else int(text)

@@ -21,7 +21,7 @@ _LISTENING = "State  Recv-Q Send-Q Local Address:Port Peer Address:Port"
 
 @route("POST", f"{IN_GROUP}/providers/Microsoft.Compute/virtualMachines/{{name}}/runCommand")
 def run_command(call: Call) -> Response:
-    vm, lines = _asked(call)
+    vm, lines = _script_lines(call)
     if vm.power != "running":
         raise ArmError(409, "OperationNotAllowed", "The operation requires the VM to be running (or set to run).")
     _printed(call.world, vm, lines)
@@ -29,11 +29,11 @@ def run_command(call: Call) -> Response:
 
 
 def _result(call: Call) -> dict[str, Any]:
-    vm, lines = _asked(call)
+    vm, lines = _script_lines(call)
     out, err = _printed(call.world, vm, lines)
     if vm.os == "Windows":
-        said = [("StdOut", out), ("StdErr", err)]
-        return {"value": [_status(f"ComponentStatus/{stream}/succeeded", text) for stream, text in said]}
+        streams = [("StdOut", out), ("StdErr", err)]
+        return {"value": [_status(f"ComponentStatus/{stream}/succeeded", text) for stream, text in streams]}
     message = f"Enable succeeded: \n[stdout]\n{out}\n[stderr]\n{err}"
     return {"value": [_status("ProvisioningState/succeeded", message)]}
 
@@ -45,12 +45,12 @@ def _status(code: str, message: str) -> dict[str, str]:
     return {"code": code, "level": "Info", "displayStatus": "Provisioning succeeded", "message": message}
 
 
-def _asked(call: Call) -> tuple[Machine, list[str]]:
+def _script_lines(call: Call) -> tuple[Machine, list[str]]:
     values = {**call.values, "namespace": "Microsoft.Compute", "kind": "virtualMachines"}
     _, vm = find_resource(Call(call.lab, call.request, values))
     assert isinstance(vm, Machine)
-    asked = call.request.json()
-    command, script = asked.get("commandId"), asked.get("script") or []
+    body = call.request.json()
+    command, script = body.get("commandId"), body.get("script") or []
     if command != SCRIPTS[vm.os]:
         raise bad_request(f"The entity {command} was not found for {vm.os}.", "InvalidParameter")
     lines = [str(line) for line in script] if isinstance(script, list) else [str(script)]

@@ -96,12 +96,12 @@ def security_group(world: World, group: SecurityGroup) -> Body:
     )
 
 
-def _subnets(world: World, wanted: Callable[[Subnet], bool]) -> list[Body]:
+def _subnets(world: World, included: Callable[[Subnet], bool]) -> list[Body]:
     return [
         {"id": part_id(world, network, "subnets", item.name)}
         for network in world.networks
         for item in network.subnets
-        if wanted(item)
+        if included(item)
     ]
 
 

@@ -62,10 +62,10 @@ class ExternalStorage:
         try:
             connection.request("PUT", target, body, {**sent, "authorization": f"SharedKey {name}:{signed}"})
             answered = connection.getresponse()
-            said = answered.read()
+            response_body = answered.read()
         except OSError as error:
             raise LabError(f"the storage emulator on port {self.port} does not answer: {error}") from error
         finally:
             connection.close()
         if answered.status not in expected:
-            raise LabError(f"the storage emulator refused {target}: {answered.status} {said[:300]!r}")
+            raise LabError(f"the storage emulator refused {target}: {answered.status} {response_body[:300]!r}")

@@ -38,8 +38,8 @@ def account_show(lab: LabDirectory, _options: Namespace) -> Any:
 
 @command("account list", "--all ?", "--refresh ?")
 def account_list(lab: LabDirectory, options: Namespace) -> Any:
-    shown = account_show(lab, options)
-    return [{"cloudName": shown.pop("environmentName"), **shown}]
+    account = account_show(lab, options)
+    return [{"cloudName": account.pop("environmentName"), **account}]
 
 
 @command("group list", "--tag")
@@ -68,7 +68,7 @@ def resource_list(lab: LabDirectory, options: Namespace) -> Any:
     if options.resource_group is not None:
         client.get(client.scope(options.resource_group))
     key, _, value = (options.tag or "").partition("=")
-    wanted = {
+    filters = {
         "name": options.name,
         "resourceGroup": options.resource_group,
         "location": options.location,
@@ -76,7 +76,7 @@ def resource_list(lab: LabDirectory, options: Namespace) -> Any:
         "tagName": key or None,
         "tagValue": value or None,
     }
-    clauses = (f"{field} eq '{text.replace(chr(39), chr(39) * 2)}'" for field, text in wanted.items() if text)
+    clauses = (f"{field} eq '{text.replace(chr(39), chr(39) * 2)}'" for field, text in filters.items() if text)
     query = {"$filter": " and ".join(clauses), "$expand": "createdTime,changedTime,provisioningState"}
     found = client.list(f"{client.scope()}/resources", **query)
     return with_groups([filled("listed_resource", body) for body in found])
@@ -103,8 +103,8 @@ def _type(options: Namespace) -> str | None:
 def resource_show(lab: LabDirectory, options: Namespace) -> Any:
     """Return a resource; handles `--ids` itself, since the type may be any."""
     if options.ids:
-        shown = [_resource(lab, *_parsed(resource_id)) for resource_id in options.ids]
-        return shown[0] if len(shown) == 1 else shown
+        account = [_resource(lab, *_parsed(resource_id)) for resource_id in options.ids]
+        return account[0] if len(account) == 1 else account
     if options.resource_group is None:
         raise AzError("--resource-group/-g is required.")
     if not (options.name and options.resource_type):

@@ -29,7 +29,7 @@ class ArmClient:
         provider, *types = kind.split("/")
         words = [self.scope(group), "providers", provider]
         for level, name in enumerate(types):
-            words += [name, *(_quoted(given) for given in names[level : level + 1])]
+            words += [name, *(_quoted(part) for part in names[level : level + 1])]
         return "/".join(words)
 
     def get(self, path: str, **query: str) -> Any:

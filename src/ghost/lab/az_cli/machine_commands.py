@@ -43,7 +43,7 @@ def vm_list_ip_addresses(lab: LabDirectory, options: Namespace) -> Any:
     """Return addresses from the interfaces, like the CLI: an unknown name or group gives an empty list."""
     client = ArmClient(lab)
     publics = {body["id"]: body for body in client.list(client.path(None, "Microsoft.Network/publicIPAddresses"))}
-    shown = []
+    entries = []
     for nic in client.list(client.path(None, NIC)):
         if "virtualMachine" not in nic["properties"]:
             continue
@@ -56,8 +56,8 @@ def vm_list_ip_addresses(lab: LabDirectory, options: Namespace) -> Any:
             "privateIpAddresses": [item["privateIPAddress"] for item in configurations],
             "publicIpAddresses": [_public_address(publics[own_id]) for own_id in ids],
         }
-        shown.append({"virtualMachine": {"name": name, "network": network, "resourceGroup": group}})
-    return shown
+        entries.append({"virtualMachine": {"name": name, "network": network, "resourceGroup": group}})
+    return entries
 
 
 @command("vm extension list", GROUP, "--vm-name !", ids=("vm_name",))
@@ -85,22 +85,22 @@ def vmss_get_instance_view(lab: LabDirectory, options: Namespace) -> Any:
 )
 def vm_run_command(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
-    asked = {"commandId": options.command_id, "script": options.scripts or [], "parameters": []}
-    return client.post(f"{client.path(options.resource_group, VM, options.name)}/runCommand", asked)
+    body = {"commandId": options.command_id, "script": options.scripts or [], "parameters": []}
+    return client.post(f"{client.path(options.resource_group, VM, options.name)}/runCommand", body)
 
 
 def _with_view(client: ArmClient, group: str, name: str) -> dict[str, Any]:
     body = client.get(client.path(group, VM, name), **{"$expand": "instanceView"})
-    shown: dict[str, Any] = flattened(body)
-    return shown
+    entries: dict[str, Any] = flattened(body)
+    return entries
 
 
 def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
     """Return the fields of `--show-details`: power state and addresses."""
-    shown = _with_view(client, group, name)
-    statuses = shown.pop("instanceView")["statuses"]
+    entries = _with_view(client, group, name)
+    statuses = entries.pop("instanceView")["statuses"]
     macs, privates, publics, names = [], [], [], []
-    for reference in shown["networkProfile"]["networkInterfaces"]:
+    for reference in entries["networkProfile"]["networkInterfaces"]:
         nic = client.get(reference["id"])["properties"]
         macs.append(nic["macAddress"])
         for configuration in (item["properties"] for item in nic["ipConfigurations"]):
@@ -111,7 +111,7 @@ def _details(client: ArmClient, group: str, name: str) -> dict[str, Any]:
                 names += [found["dnsSettings"]["fqdn"]] if "dnsSettings" in found else []
     power = [status["displayStatus"] for status in statuses if status["code"].startswith("PowerState/")]
     return {
-        **shown,
+        **entries,
         "fqdns": ",".join(names),
         "macAddresses": ",".join(macs),
         "powerState": ",".join(power),
@@ -137,5 +137,5 @@ def _place(resource_id: str) -> tuple[str, str]:
     return group, names[-1]
 
 
-def _other(wanted: str | None, name: str) -> bool:
-    return wanted is not None and wanted.casefold() != name.casefold()
+def _other(requested: str | None, name: str) -> bool:
+    return requested is not None and requested.casefold() != name.casefold()

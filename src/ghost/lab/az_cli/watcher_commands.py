@@ -33,12 +33,12 @@ def watcher_list(lab: LabDirectory, _options: Namespace) -> Any:
 def show_next_hop(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
     target = _machine_id(client, options)
-    asked = {
+    properties = {
         "targetResourceId": target,
         "sourceIPAddress": options.source_ip,
         "destinationIPAddress": options.dest_ip,
     }
-    return client.post(f"{_watcher_of(client, options, target)}/nextHop", asked)
+    return client.post(f"{_watcher_of(client, options, target)}/nextHop", properties)
 
 
 @command(
@@ -55,15 +55,15 @@ def test_ip_flow(lab: LabDirectory, options: Namespace) -> Any:
     client = ArmClient(lab)
     choices = {"--direction": ("Inbound", "Outbound"), "--protocol": ("TCP", "UDP")}
     for option, allowed in choices.items():
-        given = getattr(options, option[2:])
-        if given.casefold() not in map(str.casefold, allowed):
+        value = getattr(options, option[2:])
+        if value.casefold() not in map(str.casefold, allowed):
             raise usage(
-                f"az network watcher test-ip-flow: '{given}' is not a valid value for '{option}'. "
+                f"az network watcher test-ip-flow: '{value}' is not a valid value for '{option}'. "
                 f"Allowed values: {', '.join(allowed)}."
             )
     (local, local_port), (remote, remote_port) = _endpoint(options.local), _endpoint(options.remote)
     target = _machine_id(client, options)
-    asked = {
+    properties = {
         "targetResourceId": target,
         "direction": options.direction.capitalize(),
         "protocol": options.protocol.upper(),
@@ -72,7 +72,7 @@ def test_ip_flow(lab: LabDirectory, options: Namespace) -> Any:
         "remoteIPAddress": remote,
         "remotePort": remote_port,
     }
-    return client.post(f"{_watcher_of(client, options, target)}/ipFlowVerify", asked)
+    return client.post(f"{_watcher_of(client, options, target)}/ipFlowVerify", properties)
 
 
 def _endpoint(text: str) -> tuple[str, str]:
@@ -240,14 +240,14 @@ def _id(client: ArmClient, options: Namespace, kind: str, name_or_id: str) -> st
     return name_or_id if name_or_id.startswith("/") else client.path(options.resource_group, kind, name_or_id)
 
 
-def _number(option: str, text: str | None, most: int, default: int) -> int:
+def _number(option: str, text: str | None, maximum: int, default: int) -> int:
     if text is None:
         return default
     try:
         number = int(text)
     except ValueError as error:
         raise AzError(f"Failed to parse '{option}' argument: {error}") from error
-    for wrong, word, bound in ((number > most, "greater", most), (number < 0, "less", 0)):
+    for wrong, word, bound in ((number > maximum, "greater", maximum), (number < 0, "less", 0)):
         if wrong:
             raise AzError(f"InvalidArgumentValue: {option}: Invalid format: '{number}' is {word} than {bound}")
     return number

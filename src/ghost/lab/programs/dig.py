@@ -186,11 +186,11 @@ def _plus(request: Request, word: str) -> Request:
     return replace(request, recurse=on) if plain in ("recurse", "rdflag") else request
 
 
-def _number(text: str, what: str, most: int) -> int:
+def _number(text: str, what: str, maximum: int) -> int:
     if not text.isdigit():
         complain(f"invalid {what} '{text}': not a valid number")
         raise RefusedError(f"dig: Couldn't parse {what}", 1)
-    if int(text) > most:
+    if int(text) > maximum:
         complain(f"invalid {what} '{text}': out of range")
         raise RefusedError(f"dig: Couldn't parse {what}", 1)
     return int(text)
@@ -208,13 +208,13 @@ def _server(laptop: Laptop, request: Request) -> str:
 def _ask_all(laptop: Laptop, request: Request, server: str, argv: Sequence[str]) -> int:
     for number, query in enumerate(request.queries):
         banner = _banner(request, argv) if number == 0 else ""
-        way = "answers" if _answers(laptop, request, server) else laptop.way(server, request.port)
-        if way == "answers":
+        reason = "answers" if _answers(laptop, request, server) else laptop.way(server, request.port)
+        if reason == "answers":
             rtt_ms = laptop.rtt_ms(max(host.rtt_ms if (host := laptop.host(server)) else 1.0, 1.0))
             laptop.clock.sleep(rtt_ms / 1000)
             _print_answer(laptop, request, query, server, banner, round(rtt_ms))
             continue
-        _complain_of_server(laptop, request, query, server, way)
+        _complain_of_server(laptop, request, query, server, reason)
         if not request.short:
             print(banner, end="")
         print(";; no servers could be reached")
@@ -227,17 +227,17 @@ def _answers(laptop: Laptop, request: Request, server: str) -> bool:
     return host is not None and request.port == 53 and (server == laptop.machine.dns_server or 53 in host.ports)
 
 
-def _complain_of_server(laptop: Laptop, request: Request, query: Query, server: str, way: str) -> None:
+def _complain_of_server(laptop: Laptop, request: Request, query: Query, server: str, reason: str) -> None:
     if request.tcp:
-        why = {"refused": "connection refused", "unreachable": "host unreachable"}.get(way, "timed out")
+        why = {"refused": "connection refused", "unreachable": "host unreachable"}.get(reason, "timed out")
         if why == "timed out":
             laptop.clock.sleep(request.timeout * request.tries)
         print(f";; Connection to {server}#{request.port}({server}) for {query.name.rstrip('.')} failed: {why}.")
         return
-    for _ in range(1 if way == "refused" else request.tries):
-        if way == "silent":
+    for _ in range(1 if reason == "refused" else request.tries):
+        if reason == "silent":
             laptop.clock.sleep(request.timeout)
-        why = {"refused": "connection refused", "unreachable": "host unreachable"}.get(way, "timed out")
+        why = {"refused": "connection refused", "unreachable": "host unreachable"}.get(reason, "timed out")
         print(f";; communications error to {server}#{request.port}: {why}", flush=True)
 
 
@@ -261,11 +261,11 @@ def look_up(laptop: Laptop, query: Query) -> Answer:
         return Answer("NOERROR", ((f"{name}.", 86400, "PTR", "localhost."),))
     if not entries:
         return Answer("NXDOMAIN", (), (_authority(laptop, name),))
-    fitting = {4: ("A", "ANY"), 6: ("AAAA", "ANY")}
+    record_types = {4: ("A", "ANY"), 6: ("AAAA", "ANY")}
     records = tuple(
         (f"{entry.name.rstrip('.')}.", entry.ttl, "A" if version == 4 else "AAAA", entry.address)
         for entry in entries
-        if query.kind in fitting[version := ip_address(entry.address).version]
+        if query.kind in record_types[version := ip_address(entry.address).version]
     )
     return Answer("NOERROR", records, () if records else (_authority(laptop, name),))
 

@@ -66,32 +66,32 @@ class Transfer:
 
 def perform(laptop: Laptop, plan: Plan, limits: Limits) -> Transfer:
     lookup = 0.00002 if plan.cached or plan.host == plan.address else laptop.rtt_ms(1.5) / 1000 + 0.0006
-    begun = Transfer(plan, lookup=lookup)
+    started = Transfer(plan, lookup=lookup)
     if plan.address is None:
         error = f"Could not resolve host: {plan.host}"
         laptop.clock.sleep(lookup)
         return replace(
-            begun, status=6, error=error, lookup=0.0, total=lookup, log=(f"* {error}", "* Closing connection 0")
+            started, status=6, error=error, lookup=0.0, total=lookup, log=(f"* {error}", "* Closing connection 0")
         )
     if ":" in plan.address:
-        return _no_connection(laptop, begun, 0.0003, "Network is unreachable", limits)
+        return _no_connection(laptop, started, 0.0003, "Network is unreachable", limits)
     match laptop.way(plan.address, plan.port):
         case "refused":
             host = laptop.host(plan.address)
             seconds = lookup + laptop.rtt_ms(host.rtt_ms if host else 1.0) / 1000
-            return _no_connection(laptop, begun, seconds, REFUSED, limits)
+            return _no_connection(laptop, started, seconds, REFUSED, limits)
         case "unreachable":
-            return _no_connection(laptop, begun, ARP_SECONDS, "No route to host", limits)
+            return _no_connection(laptop, started, ARP_SECONDS, "No route to host", limits)
         case "silent":
-            return _no_connection(laptop, begun, SYSTEM_CONNECT_SECONDS, "Connection timed out", limits)
+            return _no_connection(laptop, started, SYSTEM_CONNECT_SECONDS, "Connection timed out", limits)
     host = laptop.host(plan.address)
     assert host is not None, "only a host answers"
-    return _exchange(laptop, begun, host, limits)
+    return _exchange(laptop, started, host, limits)
 
 
-def _no_connection(laptop: Laptop, begun: Transfer, seconds: float, why: str, limits: Limits) -> Transfer:
+def _no_connection(laptop: Laptop, started: Transfer, seconds: float, why: str, limits: Limits) -> Transfer:
     """Report a failed connection after `seconds`, unless one of curl's limits ends it earlier."""
-    plan = begun.plan
+    plan = started.plan
     log = [f"*   Trying {plan.shown_address}:{plan.port}..."]
     connect = min(limits.connect or LIBRARY_CONNECT_SECONDS, LIBRARY_CONNECT_SECONDS)
     if limits.total and limits.total <= min(connect, seconds):
@@ -107,23 +107,23 @@ def _no_connection(laptop: Laptop, begun: Transfer, seconds: float, why: str, li
         error = f"{_failed(plan, seconds)}: Couldn't connect to server"
         log += [f"* connect to {plan.shown_address} port {plan.port} failed: {why}", f"* {error}"]
     laptop.clock.sleep(seconds)
-    return replace(begun, status=status, error=error, total=seconds, log=(*log, "* Closing connection 0"))
+    return replace(started, status=status, error=error, total=seconds, log=(*log, "* Closing connection 0"))
 
 
 def _failed(plan: Plan, seconds: float) -> str:
     return f"Failed to connect to {plan.host} port {plan.port} after {int(seconds * 1000)} ms"
 
 
-def _exchange(laptop: Laptop, begun: Transfer, host: RemoteHost, limits: Limits) -> Transfer:
-    plan, rtt = begun.plan, laptop.rtt_ms(host.rtt_ms) / 1000
-    connected = begun.lookup + rtt
+def _exchange(laptop: Laptop, started: Transfer, host: RemoteHost, limits: Limits) -> Transfer:
+    plan, rtt = started.plan, laptop.rtt_ms(host.rtt_ms) / 1000
+    connected = started.lookup + rtt
     log = [
         f"*   Trying {plan.shown_address}:{plan.port}...",
         f"* Connected to {plan.host} ({plan.shown_address}) port {plan.port} (#0)",
     ]
     local = "127.0.0.1" if plan.shown_address.startswith("127.") else laptop.address
     open_connection = replace(
-        begun, connected=connected, local_address=local, local_port=32768 + laptop.random.randrange(28000)
+        started, connected=connected, local_address=local, local_port=32768 + laptop.random.randrange(28000)
     )
     if plan.scheme == "telnet":
         return _wait(laptop, open_connection, limits, tuple(log))

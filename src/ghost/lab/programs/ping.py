@@ -117,8 +117,8 @@ def parse(argv: Sequence[str], laptop: Laptop) -> Request | None:
 def _probe(laptop: Laptop, request: Request, address: str) -> int:
     clock, tally = laptop.clock, Tally()
     print(f"PING {request.destination} ({address}) {request.size}({request.size + IP_AND_ICMP_BYTES}) bytes of data.")
-    began = clock.monotonic()
-    last_sent = began
+    started_at = clock.monotonic()
+    last_sent = started_at
     try:
         while True:
             tally.sent += 1
@@ -130,19 +130,19 @@ def _probe(laptop: Laptop, request: Request, address: str) -> int:
             )
             if enough:
                 break
-            if request.deadline and clock.monotonic() - began + request.interval > request.deadline:
+            if request.deadline and clock.monotonic() - started_at + request.interval > request.deadline:
                 break
             clock.sleep(request.interval)
             if request.outstanding and not answered:
                 print(f"{_stamp(laptop, request)}no answer yet for icmp_seq={tally.sent}")
         if not tally.received and not tally.errors:
-            left = math.inf if request.deadline is None else request.deadline - (clock.monotonic() - began)
-            clock.sleep(max(0.0, min(request.timeout or LINGER_SECONDS, left)))
+            seconds_left = math.inf if request.deadline is None else request.deadline - (clock.monotonic() - started_at)
+            clock.sleep(max(0.0, min(request.timeout or LINGER_SECONDS, seconds_left)))
     except InterruptError:
         pass
-    _summary(request, tally, last_sent - began)
-    wanted = request.count if request.deadline and request.count else 1
-    return 0 if tally.received >= wanted else 1
+    _summary(request, tally, last_sent - started_at)
+    required = request.count if request.deadline and request.count else 1
+    return 0 if tally.received >= required else 1
 
 
 def _one(laptop: Laptop, request: Request, address: str, tally: Tally) -> bool:

@@ -110,18 +110,18 @@ def execute(laptop: Laptop, argv: Sequence[str]) -> int:
         if "s" in options:
             _summary(laptop.machine.sockets)
             return 0
-        wanted = _wanted_protocols(options)
+        selected = _selected_protocols(options)
         chosen = _filter(words, options)
     except RefusedError as error:
         complain(str(error) if error.status == 1 else f"ss: {error}\n{USAGE}")
         return error.status
-    rows = [socket for socket in laptop.machine.sockets if socket.protocol in wanted and chosen.admits(socket)]
+    rows = [socket for socket in laptop.machine.sockets if socket.protocol in selected and chosen.admits(socket)]
     if "6" in options and "4" not in options:
         rows = [socket for socket in rows if socket.local.startswith("[")]
     elif "4" in options:
         rows = [socket for socket in rows if not socket.local.startswith("[")]
     rows.sort(key=lambda socket: socket.protocol, reverse=True)
-    _table(rows, laptop.machine.sockets, options, netid=len(wanted) > 1, state=len(chosen.states) != 1)
+    _table(rows, laptop.machine.sockets, options, netid=len(selected) > 1, state=len(chosen.states) != 1)
     return 0
 
 
@@ -141,14 +141,23 @@ def _options(argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return options, words
 
 
-def _wanted_protocols(options: dict[str, str]) -> frozenset[str]:
-    named = {"t": "tcp", "u": "udp", "w": "raw", "x": "unix", "0": "packet", "M": "mptcp", "S": "sctp", "d": "dccp"}
-    wanted = {protocol for letter, protocol in named.items() if letter in options}
+def _selected_protocols(options: dict[str, str]) -> frozenset[str]:
+    protocol_names = {
+        "t": "tcp",
+        "u": "udp",
+        "w": "raw",
+        "x": "unix",
+        "0": "packet",
+        "M": "mptcp",
+        "S": "sctp",
+        "d": "dccp",
+    }
+    selected = {protocol for letter, protocol in protocol_names.items() if letter in options}
     for query in options["A"].split(",") if "A" in options else ():
         if query not in QUERIES:
             raise RefusedError(f'"{query}" is illegal socket table id', 255)
-        wanted |= {"tcp", "udp", "raw"} if query in ("all", "inet") else {query}
-    return frozenset(wanted or {"tcp", "udp", "raw", "unix"})
+        selected |= {"tcp", "udp", "raw"} if query in ("all", "inet") else {query}
+    return frozenset(selected or {"tcp", "udp", "raw", "unix"})
 
 
 def _filter(words: list[str], options: dict[str, str]) -> Filter:
@@ -160,14 +169,14 @@ def _filter(words: list[str], options: dict[str, str]) -> Filter:
         states = frozenset({"LISTEN", "UNCONN"})
     ends: list[tuple[str, str, str]] = []
     rest = [word for word in words if word not in ("and", "(", ")")]
-    named: set[str] = set()
+    protocol_names: set[str] = set()
     while rest:
         word = rest.pop(0)
         if word == "state":
             name = rest.pop(0) if rest else ""
             if name not in STATES and name not in GROUPS:
                 raise RefusedError(f"wrong state name: {name}", 255)
-            named |= GROUPS.get(name, frozenset({STATES.get(name, "")}))
+            protocol_names |= GROUPS.get(name, frozenset({STATES.get(name, "")}))
         elif word in ("src", "dst") and rest:
             host, _, port = rest.pop(0).rpartition(":") if ":" in rest[0] else (rest.pop(0), "", "")
             ends.append((word, host, port.replace("*", "")))
@@ -180,7 +189,7 @@ def _filter(words: list[str], options: dict[str, str]) -> Filter:
             raise RefusedError(
                 f'Error: an inet prefix is expected rather than "{word}".\nCannot parse dst/src address.', 1
             )
-    return Filter(frozenset(named) if named else states, tuple(ends))
+    return Filter(frozenset(protocol_names) if protocol_names else states, tuple(ends))
 
 
 def _table(rows: list[Socket], every: tuple[Socket, ...], options: dict[str, str], *, netid: bool, state: bool) -> None:

@@ -40,11 +40,11 @@ def stem(word: str) -> str:
     if len(word) <= 4 or not word.isalpha():
         return word
     for ending in _ENDINGS:
-        kept = word[: -len(ending)]
-        if word.endswith(ending) and len(kept) >= 3:
+        root = word[: -len(ending)]
+        if word.endswith(ending) and len(root) >= 3:
             if ending in ("ies", "ied"):
-                return kept + "y"
-            if len(kept) > 3 and kept[-1] == kept[-2] and kept[-1] not in "ls":
-                kept = kept[:-1]
-            return kept.removesuffix("e")
+                return root + "y"
+            if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "ls":
+                root = root[:-1]
+            return root.removesuffix("e")
     return word

@@ -86,23 +86,23 @@ def _concept_places(dim: int) -> int:
 
 
 def _word_vector(term: str, dim: int) -> Vector:
-    inner, named = inner_terms(term), concepts_of(term)
+    inner, concept_numbers = inner_terms(term), concepts_of(term)
     weight = INNER / sqrt(max(1.0, len(inner) / 2))
-    stems = [("word", stem(term), STEM if named else 1.0), *(("word", stem(part), weight) for part in inner)]
+    stems = [("word", stem(term), STEM if concept_numbers else 1.0), *(("word", stem(part), weight) for part in inner)]
     vector = hashed(stems, dim)
-    _add_concepts(vector, named, CONCEPT)
+    _add_concepts(vector, concept_numbers, CONCEPT)
     for part in inner:
         _add_concepts(vector, concepts_of(part), weight * CONCEPT)
     length = np.linalg.norm(vector)
-    return vector * np.float32((1.0 if named else UNNAMED) / length) if length > 1e-6 else vector
+    return vector * np.float32((1.0 if concept_numbers else UNNAMED) / length) if length > 1e-6 else vector
 
 
-def _add_concepts(vector: Vector, named: Sequence[int], weight: float) -> None:
+def _add_concepts(vector: Vector, concept_numbers: Sequence[int], weight: float) -> None:
     """Add concepts; in a small space some share a dimension, with alternating signs."""
     places = _concept_places(len(vector))
-    for number in named:
+    for number in concept_numbers:
         turn, place = divmod(number, places)
-        vector[place] += weight / sqrt(len(named)) * (-1 if turn % 2 else 1)
+        vector[place] += weight / sqrt(len(concept_numbers)) * (-1 if turn % 2 else 1)
 
 
 class _VectorCache:

@@ -21,15 +21,15 @@ class StubLLM:
         """Return an answer; JSON is never truncated by `max_tokens`. For unknown prompts return their beginning;
         raise `ProviderError` if JSON is requested.
         """
-        asked = system.split("\n", 1)[0].strip()
-        if asked == "SOC":
+        request = system.split("\n", 1)[0].strip()
+        if request == "SOC":
             return thought_on(read_prompt(prompt), max_words=min(60, max(2, max_tokens * 3 // 4)))
-        if asked == "STORE_DECIDER":
+        if request == "STORE_DECIDER":
             return json.dumps(decision_on(read_prompt(prompt)), ensure_ascii=False)
-        if asked == "CONSOLIDATE":
+        if request == "CONSOLIDATE":
             return json.dumps(summary_of(read_prompt(prompt)), ensure_ascii=False)
         if kwargs.get("json_schema") is not None:
             raise ProviderError(
-                f"The stub model has no answer in JSON to {asked[:40]!r}: set PROVIDER_LLM to a real model."
+                f"The stub model has no answer in JSON to {request[:40]!r}: set PROVIDER_LLM to a real model."
             )
         return " ".join(prompt.split()[: max(1, max_tokens * 3 // 4)])

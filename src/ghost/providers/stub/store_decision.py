@@ -45,12 +45,12 @@ def decision_on(sections: Mapping[str, Sequence[Item]]) -> dict[str, Any]:
 
 def tags_of(facts: Facts) -> list[str]:
     """Return the tags of a memory: causes, services, then resources."""
-    named = [cause.tag for cause in facts.causes] + list(facts.services) + list(facts.resources)
-    return [tag for tag in dict.fromkeys(named) if _TAG.fullmatch(tag)][:MAX_TAGS]
+    tags = [cause.tag for cause in facts.causes] + list(facts.services) + list(facts.resources)
+    return [tag for tag in dict.fromkeys(tags) if _TAG.fullmatch(tag)][:MAX_TAGS]
 
 
 def _verdict(text: str, facts: Facts, kind: str, memories: Sequence[Item]) -> tuple[bool, str]:
-    if (known := _held_by(text, memories)) is not None:
+    if (known := _contained_in(text, memories)) is not None:
         return False, f"{known.id or 'A memory'} already contains this."
     if text.startswith("#question"):
         return False, "A question is not knowledge; its answer may be."
@@ -91,7 +91,7 @@ def _importance(text: str, facts: Facts) -> float:
     return round(0.3 + sum(weight for weight, found in grounds if found), 2)
 
 
-def _held_by(text: str, memories: Sequence[Item]) -> Item | None:
+def _contained_in(text: str, memories: Sequence[Item]) -> Item | None:
     mine = _compared(text)
     for memory in memories:
         theirs = _compared(memory.text)

@@ -47,9 +47,9 @@ def _shared_cause(notes: Sequence[Facts]) -> str:
         text, times = counted.most_common(1)[0]
         if times >= min(2, len(notes)) and 2 * times >= len(notes):
             return text
-    said = [note.said_cause for note in notes if note.said_cause]
-    for cause in sorted(said, key=len):
-        alike = sum(_alike(cause, other) for other in said)
+    stated_causes = [note.said_cause for note in notes if note.said_cause]
+    for cause in sorted(stated_causes, key=len):
+        alike = sum(_alike(cause, other) for other in stated_causes)
         if alike >= min(2, len(notes)) and 2 * alike >= len(notes):
             return cause
     return ""
@@ -64,10 +64,10 @@ def _meanings(text: str) -> set[str]:
     return {same_words().get(term, term) for term in content_terms(text)}
 
 
-def _named_by_several(named: Sequence[Sequence[str]]) -> list[str]:
+def _named_by_several(names_of_notes: Sequence[Sequence[str]]) -> list[str]:
     """Return shared names, most frequent first; for a single memory, all its names."""
-    counted = Counter(name for names in named for name in names)
-    return [name for name, times in counted.most_common() if times >= min(2, len(named))]
+    counted = Counter(name for names in names_of_notes for name in names)
+    return [name for name, times in counted.most_common() if times >= min(2, len(names_of_notes))]
 
 
 def _own_terms(texts: Sequence[str]) -> list[list[str]]:
@@ -86,12 +86,14 @@ def _difference(note: Facts, own_terms: Sequence[str], cause: str, notes: Sequen
     resources = [name for name in note.resources if sum(name in other.resources for other in notes) == 1]
     ports = [port for port in note.ports if sum(port in other.ports for other in notes) == 1]
     its_causes = [each.text for each in note.causes if each.text != cause]
-    said = [term for term in own_terms if len(term) > 2 and term not in (*note.resources, *note.ports, *_WITHOUT_NEWS)]
+    stated_causes = [
+        term for term in own_terms if len(term) > 2 and term not in (*note.resources, *note.ports, *_WITHOUT_NEWS)
+    ]
     parts = [
         "names " + ", ".join(resources[:4]) if resources else "",
         "port " + ", ".join(ports[:3]) if ports else "",
         "also: " + its_causes[0] if its_causes else "",
-        "says " + ", ".join(said[:6]) if said else "",
+        "says " + ", ".join(stated_causes[:6]) if stated_causes else "",
     ]
     return "; ".join(part for part in parts if part)
 

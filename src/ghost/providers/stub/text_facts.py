@@ -178,9 +178,9 @@ def _ends(found: list[str], resources: tuple[str, ...]) -> tuple[str, str]:
     source = destination = first = ""
     before = ""
     for term in found:
-        held = [name for name in _resources(term) if name in names]
-        if held:
-            name = held[0]
+        contained = [name for name in _resources(term) if name in names]
+        if contained:
+            name = contained[0]
             if before in ends["source"]:
                 source = source or name
             elif before in ends["destination"] and name != source:

@@ -25,11 +25,11 @@ _NO_PORT = re.compile(r"\b(?:ping|icmp|traceroute|dns|resolve[sd]?|resolution|nx
 
 def thought_on(sections: Sections, max_words: int) -> str:
     """Return `#plan`, `#question` or `#insight` and a sentence, on one line, at most `max_words` words."""
-    said = {_compared(item.text) for item in sections.get("Recent thoughts", [])}
+    recent = {_compared(item.text) for item in sections.get("Recent thoughts", [])}
     thought = ""
     for candidate in _candidates(sections):
         thought = _within(candidate, max_words)
-        if _compared(thought) not in said:
+        if _compared(thought) not in recent:
             return thought
     return thought
 
@@ -104,35 +104,35 @@ def _question(text: str, facts: Facts, known: Facts) -> str:
     if not missing:
         return ""
     on_port = f" on port {port}" if port else ""
-    asked = {
+    question = {
         ("port",): f"On which port does {source} fail to reach {destination}?",
         ("source",): f"Which machine fails to reach {destination}{on_port}?",
         ("destination",): f"What does {source} fail to reach{on_port}?",
         ("destination", "port"): f"What does {source} fail to reach, and on which port?",
         ("source", "port"): f"Which machine fails to reach {destination}, and on which port?",
     }.get(tuple(missing), f"Who fails to reach whom, where the report says: {_excerpt(text, 30)}?")
-    return f"#question {asked} Needed: {', '.join(missing)}."
+    return f"#question {question} Needed: {', '.join(missing)}."
 
 
 def _on_news(item: Item, memories: Sequence[Item]) -> Iterator[str]:
     facts = facts_of(item.text)
     cause = facts.said_cause or (facts.causes[0].text if facts.causes else "")
-    told = _excerpt(item.text, 30)
+    excerpt = _excerpt(item.text, 30)
     for memory in memories:
         remembered = facts_of(memory.text)
         if shared := _shared(facts, remembered):
             recurs = (cause or facts.failing) and (remembered.causes or remembered.said_cause)
-            yield f"#insight {told}: {memory.id} shares {shared}{', so it may recur' if recurs else ''}."
-    if cause and cause not in told:
-        yield f"#insight {told}: {cause}."
+            yield f"#insight {excerpt}: {memory.id} shares {shared}{', so it may recur' if recurs else ''}."
+    if cause and cause not in excerpt:
+        yield f"#insight {excerpt}: {cause}."
     yield f"#insight New: {_excerpt(item.text, 40)}"
 
 
 def _shared(one: Facts, other: Facts) -> str:
-    named = [name for name in one.resources if name in other.resources][:3]
-    named += [f"port {port}" for port in one.ports if port in other.ports][:1]
+    shared = [name for name in one.resources if name in other.resources][:3]
+    shared += [f"port {port}" for port in one.ports if port in other.ports][:1]
     both = [cause.text for cause in one.causes if cause in other.causes][:1]
-    return ", ".join(named) + ((" and the cause that " if named else "the cause that ") + both[0] if both else "")
+    return ", ".join(shared) + ((" and the cause that " if shared else "the cause that ") + both[0] if both else "")
 
 
 def _flow(facts: Facts) -> str:
@@ -152,15 +152,19 @@ def _first_suspect(text: str) -> Cause:
     return next((cause for pattern, cause in _suspects() if pattern.search(text)), causes()[0])
 
 
-def _excerpt(text: str, most: int) -> str:
+def _excerpt(text: str, max_words: int) -> str:
     """Return the beginning, without characters that have a meaning in a thought."""
-    kept = re.sub(r"[#`]|\bNeeded:", "", text).split()
-    return " ".join(kept[:most]).rstrip(".?!,;: ") + ("" if len(kept) <= most else " ...")
+    excerpt_words = re.sub(r"[#`]|\bNeeded:", "", text).split()
+    return " ".join(excerpt_words[:max_words]).rstrip(".?!,;: ") + ("" if len(excerpt_words) <= max_words else " ...")
 
 
 def _within(thought: str, max_words: int) -> str:
-    kept = [word[:80] for word in thought.split()]
-    return " ".join(kept) if len(kept) <= max_words else " ".join(kept[:max_words]).rstrip(",;: ")
+    excerpt_words = [word[:80] for word in thought.split()]
+    return (
+        " ".join(excerpt_words)
+        if len(excerpt_words) <= max_words
+        else " ".join(excerpt_words[:max_words]).rstrip(",;: ")
+    )
 
 
 def _compared(text: str) -> str:

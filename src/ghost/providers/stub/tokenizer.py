@@ -49,7 +49,7 @@ def inner_terms(term: str) -> list[str]:
     """Return the parts of an identifier: path segments, words of a name, networks of an address."""
     if address := IPV4.fullmatch(term):
         octets = address.groups()
-        networks = [".".join(octets[:kept]) + "." for kept in (3, 2, 1)]
+        networks = [".".join(octets[:count]) + "." for count in (3, 2, 1)]
         return [".".join(octets), *networks] if "/" in term else networks
     inner: dict[str, None] = {}
     for segment in _SEGMENTS.split(term):
