@@ -71,9 +71,9 @@ def _duplicates(seen: Observed) -> Iterator[Finding]:
             detail=f"{copies.count:,} of {analysis.summary.total_packets:,} packets are copies of one seen just"
             " before; they are not counted as loss."
             + (
-                " Nearly every packet is: several interfaces or both sides of a port were captured."
+                " Nearly all packets were captured twice: several interfaces or both sides of a port were captured."
                 if everything
-                else " Only some packets are: the network delivered them twice."
+                else " The network delivered some packets twice."
             ),
             who=NOBODY,
             evidence=[copies.frames],
