@@ -18,16 +18,16 @@ _HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name from the wire, on one line and not longer than `longest`."""
+    """Return a name from a packet on one line, at most `longest` characters."""
     clean = visible(text)
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
 def markdown(text: str) -> str:
-    """`text` as Markdown that shows exactly it, also inside a table cell; no name in it becomes a link."""
+    """Return `text` as Markdown that shows it literally, also in a table cell; no name becomes a link."""
     return _LINK.sub(r"\\", visible(text).translate(_MARKDOWN).translate(_HTML))
 
 
 def code(text: str) -> str:
-    """`text` as a Markdown code span; a backtick in it becomes an apostrophe."""
+    """Return `text` as a Markdown code span; a backtick becomes an apostrophe."""
     return "`" + visible(text).replace("`", "'") + "`"

@@ -90,7 +90,7 @@ class Samples:
         self._ordered = True
 
     def add(self, keys: Array, values: Array) -> None:
-        """Take in samples; neither keys nor values are negative, and keys are below 2 ** 31."""
+        """Add samples; keys and values are not negative, and keys are below 2 ** 31."""
         short = values <= _SHORT
         if not short.all():
             self._take_in_long(np.stack([keys[~short], values[~short]], axis=1).astype(np.int64))
@@ -98,7 +98,7 @@ class Samples:
         self._take_in((keys.astype(np.uint64) << _KEY_SHIFT) | values.astype(np.uint64))
 
     def take(self, log: Array) -> None:
-        """Take in what a kernel logged: a sample is its key above 32 bits of nanoseconds, or -1 - key and then them."""
+        """Add a kernel's log: a sample is its key above 32 bits of nanoseconds, or -1 - key and then them."""
         if len(log) and int(log.min()) < 0:
             long = np.flatnonzero(log < 0)
             self._take_in_long(np.stack([-1 - log[long], log[long + 1]], axis=1))
@@ -143,7 +143,7 @@ class Samples:
             self._packed = grown
 
     def _spill(self) -> None:
-        """Move what has outgrown exactness to histograms."""
+        """Move keys with too many samples to histograms."""
         short, long = self._columns()
         starts = _starts(short)
         names, which = np.unique(np.concatenate([_keys(short[starts]), long[:, 0]]), return_inverse=True)
@@ -225,7 +225,7 @@ class Samples:
 
 
 def _of_ordered(packed: NDArray[np.uint64]) -> Statistics | None:
-    """Of the samples of one key, in their order; asked of every stream that is shown, so it does little."""
+    """Return statistics of the sorted samples of one key."""
     count = len(packed)
     if not count:
         return None
@@ -235,7 +235,7 @@ def _of_ordered(packed: NDArray[np.uint64]) -> Statistics | None:
 
 
 def _starts(ordered: NDArray[np.uint64]) -> Array:
-    """Where each key begins."""
+    """Return where each key begins."""
     found = [np.zeros(min(len(ordered), 1), np.int64)]
     for begin in range(1, len(ordered), _AT_ONCE):  # a part at a time: each step makes a copy
         keys = ordered[begin - 1 : begin + _AT_ONCE] >> _KEY_SHIFT
@@ -251,7 +251,7 @@ def _of_kind(keys: NDArray[np.uint64], kind: int, kinds: int) -> NDArray[np.bool
 
 
 def _moved(packed: NDArray[np.uint64], begin: int, stop: int, to: int) -> int:
-    """Move a stretch to a place before it; returns the place behind it."""
+    """Move a range to an earlier place; return the place after it."""
     for start in range(begin, stop, _AT_ONCE):
         part = packed[start : min(start + _AT_ONCE, stop)]
         packed[to : to + len(part)] = part

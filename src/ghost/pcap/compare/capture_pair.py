@@ -38,7 +38,7 @@ class Pair:
         return comparison_headline(self.a, self.b, self.table)
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as a JSON document."""
         return {
             **comparison_document(self.a, self.b, self.table),
             **({"two_ends": ends_document(self.ends)} if self.ends is not None else {}),

@@ -131,7 +131,7 @@ def comparison_headline(a: Capture, b: Capture, table: Sequence[Difference]) -> 
 
 
 def comparison_document(a: Capture, b: Capture, table: Sequence[Difference]) -> dict[str, Any]:
-    """For machines."""
+    """The result as a JSON document."""
     point, _ = verdict(a, b, table)
     return {
         "verdict": safe_text.name(point, 300),

@@ -49,7 +49,7 @@ def ends_html(ends: TwoEnds) -> Markup | None:
 
 
 def ends_document(ends: TwoEnds) -> dict[str, Any]:
-    """For machines."""
+    """The result as a JSON document."""
     clock = ends.clock
     return {
         "matched_packets": ends.matched,

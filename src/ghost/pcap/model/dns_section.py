@@ -1,4 +1,4 @@
-"""Names that were asked for, and what became of the questions."""
+"""DNS queries and their answers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DnsServer:
 
 @dataclass(frozen=True, slots=True)
 class DnsLongNames:
-    """Names of forty characters and more below one registered name."""
+    """Names of at least forty characters below one registered name."""
 
     domain: str
     names: int

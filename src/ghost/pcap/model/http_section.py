@@ -10,7 +10,7 @@ from ghost.pcap.model.shared_values import Side, Statistics
 
 @dataclass(frozen=True, slots=True)
 class HttpExchange:
-    """A request, and its answer where one came."""
+    """A request and its answer, if any."""
 
     stream_id: int
     client: str

@@ -40,7 +40,7 @@ class UdpSection:
 
 @dataclass(frozen=True, slots=True)
 class UnansweredArp:
-    """An address of the segment that was asked for by ARP, or by neighbour solicitations (IPv6)."""
+    """An address of the segment with unanswered ARP requests or neighbour solicitations (IPv6)."""
 
     ip: str
     count: int
@@ -62,7 +62,7 @@ class UnansweredArp:
 
 @dataclass(frozen=True, slots=True)
 class AddressClaims:
-    """How often one device claimed an address: in all, and of that in which ways."""
+    """How often one device claimed an address, in total and by kind of claim."""
 
     total: int
     announcements: int
@@ -107,7 +107,7 @@ class ArpSection:
 
 @dataclass(frozen=True, slots=True)
 class IcmpError:
-    """Errors that say the same, counted. `src` sent them to `dst` about a packet for `unreachable_dst`."""
+    """Equal ICMP errors, counted."""
 
     version: Literal[4, 6]
     kind: Literal["unreachable", "ttl_exceeded", "packet_too_big", "redirect", "parameter_problem", "source_quench"]

@@ -1,4 +1,4 @@
-"""DHCP, NTP and QUIC: counts, and what went without an answer."""
+"""DHCP, NTP and QUIC: counts, and unanswered requests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class NtpSection:
 
 @dataclass(frozen=True, slots=True)
 class QuicUnanswered:
-    """Connection attempts from one client to one server that nothing came back for."""
+    """Unanswered connection attempts from one client to one server."""
 
     client: str
     server: str

@@ -1,4 +1,4 @@
-"""What sections share."""
+"""Values shared by the sections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """How often something happened, and the first frames that show it."""
+    """A count, and the first frames that show it."""
 
     count: int = 0
     frames: tuple[int, ...] = ()

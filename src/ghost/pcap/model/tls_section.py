@@ -1,4 +1,4 @@
-"""TLS: what hellos, alerts and certificates say in clear, and the handshakes that came to nothing."""
+"""TLS: cleartext hellos, alerts and certificates, and failed handshakes."""
 
 from __future__ import annotations
 

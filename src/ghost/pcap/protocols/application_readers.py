@@ -1,4 +1,4 @@
-"""The readers of application protocols: one face for the engine, which hands over only the packets that were marked.
+"""Readers of the application protocols behind one interface; the engine passes only the marked packets.
 
 Each reader keeps its own bounded state.
 """
@@ -21,7 +21,7 @@ from ghost.pcap.tcp.stream_endings import Endings
 
 
 class Packets(NamedTuple):
-    """Marked packets by column, in the order of `marks`: plain integers, which the interpreter handles soonest."""
+    """Marked packets by column, in the order of `marks`; plain integers are fastest for the interpreter."""
 
     marks: list[int]
     sources: list[int]
@@ -43,7 +43,7 @@ class Packets(NamedTuple):
         return Packets._make(column[begin:end] for column in self)
 
     def filled(self) -> Packets:
-        """Those of which something was captured."""
+        """Which packets have captured payload."""
         return Packets._make(list(compress(column, self.messages)) for column in self)
 
     def ends(self) -> Iterator[tuple[int, int]]:
@@ -61,7 +61,7 @@ class Applications:
         self._dhcp, self._ntp, self._quic = DhcpTracker(), NtpTracker(), QuicTracker()
 
     def take(self, mark: int, packets: Packets) -> None:
-        """Take in packets of one reader, in the order of the file: their columns and what was captured of them."""
+        """Read packets of one reader in file order: their columns and captured payloads."""
         if b"" in packets.messages:
             packets = packets.filled()
         marks, messages, frames, times = packets.marks, packets.messages, packets.frames, packets.times
@@ -102,11 +102,11 @@ class Applications:
             each_one(self._quic.packet, messages, packets.ends(), frames, times)
 
     def server_names(self) -> dict[int, str]:
-        """What clients called the servers of their streams, by stream number."""
+        """Return server names used by clients, by stream number."""
         return self._http.server_names() | self._tls.server_names()
 
     def sections(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> dict[str, Any]:
-        """The sections of `Analysis` that these protocols fill, by name."""
+        """Return the sections of `Analysis` that these protocols fill, by name."""
         return {
             "dns": self._dns.section(address, capture_end_ns),
             "tls": self._tls.section(address, ending, capture_end_ns),

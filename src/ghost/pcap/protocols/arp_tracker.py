@@ -1,4 +1,4 @@
-"""ARP (RFC 826): which requests went unanswered, who announced itself, which address two cards claim (RFC 5227)."""
+"""ARP (RFC 826): unanswered requests, announcements, and addresses claimed by two devices (RFC 5227)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Claims:
     """The latest change of hands began without an announcement."""
 
     def claim(self, mac: bytes, now: int, *, announced: bool) -> None:
-        """Whose turn it is."""
+        """The current claimant."""
         if self.last and self.last != mac:
             self.alternations += 1
             if self.since is not None:
@@ -89,7 +89,7 @@ class ArpTracker:
         self._claims: dict[bytes, _Claims] = {}
 
     def packet(self, message: bytes, frame: int, now: int) -> bool:
-        """Take in one ARP message; False if it is none that can be read."""
+        """Read one ARP message; return False if it cannot be read."""
         # Ethernet (or any 6-byte) hardware, IPv4 protocol.
         if len(message) < 28 or message[2:6] != b"\x08\x00\x06\x04":
             return False

@@ -1,4 +1,4 @@
-"""Counts and times that stay small whatever a capture holds. Ties are broken by name or frame."""
+"""Counts and times of bounded size. Ties are broken by name or frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Tally:
-    """How often each name came; beyond `most` different names the new ones count as `OTHERS`."""
+    """Count of each name; beyond `most` different names further ones count as `OTHERS`."""
 
     __slots__ = ("_most", "counts")
 
@@ -45,7 +45,7 @@ class Tally:
 
 
 class EventCounter:
-    """How often something happened, and the first frames that show it."""
+    """A count, and the first frames that show it."""
 
     __slots__ = ("count", "frames")
 
@@ -99,14 +99,14 @@ class Times:
 
 
 def keep_smallest(items: list[Item], most: int, order: Callable[[Item], object]) -> None:
-    """Forget all but the `most` least by `order`; cheap if it is called only when the list has grown to twice that."""
+    """Keep only the `most` smallest by `order`; cheap if called when the list has twice that length."""
     items.sort(key=order)  # type: ignore[arg-type]  # every order used is a number or a tuple of them
     del items[most:]
 
 
 def round_robin(items: Sequence[Item], most: int, group_of: Callable[[Item], Hashable]) -> list[Item]:
-    """`most` of the items in their order; the first of every group come before the second of any, so that a large
-    group hides no other."""
+    """Return `most` of the items in order, the first of every group before the second of any, so that a large group
+    hides no other."""
     if len(items) <= most:
         return list(items)
     seen: Counter[Hashable] = Counter()

@@ -65,10 +65,10 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Refused:
-    """Requests of a client that were refused (DHCPNAK), one after the other.
+    """Consecutive refused requests (DHCPNAK) of a client.
 
-    A request that is not refused was granted, though the grant may pass elsewhere: a refusal is sent to everybody, a
-    grant often to the client alone.
+    A request that is not refused was granted, though the grant may not have been captured: refusals are broadcast,
+    grants often are not.
     """
 
     requests: int = 0
@@ -145,7 +145,7 @@ class DhcpTracker:
             self._answer(exchange, message, source, frame, now)
 
     def _follow(self, message: Message, source: int, frame: int, now: int) -> None:
-        """Refusals in a row."""
+        """Track consecutive refusals."""
         refused = self._refused.get(message.client)
         if refused is None:
             if message.type != "request" or len(self._refused) >= _MOST_OPEN:
@@ -230,7 +230,7 @@ class DhcpTracker:
 
 
 def read_dhcp(payload: bytes) -> Message | None:
-    """None where it is no DHCP message (plain BOOTP is none)."""
+    """Return the message; None if it is no DHCP message (plain BOOTP is none)."""
     if len(payload) < 240 or payload[236:240] != b"\x63\x82\x53\x63" or payload[0] not in (1, 2):
         return None
     kind, server = 0, None
@@ -284,7 +284,8 @@ def _options6(octets: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _shown(version: int, identifier: bytes) -> str:
-    """A hardware address, also one inside a DUID (RFC 8415, 11); of anything else its kind and a digest."""
+    """Return a client identifier as text: a hardware address, also inside a DUID (RFC 8415, 11); else its kind and a
+    digest."""
     if version == 4 and len(identifier) == 6:
         return identifier.hex(":")
     kind = int.from_bytes(identifier[:2], "big")

@@ -1,7 +1,7 @@
-"""Questions that a server answered with a failure, each client's name once, so that many of one kind hide no other.
+"""Failed queries, each name once per client, so that many of one kind hide no other.
 
-Names of a search list fail by the thousand and are found in the end: what was made up for leaves the room to what was
-not. What is left is bounded for each server and, there, for each registered name.
+Names of a search list fail by the thousand and are found in the end: recovered failures make room for others. The rest
+is bounded for each server and registered name.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Failures:
             self.unlisted[below[0]] += 1
 
     def recovered(self, asked: Asked) -> None:
-        """A success made up for this failure."""
+        """Mark a failure as recovered by a later success."""
         kept = self._kept.pop(asked.who, None)
         if kept is None:
             return

@@ -1,4 +1,4 @@
-"""Long names by the registered name they are below: what a tunnel makes of every packet it carries."""
+"""Long names by registered name; a DNS tunnel makes one of every packet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LongNames:
         self._domains: dict[str, _Below] = {}
 
     def add(self, name: str, kind: str, client: int, server: int, frame: int, *, new: bool) -> None:
-        """Take in one query for a name of at least `LONG` characters; `new` is one that was not asked for before."""
+        """Count one query for a name of at least `LONG` characters; `new`: not queried before."""
         domain = registered(name)
         below = self._domains.get(domain)
         if below is None:
@@ -58,7 +58,7 @@ class LongNames:
         below.names += 1
 
     def _forget_half(self) -> None:
-        """Those with few names: a tunnel makes ever new ones."""
+        """Forget the half with the fewest names; a tunnel makes ever new ones."""
         ranked = sorted(self._domains.items(), key=lambda item: -item[1].names)
         self._domains = dict(ranked[: _MOST_DOMAINS // 2])
 

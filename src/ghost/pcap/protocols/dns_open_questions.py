@@ -1,7 +1,7 @@
-"""Questions to DNS servers that no answer has come for yet, found by what an answer says and by who asked what.
+"""Open DNS queries, found by the answer's content and by client.
 
-Everything here costs the same for each packet, however many questions are open: a client in an outage asks one name
-thousands of times, and a broken one does so with one id.
+Every operation takes constant time, however many are open: a client in an outage repeats one name thousands of times,
+and a broken one with one id.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Number = tuple[int, int, int]
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """A question, and what became of it."""
+    """A query and its outcome."""
 
     key: Key
     who: Who
@@ -69,7 +69,7 @@ class OpenQuestions:
             self._may_recover(asked)
 
     def again(self, asked: Asked, frame: int, now: int) -> None:
-        """The client repeated an open question as it was."""
+        """The client repeated an open query unchanged."""
         asked.attempts += 1
         asked.last, asked.frame = now, frame
         if not asked.recovered:
@@ -93,7 +93,7 @@ class OpenQuestions:
         return self.close(next(iter(self._open)))
 
     def numbered(self, number: _Number) -> Key | None:
-        """The first open question with these ends and this id."""
+        """Return the first open query with these endpoints and this id."""
         if self._by_number is None:
             self._by_number = {}
             for key in self._open:
@@ -101,7 +101,7 @@ class OpenQuestions:
         return next(iter(self._by_number.get(number, ())), None)
 
     def recover(self, answered: Asked, now: int) -> int:
-        """How many open questions this answer to the same one made up for; they are marked."""
+        """Mark open queries that this answer to the same question recovers; return their number."""
         same = self._lost.get(answered.who)
         if same is None:
             return 0

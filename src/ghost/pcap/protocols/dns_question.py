@@ -1,7 +1,6 @@
-"""The question of a DNS message (RFC 1035, 4.1), and how names of a search list belong together.
+"""The question of a DNS message (RFC 1035, 4.1), and the names of search lists.
 
-Messages are read with dnspython; a question is remembered by its bytes, so that an answer and the same name asked again
-cost nothing.
+Messages are read with dnspython; a question is cached by its bytes, so that its answer and repeats are cheap.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from functools import cache, lru_cache
 
 
 def read_asked(message: bytes) -> tuple[str, str] | None:
-    """Name and type of the first question, both empty in an answer without one; None where nothing can be read."""
+    """Return name and type of the first question, both empty in an answer without one; None if it cannot be read."""
     if len(message) < 12:
         return None
     if not message[4] and not message[5]:
@@ -25,13 +24,13 @@ def read_asked(message: bytes) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=16_384)
 def _written_out(question: bytes) -> tuple[str, str] | None:
-    """Name and type of exactly one whole question without compression."""
+    """Return name and type of exactly one complete question without compression."""
     message = bytes(12) + question
     return _read_name(question) if len(question) >= 5 and _question_end(message) == len(message) else None
 
 
 def _question_end(message: bytes) -> int:
-    """Where the first question ends if its name is written out, as all do."""
+    """Return where the first question ends if its name is not compressed."""
     at = 12
     while at < len(message) and 0 < message[at] < 64:
         at += 1 + message[at]
@@ -40,7 +39,7 @@ def _question_end(message: bytes) -> int:
 
 @lru_cache(maxsize=1_024)
 def _read_name(question: bytes, before: bytes = bytes(12)) -> tuple[str, str] | None:
-    """Name and type; `before` is what a compressed name may point into."""
+    """Return name and type; `before`: the bytes a compressed name may point into."""
     import dns.exception
     import dns.name
 
@@ -79,17 +78,17 @@ def labels_of(name: str) -> list[str]:
 
 @lru_cache(maxsize=16_384)
 def registered(name: str) -> str:
-    """The part of a name that somebody registers: `example.co.uk` of `www.example.co.uk`."""
+    """Return the registered part of a name: `example.co.uk` of `www.example.co.uk`."""
     labels = labels_of(name)
     deep = len(labels) >= 3 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
     return ".".join(labels[-3:] if deep else labels[-2:])
 
 
 def is_search_list_trial(tried: str, found: str) -> bool:
-    """`tried` is what a resolver asks on its way to `found`: the name with a suffix of the search list.
+    """Return whether `tried` is a search-list attempt for `found`: the name with a suffix.
 
-    Either the name itself was found, or it was found with a wider suffix, as in clusters whose search list goes from
-    a namespace to the whole: `db.apps.svc.cluster.local`, then `db.svc.cluster.local`.
+    Either the name itself was found, or with a wider suffix, as in clusters: `db.apps.svc.cluster.local`, then
+    `db.svc.cluster.local`.
     """
     if tried == found:
         return False

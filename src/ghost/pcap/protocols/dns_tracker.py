@@ -62,7 +62,7 @@ class _Server:
 
 
 class DnsTracker:
-    """Takes DNS messages; addresses are ids until the section is made."""
+    """Reads DNS messages; addresses are ids until the section is made."""
 
     def __init__(self) -> None:
         self._queries = self._responses = self._unmatched = self._repeated = 0
@@ -88,7 +88,7 @@ class DnsTracker:
         self, mark: int, message: bytes, source: int, source_port: int, destination: int, destination_port: int,
         frame: int, now: int, sequence: int = 0,
     ) -> bool:  # fmt: skip
-        """Take in the payload of one datagram or TCP segment; False if no DNS message can be read in it."""
+        """Read the payload of one datagram or TCP segment; return False if it holds no DNS message."""
         if mark == L.MARK_MDNS:
             self._mdns += 1
             return True
@@ -104,8 +104,8 @@ class DnsTracker:
         return False
 
     def _segment(self, octets: bytes, sender: int, receiver: int, sequence: int, frame: int, now: int) -> bool:
-        """Messages over TCP have their length before them (RFC 7766, 8); of one in several segments the first is read,
-        and the others are passed over."""
+        """Read a TCP segment: messages have a length prefix (RFC 7766, 8); of a message in several segments the first
+        is read."""
         following, size = self._streams.pop((sender, receiver), (sequence, 0))
         at = beyond(following, sequence)
         if not 0 <= at <= _LONGEST_MESSAGE:
@@ -230,7 +230,7 @@ class DnsTracker:
             self._trials.popitem(last=False)
 
     def _recover(self, asked: Asked, answers: int, now: int) -> None:
-        """What this success made up for: the same question unanswered, the same name with a search suffix."""
+        """Mark what this success recovers: the same query unanswered, or the same name with a search suffix."""
         self._recovered += self._open.recover(asked, now)
         if not answers or not self._trials:
             return
@@ -305,7 +305,7 @@ class DnsTracker:
         )
 
     def _unanswered(self) -> list[Asked]:
-        """Those first, in the choice of what is listed, that nothing made up for."""
+        """Return the unanswered queries to list, those that nothing recovered first."""
         given_up = [asked for server in self._servers.values() for asked in server.given_up]
         ranked = sorted([*given_up, *self._open], key=lambda asked: (asked.recovered, asked.frame))
         return sorted(round_robin(ranked, _MOST_LISTED, _server_of), key=_earliest)

@@ -1,4 +1,4 @@
-"""Names that clients ask for in clear, read from the wire: only what can be a name passes, and it cannot be long."""
+"""Cleartext server names from packets: only valid host names of bounded length pass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAME = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 
 
 def http_host(request: bytes) -> str | None:
-    """The Host of an HTTP request (RFC 9112); None where it has none, or the segment ends before it."""
+    """Return the Host of an HTTP request (RFC 9112); None if it has none or the segment ends before it."""
     head = request.partition(b"\r\n\r\n")[0]
     found = _HOST.search(head)
     return plausible(found[1].strip()) if found else None
@@ -18,5 +18,5 @@ def http_host(request: bytes) -> str | None:
 
 @lru_cache(maxsize=16_384)
 def plausible(name: bytes) -> str | None:
-    """`name` as text if it can be the name of a host."""
+    """Return `name` as text if it is a valid host name, else None."""
     return name.decode("ascii") if _NAME.fullmatch(name) else None

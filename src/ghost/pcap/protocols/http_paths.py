@@ -1,6 +1,6 @@
-"""How soon each path of an HTTP server is answered: one may be slow every time while all others are quick.
+"""Response times of each path of an HTTP server: one may always be slow while others are quick.
 
-Paths are told apart by a digest that stays in here; what leaves is a number, which says nothing of the path's text.
+Paths are identified by a digest that stays internal; only a number leaves.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class _Path(Generic[Slow]):
 
 
 class Paths(Generic[Slow]):
-    """Answers by server, method and path; those of further paths than a few thousand are not counted."""
+    """Answers by server, method and path, for at most a few thousand paths."""
 
     def __init__(self) -> None:
         self._paths: dict[Asked, _Path[Slow]] = {}
 
     def answered(self, asked: Asked) -> int:
-        """Note an answer; returns the number of its path, -1 where there is no room for another."""
+        """Count an answer; return the number of its path, -1 if there is no room for another."""
         path = self._paths.get(asked)
         if path is None:
             if len(self._paths) >= _MOST_PATHS:
@@ -43,7 +43,7 @@ class Paths(Generic[Slow]):
         return path.number
 
     def slowly(self, asked: Asked, slow: Slow) -> None:
-        """Note that an answer which was counted came late."""
+        """Mark a counted answer as late."""
         path = self._paths.get(asked)
         if path is not None:
             path.slow += 1
@@ -51,8 +51,8 @@ class Paths(Generic[Slow]):
                 path.kept.append(slow)
 
     def slow_ones(self, first: Callable[[Slow], int]) -> Iterator[tuple[Asked, int, int, list[Slow]]]:
-        """What was asked, its answers, slow ones among them, and the first of these, of every path that was ever slow:
-        those with most of them first, then in the order of `first`."""
+        """Yield method, answers, slow answers and the first slow ones of every path that was ever slow, most slow
+        answers first, then in order of `first`."""
         found = [(asked, path) for asked, path in self._paths.items() if path.kept]
         for asked, path in sorted(found, key=lambda each: (-each[1].slow, first(each[1].kept[0]))):
             yield asked, path.answers, path.slow, path.kept

@@ -57,7 +57,7 @@ _EXPECT = re.compile(rb"\nexpect:", re.IGNORECASE)
 
 
 class Head(NamedTuple):
-    """A request's or an answer's."""
+    """Head of a request or an answer."""
 
     method: str | None
     """None in an answer."""
@@ -79,7 +79,7 @@ class Head(NamedTuple):
 
 
 def read_head(octets: bytes) -> Head | None:
-    """The head at the beginning of `octets`; None where there is none."""
+    """Return the head at the beginning of `octets`; None if there is none."""
     blank = octets.find(b"\r\n\r\n")
     if blank < 0:
         return _read_head(octets, len(octets))
@@ -89,12 +89,12 @@ def read_head(octets: bytes) -> Head | None:
 
 @lru_cache(maxsize=2_048)
 def _repeated_head(whole: bytes) -> Head | None:
-    """The same heads come again and again."""
+    """Cached, since the same heads recur."""
     return _read_head(whole, len(whole) - 2)
 
 
 def _read_head(octets: bytes, stop: int) -> Head | None:
-    """`stop` is where its last line ends."""
+    """Return the head; `stop`: where its last line ends."""
     answer = _STATUS.match(octets) if octets.startswith(b"HTTP/") else None
     request = None if answer else _REQUEST.match(octets)
     if request is None and answer is None:
@@ -166,7 +166,7 @@ class _Connection:
     """The server has said 100 Continue or the like to it, which is no answer yet."""
 
     def may_begin(self, sequence: int, acknowledged: int) -> bool:
-        """Whether the client may begin a request there, by the requests and answers before."""
+        """Return whether a request may begin at this place, by earlier requests and answers."""
         if self.body_to >= 0 and beyond(sequence, self.body_to) < 0:
             # Refused before its body was sent, a request may go without it (RFC 9110, 10.1.1).
             return sequence == self.asked_to and not self.waiting
@@ -176,7 +176,7 @@ class _Connection:
 
 
 class HttpTracker:
-    """Takes segments that begin with a head; addresses are ids until the section is made."""
+    """Reads segments that begin with a head; addresses are ids until the section is made."""
 
     def __init__(self) -> None:
         self._connections: dict[int, _Connection] = {}
@@ -196,7 +196,7 @@ class HttpTracker:
         self, stream: int, ends: tuple[int, int], sequence: int, acknowledged: int, payload: bytes, length: int,
         frame: int, now: int,
     ) -> None:  # fmt: skip
-        """Take in one segment; `ends` are its source and destination, address id << 16 | port each."""
+        """Read one segment; `ends`: source and destination, address id << 16 | port each."""
         head = read_head(payload)
         if head is None:
             return
@@ -238,7 +238,10 @@ class HttpTracker:
     def _request(
         self, stream: int, connection: _Connection, head: Head, left: int, acknowledged: int, frame: int, now: int
     ) -> int | None:
-        """The length of the body, None where it cannot be told; `left` is what the segment holds behind the head."""
+        """Read a request: return the length of its body, None if unknown.
+
+        `left`: bytes of the segment after the head.
+        """
         assert head.method is not None
         self._requests += 1
         self._methods.add(head.method)
@@ -317,7 +320,7 @@ class HttpTracker:
     # -------------------------------------------------------------------------------------------------- results
 
     def server_names(self) -> dict[int, str]:
-        """The Host of the first request of each stream."""
+        """Return the Host of the first request of each stream."""
         return self._names
 
     def section(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> HttpSection | None:
@@ -368,7 +371,8 @@ class HttpTracker:
 
 
 def _plausible(head: Head, payload: bytes, length: int) -> bool:
-    """Behind a request there is its body, or the next one. (Who asks for a tunnel may speak through it at once.)"""
+    """Return whether the request fits the stream: after a request comes its body or the next request. (After CONNECT
+    the client may send anything.)"""
     body = head.promised or 0
     if head.encoded or head.method == "CONNECT" or length - head.end <= body:
         return True
@@ -418,7 +422,7 @@ def _incomplete(
 
 
 def _closing(connection: _Connection, end: Ending) -> tuple[Side | None, bool, tuple[int, ...]]:
-    """Who ended the connection first, whether by a reset, and in which frame."""
+    """Return who closed the stream first, whether by a reset, and in which frame."""
     first = end.first_close(connection.client, connection.server)
     return (first.side, first.reset, (first.frame,)) if first is not None else (None, False, ())
 

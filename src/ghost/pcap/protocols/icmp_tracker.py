@@ -1,4 +1,5 @@
-"""ICMP (RFC 792, 4884) and ICMPv6 (RFC 4443): echo pairs by addresses, id and sequence; errors with their subject."""
+"""ICMP (RFC 792, 4884) and ICMPv6 (RFC 4443): echo pairs by addresses, id and sequence; errors with the packet they
+quote."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ class _Path:
 
 
 class _Error(EventCounter):
-    """What an error says, with the hop limits of the pings it is about."""
+    """One kind of error, with the hop limits of the pings it quotes."""
 
     __slots__ = ("hop_limits", "last")
 
@@ -103,7 +104,7 @@ _ErrorKey = tuple[
 
 
 class IcmpTracker:
-    """Takes ICMP messages; addresses are ids until the section is made."""
+    """Reads ICMP messages; addresses are ids until the section is made."""
 
     def __init__(self) -> None:
         self._packets = 0
@@ -147,8 +148,11 @@ class IcmpTracker:
         return True
 
     def _neighbour(self, message: bytes, source: int, destination: int, frame: int, now: int) -> None:
-        """A solicitation without the address of its sender's card asks whether anybody has the address (RFC 4862):
-        silence is what it hopes for."""
+        """Read a neighbour message.
+
+        A solicitation without the sender's link address is duplicate address detection (RFC 4862) and expects no
+        answer.
+        """
         target = message[8:24]
         if message[0] == _ADVERTISEMENT:
             self._asked.heard(target)
@@ -278,8 +282,11 @@ class IcmpTracker:
         )
 
     def _most_relevant(self) -> list[tuple[_ErrorKey, _Error]]:
-        """Most frequent first. Where there are too many, everybody who was told something keeps the most frequent of
-        each kind: what a scanner is told by a thousand hosts hides no filter that somebody else meets."""
+        """Return the errors, most frequent first.
+
+        If there are too many, each recipient keeps the most frequent of each kind, so that errors sent to a scanner
+        hide no filter.
+        """
         ranked = sorted(self._errors.items(), key=lambda item: -item[1].count)
         if len(ranked) <= _MOST_ERRORS:
             return ranked
@@ -328,7 +335,7 @@ def _meaning(version: int, kind: int, code: int) -> str:
 
 
 def _embedded_4(packet: bytes) -> tuple[str | None, str | None, int | None, int | None]:
-    """Destination, protocol and ports of the packet that an error quotes."""
+    """Return destination, protocol and ports of the packet that an error quotes."""
     if len(packet) < 20 or packet[0] >> 4 != 4:
         return None, None, None, None
     header = (packet[0] & 15) * 4
@@ -350,7 +357,7 @@ def _embedded_6(packet: bytes) -> tuple[str | None, str | None, int | None, int 
 
 
 def _pinged(version: int, packet: bytes) -> int | None:
-    """Id and sequence of the echo request that an error quotes; None where it quotes something else."""
+    """Return id and sequence of the echo request that an error quotes; None for other packets."""
     if len(packet) < 20 or packet[0] >> 4 != version:
         return None
     protocol, quoted = (packet[9], packet[(packet[0] & 15) * 4 :]) if version == 4 else (packet[6], packet[40:])

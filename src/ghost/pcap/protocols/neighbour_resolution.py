@@ -1,4 +1,4 @@
-"""Who was asked for on a segment and did not answer: by ARP (RFC 826) or by neighbour solicitations (RFC 4861)."""
+"""Unanswered address resolution: ARP (RFC 826) and neighbour solicitations (RFC 4861)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Asker = TypeVar("Asker", bytes, int)
 
 @dataclass(slots=True)
 class _Asked(Generic[Asker]):
-    """Requests for one address. `open` are the times of those no reply followed yet; `answered_last` is who asked the
-    last one that a reply followed, and when."""
+    """Requests for one address.
+
+    `open`: times of requests without a reply so far; `answered_last`: requester and time of the last answered request.
+    """
 
     open: dict[Asker, list[int]] = field(default_factory=dict)
     answered_last: tuple[Asker, int] | None = None
@@ -46,20 +48,20 @@ class _Asked(Generic[Asker]):
                 frames.append(frame)
 
     def asked_at(self, asker: Asker) -> int | None:
-        """When somebody asked last, whether or not another has replied to it."""
+        """Return when the requester last asked, answered or not."""
         times = self.open.get(asker)
         if times:
             return times[-1]
         return self.answered_last[1] if self.answered_last and self.answered_last[0] == asker else None
 
     def heard(self) -> None:
-        """The address itself said something."""
+        """The address itself sent a packet."""
         self.at_the_end = 0
         self.askers_at_the_end.clear()
         self.last_frames.clear()
 
     def answer(self, asker: Asker, now: int) -> None:
-        """A reply to `asker` answers its latest request, and with it the ones repeated for the same question."""
+        """Record a reply to `asker`: it answers the latest request and its repeats."""
         times = self.open.get(asker)
         if times and now - times[-1] <= ANSWER_NS:
             # Requests before the answered one in the same burst were repeats of it.
@@ -72,7 +74,7 @@ class _Asked(Generic[Asker]):
 
 
 class Requests(Generic[Asker]):
-    """Requests for addresses of a segment, and what answered them."""
+    """Requests for addresses of a segment, and their replies."""
 
     def __init__(self) -> None:
         self._asked: dict[bytes, _Asked[Asker]] = {}
@@ -86,7 +88,7 @@ class Requests(Generic[Asker]):
         asked.add(asker, frame, now)
 
     def heard(self, address: bytes) -> None:
-        """The address itself said something, to whomever."""
+        """The address itself sent a packet, to any host."""
         asked = self._asked.get(address)
         if asked is not None:
             asked.heard()
@@ -97,12 +99,12 @@ class Requests(Generic[Asker]):
             asked.answer(asker, now)
 
     def asked_at(self, address: bytes, asker: Asker) -> int | None:
-        """When `asker` asked for it last."""
+        """Return when `asker` last requested it."""
         asked = self._asked.get(address)
         return None if asked is None else asked.asked_at(asker)
 
     def unanswered(self, name: Callable[[bytes], str], name_of_asker: Callable[[Asker], str]) -> list[UnansweredArp]:
-        """Addresses with requests that no reply followed, those with most of them first."""
+        """Return addresses with unanswered requests, those with most first."""
         found = []
         for address, asked in self._asked.items():
             count = asked.unanswered + sum(len(times) for times in asked.open.values())

@@ -1,6 +1,6 @@
-"""NTP (RFC 5905): who asks whom for the time, who is not answered, and whose clock is off.
+"""NTP (RFC 5905): requests, unanswered clients, and clock offsets.
 
-A server's offset from its client needs three clocks, and the capture's own falls out: the request says the client's
+A server's offset from its client needs three clocks, and the capture's own cancels out: the request holds the client's
 time when it was sent, the answer the server's when it came and went.
 """
 
@@ -152,12 +152,12 @@ def _unsynchronised(stratum: int, leap: int) -> bool:
 
 
 def _larger(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
-    """By size; the earlier frame of equals."""
+    """Return the larger by size; the earlier frame of equals."""
     return max(filter(None, (one, other)), key=lambda each: (abs(each[0]), -each[1]), default=None)
 
 
 def _nanoseconds(timestamp: bytes, near: int) -> int:
-    """Since 1970, in the era (of 136 years) that lies nearest to `near`."""
+    """Return nanoseconds since 1970, in the NTP era (136 years) closest to `near`."""
     seconds = int.from_bytes(timestamp[:4], "big") - _EPOCH
     seconds += round((near // 1_000_000_000 - seconds) / _ERA) * _ERA
     return seconds * 1_000_000_000 + (int.from_bytes(timestamp[4:], "big") * 1_000_000_000 >> 32)

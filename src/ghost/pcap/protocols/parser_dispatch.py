@@ -1,4 +1,4 @@
-"""Packets that a parser reads in full: cut out of a batch when it is decoded, parsed once their streams are known."""
+"""Packets that a parser reads in full: copied when their batch is decoded, parsed once their streams are known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_ROOM = 1024
 
 
 class Marked(NamedTuple):
-    """Marked packets, those of one reader together."""
+    """Marked packets, grouped by reader."""
 
     columns: Array
     """As `marks` names them."""
@@ -29,7 +29,7 @@ class Marked(NamedTuple):
 
 
 class Marker:
-    """Takes the marked packets out of batches."""
+    """Selects the marked packets of batches."""
 
     def __init__(self) -> None:
         self._room = _FIRST_ROOM
@@ -37,7 +37,7 @@ class Marker:
         self._counts = np.zeros(L.MARKS, np.int64)
 
     def marked(self, vector: Vector, kernels: Kernel, batch: Batch) -> Marked:
-        """The messages of a decoded batch."""
+        """Return the marked packets of a decoded batch."""
         while True:
             self._counts[:] = 0
             total = kernels(sort_marked)(vector(batch.rows), batch.count, vector(self._counts), vector(self._table))
@@ -53,7 +53,7 @@ class Marker:
 
 @dataclass(slots=True)
 class Parsers:
-    """ARP, ICMP and the application protocols; each takes its packets in the order of the file."""
+    """ARP, ICMP and the application protocols; each reads its packets in file order."""
 
     arp: ArpTracker
     icmp: IcmpTracker

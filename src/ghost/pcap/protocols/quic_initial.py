@@ -1,7 +1,6 @@
-"""The client's hello inside QUIC Initial packets, whose keys everybody can derive (RFC 9001, 5.2; RFC 9369, 3.3).
+"""The client hello inside QUIC Initial packets, whose keys are public (RFC 9001, 5.2; RFC 9369, 3.3).
 
-They are encrypted against accidents, not against readers. The ciphers come from a library that is loaded when the first
-one is met; without it names are not read.
+The library for the ciphers is loaded with the first such packet; without it names are not read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _LONGEST_HELLO = 1 << 14
 
 
 class LongHeader(NamedTuple):
-    """Of the first packet in a datagram (RFC 8999, 5.1)."""
+    """Long header of the first packet in a datagram (RFC 8999, 5.1)."""
 
     first: int
     version: int
@@ -63,9 +62,9 @@ def available() -> bool:
 
 
 def crypto_frames(datagram: bytes, header: LongHeader, first_destination: bytes) -> list[tuple[int, bytes]]:
-    """Offset and bytes of the handshake's pieces in a client's Initial packet; empty where it cannot be read.
+    """Return offset and bytes of the CRYPTO frames in a client's Initial packet; empty if it cannot be read.
 
-    `first_destination` is the connection id that the client first wrote to: the keys come from it.
+    `first_destination`: the connection id the client first wrote to, from which the keys are derived.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -95,7 +94,7 @@ def crypto_frames(datagram: bytes, header: LongHeader, first_destination: bytes)
 
 
 def joined(pieces: dict[int, bytes]) -> bytes | None:
-    """The body of the client's hello once all of it is there."""
+    """Return the client hello once it is complete, else None."""
     whole = b""
     for at in sorted(pieces):
         if at > len(whole):
@@ -136,7 +135,7 @@ def _crypto_frames(plain: bytes) -> Iterator[tuple[int, bytes]]:
 
 @lru_cache(maxsize=64)
 def _client_keys(version: int, destination: bytes) -> tuple[bytes, bytes, bytes]:
-    """Key, initialisation vector and the key of header protection."""
+    """Return key, initialisation vector and header protection key."""
     secret = hmac.digest(_SALTS[version], destination, hashlib.sha256)
     client = _expand(secret, b"client in", 32)
     prefix = b"quic " if version == 1 else b"quicv2 "
@@ -148,14 +147,15 @@ def _client_keys(version: int, destination: bytes) -> tuple[bytes, bytes, bytes]
 
 
 def _expand(secret: bytes, label: bytes, size: int) -> bytes:
-    """HKDF-Expand-Label with an empty context (RFC 8446, 7.1), for one block."""
+    """Return HKDF-Expand-Label with an empty context (RFC 8446, 7.1), for one block."""
     label = b"tls13 " + label
     info = size.to_bytes(2, "big") + bytes([len(label)]) + label + b"\0"
     return hmac.digest(secret, info + b"\1", hashlib.sha256)[:size]
 
 
 def _varint(octets: bytes, at: int) -> tuple[int, int]:
-    """A number of 1, 2, 4 or 8 bytes (RFC 9000, 16) and where it ends; what is missing counts as zero."""
+    """Return a variable-length integer of 1, 2, 4 or 8 bytes (RFC 9000, 16) and where it ends; missing bytes count as
+    zero."""
     if at >= len(octets):
         return 0, at
     size = 1 << (octets[at] >> 6)

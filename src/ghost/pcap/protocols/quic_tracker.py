@@ -1,4 +1,4 @@
-"""QUIC (RFC 9000) as far as it is open: who tries to connect by which version, and whether anything comes back."""
+"""QUIC (RFC 9000), cleartext parts only: connection attempts by version, and whether they are answered."""
 
 from __future__ import annotations
 

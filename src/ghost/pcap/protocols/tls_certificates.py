@@ -1,6 +1,7 @@
-"""What a server's certificate says about itself. Nothing is verified: no chain, no signature, no name.
+"""Facts stated by a server certificate.
 
-The library that reads it is loaded when the first certificate is met; without it certificates are not read.
+Nothing is verified: no chain, no signature, no name. The library that reads it is loaded when the first certificate is
+met; without it certificates are not read.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def available() -> bool:
 
 @lru_cache(maxsize=256)
 def read_certificate(der: bytes) -> CertificateFacts | None:
-    """None where it cannot be read."""
+    """Return the facts of a certificate; None if it cannot be read."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 

@@ -1,4 +1,4 @@
-"""Records of TLS handshakes that go beyond one segment: the segments that continue them are wanted too."""
+"""TLS handshake records longer than one segment: marks the segments that continue them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def opened_slot(source: int, destination: int, ports: int) -> int:
 
 
 def expect_records(source: int, destination: int, ports: int, until: int, opened: OpenHandshakes) -> None:
-    """Note that records of this direction are wanted up to a sequence number, at which the next one begins."""
+    """Note that this direction's records are read up to a sequence number, at which the next one begins."""
     slot = opened_slot(source, destination, ports)
     opened[slot] = (source << 31) + destination + 1
     opened[slot + 1] = ports
@@ -29,9 +29,9 @@ def expect_records(source: int, destination: int, ports: int, until: int, opened
 
 
 def follow_handshake(buf: FileBytes, rows: PacketRows, p: int, at: int, end: int, opened: OpenHandshakes) -> None:
-    """Note where a handshake record ends that goes beyond this segment; mark the segment if it continues one.
+    """Note where a handshake record ends that extends beyond this segment; mark the segment if it continues one.
 
-    Of each direction only the place of the next record is kept, in a table that newer handshakes overwrite.
+    Per direction only the place of the next record is kept, in a table that newer handshakes overwrite.
     """
     source, destination = rows[p + L.SOURCE], rows[p + L.DESTINATION]
     ports = (rows[p + L.SOURCE_PORT] << 16) | rows[p + L.DESTINATION_PORT]

@@ -1,6 +1,7 @@
-"""What TLS handshake messages and alerts say in clear: RFC 8446, 5246, 6066 and, for its hello, SSL 2.
+"""Cleartext TLS handshake messages and alerts:
 
-Pure functions of bytes. Whatever the bytes, they answer or say None; of a message that was cut they read what is there.
+RFC 8446, 5246, 6066 and, for its hello, SSL 2. Pure functions of bytes. Whatever the bytes, they answer or say None; of
+a message that was cut they read what is there.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def read_client_hello(body: bytes) -> ClientHello | None:
 
 @lru_cache(maxsize=1_024)
 def _highest(offered: bytes) -> int:
-    """Of the versions in an extension of a client hello; 0 where it holds none that is known."""
+    """Return the highest known version in an extension of a client hello; 0 if none."""
     # RFC 8701: values like 0x?a?a only test that servers ignore them.
     versions = [_number(offered, place, 2) for place in range(1, len(offered) - 1, 2)]
     return max((each for each in versions if each in VERSIONS and each < 0xFE00), default=0)
@@ -110,14 +111,14 @@ def read_server_hello(body: bytes) -> ServerHello | None:
 
 
 def read_ssl2_hello(message: bytes) -> ClientHello | None:
-    """A hello in the record format of SSL 2, its two bytes of length included."""
+    """Return a hello in the record format of SSL 2, with its two length bytes."""
     if len(message) < 11 or not message[0] & 0x80 or message[2] != 1:
         return None
     return ClientHello(_number(message, 3, 2), None)
 
 
 def first_certificate(body: bytes) -> bytes | None:
-    """The sender's own, of a certificate message of TLS 1.2 or older; None where there is none or it is cut."""
+    """Return the sender's own certificate from a certificate message of TLS 1.2 or older; None if absent or cut."""
     size = _number(body, 3, 3)
     return body[6 : 6 + size] if 0 < size <= len(body) - 6 else None
 

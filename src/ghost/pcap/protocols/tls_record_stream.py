@@ -64,21 +64,24 @@ class Records:
         return held + sum(len(each) for each, _ in self._held.values()) if self._held else held
 
     def forget(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self.skip()
         self._dead = True
 
     def skip(self) -> None:
-        """From here on only look at the headers of records."""
+        """Read only record headers from here on."""
         self._partial, self._messages, self._held, self.encrypted = b"", None, None, True
 
     def starts_at(self, sequence: int) -> None:
-        """The first record is to begin here, unless something was read already."""
+        """Set where the first record begins, unless something was read already."""
         if self.next < 0:
             self.next = self._start = sequence
 
     def take(self, sequence: int, payload: bytes, length: int) -> list[Event]:
-        """What one segment completes; `length` is that of its payload on the wire, of which less may be captured."""
+        """Return the events that one segment completes.
+
+        `length`: bytes of its payload on the wire, of which fewer may be captured.
+        """
         if self.next < 0:
             self.next = self._start = sequence
             if len(payload) == length and not (self.encrypted or self._dead) and _is_one_message(payload):
@@ -120,7 +123,7 @@ class Records:
         return events
 
     def rest(self) -> list[Event]:
-        """What can be read of a message that was never completed, and behind a hole that was never filled."""
+        """Return the events of incomplete messages, and of data after a gap that was never filled."""
         events: list[Event] = []
         self._unfinished(events)
         held = self._held or {}
@@ -130,7 +133,7 @@ class Records:
         return events
 
     def _left_out(self, length: int) -> None:
-        """Of the next bytes, `length` on the wire, the capture holds none."""
+        """Skip `length` bytes that are not in the capture."""
         if length > 0:
             self.cut = True
             self.next = (self.next + length) % _MODULO
@@ -203,7 +206,7 @@ class Records:
             self._messages = None
 
     def _unfinished(self, events: list[Event]) -> None:
-        """Give out a hello whose end is missing: what came of it may name the server."""
+        """Return a hello whose end is missing; it may name the server."""
         octets = bytes(self._messages or b"")
         if self._partial[:1] == bytes([HANDSHAKE]):
             octets += self._partial[5:]
@@ -213,7 +216,7 @@ class Records:
 
 
 def _is_one_message(payload: bytes) -> bool:
-    """One record of one handshake message and nothing else, as most hellos of clients are."""
+    """Return whether the bytes are one record with one complete handshake message, as most client hellos are."""
     size = len(payload) - 5
     return (
         4 < size <= _LONGEST_RECORD
@@ -225,5 +228,6 @@ def _is_one_message(payload: bytes) -> bool:
 
 
 def _is_hello(kind: int, body: bytes, size: int) -> bool:
-    """Behind a hello retry request another hello follows in clear, also behind a change of cipher."""
+    """Return whether a hello is expected: after a hello retry request another one follows in clear, also after a change
+    of cipher."""
     return kind == HANDSHAKE and len(body) >= 4 and body[0] in _HELLOS and int.from_bytes(body[1:4], "big") == size - 4

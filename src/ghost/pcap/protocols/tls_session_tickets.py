@@ -54,8 +54,8 @@ _BLOCK = 16
 
 
 def records_in(buf: FileBytes, at: int, end: int, length: int) -> int:
-    """What TLS records the payload of a segment holds, whose six or more captured bytes begin at `at`; 0 where it is
-    nothing that tells tickets from answers."""
+    """Return which TLS records the payload of a segment holds, whose six or more captured bytes begin at `at`; 0 if
+    nothing distinguishes tickets from answers."""
     if buf[at + 1] != 3 or buf[at] < _CHANGE_CIPHER or buf[at] > _DATA:
         return 0
     found = 0
@@ -100,7 +100,7 @@ def records_in(buf: FileBytes, at: int, end: int, length: int) -> int:
 
 
 def older_records_in(buf: FileBytes, at: int, end: int, length: int) -> int:
-    """Whether there is application data behind a message of a handshake, as far as was captured, or nothing at all."""
+    """Return DATA if application data follows handshake messages, SPOKEN if only these fill the segment, else 0."""
     place = 0
     for _ in range(_MOST_RECORDS):
         record = at + place
@@ -121,9 +121,9 @@ def one_length(one: int, other: int) -> bool:
 
 
 def asks(p: int, stream: int, rows: PacketRows, streams: StreamTable) -> int:
-    """Whether new data of the client may want an answer; an alert wants none.
+    """Return 1 if new data of the client may expect an answer; an alert expects none.
 
-    Follows what a client says first, up to what it asks in an encrypted connection of TLS 1.3: there a change of cipher
+    Tracks what a client sends first, up to its first request in an encrypted connection: in TLS 1.3 a change of cipher
     is followed by encrypted data, in older versions by the rest of the handshake.
     """
     phase = streams[stream + L.S_TLS]
@@ -162,9 +162,9 @@ def asks(p: int, stream: int, rows: PacketRows, streams: StreamTable) -> int:
 
 
 def is_ticket(p: int, stream: int, behind: int, rows: PacketRows, streams: StreamTable) -> int:
-    """Whether new data of the server is a session ticket or an alert, and no answer.
+    """Return 1 if new data of the server is a session ticket or an alert, and no answer.
 
-    `behind`: it follows at once on what the server sent before, as a third ticket and a fourth do.
+    `behind`: it follows at once on what the server sent before, as a third and fourth ticket do.
     """
     phase = streams[stream + L.S_TLS]
     held = rows[p + L.RECORDS]
@@ -195,8 +195,8 @@ def is_ticket(p: int, stream: int, behind: int, rows: PacketRows, streams: Strea
 
 
 def answers_nothing(stream: int, phase: int, held: int, streams: StreamTable) -> int:
-    """Of TLS 1.2 and older: whether new data of the server is an alert, or ends a handshake behind which the client
-    has asked already."""
+    """Return 1, for TLS 1.2 and older, if new data of the server is an alert, or ends a handshake after which the
+    client has already asked."""
     if held & ALERT:
         if phase == _OLDER_PAST:
             streams[stream + L.S_ASKED] = streams[stream + L.S_REQUEST_OPEN]
@@ -211,8 +211,8 @@ def answers_nothing(stream: int, phase: int, held: int, streams: StreamTable) ->
 
 
 def is_opening(phases: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Of streams by `S_TLS`: whether the client finished and the server sent nothing since but tickets, the end of the
-    handshake and an alert."""
+    """Return, for streams by `S_TLS`, whether the client finished and the server sent only tickets, the end of the
+    handshake and an alert since."""
     return np.asarray((phases >= _FINISHED) & (phases != _PAST) & (phases != _OLDER_PAST), np.bool_)
 
 

@@ -1,8 +1,4 @@
-"""TLS handshakes: what was offered and chosen, and where a handshake came to nothing.
-
-What counts as over: in TLS 1.2 and older, both sides changed to encryption; in TLS 1.3, the client sent more than an
-alert behind the server's hello. An alert in TLS 1.3 is encrypted, but its length and place give it away.
-"""
+"""TLS handshakes: what was offered and chosen, and where a handshake failed."""
 
 from __future__ import annotations
 
@@ -46,7 +42,7 @@ _CLIENT_HELLO, _SERVER_HELLO, _CERTIFICATE, _SERVER_HELLO_DONE = 1, 2, 11, 14
 
 
 class _Party(Records):
-    """One side, and what it sends."""
+    """One side of a handshake."""
 
     __slots__ = ("changed_ns", "counted", "endpoint", "hello_done", "over", "read_to")
 
@@ -98,7 +94,7 @@ class _Handshake:
 
 
 class TlsTracker:
-    """Takes segments with handshake records; addresses are ids until the section is made."""
+    """Reads segments with handshake records; addresses are ids until the section is made."""
 
     def __init__(self) -> None:
         self._handshakes: dict[int, _Handshake | None] = {}
@@ -118,7 +114,7 @@ class TlsTracker:
         self, stream: int, ends: tuple[int, int], sequence: int, acknowledged: int, payload: bytes, length: int,
         frame: int, now: int,
     ) -> None:  # fmt: skip
-        """Take in one segment; `ends` are its source and destination, address id << 16 | port each."""
+        """Read one segment; `ends`: source and destination, address id << 16 | port each."""
         handshake = self._handshakes.get(stream)
         if handshake is None:
             if stream in self._handshakes or len(self._handshakes) >= _MOST_STREAMS or not _opens(payload):
@@ -229,7 +225,7 @@ class TlsTracker:
     def _judge(
         self, stream: int, handshake: _Handshake, sender: int, event: Event, acknowledged: int, now: int
     ) -> None:
-        """Whether the handshake is over with this event."""
+        """Judge whether the handshake ends with this event."""
         if handshake.chosen >= TLS13:
             if sender == handshake.client and event.kind == DATA and event.detail > _LEAST_FINISHED - 5:
                 self._complete(handshake, now)
@@ -253,7 +249,7 @@ class TlsTracker:
     def _after(
         self, stream: int, handshake: _Handshake, sender: int, events: list[Event], sequence: int, frame: int, now: int
     ) -> None:
-        """An alert of the server as the first thing it says to a client that finished: it refuses the client."""
+        """Handle an alert as the server's first record after the client finished: it refuses the client."""
         if not any(event.kind == ALERT for event in events):
             return
         refusal = sender != handshake.client and sequence == handshake.expected_ack
@@ -268,7 +264,7 @@ class TlsTracker:
     # -------------------------------------------------------------------------------------------------- results
 
     def server_names(self) -> dict[int, str]:
-        """What clients called their servers, by stream."""
+        """Return server names by stream."""
         return self._names
 
     def section(self, address: Callable[[int], str], ending: Endings, capture_end_ns: int) -> TlsSection | None:
@@ -318,7 +314,7 @@ class TlsTracker:
         )
 
     def _finish(self) -> None:
-        """Read what was kept for segments that never came."""
+        """Read data kept for segments that never came."""
         for stream, handshake in self._handshakes.items():
             if handshake is None or handshake.completed_ns >= 0:
                 continue
@@ -345,12 +341,12 @@ class TlsTracker:
 
 
 def _opens(payload: bytes) -> bool:
-    """It may begin a handshake: a record in clear, or the hello of SSL 2."""
+    """Return whether the bytes may begin a handshake: a cleartext record, or an SSL 2 hello."""
     return payload[0] == HANDSHAKE or payload[0] >= 0x80 or (payload[0] == ALERT and payload[3:5] == b"\0\2")
 
 
 def _went_on(handshake: _Handshake, end: Ending) -> bool:
-    """The connection was used: the capture lacks a part of the handshake, or it has no record of its own."""
+    """Return whether the connection was used, so that the capture only lacks a part of the handshake."""
     client, server = handshake.one, handshake.other
     if handshake.client:
         client, server = server, client
@@ -367,7 +363,8 @@ def _went_on(handshake: _Handshake, end: Ending) -> bool:
 
 
 def _left_out(handshake: _Handshake, end: Ending) -> bool:
-    """Packets were cut where the end of the handshake may have been, and nothing in clear says that it failed."""
+    """Return whether the end of the handshake may be in the cut part of packets, and no cleartext alert shows a
+    failure."""
     client, server = (handshake.parties[each] for each in (handshake.client, 1 - handshake.client))
     if handshake.alert not in (None, ENCRYPTED) or (server.strange and not handshake.chosen):
         return False
@@ -378,7 +375,7 @@ def _left_out(handshake: _Handshake, end: Ending) -> bool:
 
 
 def _party_to_answer(handshake: _Handshake, end: Ending) -> int:
-    """The party whose turn it was when nothing more came."""
+    """Return the side that should have sent the next message."""
     server = handshake.parties[1 - handshake.client]
     if handshake.last_sender == handshake.client:
         return 1 - handshake.client

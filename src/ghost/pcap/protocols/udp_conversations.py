@@ -100,7 +100,7 @@ class UdpConversations:
 
 
 def merged(tables: Sequence[Array]) -> Array:
-    """The table that counting all packets in one place would have made."""
+    """Return the table of several parts, as counting in one place would have made it."""
     table = np.concatenate(tables)
     return table[np.argsort(table[:, U_FRAME])]  # a frame opens one conversation at most
 
@@ -145,6 +145,6 @@ def udp_section(table: Array, address: Callable[[int], str]) -> UdpSection | Non
 
 
 def _expects_answer(destination: str) -> bool:
-    """Not multicast or broadcast (a subnet's own broadcast address is not known here; .255 is taken for one)."""
+    """Return whether a destination is unicast (.255 counts as a broadcast address)."""
     address = ipaddress.ip_address(destination)
     return not (address.is_multicast or (address.version == 4 and destination.endswith(".255")))

@@ -1,6 +1,7 @@
-"""What reports say of a capture besides its findings, in plain words: size, limits, measurements, method.
+"""Facts of a capture for reports: size, limits, measurements, method.
 
-Text that came from a packet is in here as it is; whoever shows it escapes it for the format."""
+Text from packets is not escaped here; the caller escapes it for its format.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def kinds_of_traffic(summary: CaptureSummary) -> str:
 
 
 def limits(summary: CaptureSummary) -> Iterator[str]:
-    """What this capture cannot show."""
+    """Yield what this capture cannot show."""
     if summary.cut_packets:
         yield f"{count(summary.cut_packets, 'packet')} cut by the snap length of {summary.snap_length}"
     if summary.dropped_by_capturer:
@@ -62,7 +63,7 @@ def limits(summary: CaptureSummary) -> Iterator[str]:
 
 
 def measurements(analysis: Analysis) -> Iterator[str]:
-    """One sentence for each protocol that was measured."""
+    """Yield one sentence for each measured protocol."""
     if analysis.tcp is not None:
         tcp, totals, made = analysis.tcp, analysis.tcp.totals, analysis.tcp.connections
         yield (
@@ -134,7 +135,7 @@ def _spread(statistics: Statistics) -> str:
 
 
 def origin(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """Which file this is about, by name and value."""
+    """Yield facts of the file as (name, value)."""
     summary = analysis.summary
     yield "SHA-256 of the file", summary.sha256
     yield "Format", f"{summary.format}, link type {few(summary.link_types) or 'none'}"
@@ -147,7 +148,7 @@ def faults(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Remedy]]]:
-    """What to do about each; what an earlier finding asks for on the same host is not asked for again."""
+    """Yield each finding with its commands; those of an earlier finding on the same host are not repeated."""
     asked: set[Remedy] = set()
     for finding in findings:
         fresh = [remedy for remedy in finding.remediation if remedy not in asked]
@@ -156,7 +157,7 @@ def new_remedies(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Re
 
 
 def verdict_word(worst: Finding) -> str:
-    """How bad: the severity, `HEALTHY`, `NOT READ` or `NO PACKETS`."""
+    """Return the severity, `HEALTHY`, `NOT READ` or `NO PACKETS`."""
     if worst.kind == "not_decoded" and worst.measured["not_decoded_pct"] >= threshold("not_decoded.blind_pct"):
         return "NOT READ"
     if worst.kind != "none":
@@ -165,7 +166,7 @@ def verdict_word(worst: Finding) -> str:
 
 
 def headline(findings: Sequence[Finding]) -> list[str]:
-    """What a person reads first: how bad and what, whose, the first step. One to three lines of plain text."""
+    """Return the headline: severity and fault, owner, first step, in one to three lines of plain text."""
     worst = findings[0]
     if worst.kind == "none":
         return [f"{verdict_word(worst)}: {worst.title}"]

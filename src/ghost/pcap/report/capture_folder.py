@@ -41,7 +41,7 @@ _NAMED = re.compile(r"\.(pcap|pcapng|cap|dmp)[0-9]*(\.gz)?$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Row:
-    """What the table says of one capture. Analyses are not kept: a folder may hold many."""
+    """A table row for one capture. Analyses are not kept, since a folder may hold many captures."""
 
     name: str
     """Path below the folder."""
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass
 class Folder:
-    """The captures of a folder, as far as the run came."""
+    """The captures of a folder, as far as the run got."""
 
     path: Path
     rows: list[Row] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Folder:
     written: dict[str, Path] = field(default_factory=dict)
 
     def ranked(self) -> list[Row]:
-        """Worst first; among equals the one with more faults, then by name."""
+        """Rows, worst first; among equals by number of faults, then by name."""
         return sorted(
             self.rows,
             key=lambda row: (
@@ -88,7 +88,7 @@ class Folder:
         return ", ".join(said)
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The result as a JSON document."""
         return {
             "folder": str(self.path),
             "captures": [
@@ -167,8 +167,8 @@ def _row(name: str, judged: Judged) -> Row:
 
 
 def _captures(folder: Folder) -> Iterator[Path]:
-    """By what files begin with, and those that are called captures though they may not be read, or begin with something
-    else: whoever reads them says why. Hidden ones and links to elsewhere are left alone."""
+    """Yield files that begin like a capture, and those named like one that cannot be read or begin otherwise; reading
+    reports why. Hidden files and links to other places are skipped."""
 
     def locked(error: OSError) -> None:
         name = os.path.relpath(error.filename, folder.path)
@@ -191,7 +191,7 @@ def _captures(folder: Folder) -> Iterator[Path]:
 
 
 def _is_capture(path: Path) -> bool:
-    """Also what may not be read: it may be one, and nobody would miss it."""
+    """Return whether the file is a capture; unreadable files count as such, so that they are reported."""
     try:
         with path.open("rb") as file:
             head = file.read(4)
@@ -206,7 +206,7 @@ def _is_capture(path: Path) -> bool:
 
 
 def _stems(path: Path, captures: Sequence[Path]) -> dict[Path, str]:
-    """A name for each capture's files; captures of the same name are told apart by their directories."""
+    """Return a file name stem for each capture; equal names are distinguished by their directories."""
     plain = [stem_of(capture) for capture in captures]
     stems: dict[Path, str] = {}
     taken: set[str] = set()
@@ -225,7 +225,7 @@ def _stems(path: Path, captures: Sequence[Path]) -> dict[Path, str]:
 
 
 def table_lines(folder: Folder) -> list[str]:
-    """For a terminal: one line a capture, worst first."""
+    """Return lines for a terminal: one per capture, worst first."""
     rows = folder.ranked()
     names = [*(row.name for row in rows), *(name for name, _ in folder.failed)]
     width = min(max((len(visible(name)) for name in names), default=0), 48)

@@ -72,7 +72,7 @@ def _key_figures(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
-    """An overview where they are many; each as a card, the first ones open."""
+    """Yield the findings as cards, the first ones open, with an overview if there are many."""
     if len(findings) > _OPEN:
         rows: list[list[Content]] = [
             [badge(f.severity, f.severity), element("a", f"{f.id}: {f.title}", href=f"#{f.id}"), OWNERS[f.blame]]
@@ -101,7 +101,7 @@ def _findings(findings: Sequence[Finding]) -> Iterator[Markup]:
 
 
 def _frames(finding: Finding) -> Markup | None:
-    """The numbers, as the display filter that shows them in Wireshark."""
+    """Return the frame numbers as a Wireshark display filter."""
     if not finding.evidence:
         return None
     return element("code", f"frame.number in {{{', '.join(map(str, finding.evidence))}}}")
@@ -152,7 +152,7 @@ def _plots(series: Series) -> Iterator[Markup]:
 
 
 def _throughput(series: Series, axis: TimeAxis) -> Iterator[Markup | None]:
-    """In total, and of the busiest pairs of hosts each way."""
+    """Yield throughput charts: total, and of the busiest host pairs by direction."""
     if len(series.busiest) != 1:
         total = [moved * 8 / axis.point_seconds for moved in axis.summed(series.wire_bytes)]
         yield time_chart("Throughput of all traffic", "bit/s", axis, [Line("all traffic", total, 1)])

@@ -1,4 +1,4 @@
-"""Who talks to whom: the busiest hosts against one another, by bytes, with what had to be sent again."""
+"""Traffic matrix of the busiest hosts, in bytes, with the retransmitted share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORTH_TELLING_PCT = 0.5
 
 
 def conversation_matrix(series: Series) -> Markup | None:
-    """Senders in rows, receivers in columns."""
+    """Return the matrix: senders in rows, receivers in columns."""
     if not series.traffic:
         return None
     cells = {(pair.source, pair.destination): pair for pair in series.traffic}
@@ -51,7 +51,7 @@ def _cell(cells: Mapping[tuple[str, str], PairTraffic], source: str, destination
 
 
 def size(number: float) -> str:
-    """Bytes with three digits and a decimal unit."""
+    """Return bytes with three digits and a decimal unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000 or unit == "GB":
             break

@@ -1,7 +1,4 @@
-"""Findings as Markdown for the engineer on call: what is broken, whose it is, what to type first.
-
-Written from the analysis and the findings alone. Whatever a stranger could have put into a packet is escaped.
-"""
+"""Findings as Markdown for the engineer on call: the fault, its owner, and the first command."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _SERIOUS = ("CRITICAL", "HIGH")
 
 
 def executive_summary(analysis: Analysis, findings: Sequence[Finding]) -> str:
-    """The point in the first three lines; 50 lines at most."""
+    """Return the summary, with the result in the first three lines; 50 lines at most."""
     lines = [
         *_headline(findings, level="#"),
         "",

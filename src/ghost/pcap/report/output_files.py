@@ -1,4 +1,4 @@
-"""Where results go: names made from the capture's, and the promise that a capture is never written over."""
+"""Names and directories of result files; a capture is never overwritten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stem_of(path: Path) -> str:
 
 
 def clean(name: str) -> str:
-    """`name` as a part of a file's name."""
+    """Return `name` as a safe part of a file name."""
     plain = "".join(c if c.isprintable() and c not in '/\\:*?"<>|' else "_" for c in name)
     return plain.encode("utf-8", "replace")[:_LONGEST_STEM].decode("utf-8", "ignore")
 

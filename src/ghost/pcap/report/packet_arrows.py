@@ -1,4 +1,4 @@
-"""What a sequence diagram shows of a conversation's packets: an arrow for each, with what makes it worth looking at."""
+"""Arrows of a sequence diagram: one per packet, with notes on what is notable."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Packet:
 
     @property
     def span(self) -> int:
-        """Sequence numbers it takes."""
+        """Sequence numbers that the packet occupies."""
         return self.length + (1 if self.control & (L.SYN | L.FIN) else 0)
 
 
@@ -104,7 +104,8 @@ def drawn(packets: Sequence[Packet], unread: frozenset[int], anchor: Packet, fin
 
 
 def _worth_showing(arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
-    """The beginning, the evidence, what lies around it, and the first copies of what was sent again."""
+    """Return which packets to draw: the beginning, the evidence and its context, and the first transmissions of what
+    was repeated."""
     places = [n for n, arrow in enumerate(arrows) if arrow.evidence]
     chosen = set(range(min(_OPENING, len(arrows))))
     for place in places:
@@ -125,7 +126,7 @@ def _worth_showing(arrows: Sequence[Arrow]) -> tuple[Arrow, ...]:
 
 
 def _left_end(packets: Sequence[Packet]) -> tuple[str, int]:
-    """The client: who sent a SYN, else who has the higher port, else who spoke first."""
+    """Return the client: the sender of a SYN, else the higher port, else the first sender."""
     for packet in packets:
         if packet.control & (L.SYN | L.ACK) == L.SYN:
             return packet.source
@@ -136,7 +137,7 @@ def _left_end(packets: Sequence[Packet]) -> tuple[str, int]:
 
 
 class _Arrows:
-    """Turns packets into arrows, by what is seen among them."""
+    """Turns packets into arrows with notes."""
 
     def __init__(self, packets: Sequence[Packet], left: str, evidence: frozenset[int], unread: frozenset[int]) -> None:
         self._packets, self._left, self._evidence, self._unread = packets, left, evidence, unread
@@ -182,7 +183,7 @@ class _Arrows:
         self._arrows.append(replace(arrow, label=" ".join(words), note=note, tone=tone))
 
     def _judged(self, packet: Packet, arrow: Arrow) -> tuple[str, Tone]:
-        """Notes on a TCP packet; may mark an earlier arrow as lost and add one for what is missing."""
+        """Return notes on a TCP packet; may mark an earlier arrow as lost and add one for missing packets."""
         expected = self._ends.get(packet.source)
         if packet.span:
             return self._sent(packet, arrow, expected)
@@ -199,7 +200,7 @@ class _Arrows:
         return "", "plain"
 
     def _awaiting(self, packet: Packet) -> bool:
-        """The peer has sent more than this packet acknowledges."""
+        """Return whether the peer has sent more than this packet acknowledges."""
         sent = self._ends.get(packet.destination)
         return sent is not None and sent != packet.ack
 

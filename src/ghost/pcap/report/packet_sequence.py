@@ -30,7 +30,7 @@ _HEAD_BYTES = 160
 
 
 def sequence(path: Path, analysis: Analysis, findings: Sequence[Finding]) -> Ladder | None:
-    """The conversation behind the most important finding; None where no finding points to one."""
+    """Return the conversation of the most important finding; None if no finding has one."""
     if analysis.file is None:
         return None
     for finding in findings:
@@ -73,8 +73,8 @@ class _CaptureScan:
     def _packets(
         self, anchor: Packet, first: int, evidence: Sequence[int], *, whole_hosts: bool
     ) -> tuple[list[Packet], frozenset[int]]:
-        """Of the conversation: how it began, and what lies around the evidence; and the frames before which a part of
-        the capture was not read."""
+        """Return the conversation's packets at its beginning and around the evidence, and the frames before which a
+        part of the capture was not read."""
 
         def belongs(packet: Packet) -> bool:
             if whole_hosts:
@@ -99,7 +99,7 @@ class _CaptureScan:
         return packets, frozenset(unread)
 
     def _read(self, first: int, last: int, hosts: frozenset[str] | None) -> list[Packet]:
-        """IP packets of the frames `first` to `last`, of these hosts alone where they are given."""
+        """Return IP packets of the frames `first` to `last`, only of these hosts if given."""
         reader = CaptureReader(self._path, self._vector, self._kernels, buffer_bytes=_BUFFER_BYTES, batch_packets=2048)
         decoder = Decoder(self._vector, self._kernels)
         wanted = None if hosts is None else [ipaddress.ip_address(host).packed for host in hosts]
@@ -120,7 +120,7 @@ class _CaptureScan:
 
 
 def _holding(whole: memoryview, heads: Iterable[Sequence[int]], addresses: Iterable[bytes]) -> Array:
-    """Places of the packets, given as offset and size, whose first bytes hold all these addresses."""
+    """Return indices of packets (offset and size) whose first bytes contain all these addresses."""
     found = []
     for place, (offset, size) in enumerate(heads):
         head = whole[offset : offset + min(size, _HEAD_BYTES)].tobytes()

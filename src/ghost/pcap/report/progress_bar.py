@@ -43,7 +43,7 @@ class Progress:
         self._draw(force=True)
 
     def show(self, done: Done) -> None:
-        """How far the analysis has come."""
+        """Show how far the analysis has come."""
         self._stage, self._packets, self._bytes, self._size = (
             done.stage,
             done.packets,
@@ -72,7 +72,7 @@ class Progress:
         self._stream.flush()
 
     def _left(self, done: float, now: float) -> str:
-        """How long it will take at the speed so far."""
+        """Return the time left at the speed so far."""
         spent = now - self._began
         if self._stage != "reading" or not 0 < done < 1 or spent < _WORTH_AN_ESTIMATE:
             return ""

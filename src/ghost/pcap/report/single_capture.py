@@ -23,7 +23,7 @@ from ghost.text import visible
 
 @dataclass(frozen=True)
 class Judged:
-    """A capture, what is wrong in it, and where that was written."""
+    """A capture, its findings, and the paths of its reports."""
 
     path: Path
     analysis: Analysis
@@ -59,7 +59,7 @@ def paths_of(stem: str, places: Places) -> dict[str, Path]:
 
 
 def report_on(path: Path, places: Places, stem: str | None = None, *, jobs: int = 1, dask: str | None = None) -> Judged:
-    """The whole way from a capture to its four files."""
+    """Analyse a capture and write its four files."""
     written = paths_of(stem or stem_of(path), places)
     prepare([path], written.values())
     with without_garbage_collection():

@@ -130,7 +130,7 @@ def _y(value: float, ceiling: float) -> float:
 
 
 def _words(lines: Sequence[Line], scale: float, unit: str, axis: TimeAxis) -> str:
-    """What a reader who cannot see the plot should know."""
+    """Return a text alternative for the plot."""
     said = []
     for line in lines:
         known = [(value, place) for place, value in enumerate(line.values) if value is not None]

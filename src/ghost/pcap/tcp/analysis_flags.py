@@ -1,7 +1,7 @@
-"""Wireshark's flags of one packet, by what came before it.
+"""Wireshark's TCP analysis flags of one packet.
 
-They follow the definitions in the Wireshark User's Guide, section "TCP Analysis"; the order in which they are tried
-and the cases it leaves open are those of TShark 4.0.
+They follow the Wireshark User's Guide, section "TCP Analysis"; their order and the cases it leaves open are those of
+TShark 4.0.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ ORDER_NS = 3_000_000
 
 
 def after(one: int, other: int) -> bool:
-    """Whether sequence number `one` lies behind `other`, if that is known at all."""
+    """Return whether sequence number `one` is after `other`, if that is known."""
     return other >= 0 and one != other and (one - other) & L.SEQ < L.HALF
 
 
 def flag(p: int, stream: int, sender: int, rows: PacketRows, streams: StreamTable, sides: SideTable) -> int:
-    """Wireshark's flags of one packet, as bits; changes nothing."""
+    """Return Wireshark's flags of one packet, as bits; changes no state."""
     f = (stream * 2 + sender) * L.SIDE
     r = (stream * 2 + 1 - sender) * L.SIDE
     control = rows[p + L.CONTROL]

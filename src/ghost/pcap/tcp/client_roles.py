@@ -1,4 +1,4 @@
-"""Who is the client of streams that began before the capture: what other streams say of their ends."""
+"""Client and server of streams that began before the capture, from what other streams show of their endpoints."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LEAST_PEERS = 3
 
 
 def with_roles(streams: StreamArray) -> Array:
-    """The streams, with client and server in their places where only the first packet was a guess at them.
+    """Return the streams with client and server corrected where only the first packet suggested them.
 
-    A port that is a server's by its handshake is so in every stream, and so is one that several ends talk to.
+    A port that is a server's by its handshake is one in every stream, and so is one that several endpoints talk to.
     """
     guessed = np.flatnonzero(streams[:, L.S_KNOWN_BY] == _FIRST_PACKET)
     if not len(guessed):
@@ -45,7 +45,7 @@ def with_roles(streams: StreamArray) -> Array:
 
 
 def _peers(which: Array, count: int) -> Array:
-    """How many different ends each end talks to."""
+    """Return how many different endpoints each endpoint talks to."""
     pairs = distinct(which[:, 0] * count + which[:, 1])
     peers: Array = np.bincount(pairs // count, minlength=count) + np.bincount(pairs % count, minlength=count)
     return peers

@@ -1,4 +1,4 @@
-"""Copies of a packet, told from repeats of its sender."""
+"""Distinguishes copies of a packet from retransmissions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _TWO_TICKS_NS = 2_000_000
 
 
 def is_copy(p: int, stream: int, sender: int, rows: PacketRows, streams: StreamTable, sides: SideTable) -> bool:
-    """Whether a packet that looks like one before is that packet once more, and no repeat of its sender.
+    """Return whether a packet that equals an earlier one is a copy and no retransmission.
 
-    Without an IP id that is told by time: who repeats has waited for a timer, or heard of the loss, which takes a
-    round trip and duplicate ACKs of the peer.
+    Without an IP id the time decides: a sender repeats after a timer, or after a round trip and duplicate ACKs.
     """
     t = stream * L.STREAM
     f = (stream * 2 + sender) * L.SIDE
@@ -41,7 +40,7 @@ def is_copy(p: int, stream: int, sender: int, rows: PacketRows, streams: StreamT
 def note_copy(
     p: int, side: int, flags: int, rows: PacketRows, sides: SideTable, events: EventLog, counts: Counters
 ) -> None:
-    """Count a copy, and which flags it has that a repeat or a duplicate ACK would have as well."""
+    """Count a copy, and the flags it shares with a retransmission or a duplicate ACK."""
     frame = rows[p + L.FRAME]
     if rows[p + L.LENGTH]:
         note(L.E_COPY, side, frame, sides, events, counts)

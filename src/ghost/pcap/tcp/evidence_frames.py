@@ -1,4 +1,4 @@
-"""The first frames of each kind of event of each side of a stream. Holds numbers, judges nothing."""
+"""The first frames of each kind of event of each side of a stream, as evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHIFT = np.uint64(32)
 
 
 class Evidence:
-    """A log of (side, kind, frame), in order when it is asked. An entry is one number: side and kind, then frame."""
+    """A log of (side, kind, frame), sorted on access. An entry is one number: side and kind, then frame."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.uint64]] = []
@@ -23,20 +23,20 @@ class Evidence:
         self._ordered = False
 
     def merge(self, other: Evidence, side_of: RowIndices) -> None:
-        """Add what another part logged, whose sides are `side_of[side]` here."""
+        """Add the log of another part, whose sides are `side_of[side]` here."""
         log = other._log()
         keys = (log >> _SHIFT).astype(np.int64)
         self.add(side_of[keys // L.EVENTS], keys % L.EVENTS, (log & np.uint64(0xFFFFFFFF)).astype(np.int64))
 
     def of(self, side: int, kind: int) -> tuple[int, ...]:
-        """The frames, ascending."""
+        """Return the frames, ascending."""
         log = self._log()
         key = side * L.EVENTS + kind
         start, stop = np.searchsorted(log, np.array([key << 32, (key + 1) << 32], np.uint64))
         return tuple((log[start:stop] & np.uint64(0xFFFFFFFF)).tolist())
 
     def first(self, kind: int, sides: int) -> Array:
-        """The first frame of a kind of each of `sides` sides; 0 where there is none."""
+        """Return int64[sides], the first frame of a kind per side; 0 if none."""
         log = self._log()
         keys = (log >> _SHIFT).astype(np.int64)
         mine = np.flatnonzero(keys % L.EVENTS == kind)[::-1]  # backwards, so that the first of a side stays
@@ -45,7 +45,7 @@ class Evidence:
         return found
 
     def earliest(self, kind: int, most: int) -> tuple[int, ...]:
-        """The first frames of a kind, of whichever side."""
+        """Return the first frames of a kind, of any side."""
         log = self._log()
         mine = log[(log >> _SHIFT).astype(np.int64) % L.EVENTS == kind] & np.uint64(0xFFFFFFFF)
         return tuple(np.sort(mine)[:most].tolist())

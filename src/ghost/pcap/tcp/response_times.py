@@ -1,4 +1,4 @@
-"""How long requests wait: for their ACK, and for the first byte of the answer."""
+"""Response times: from a request to its ACK and to the first byte of the answer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ def time_response(
     p: int, stream: int, sender: int, client: int, block: int, new_data: int, rows: PacketRows, streams: StreamTable,
     sides: SideTable, samples: SampleLog, counts: Counters,
 ) -> None:  # fmt: skip
-    """From the last byte of a request to its ACK and to the first byte of the answer, where side `client` asks.
-
-    `block` is where the five columns of the request begin.
-    """
+    """Measure the time from the last byte of a request to its ACK and to the first byte of the answer, where side
+    `client` asks. `block`: where the five columns of the request begin."""
     t = stream * L.STREAM
     now = rows[p + L.TIME]
     primary = block == t + L.S_REQUEST_OPEN

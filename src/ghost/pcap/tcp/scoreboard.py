@@ -42,7 +42,7 @@ def sample(kind: int, side: int, value: int, samples: SampleLog, counts: Counter
 
 
 def take_segment(pool: SegmentPool, counts: Counters) -> int:
-    """A free row of the pool."""
+    """Return a free row of the pool."""
     row = counts[L.N_FREE]
     if row >= 0:
         counts[L.N_FREE] = pool[row * L.SEGMENT + L.G_NEXT]
@@ -232,7 +232,7 @@ def fill_holes(
 
 
 def forget_holes(side: int, ack: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters) -> None:
-    """The peer acknowledged beyond a hole: what was in it travelled, and only the capture lacks it."""
+    """The peer acknowledged beyond a hole: its content arrived, and only the capture lacks it."""
     s = side * L.SIDE
     row = sides[s + L.D_HOLES]
     before = -1
@@ -248,7 +248,7 @@ def forget_holes(side: int, ack: int, sides: SideTable, events: EventLog, pool: 
 
 
 def defer_head(side: int, sides: SideTable, pool: SegmentPool, counts: Counters) -> None:
-    """Keep the repeat at the head of what is held, until the receiver reports it as a duplicate, or for good."""
+    """Defer the repeat at the head of the held segments until the receiver reports a duplicate, or to the end."""
     s = side * L.SIDE
     row = take_segment(pool, counts)
     head = sides[s + L.D_HEAD] * L.SEGMENT
@@ -262,7 +262,7 @@ def defer_head(side: int, sides: SideTable, pool: SegmentPool, counts: Counters)
 def report_duplicate(
     side: int, start: int, end: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters
 ) -> None:
-    """The peer had what came again from `start` to `end`: the latest doubted repeat of it was needless."""
+    """The peer already had `start` to `end`: the latest deferred repeat of it was needless."""
     s = side * L.SIDE
     row = sides[s + L.D_DOUBTED]
     before = -1
@@ -278,7 +278,7 @@ def report_duplicate(
 
 
 def lose_deferred(side: int, sides: SideTable, events: EventLog, pool: SegmentPool, counts: Counters) -> None:
-    """Nobody reported them: they were needed."""
+    """Count deferred repeats that were not reported as duplicates: they were needed."""
     row = sides[side * L.SIDE + L.D_DOUBTED]
     while row >= 0:
         count_repeat_loss(row * L.SEGMENT, side, sides, events, pool, counts)

@@ -52,7 +52,7 @@ def judge_segment(
     p: int, stream: int, sender: int, flags: int, rows: PacketRows, streams: StreamTable, sides: SideTable,
     events: EventLog, pool: SegmentPool, counts: Counters,
 ) -> int:  # fmt: skip
-    """Conclude what a segment with data, SYN or FIN says about loss. Returns the kind under which it is held."""
+    """Judge what a segment with data, SYN or FIN shows about loss."""
     side = stream * 2 + sender
     f = side * L.SIDE
     control = rows[p + L.CONTROL]

@@ -1,4 +1,4 @@
-"""How a TCP stream ended: what the readers of application protocols must know to tell a fault from a close."""
+"""How a TCP stream ended, for the readers of application protocols."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ending(NamedTuple):
         return self.sides[0] if self.sides[0].endpoint == endpoint else self.sides[1]
 
     def first_close(self, client: int, server: int) -> Close | None:
-        """Which of the two endpoints closed the connection, or None where neither did."""
+        """Return the endpoint that closed the connection, or None."""
         ours, theirs = self.of(client), self.of(server)
         closes = (
             Close(ours.fin_frame, "client", False),
@@ -58,5 +58,5 @@ _MODULO = 1 << 32
 
 
 def beyond(sequence: int, other: int) -> int:
-    """How far `sequence` lies behind `other`, around the end of sequence space."""
+    """Return how far `sequence` is after `other`, across the wrap of sequence space."""
     return (sequence - other + _MODULO // 2) % _MODULO - _MODULO // 2

@@ -1,4 +1,4 @@
-"""What following the TCP streams of a capture, or of a shard of it, left behind. Parts merge exactly."""
+"""State of the TCP streams of a capture or a shard of it. Parts merge exactly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StreamState:
     samples: Samples
 
     def endings(self) -> Endings:
-        """How streams ended, by number; made from columns once, for readers ask about most of them."""
+        """Return how streams ended, by number; made from columns once."""
         sides = self.sides.reshape(-1, L.SIDE)
         fins, resets = (self.evidence.first(kind, len(sides)) for kind in (L.E_FIN, L.E_RST))
         following = sides[:, L.D_NEXT]
@@ -53,14 +53,14 @@ class StreamState:
         return ending
 
     def copies(self) -> Occurrences:
-        """Data segments that are there twice, and were not sent twice."""
+        """Return the number of copied data segments."""
         count = int(self.sides.reshape(-1, L.SIDE)[:, L.D_EVENTS + L.E_COPY].sum())
         return Occurrences(count, self.evidence.earliest(L.E_COPY, L.SAMPLE_FRAMES) if count else ())
 
     def section(
         self, names: Mapping[int, str], address: Callable[[int], str], capture_end_ns: int
     ) -> TcpSection | None:
-        """`names` are what clients called their servers, by stream."""
+        """Return the section. `names`: server names by stream."""
         if not len(self.streams):
             return None
         view = StreamView(
@@ -78,7 +78,7 @@ class StreamState:
 
 
 def merged(parts: Sequence[StreamState]) -> StreamState:
-    """The state that following all packets in one place would have left."""
+    """Return the state of all parts, as one tracker would have left it."""
     if len(parts) == 1:
         return parts[0]
     streams = np.concatenate([part.streams for part in parts])

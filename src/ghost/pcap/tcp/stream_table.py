@@ -10,7 +10,7 @@ from ghost.pcap.kernels.flow_hash import hash_endpoints
 def open_stream(
     low: int, high: int, sender: int, p: int, rows: PacketRows, streams: StreamTable, sides: SideTable, counts: Counters
 ) -> int:
-    """A new stream and its two sides. Without a SYN the lower port tells the server, where one is well known."""
+    """Add a stream and its two sides. Without a SYN the lower port is the server's, if it is well known."""
     stream = counts[L.N_STREAMS]
     counts[L.N_STREAMS] = stream + 1
     t = stream * L.STREAM
@@ -56,7 +56,7 @@ def open_stream(
 
 
 def slot_of(low: int, high: int, slots: HashSlots, streams: StreamTable, counts: Counters) -> int:
-    """Where the stream of these endpoints is, or would be."""
+    """Return the slot of the stream of these endpoints, or its free slot."""
     mask = len(slots) - 1
     slot = hash_endpoints(low, high, counts[L.N_SEED]) & mask
     while slots[slot] != 0:

@@ -1,4 +1,4 @@
-"""Follows TCP streams: owns the state that a kernel advances batch by batch."""
+"""Follows TCP streams: owns the state that the kernel updates batch by batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLE_LOG = 65536
 
 
 class Streams:
-    """`follow` takes batches of rows; `state` says what they came to."""
+    """Follows batches of rows; `state` is the result."""
 
     def __init__(
         self, vector: Vector, kernels: Kernel, seed: int = 0, *, streams: int = 256, segments: int = 4096
@@ -60,16 +60,16 @@ class Streams:
         )  # fmt: skip
 
     def make_room(self) -> None:
-        """Empty the logs that the kernel filled, and let grow what is full."""
+        """Empty the logs that the kernel filled, and grow full tables."""
         self._drain()
         self._grow()
 
     def first_frames(self, begin: int) -> Array:
-        """Of the streams from the number `begin` on."""
+        """Return the first frames of streams from number `begin` on."""
         return self._streams[: len(self) * L.STREAM].reshape(-1, L.STREAM)[begin:, L.S_FIRST_FRAME].copy()
 
     def state(self) -> StreamState:
-        """What all packets came to; none may follow."""
+        """Return the final state; no packet may follow."""
         self._drain()
         done = 0
         while done < len(self) * 2:
@@ -112,7 +112,7 @@ def _slots_for(streams: int) -> int:
 
 
 def _doubled(array: Array) -> Array:
-    """Twice as long; memory that is not written to stays the system's."""
+    """Return an array of twice the length; unwritten memory is not allocated."""
     grown = np.zeros(2 * len(array), array.dtype)
     grown[: len(array)] = array
     return grown

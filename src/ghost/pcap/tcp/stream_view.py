@@ -100,7 +100,7 @@ class StreamView(Sequence[Stream]):
 
     @property
     def rows(self) -> tuple[Array, Array]:
-        """State of these streams, and of their two sides each, in the fields that `layout` names."""
+        """Return the state rows of these streams and of their sides, in the fields of `layout`."""
         if len(self._order) == len(self._streams):
             return self._streams, self._sides
         return self._streams[self._order], self._sides[self._order]
@@ -111,16 +111,16 @@ class StreamView(Sequence[Stream]):
         return self._end
 
     def address(self, number: int) -> str:
-        """The text of an address id."""
+        """Return the text of an address id."""
         return self._address(number)
 
     def first_fins(self) -> Array:
-        """The frame of the first FIN of each side of these streams; 0 without one."""
+        """Return int64[streams, 2], the frame of the first FIN of each side; 0 without one."""
         first = self._evidence.first(L.E_FIN, 2 * len(self._streams)).reshape(-1, 2)
         return first if len(self._order) == len(self._streams) else first[self._order]
 
     def samples(self, kind: int) -> tuple[Array, Array]:
-        """Every single sample of a kind of the server's that is held: the number of its stream, and its nanoseconds."""
+        """Return stream numbers and times (ns) of all samples of one kind of the server's side."""
         sides, values = self._samples.of_kind(kind, L.SAMPLES)
         # Where it was only a guess who the client is, there are samples of both.
         mine = self._streams[sides // 2, L.S_CLIENT] != sides % 2
@@ -129,7 +129,7 @@ class StreamView(Sequence[Stream]):
     # ------------------------------------------------------------------------------------------------- one stream
 
     def frames(self, index: int, name: str, *, server: bool) -> tuple[int, ...]:
-        """What `Direction` says of the frames of one kind of event, without making the stream."""
+        """Return the frames of one kind of event of a side, without making the stream."""
         number = int(self._order[index])
         side = number * 2 + (int(self._streams[number, L.S_CLIENT]) ^ server)
         return self._evidence.of(side, _OCCURRENCES[name])
@@ -225,7 +225,7 @@ class StreamView(Sequence[Stream]):
     # ------------------------------------------------------------------------------------------------ all of them
 
     def handshakes(self) -> NDArray[np.str_]:
-        """`Stream.handshake` of every stream, by columns."""
+        """Return `Stream.handshake` of every stream."""
         every = np.arange(len(self._streams))
         client = self._streams[:, L.S_CLIENT]
 
@@ -279,7 +279,7 @@ class StreamView(Sequence[Stream]):
         return statistics((there + back)[known] / 1e6)
 
     def worst(self) -> Array:
-        """Streams with something wrong, worst first."""
+        """Return streams with issues, worst first."""
         events = self._sides[:, :, L.D_EVENTS :].sum(axis=1)
         failed = np.isin(self.handshakes(), ("unanswered", "refused", "reset"))
         broken = (events[:, L.E_RST] > 0) & ~self._sides[:, :, L.D_RST_AFTER_FIN].any(axis=1)

@@ -1,4 +1,4 @@
-"""The three packets that open a connection."""
+"""The TCP three-way handshake."""
 
 from __future__ import annotations
 

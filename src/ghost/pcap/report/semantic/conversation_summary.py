@@ -1,4 +1,4 @@
-"""The findings with who talks to whom, for a caller that wants little."""
+"""The findings and conversations in a small document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_ECHO_PATHS = 50
 
 
 def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The findings and who talks to whom, for a caller that wants little.
+    """Return the findings and conversations.
 
     Conversations are cut first, then the least important findings, which are counted.
     """
@@ -49,8 +49,8 @@ def findings_document(analysis: Analysis, findings: Sequence[Finding]) -> dict[s
 def _with_conversations(
     document: dict[str, Any], rows: Sequence[dict[str, Any]], complete: Sequence[str]
 ) -> dict[str, Any]:
-    """Adds as many conversations as there is room for, and of which protocols they are all: only of those is one that
-    is not listed absent."""
+    """Add as many conversations as fit, and the protocols for which the list is complete: only for those an unlisted
+    conversation is absent."""
     for kept in range(min(len(rows), MOST_CONVERSATIONS), -1, -1):
         cut = {row["protocol"] for row in rows[kept:]}
         whole_lists = [protocol for protocol in complete if protocol not in cut]
@@ -62,9 +62,9 @@ def _with_conversations(
 
 
 def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
-    """Who talks to whom by which protocol and port, most packets first, and of which protocols nobody is left out.
+    """Return conversations by protocol and port, most packets first, and the protocols that are complete.
 
-    `unanswered` counts connection attempts, datagrams or pings that nothing came back for.
+    `unanswered` counts connection attempts, datagrams or pings without an answer.
     """
     packets: Counter[_Talk] = Counter()
     unanswered: Counter[_Talk] = Counter()
@@ -103,8 +103,8 @@ def _who_talks(analysis: Analysis) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _over_tcp(streams: Sequence[Stream]) -> Iterator[tuple[_Talk, int, int]]:
-    """Packets and unanswered attempts of each client at each service, in the order of their first streams; of all
-    streams at once, since a scan or a flood has very many."""
+    """Yield packets and unanswered attempts per client and service, in the order of their first streams; computed over
+    all streams at once, since a scan or flood has very many."""
     if not len(streams):
         return
     c = columns_of(streams)

@@ -34,7 +34,7 @@ _SECTIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 def semantic(analysis: Analysis, findings: Sequence[Finding]) -> dict[str, Any]:
-    """The summary: with as much detail as the aim allows; with the least, what the limit allows."""
+    """Return the summary with as much detail as the target size allows, and at least what the limit allows."""
     document: dict[str, Any] = {"capture_summary": transport_sections.capture_summary(analysis)}
     for name, section in _SECTIONS.items():
         part = getattr(analysis, name)

@@ -38,7 +38,7 @@ def dump(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
 
 @dataclass(slots=True)
 class _List:
-    """A list, or a map that is one, that may be cut."""
+    """A list, or a map used as one, that may be cut."""
 
     path: str
     value: list[Any] | dict[str, Any]

@@ -16,7 +16,7 @@ from ghost.records import isoformat
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of a finding is told."""
+    """How much of a finding is shown."""
 
     remedies: int
     evidence: int
@@ -67,5 +67,5 @@ def moment(ns: int | None) -> str | None:
 
 
 def counted(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """The first of a map from names of the wire to counts."""
+    """Return the first entries of a map from packet names to counts."""
     return {safe_text.name(name): times for name, times in list(counts.items())[:most]}
