@@ -13,7 +13,7 @@ import pytest
 from ghost.pcap import findings as findings_package
 from ghost.pcap.findings import MOST, Finding, find
 from ghost.pcap.findings.finding import BLAMES, CONFIDENCES, SEVERITIES
-from ghost.pcap.findings.finding_cases import finding_cases, remediation_of
+from ghost.pcap.findings.finding_cases import load_cases, remediation_of
 from ghost.pcap.model import (
     Analysis,
     ArpSection,
@@ -84,7 +84,7 @@ def test_every_list_of_ports_has_a_reason_and_is_used() -> None:
 
 
 def test_every_case_has_a_cause_and_commands_that_are_filled_in_completely() -> None:
-    table = finding_cases()
+    table = load_cases()
     values = {
         "src": "10.0.0.1", "dst": "fd00::2", "port": 53, "name": "a.example", "router": "10.0.0.254",
         "filter": "10.9.9.9",
