@@ -1,10 +1,11 @@
-"""Skips what needs an absent program, fails a CI run that skipped anything without a written reason, and lets no test
-be named after the moment it was collected in."""
+"""Skips what needs an absent program, fails a CI run that skipped anything without a written reason, lets no test be
+named after the moment it was collected in, and gives Ctrl-C its usual effect where the parent ignores it."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ SHARED_CAPTURES = HERE.parent.parent / "shared" / "data" / "pcaps"
 settings.register_profile("same", max_examples=examples(100), derandomize=True, database=None, deadline=None)
 settings.register_profile("random", max_examples=examples(100), deadline=None, print_blob=True)
 settings.load_profile("random" if EXHAUSTIVE else "same")
+
+# What the parent ignores (`nohup`, some CI), every program that a test starts would ignore, too; what a handler
+# is for has its default effect there.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")
