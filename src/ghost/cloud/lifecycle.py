@@ -3,8 +3,8 @@
 No I/O, no clock, no waiting. The caller saves the task before and after each command, so that a crash at any point
 leaves a record of what may exist; `Resumed` continues from there.
 
-CREATED → DETECTING → APPROVED → PROVISIONING → WAITING → DOWNLOADING → ANALYZING → COMPLETED     any of these → FAILED,
-TIMED_OUT or CANCELLED; with something to remove → CLEANING_UP → DONE
+    CREATED → DETECTING → APPROVED → PROVISIONING → WAITING → DOWNLOADING → ANALYZING → COMPLETED
+    any of these → FAILED, TIMED_OUT or CANCELLED; with something to remove → CLEANING_UP → DONE
 """
 
 from __future__ import annotations

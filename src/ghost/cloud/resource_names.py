@@ -1,7 +1,8 @@
 """Validation of names used in commands. A target, group or account is external text.
 
-Azure's rules: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules No accepted name
-begins with `-`, so none can be taken for an option; none holds a space, a quote or a control character.
+Azure's rules: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+No accepted name begins with `-`, so none can be taken for an option; none holds a space, a quote or a control
+character.
 """
 
 from __future__ import annotations

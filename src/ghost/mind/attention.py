@@ -1,6 +1,6 @@
 """Attention: always returns the open task with the exact highest score.
 
-score = w_u urgency + w_i importance + w_unc uncertainty + w_r recency + w_g goal_fit
+    score = w_u urgency + w_i importance + w_unc uncertainty + w_r recency + w_g goal_fit
 
 Urgency and recency change with time along straight lines (`curves.py`), so two tasks on the same lines keep their order
 while both stay on them. There is one heap per pair of lines, ordered by the constant part, and one heap of the times at

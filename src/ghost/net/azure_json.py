@@ -1,7 +1,8 @@
 """Parsers from the Azure CLI's JSON to rules, groups and routes.
 
-az network nic list-effective-nsg           groups_from_effective_nsg     az network nsg show | list
-group_from_arm     az network nic show-effective-route-table   routes_from_effective_table
+    az network nic list-effective-nsg           groups_from_effective_nsg
+    az network nsg show | list                  group_from_arm
+    az network nic show-effective-route-table   routes_from_effective_table
 
 Raise `ValueError` if the JSON does not have that shape; absent or null fields take Azure's defaults.
 """

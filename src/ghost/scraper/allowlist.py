@@ -2,10 +2,10 @@
 
 An entry is one of
 
-- `example.com`       the host and every host below it, ports 80 and 443, public addresses only - `wiki.corp:8443`
-exactly this host and this port, private addresses too - `localhost`, `10.0.0.5`, `[::1]`   a single label or an
-address: exactly this host, private addresses too - `*`                 every host, ports 80 and 443, public addresses
-only
+- `example.com`       the host and every host below it, ports 80 and 443, public addresses only
+- `wiki.corp:8443`    exactly this host and this port, private addresses too
+- `localhost`, `10.0.0.5`, `[::1]`   a single label or an address: exactly this host, private addresses too
+- `*`                 every host, ports 80 and 443, public addresses only
 """
 
 from __future__ import annotations

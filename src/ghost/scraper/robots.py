@@ -1,6 +1,7 @@
 """Permission to read a page: the allowlist first, then the site's robots.txt (RFC 9309).
 
-4xx                                   everything is permitted 5xx, no answer, a refused address     nothing is permitted
+4xx                                   everything is permitted
+5xx, no answer, a refused address     nothing is permitted
 a redirect                            followed five times, each within the allowlist; the sixth: nothing is permitted
 """
 

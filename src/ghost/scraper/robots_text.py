@@ -2,10 +2,10 @@
 
 protego matches paths as in the RFC. These differences in grouping are corrected first:
 
-- an agent's name ends at the first character that is no letter, `-` or `_` (protego compares the whole line, and takes
-the beginning of a name for the name); - lines that are no rule neither end a group nor separate two agents of one; - a
-line ends at CR, LF or CRLF only, and octets outside printable ASCII are percent-encoded before comparison; - groups of
-other agents are left out, so that their number costs nothing.
+- an agent's name ends at the first character other than a letter, `-` or `_` (protego matches prefixes of the line);
+- lines that are not rules neither end a group nor separate two of its agents;
+- a line ends at CR, LF or CRLF only, and octets outside printable ASCII are percent-encoded before comparison;
+- groups of other agents are dropped, so that their number costs nothing.
 """
 
 from __future__ import annotations

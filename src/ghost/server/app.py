@@ -1,6 +1,6 @@
 """The HTTP API of the mind, with the background loop, the audit watch and the event feed.
 
-create_app      wires endpoints, problems and the guard; starts and stops the rest with the server
+    create_app      wires endpoints, problems and the guard; starts and stops the rest with the server
 
 Each group of endpoints has its own file here. `docs/api.md` describes them.
 """

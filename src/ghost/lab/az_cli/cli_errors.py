@@ -1,6 +1,8 @@
 """Error messages of the Azure CLI on standard error, with exit status.
 
-1  the service refused or could not be reached 2  the command or its options are wrong 3  there is no such resource
+1  the service refused or could not be reached
+2  the command or its options are wrong
+3  there is no such resource
 """
 
 from __future__ import annotations
