@@ -256,7 +256,7 @@ def main(words: Sequence[str] = ()) -> int:
         f"{beyond} of {len(measured)} shapes beyond {DOUBLING_BOUND}"
     )
 
-    print("\n16 MiB of captured output, processed (foreshortened, redacted, truncated, redacted)")
+    print("\n16 MiB of captured output, processed (shortened, redacted, truncated, redacted)")
     for name, shape in {**shapes, "log lines": log_text(170)}.items():
         text = repeated(shape, STDOUT_LIMIT)
         captured = Captured.of(text, STDOUT_LIMIT)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ghost.cli.investigation_command import _asked
-from ghost.cli.shell_commands import Waiting
+from ghost.cli.investigation_command import _prompt
+from ghost.cli.shell_commands import RunningNotice
 
 from .ready_ghost import run_ghost
 
@@ -200,7 +200,7 @@ class Screen(io.StringIO):
 @pytest.mark.slow
 def test_on_a_terminal_a_command_that_takes_long_says_so_but_not_while_a_person_is_asked():
     screen = Screen()
-    waiting = Waiting(screen, after_seconds=0.2)
+    waiting = RunningNotice(screen, after_seconds=0.2)
     with waiting:
         with waiting.quiet():
             time.sleep(1.2)
@@ -212,7 +212,7 @@ def test_on_a_terminal_a_command_that_takes_long_says_so_but_not_while_a_person_
 
 def test_in_a_pipe_nothing_is_said_of_a_command_that_takes_long():
     pipe = io.StringIO()
-    with Waiting(pipe, after_seconds=0.1):
+    with RunningNotice(pipe, after_seconds=0.1):
         time.sleep(0.8)
     assert pipe.getvalue() == ""
 
@@ -385,5 +385,5 @@ def test_a_private_investigation_says_so_and_leaves_no_private_address_in_its_re
 
 def test_the_mark_before_what_a_person_types_is_no_part_of_the_report(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("web-vm-01 is slow\n"))
-    assert _asked() == "web-vm-01 is slow"
+    assert _prompt() == "web-vm-01 is slow"
     assert capsys.readouterr() == ("", "> ")

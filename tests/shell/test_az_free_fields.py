@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ghost.shell import redact
 from ghost.shell.judge.az.free_fields import parse_free_fields
-from ghost.shell.judge.az.jmespath_queries import fault_of_query, paths_taken
+from ghost.shell.judge.az.jmespath_queries import fault_of_query, projected_paths
 from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
 from ghost.shell.policy_tables import policy_table
@@ -188,12 +188,12 @@ def test_a_long_script_is_not_folded_over_lines_without_a_name(read: str, output
     ],
 )
 def test_a_projection_takes_the_values_at_these_paths(query: str, paths: list[str]) -> None:
-    assert [".".join(path) for path in paths_taken(query) or () if path] == paths
+    assert [".".join(path) for path in projected_paths(query) or () if path] == paths
 
 
 @each("query", ["a | b", "length(a)", "a || b", "[?a].b", "@.a", '"a".b', "a.*", "{x:a}.x", "a[?b].c"])
 def test_what_does_more_than_take_fields_is_no_projection(query: str) -> None:
-    assert paths_taken(query) is None
+    assert projected_paths(query) is None
 
 
 def as_tsv(answer: Any) -> str:

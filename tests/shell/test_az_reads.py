@@ -16,7 +16,7 @@ from scripts.write_az_table_doc import PAGE, page
 
 import ghost.brain.offline
 from ghost.azure import catalogue
-from ghost.shell.judge.az.jmespath_queries import fault_of_query, first_secret, secret_field, takes_only
+from ghost.shell.judge.az.jmespath_queries import fault_of_query, first_secret_field, projects_only, secret_field
 from ghost.shell.judge.az.read_commands import reads
 from ghost.shell.judge.classification import decide
 from ghost.shell.policy_tables import policy_table
@@ -279,7 +279,7 @@ def test_only_a_query_of_listed_fields_confines_an_answer(query: str) -> None:
     fields = {"name", "location", "sku", "tier"}
     answer = {"name": "n", "sku": {"tier": "t"}, "key": "SECRET", "more": [{"key": "SECRET"}]}
 
-    assert takes_only(fields, query) == ("x" not in query)
+    assert projects_only(fields, query) == ("x" not in query)
     for context in (answer, [answer], [[answer]]):
         assert "SECRET" not in json.dumps(jmespath.search(query, context))
 
@@ -292,7 +292,7 @@ QUERY_PIECES = ["name", "sku", "key", "[]", "[0]", "[*]", "*", "@", ".", ",", ":
 def test_a_confined_query_gives_no_other_field_away(query: str) -> None:
     answer = {"name": "n", "sku": {"tier": "t"}, "key": "SECRET", "more": [{"key": "SECRET"}]}
 
-    if takes_only({"name", "sku"}, query):
+    if projects_only({"name", "sku"}, query):
         for context in (answer, [answer], {"value": [answer]}):
             assert "SECRET" not in json.dumps(jmespath.search(query, context))
 
@@ -423,7 +423,7 @@ SECRET_PIECES = [
 @settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(SECRET_PIECES), min_size=1, max_size=10).map("".join))
 def test_the_quick_look_at_a_query_never_misses_a_secret_field(query: str) -> None:
-    assert secret_field(query) == first_secret(query)
+    assert secret_field(query) == first_secret_field(query)
 
 
 @each(

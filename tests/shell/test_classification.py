@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.gate import RUNS_NOTHING, HitlDecision, pass_gate
+from ghost.shell.gate import RUNS_NOTHING, HitlDecision, ask_for_approval
 from ghost.shell.judge.classification import classify, decide
 from ghost.shell.judge.command_line import MAX_LENGTH
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE
@@ -401,11 +401,11 @@ def test_nobody_is_asked_about_what_cannot_run_and_holds_no_command_that_could(c
         return HitlDecision("deny")
 
     decision = decide(command)
-    passage = pass_gate(command, decision, "because", decide, deny)
+    outcome = ask_for_approval(command, decision, "because", decide, deny)
 
     assert decision.classification == RISKY
     assert bool(prompts) is asked
-    assert (passage.status, passage.error) == (("denied", None) if asked else ("error", "unsupported_syntax"))
+    assert (outcome.status, outcome.error) == (("denied", None) if asked else ("error", "unsupported_syntax"))
 
 
 def test_a_line_break_in_quotes_is_named() -> None:
@@ -493,6 +493,6 @@ def test_a_line_break_in_quotes_is_refused_unasked_or_the_question_says_that_not
         return HitlDecision("deny")
 
     line = "rm z; touch 'a\nb'"
-    pass_gate(line, decide(line), "why", decide, deny)
+    ask_for_approval(line, decide(line), "why", decide, deny)
     assert len(told) == 1
     assert RUNS_NOTHING in told[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ghost.shell import redact, truncate
 from ghost.shell.record.command_output import Output, process_output
-from ghost.shell.record.truncation import WINDOW, foreshorten
+from ghost.shell.record.truncation import WINDOW, shorten
 from ghost.shell.run.execution import STDERR_LIMIT, STDOUT_LIMIT, Captured
 from tests.each_row import each
 from tests.exhaustive import examples, sample
@@ -107,7 +107,7 @@ def test_of_endless_errors_the_beginning_and_the_end_are_kept() -> None:
 )
 def test_foreshortening_keeps_the_first_and_last_lines(parts: list[str], times: int) -> None:
     text = "".join(parts) * times
-    shortened, extent = foreshorten(text)
+    shortened, extent = shorten(text)
     if extent is None:
         assert shortened == text
         return
@@ -118,7 +118,7 @@ def test_foreshortening_keeps_the_first_and_last_lines(parts: list[str], times: 
 
 
 def test_an_empty_last_line_of_a_long_output_stays() -> None:
-    assert foreshorten("b\n" * WINDOW * 2 + "\n")[0].endswith("b\n\n")
+    assert shorten("b\n" * WINDOW * 2 + "\n")[0].endswith("b\n\n")
 
 
 def secret(n: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ghost.shell.judge.classification import decide
-from ghost.shell.judge.network.curl_resolve import fault_of_steering, led_to
+from ghost.shell.judge.network.curl_resolve import fault_of_target, target_hosts
 from tests.each_row import each
 
 
@@ -18,8 +18,8 @@ from tests.each_row import each
     ],
 )
 def test_an_address_that_may_stand_in_a_url_may_be_led_to(option: str, value: str, hosts: tuple[str, ...]) -> None:
-    assert fault_of_steering("https://a.example/status", option, value) is None
-    assert led_to(option, value) == hosts
+    assert fault_of_target("https://a.example/status", option, value) is None
+    assert target_hosts(option, value) == hosts
     assert decide(f"curl {option} '{value}' https://a.example/status").hosts == hosts
 
 
@@ -48,11 +48,11 @@ def test_an_address_that_may_stand_in_a_url_may_be_led_to(option: str, value: st
     ],
 )
 def test_what_is_no_plain_harmless_place_is_not_led_to(option: str, value: str) -> None:
-    assert fault_of_steering("https://a.example/status", option, value) is not None
+    assert fault_of_target("https://a.example/status", option, value) is not None
     assert decide(f"curl {option} '{value}' https://a.example/status").classification == "RISKY"
 
 
 def test_a_path_that_gives_secrets_away_stays_one_whoever_is_asked() -> None:
-    assert fault_of_steering("http://a.example/latest/meta-data", "--resolve", "a.example:80:10.0.0.4") is not None
-    assert fault_of_steering("http://a.example:9200/health", "--resolve", "a.example:9200:127.0.0.1") is not None
-    assert fault_of_steering("http://a.example:9200/health", "--resolve", "a.example:9200:10.0.0.4") is None
+    assert fault_of_target("http://a.example/latest/meta-data", "--resolve", "a.example:80:10.0.0.4") is not None
+    assert fault_of_target("http://a.example:9200/health", "--resolve", "a.example:9200:127.0.0.1") is not None
+    assert fault_of_target("http://a.example:9200/health", "--resolve", "a.example:9200:10.0.0.4") is None

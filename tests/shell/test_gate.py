@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 from ghost.shell import HitlDecision
-from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, Passage, pass_gate, visible
+from ghost.shell.gate import MAX_PROMPTS, RUNS_NOTHING, GateOutcome, ask_for_approval
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import Decision
+from ghost.text import visible
 from tests.each_row import each
 
 VERDICTS = {
@@ -38,14 +39,14 @@ class Person:
         return answer
 
 
-def gate(command: str, person: Any, timeout_seconds: float | None = None, reasoning: str = "why") -> Passage:
-    return pass_gate(command, judge(command), reasoning, judge, person, timeout_seconds)
+def gate(command: str, person: Any, timeout_seconds: float | None = None, reasoning: str = "why") -> GateOutcome:
+    return ask_for_approval(command, judge(command), reasoning, judge, person, timeout_seconds)
 
 
 def test_a_safe_command_asks_nobody() -> None:
     person = Person()
-    passage = gate("safe", person)
-    assert (passage.status, passage.action, passage.user_decision, person.asked) == (
+    outcome = gate("safe", person)
+    assert (outcome.status, outcome.action, outcome.user_decision, person.asked) == (
         "passed",
         "auto_approved",
         None,
@@ -55,8 +56,8 @@ def test_a_safe_command_asks_nobody() -> None:
 
 def test_a_forbidden_command_asks_nobody_and_is_refused() -> None:
     person = Person()
-    passage = gate("forbidden", person)
-    assert (passage.status, passage.action, passage.error) == ("error", None, "forbidden_command")
+    outcome = gate("forbidden", person)
+    assert (outcome.status, outcome.action, outcome.error) == ("error", None, "forbidden_command")
     assert person.asked == []
 
 
@@ -66,14 +67,14 @@ def test_a_command_that_is_too_long_is_an_error_and_no_prompt() -> None:
 
 def test_the_prompt_carries_command_reasoning_risk_and_tier() -> None:
     person = Person(HitlDecision("approve"))
-    passage = gate("odd", person)
+    outcome = gate("odd", person)
     assert person.asked == [("odd", "why", "Nobody knows it.", 1)]
-    assert (passage.status, passage.action, passage.user_decision) == ("passed", "user_approved", "approve")
+    assert (outcome.status, outcome.action, outcome.user_decision) == ("passed", "user_approved", "approve")
 
 
 def test_a_denial_carries_its_reason() -> None:
-    passage = gate("odd", Person(HitlDecision("deny", reason=" not now ")))
-    assert (passage.status, passage.action, passage.denial_reason) == ("denied", "user_denied", "not now")
+    outcome = gate("odd", Person(HitlDecision("deny", reason=" not now ")))
+    assert (outcome.status, outcome.action, outcome.denial_reason) == ("denied", "user_denied", "not now")
     assert gate("odd", Person(HitlDecision("deny", reason=""))).denial_reason is None
 
 
@@ -83,8 +84,8 @@ def test_nobody_to_ask_is_a_denial() -> None:
 
 def test_a_modified_command_that_is_safe_runs_at_once() -> None:
     person = Person(HitlDecision("modify", "safe"))
-    passage = gate("odd", person)
-    assert (passage.status, passage.action, passage.command, passage.modified_command) == (
+    outcome = gate("odd", person)
+    assert (outcome.status, outcome.action, outcome.command, outcome.modified_command) == (
         "passed", "user_modified", "safe", "safe",
     )  # fmt: skip
     assert len(person.asked) == 1
@@ -92,17 +93,17 @@ def test_a_modified_command_that_is_safe_runs_at_once() -> None:
 
 def test_a_modified_command_that_is_risky_asks_again() -> None:
     person = Person(HitlDecision("modify", "odder"), HitlDecision("approve"))
-    passage = gate("odd", person)
+    outcome = gate("odd", person)
     assert [question[0] for question in person.asked] == ["odd", "odder"]
-    assert (passage.status, passage.action, passage.command) == ("passed", "user_modified", "odder")
+    assert (outcome.status, outcome.action, outcome.command) == ("passed", "user_modified", "odder")
     denied = gate("odd", Person(HitlDecision("modify", "odder"), HitlDecision("deny")))
     assert (denied.status, denied.action, denied.modified_command) == ("denied", "user_denied", "odder")
 
 
 def test_a_modified_command_that_is_forbidden_is_refused() -> None:
-    passage = gate("odd", Person(HitlDecision("modify", "forbidden")))
-    assert (passage.status, passage.error, passage.action) == ("error", "forbidden_command", "user_modified")
-    assert passage.decision.classification == "FORBIDDEN"
+    outcome = gate("odd", Person(HitlDecision("modify", "forbidden")))
+    assert (outcome.status, outcome.error, outcome.action) == ("error", "forbidden_command", "user_modified")
+    assert outcome.decision.classification == "FORBIDDEN"
 
 
 def test_a_modified_command_that_is_too_long_is_an_error() -> None:
@@ -117,8 +118,8 @@ def test_a_modified_command_that_is_too_long_is_an_error() -> None:
     ],
 )
 def test_whatever_goes_wrong_is_a_denial(answer: Any) -> None:
-    passage = gate("odd", Person(answer))
-    assert (passage.status, passage.action, passage.user_decision) == ("denied", "user_abandoned", None)
+    outcome = gate("odd", Person(answer))
+    assert (outcome.status, outcome.action, outcome.user_decision) == ("denied", "user_abandoned", None)
 
 
 def test_an_answer_that_comes_too_late_is_a_denial() -> None:
@@ -129,8 +130,8 @@ def test_an_answer_that_comes_too_late_is_a_denial() -> None:
         answered.set()
         return HitlDecision("approve")
 
-    passage = gate("odd", slow, timeout_seconds=0.05)
-    assert (passage.status, passage.action) == ("denied", "user_abandoned")
+    outcome = gate("odd", slow, timeout_seconds=0.05)
+    assert (outcome.status, outcome.action) == ("denied", "user_abandoned")
     assert answered.wait(2)
 
 
@@ -139,9 +140,9 @@ def test_an_answer_in_time_counts() -> None:
 
 
 def test_an_interruption_is_a_denial_that_goes_on() -> None:
-    passage = gate("odd", Person(KeyboardInterrupt()))
-    assert (passage.status, passage.action) == ("denied", "user_abandoned")
-    assert isinstance(passage.interrupted, KeyboardInterrupt)
+    outcome = gate("odd", Person(KeyboardInterrupt()))
+    assert (outcome.status, outcome.action) == ("denied", "user_abandoned")
+    assert isinstance(outcome.interrupted, KeyboardInterrupt)
 
 
 def test_endless_modifying_ends_in_a_denial() -> None:
@@ -166,7 +167,7 @@ def test_whoever_asks_says_that_approving_what_cannot_run_runs_nothing(command: 
         told.append(risk)
         return HitlDecision("deny")
 
-    pass_gate(command, decide(command), "r", decide, ask)
+    ask_for_approval(command, decide(command), "r", decide, ask)
 
     assert told[0].endswith(RUNS_NOTHING)
 
@@ -178,6 +179,6 @@ def test_what_can_run_is_not_told_to_run_nothing() -> None:
         told.append(risk)
         return HitlDecision("deny")
 
-    pass_gate("rm x", decide("rm x"), "r", decide, ask)
+    ask_for_approval("rm x", decide("rm x"), "r", decide, ask)
 
     assert RUNS_NOTHING not in told[0]

@@ -5,7 +5,7 @@ import ipaddress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.shell.judge.network.request_urls import fault_of_url, host_of, lenient_ipv4
+from ghost.shell.judge.network.request_urls import fault_of_url, host_of, parse_ipv4_leniently
 from tests.each_row import each
 
 METADATA = ["169.254.169.254", "168.63.129.16"]
@@ -59,7 +59,7 @@ def test_every_lenient_spelling_is_read_as_the_address_it_means(
 ) -> None:
     host = data.draw(st.sampled_from([text for text in spellings(str(address)) if not text.startswith("[")]))
 
-    assert lenient_ipv4(host.removesuffix(".")) == address
+    assert parse_ipv4_leniently(host.removesuffix(".")) == address
 
 
 @settings(deadline=None)

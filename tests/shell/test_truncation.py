@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ghost.shell import truncate
 from ghost.shell.record.bounded_json import is_deep, is_too_large, read_ends, read_json, written
-from ghost.shell.record.truncation import MAX_CHARACTERS, MAX_LINES, foreshorten, truncate_foreshortened
+from ghost.shell.record.truncation import MAX_CHARACTERS, MAX_LINES, shorten, truncate_shortened
 from tests.each_row import each
 from tests.exhaustive import EXHAUSTIVE, examples, sample
 
@@ -172,8 +172,8 @@ def test_the_memory_is_bounded_however_much_an_output_holds(kind: str) -> None:
     text = LARGE[kind](1_500_000 if EXHAUSTIVE else 400_000)
     tracemalloc.start()
     try:
-        shortened, extent = foreshorten(text)
-        shown = truncate(shortened) if extent is None else truncate_foreshortened(shortened, extent)
+        shortened, extent = shorten(text)
+        shown = truncate(shortened) if extent is None else truncate_shortened(shortened, extent)
         assert tracemalloc.get_traced_memory()[1] < 64_000_000
     finally:
         tracemalloc.stop()
@@ -188,9 +188,9 @@ def test_of_an_array_that_is_too_large_to_be_read_the_ends_are_shown_and_the_ite
     with pytest.raises(ValueError, match="larger"):
         read_json(text)
     assert read_ends(f" {text}\n", 3, 1) == (items[:3], items[-1:], 100_000)
-    shortened, extent = foreshorten(text)
+    shortened, extent = shorten(text)
     assert extent is not None
-    shown, metadata = truncate_foreshortened(shortened, extent)
+    shown, metadata = truncate_shortened(shortened, extent)
     assert json.loads(shown) == [*items[:3], "[truncated: showing 4 of 100000 items]", items[-1]]
     assert (metadata["items_total"], metadata["items_shown"]) == (100_000, 4)
 

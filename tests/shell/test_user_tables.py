@@ -210,6 +210,7 @@ def test_a_broken_file_makes_every_command_ask_and_say_why(directory: Path) -> N
 
     assert (decision.classification, decision.rule, decision.arguments) == ("RISKY", "policy: unusable", None)
     assert "ipcalc.toml" in decision.explanation
+    assert decide("az vm list").rule == "policy: unusable"
     assert decide("rm -rf /").classification == "FORBIDDEN"
 
 

@@ -1,4 +1,4 @@
-"""Every command a person types. This room wires the others together and turns errors into one clear line.
+"""The command line. Connects the other rooms and turns errors into one clear line.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.
 """
@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program `ghost`. Never shows a traceback for what a person can mend."""
+    """The program `ghost`. Errors that a user can fix show one line, no traceback."""
     import typer
 
     from ghost.cli.typer_app import app
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_closed_streams() -> None:
-    """A program may be started with its standard streams closed; what it reads is then empty, what it says is lost."""
+    """Replace closed standard streams by /dev/null."""
     nowhere = Path(os.devnull)
     sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
     sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
@@ -59,7 +59,7 @@ def _open_closed_streams() -> None:
 
 
 def _end(status: int, message: str | None) -> int:
-    """Says why on standard error, where somebody still reads it, and lets nothing fail at the last flush."""
+    """Print the message on standard error if it is still open, and flush without failing."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         if message is not None:
@@ -80,12 +80,12 @@ def _of_file(failed: OSError) -> str:
 
 
 def _usage(wrong: Exception) -> str:
-    """What is wrong with the words of a command, and where its help is."""
+    """The usage error and where to find help."""
     message = getattr(wrong, "format_message", lambda: str(wrong))()
     context = getattr(wrong, "ctx", None)
     return f"{message} See: {context.command_path if context else 'ghost'} --help"
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """A closed terminal or a polite kill ends like Ctrl-C: what was found is saved."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that results are saved."""
     raise KeyboardInterrupt

@@ -28,24 +28,24 @@ from ghost.patterns import lazy
 from ghost.shell import RUNS_NOTHING, HitlCallback, HitlDecision
 from ghost.text import visible
 
-NOT_ITS_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
+NOT_OWN_FILES = Approval("", "deny", "a scenario answers for files of the investigation only")
 LONG_COMMAND = 500
 NAMED_CHARACTERS = 3
 _SPACES = lazy(r" {2,}")
 
 
-def _counted(spaces: re.Match[str]) -> str:
-    """Several spaces in a row would vanish where a line is folded, and with them what they push out of sight."""
+def _space_count(spaces: re.Match[str]) -> str:
+    """Replace repeated spaces by their number: a folded line would hide them and text behind them."""
     return f" [{len(spaces.group())} spaces] "
 
 
-def _flowing(text: str) -> str:
-    """Prose of others on one line, whose breaks could be taken for rows of the question."""
+def _folded(text: str) -> str:
+    """Untrusted prose on one line: its line breaks could look like rows of the prompt."""
     return visible(" ".join(text.split()))
 
 
 def _notes(command: str) -> str:
-    """What a person would not see in a command: that it goes on out of sight, and letters that only look familiar."""
+    """Warn about what is easy to miss in a command: great length and non-ASCII look-alike letters."""
     notes = []
     if len(command) > LONG_COMMAND:
         notes.append(f"{len(command):,} characters long: read it to its end")
@@ -57,24 +57,24 @@ def _notes(command: str) -> str:
     return "; ".join(notes)
 
 
-def _offered(risk: str) -> tuple[str, ...]:
-    """What a person may choose. An approval that would run nothing is not offered, though it may be given."""
+def _choices(risk: str) -> tuple[str, ...]:
+    """The choices shown. Approval is left out where it would run nothing, but is still accepted."""
     return ("[M]odify", "[D]eny") if risk.endswith(RUNS_NOTHING) else ("[A]pprove", "[D]eny", "[M]odify")
 
 
-def _letters(risk: str) -> str:
+def _choice_letters(risk: str) -> str:
     return "m or d" if risk.endswith(RUNS_NOTHING) else "a, d or m"
 
 
-def gate_of_a_person(rich: Rich) -> HitlCallback:
-    """A question must not go where nobody looks: `input` prompts on standard error, which may be a file of errors."""
+def interactive_gate(rich: Rich) -> HitlCallback:
+    """Return the gate for this terminal or pipe. Prompts never go to a redirected standard error."""
     if is_interactive() and sys.stderr.isatty():
         return TerminalGate(rich)
     return PlainGate(sys.stdout if is_interactive() else sys.stderr, sys.stdin)
 
 
 class TerminalGate:
-    """The box of the specification, and a choice that blocks until it is made."""
+    """Show the approval box of the specification and wait for a choice."""
 
     def __init__(self, rich: Rich, read: Callable[[str], str] = input) -> None:
         self._rich = rich
@@ -82,7 +82,7 @@ class TerminalGate:
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         self._rich.print(approval_box(command, reasoning, risk, tier))
-        _forget_typed_ahead()
+        _discard_typed_ahead()
         while True:
             choice = self._read("Your choice: ").strip().lower()
             if choice in {"a", "approve"}:
@@ -96,19 +96,19 @@ class TerminalGate:
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
             else:
-                _forget_typed_ahead()
-                self._rich.print(f"Type {_letters(risk)}.")
+                _discard_typed_ahead()
+                self._rich.print(f"Type {_choice_letters(risk)}.")
 
 
-def _forget_typed_ahead() -> None:
-    """What was typed before the question was shown, or behind a wrong answer, is no answer to it."""
+def _discard_typed_ahead() -> None:
+    """Discard input typed before the prompt was shown or after a wrong answer."""
     if sys.stdin is not None and sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 @contextmanager
 def _prefilled(line: str) -> Iterator[None]:
-    """Lets `input` begin with a line to edit, where the terminal can."""
+    """Let `input` start with an editable line where readline is available."""
     try:
         import readline
     except ImportError:
@@ -122,23 +122,23 @@ def _prefilled(line: str) -> Iterator[None]:
 
 
 class PlainGate:
-    """For pipes: the same question as plain lines; the end of the input denies."""
+    """The same prompt as plain lines, for pipes; end of input denies."""
 
     def __init__(self, out: TextIO, lines: TextIO) -> None:
         self._out = out
         self._lines = lines
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-        _forget_typed_ahead()
+        _discard_typed_ahead()
         self._say("RISKY COMMAND: approval required")
         self._say(f"  TIER:       {tier}")
-        self._say(f"  COMMAND:    {_SPACES.sub(_counted, visible(command))}")
+        self._say(f"  COMMAND:    {_SPACES.sub(_space_count, visible(command))}")
         if notes := _notes(command):
             self._say(f"  NOTE:       {notes}")
-        self._say(f"  RISK:       {_flowing(risk)}")
-        self._say(f"  REASONING:  {_flowing(reasoning)}")
+        self._say(f"  RISK:       {_folded(risk)}")
+        self._say(f"  REASONING:  {_folded(reasoning)}")
         while True:
-            choice = self._ask(f"{'  '.join(_offered(risk))}: ").lower()
+            choice = self._ask(f"{'  '.join(_choices(risk))}: ").lower()
             if choice in {"a", "approve"}:
                 return HitlDecision("approve")
             if choice in {"d", "deny"}:
@@ -148,8 +148,8 @@ class PlainGate:
                 if modified:
                     return HitlDecision("modify", modified_command=modified)
             else:
-                _forget_typed_ahead()
-                self._say(f"Type {_letters(risk)}.")
+                _discard_typed_ahead()
+                self._say(f"Type {_choice_letters(risk)}.")
 
     def _ask(self, question: str) -> str:
         self._out.write(question)
@@ -165,9 +165,9 @@ class PlainGate:
 
 
 class ScenarioGate:
-    """A demonstration without a terminal: the scenario answers, and each answer is shown.
+    """Answer prompts from the scenario, for demonstrations without a terminal; show each answer.
 
-    `own_directories` are where files of the investigation lie: a scenario never approves reading or removing others.
+    own_directories: where files of the investigation lie. Reading or removing any other file is never approved.
     """
 
     def __init__(self, rich: Rich, approvals: Approvals, own_directories: Sequence[Path]) -> None:
@@ -177,7 +177,7 @@ class ScenarioGate:
 
     def __call__(self, command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
         self._rich.print(approval_box(command, reasoning, risk, tier))
-        approval = self._approvals.decide(command) if self._keeps_to_its_files(command) else NOT_ITS_FILES
+        approval = self._approvals.decide(command) if self._names_own_files_only(command) else NOT_OWN_FILES
         self._rich.print(
             f"Your choice (answered by the scenario): {approval.answer}"
             + (f" - {approval.reason}" if approval.reason else ""),
@@ -187,7 +187,7 @@ class ScenarioGate:
             return HitlDecision("approve")
         return HitlDecision("deny", reason=approval.reason or None)
 
-    def _keeps_to_its_files(self, command: str) -> bool:
+    def _names_own_files_only(self, command: str) -> bool:
         words = shlex.split(command)
         if words[0] not in {"cat", "rm"}:
             return True
@@ -200,11 +200,11 @@ def approval_box(command: str, reasoning: str, risk: str, tier: int | None) -> P
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column(overflow="fold")
     rows.add_row("TIER:", Text(f"{'-' if tier is None else tier}  |  CLASSIFICATION: RISKY"))
-    rows.add_row("COMMAND:", Text(_SPACES.sub(_counted, visible(command)), style="bold yellow"))
+    rows.add_row("COMMAND:", Text(_SPACES.sub(_space_count, visible(command)), style="bold yellow"))
     if notes := _notes(command):
         rows.add_row("NOTE:", Text(notes, style="bold red"))
-    rows.add_row("RISK:", Text(_flowing(risk)))
-    rows.add_row("REASONING:", Text(_flowing(reasoning)))
+    rows.add_row("RISK:", Text(_folded(risk)))
+    rows.add_row("REASONING:", Text(_folded(reasoning)))
     rows.add_row("", "")
-    rows.add_row("", Text("   ".join(_offered(risk)), style="bold"))
+    rows.add_row("", Text("   ".join(_choices(risk)), style="bold"))
     return Panel(rows, title="SAFETY SHELL ALERT", box=box.SQUARE, border_style="red", width=88)

@@ -44,7 +44,7 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         report = f"  {row['report']}" if row.get("report") else ""
         print(visible(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
     if commands:
-        print(f"Single commands of ghost shell run{_of_how_many(len(commands))}:")
+        print(f"Single commands of ghost shell run{_count_text(len(commands))}:")
     for row in commands[-LATEST_COMMANDS:]:
         print(visible(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
 
@@ -52,12 +52,12 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
 LATEST_COMMANDS = 20
 
 
-def _of_how_many(count: int) -> str:
+def _count_text(count: int) -> str:
     return f", the latest {LATEST_COMMANDS} of {count} (all: --json)" if count > LATEST_COMMANDS else ""
 
 
 def _single_commands(audit_dir: Path) -> Iterator[dict[str, Any]]:
-    """What `ghost shell run` put on record, or was just running, in the order of time."""
+    """Recorded and running commands of `ghost shell run`, oldest first."""
     names = [path.name for path in audit_dir.glob("shell_audit_shell_*")]
     ids = {name.removeprefix("shell_audit_").partition(".")[0] for name in names}
     for session_id in sorted(filter(valid_session_id, ids)):
@@ -95,7 +95,7 @@ def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, A
 
 
 def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> None:
-    paths = _opened(session_id, workspace_option).paths
+    paths = _open_records(session_id, workspace_option).paths
     evidence = Evidence(paths.shell_audit)
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
@@ -121,8 +121,8 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
 CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"
 
 
-def _opened(session_id: str, workspace_option: Path | None) -> Recorded:
-    """The records of a session, once what was cut off beside them is on record too."""
+def _open_records(session_id: str, workspace_option: Path | None) -> Recorded:
+    """The records of a session, after interrupted commands were recorded."""
     records = recorded(session_id, workspace_option, Settings())
     SafeExecShell.record_interrupted(records.paths.audit_dir)
     return records
@@ -137,7 +137,7 @@ def _command(record: Mapping[str, Any]) -> str:
 
 
 def _open_intent(path: Path) -> Iterator[str]:
-    """What is known of a command that still runs, or whose end could not be recorded."""
+    """The intent record of a command that is running or whose end was not recorded."""
     try:
         begun = read_json(path)
     except (FileNotFoundError, RecordError) as error:
@@ -153,14 +153,14 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
 
     Unless it stays `local`, tokens that look like secrets have placeholders in it; the check is made before.
     """
-    records = _opened(session_id, workspace_option)
+    records = _open_records(session_id, workspace_option)
     paths, checks = records.paths, records.checks()
     files = (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
     originals = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
     contents = originals if local else _for_outside(originals)
     changed = sorted(name for name, content in contents.items() if content != originals[name])
     ok = all(check.ok for check in checks)
-    verification = {"session_id": session_id, "ok": ok, "checks": _listed(checks), "with_placeholders": changed}
+    verification = {"session_id": session_id, "ok": ok, "checks": _list_of(checks), "with_placeholders": changed}
     contents["verification.json"] = _document(verification)
     manifest = {
         "session_id": session_id,
@@ -199,7 +199,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can state: the same session make
 
 
 def _write_new(target: Path, contents: dict[str, bytes]) -> None:
-    """Writes a zip that was not there before, readable by its owner only."""
+    """Create a new zip, mode 0600."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as exists:
@@ -219,19 +219,19 @@ def _document(value: dict[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _listed(checks: list[Check]) -> list[dict[str, Any]]:
+def _list_of(checks: list[Check]) -> list[dict[str, Any]]:
     return [{"name": c.name, "ok": c.ok, "detail": c.detail, "problems": list(c.problems)} for c in checks]
 
 
 def check(session_id: str, workspace_option: Path | None, *, as_json: bool) -> int:
-    """Exit status 0 where everything holds, 1 where not."""
-    records = _opened(session_id, workspace_option)
+    """Verify a session. Returns exit status 0, or 1 where a check fails."""
+    records = _open_records(session_id, workspace_option)
     checks = records.checks()
     ok = all(check.ok for check in checks)
     cut_off = [record for record in Evidence(records.paths.shell_audit).values() if _is_interrupted(record)]
     if as_json:
         interrupted = [record["audit_id"] for record in cut_off]
-        answer = {"session_id": session_id, "ok": ok, "checks": _listed(checks), "interrupted": interrupted}
+        answer = {"session_id": session_id, "ok": ok, "checks": _list_of(checks), "interrupted": interrupted}
         print(json.dumps(answer, indent=2))
         return 0 if ok else 1
     for item in checks:

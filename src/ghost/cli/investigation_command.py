@@ -1,4 +1,4 @@
-"""`ghost investigate`: sets the rooms up around one session, runs the investigation, writes the report."""
+"""`ghost investigate`: sets up one session, runs the investigation and writes the report."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ghost.agent import (
     write_report,
 )
 from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
-from ghost.cli.approvals import ScenarioGate, gate_of_a_person
+from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.narration import NarratedShell, Narration
-from ghost.cli.session_memory import MemoryOfASession
+from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_records import open_workspace, workspace_of
-from ghost.cli.shell_options import programs_of, why_not_run
+from ghost.cli.shell_options import error_text, lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
@@ -70,7 +70,7 @@ class Request:
 
 
 def investigate(request: Request, workspace_option: Path | None) -> int:
-    """Runs one investigation; the exit status. Errors rise as `GhostError`, an interruption as KeyboardInterrupt."""
+    """Run one investigation. Returns the exit status; raises `GhostError` or KeyboardInterrupt."""
     settings = Settings()
     if request.resume and (request.symptom or request.lab):
         raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
@@ -112,7 +112,7 @@ class _Run:
             to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
         )
         self.lab_behind_az = lab_behind_az() if scenario is None else None
-        self.session = self._take_up() if request.resume else self._new_session(scenario)
+        self.session = self._resumed_session() if request.resume else self._new_session(scenario)
         self.paths = self.session.paths(workspace.root)
         self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
         self.lab = self._lab(scenario)
@@ -157,7 +157,7 @@ class _Run:
             self._report_orphans(orchestrator, shell)
             if not conversation:
                 symptom = self._symptom()
-                investigation.begin(symptom, memory.told(symptom, self.session.network) if memory else None)
+                investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
@@ -169,7 +169,7 @@ class _Run:
                 memory.keep(report)
         except (KeyboardInterrupt, BrainError):
             investigation.save()
-            self._say_how_to_resume()
+            self._print_how_to_resume()
             raise
         return self._show_end(report, markdown, self.clock.monotonic() - began)
 
@@ -188,7 +188,7 @@ class _Run:
         save_session(self.workspace.session_file, session)
         return session
 
-    def _take_up(self) -> Session:
+    def _resumed_session(self) -> Session:
         assert self.request.resume is not None
         path = self.workspace.find(self.request.resume)
         session, intact = load_session(path)
@@ -210,7 +210,7 @@ class _Run:
         return session
 
     def _accept_changed_records(self, session: Session, problems: list[str]) -> None:
-        """Records that were changed from outside are not gone on with unseen."""
+        """Ask before resuming a session whose records were changed from outside."""
         choice = self.narration.choose(
             f"Warning: the records of {session.session_id} were changed: {'; '.join(problems)}",
             {"c": "Continue anyway", "a": "Abort"},
@@ -240,7 +240,7 @@ class _Run:
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
             roots=self._roots(),
-            **programs_of(self.lab or self.lab_behind_az, own_az=self.lab is None),
+            **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
 
     def _roots(self) -> list[Path]:
@@ -255,7 +255,7 @@ class _Run:
         if self.briefing is not None and not self.interactive:
             own = [self.workspace.capture_dir, self.workspace.audit_dir]
             return ScenarioGate(self.narration.rich, self.briefing.approvals, own)
-        return gate_of_a_person(self.narration.rich)
+        return interactive_gate(self.narration.rich)
 
     def _conversation(self) -> tuple[list[Message], list[ToolCall]]:
         if not self.paths.turns.exists():
@@ -270,13 +270,13 @@ class _Run:
         if self.briefing is not None:
             return self.briefing.symptom
         self.narration.line("What network problem should I investigate?")
-        typed = _asked().strip()
+        typed = _prompt().strip()
         if not typed:
             raise UsageError(SYMPTOM_NEEDED)
         return without_secrets(typed)
 
-    def _memory(self) -> MemoryOfASession:
-        return MemoryOfASession(self.settings, self.workspace.root, self.narration, self._option())
+    def _memory(self) -> SessionMemory:
+        return SessionMemory(self.settings, self.workspace.root, self.narration, self._option())
 
     def _evidence(self) -> Evidence:
         return Evidence(self.paths.shell_audit)
@@ -299,7 +299,7 @@ class _Run:
             f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
         )
         if self.is_private:
-            self.narration.line(PRIVATE_MODE.format(map=_shown(self.paths.anonymization_map)))
+            self.narration.line(PRIVATE_MODE.format(map=_shortened(self.paths.anonymization_map)))
 
     def _check_access(self, shell: NarratedShell) -> None:
         """The subscription that will be read. Raises where there is no `az`, or nobody is logged in."""
@@ -308,7 +308,7 @@ class _Run:
         if response["exit_code"] == NOT_FOUND:
             raise ConfigurationError(AZ_NEEDED)
         if response["status"] == "error":
-            why = why_not_run(command, str(response["error"]), self._roots())
+            why = error_text(command, str(response["error"]), self._roots())
             raise ConfigurationError(f"az was not run to its end: {why}")
         if response["exit_code"] != 0:
             why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
@@ -327,7 +327,7 @@ class _Run:
         for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
-    def _say_how_to_resume(self) -> None:
+    def _print_how_to_resume(self) -> None:
         with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
             to_stderr().print(
                 f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
@@ -352,7 +352,7 @@ class _Run:
             print(markdown)
             raise GhostError(f"the report could not be written to {self.paths.report}: it is printed above instead")
         self.narration.banner(
-            f"RCA REPORT WRITTEN: {_shown(self.paths.report)}",
+            f"RCA REPORT WRITTEN: {_shortened(self.paths.report)}",
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
         )
         self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{self._option()}")
@@ -367,8 +367,8 @@ class _Run:
             self.narration.line(f"  - {action}")
 
 
-def _asked() -> str:
-    """What a person types. The mark before it goes where the question went: standard output may be a file."""
+def _prompt() -> str:
+    """Read a line. The prompt mark goes to the same stream as the question."""
     sys.stderr.write("> ")
     sys.stderr.flush()
     return input()
@@ -378,5 +378,5 @@ def _symptom_of(conversation: list[Message]) -> str:
     return next((message.text for message in conversation if isinstance(message, UserMessage)), "")
 
 
-def _shown(path: Path) -> Path:
+def _shortened(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

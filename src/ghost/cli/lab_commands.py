@@ -64,7 +64,7 @@ def show_scenario(name: str, *, as_json: bool) -> None:
 
 
 def _description(scenario: Scenario, state: RunningEmulator | None) -> dict[str, Any]:
-    """The network, without its fault."""
+    """Description of the network, without its fault."""
     world = scenario.world
     return {
         "simulated": True,

@@ -47,7 +47,7 @@ def serve(workspace: Path | None, *, host: str | None, port: int | None) -> int:
 
 
 def run(workspace: Path | None, *, cycles: int | None, as_json: bool) -> int:
-    """Thinks at the cadence of the settings until Ctrl-C, or `cycles` times one after the other."""
+    """Run the loop at the configured cadence until Ctrl-C, or `cycles` times without waiting."""
     settings, root = _settings(workspace)
     shown = _Thoughts(as_json=as_json)
     with opened_engine(settings, root) as engine:
@@ -79,7 +79,7 @@ async def _until_ended(stream: StreamOfConsciousness) -> None:
 
 
 class _Thoughts:
-    """What the mind does, a line each."""
+    """Prints one line per event of the background loop."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -101,7 +101,7 @@ class _Thoughts:
 
 
 def ingest(text: str, workspace: Path | None, *, source: str, as_json: bool) -> None:
-    """Keeps it for the next cycle of whoever thinks in this workspace: `ghost serve`, or `ghost run`."""
+    """Store an observation for the next cycle of `ghost serve` or `ghost run` in this workspace."""
     if not text.strip():
         raise UsageError('nothing to take in: ghost ingest "the change of the firewall at 14:00 is done"')
     settings, root = _settings(workspace)
@@ -216,7 +216,7 @@ def _left(seconds: float) -> str:
 
 
 def scrape(question: str, seeds: list[str], workspace: Path | None, *, pages: int | None, as_json: bool) -> int:
-    """0 where a page was read, 1 where none was."""
+    """Read pages. Returns exit status 0, or 1 where no page was read."""
     settings, root = _settings(workspace)
     stop = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -241,7 +241,7 @@ def scrape(question: str, seeds: list[str], workspace: Path | None, *, pages: in
 
 
 def tasks(workspace: Path | None, *, count: int, as_json: bool) -> None:
-    """The tasks that wait, the one to look at next first, and why."""
+    """List open tasks by priority, with the reason."""
     settings, root = _settings(workspace)
     with opened_engine(settings, root) as engine:
         engine.tend()

@@ -1,4 +1,4 @@
-"""What an engineer sees of an investigation: the brain's words, each command with its class, what it came to."""
+"""Terminal output of an investigation: the brain's text, each command with its class and outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULE_WIDTH = 70
 
 
 class TerminalGoneError(KeyboardInterrupt):
-    """Nobody reads what is shown any more. Like Ctrl-C: it ends the investigation, it is no result of a tool."""
+    """The terminal is gone. Ends the investigation like Ctrl-C; it is not a tool result."""
 
 
 _CLASS_STYLE = {"SAFE": "green", "RISKY": "yellow", "FORBIDDEN": "bold red"}
@@ -46,7 +46,7 @@ class Narration:
         self._modified: str | None = None
 
     def decided(self, decision: HitlDecision) -> HitlDecision:
-        """Remembers what the engineer made of a command, to show what really ran."""
+        """Remember a modified command, to show what really ran."""
         self._modified = decision.modified_command or self._modified
         return decision
 
@@ -143,7 +143,7 @@ class Narration:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Stills the progress line while a person is asked."""
+        """Hide the progress line during a prompt."""
         status = self._status
         if status is not None:
             status.stop()
@@ -189,7 +189,7 @@ _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 
 
 def short(command: str) -> str:
-    """A command as a person scans it: a long `--query` is cut. The whole command is in the audit."""
+    """The command with a long `--query` shortened; the audit holds the whole command."""
     return _QUERY.sub(r"\1'\2…'", command)
 
 

@@ -1,4 +1,4 @@
-"""What an investigation takes from memory when it begins, and leaves there when it ends.
+"""Memory hints for an investigation at its start, and what it stores at its end.
 
 Memory helps and is never needed: where it cannot be opened or asked, one line says so and the investigation goes on.
 A private session neither asks nor leaves anything: what it knows are placeholders, which mean nothing in another one.
@@ -42,8 +42,8 @@ def opened_memory(settings: Settings) -> Iterator[LongTermMemory]:
         store.close()
 
 
-class MemoryOfASession:
-    """What one investigation takes and leaves. `narration` shows the hints, and why there are none."""
+class SessionMemory:
+    """Reads and stores the memories of one investigation. `narration` shows hints, or why there are none."""
 
     def __init__(self, settings: Settings, root: Path, narration: Narration, option: str) -> None:
         """`root`: of the workspace that is worked in, where memory lives. `option`: how a command names it."""
@@ -51,8 +51,8 @@ class MemoryOfASession:
         self._narration = narration
         self._option = option
 
-    def told(self, symptom: str, network: str) -> MemoryNote | None:
-        """Shows the nearest earlier investigations of this kind of network. Returns what the brain hears of them."""
+    def hints(self, symptom: str, network: str) -> MemoryNote | None:
+        """Show similar earlier investigations; return the note for the brain, None without any."""
         hints = self._hints(symptom, network)
         if not hints:
             return None
@@ -88,7 +88,7 @@ class MemoryOfASession:
 
 
 def shown(hint: Hint) -> list[str]:
-    """One hint for a person: when and what was asked, what it came to, and how to look at that first."""
+    """One hint: date and symptom, the conclusion, and the command that confirms it."""
     day = datetime.fromtimestamp(hint.created_at, UTC).date().isoformat()
     often = f", the last of {hint.times} that came to this" if hint.times > 1 else ""
     lines = [

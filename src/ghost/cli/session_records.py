@@ -1,4 +1,4 @@
-"""The workspace that a person means, and what is on record there of a session."""
+"""Workspaces, and the records of a session in them."""
 
 from __future__ import annotations
 

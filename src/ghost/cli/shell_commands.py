@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from ghost.cli.shell_options import ProgramsOfShell, programs_of, why_not_run
+from ghost.cli.shell_options import ShellPrograms, error_text, lab_programs
 from ghost.config import Settings
 from ghost.records import SystemClock, new_session_id
 from ghost.shell import HitlCallback, HitlDecision
@@ -34,7 +34,7 @@ def run(
     timeout_seconds: float | None = None,
     private: bool = False,
 ) -> int:
-    """Exit status: the command's own where it ran, 1 where it did not."""
+    """Run one command. Returns its exit status, or 1 where it did not run."""
     from ghost.shell import SafeExecShell
 
     settings = Settings()
@@ -42,22 +42,22 @@ def run(
     roots = [Path.cwd(), settings.workspace, settings.capture_dir]
     moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
     session_id = f"shell_{moment}_{secrets.token_hex(3)}"  # two commands of one second are two sessions
-    waiting = Waiting(sys.stderr)
-    asked = Asked(_ask, waiting.quiet, command)
+    notice = RunningNotice(sys.stderr)
+    gate = RecordingGate(_ask, notice.quiet, command)
     shell = SafeExecShell(
         session_id,
-        hitl_callback=asked,
+        hitl_callback=gate,
         audit_dir=settings.audit_dir,
         timeout_seconds=timeout_seconds or settings.command_timeout_seconds,
         anonymization_enabled=private or settings.private,
         roots=roots,
-        **_programs_of_a_lab(),
+        **_programs_of_lab_in_environment(),
     )
     try:
-        with waiting:
+        with notice:
             response = shell.execute({"command": command, "reasoning": reason.encode("utf-8", "replace").decode()})
     except KeyboardInterrupt:
-        sys.stderr.write(f"[Shell] interrupted: {visible(asked.command)}  (audit: {session_id}_001)\n")
+        sys.stderr.write(f"[Shell] interrupted: {visible(gate.command)}  (audit: {session_id}_001)\n")
         raise
     if as_json:
         print(json.dumps(response, ensure_ascii=False, indent=2))
@@ -73,7 +73,7 @@ def run(
         if not response.get("audit_written", True):
             sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {settings.audit_dir} could not be written\n")
         if response["status"] == "error":
-            why = why_not_run(asked.command, str(response["error"]), roots)
+            why = error_text(gate.command, str(response["error"]), roots)
             sys.stderr.write(f"ghost: not run to its end: {why}\n")
     exit_code = response["exit_code"]
     if response["status"] != "completed" or exit_code is None:
@@ -82,23 +82,23 @@ def run(
 
 
 def _ask(command: str, reasoning: str, risk: str, tier: int | None) -> HitlDecision:
-    from ghost.cli.approvals import gate_of_a_person
+    from ghost.cli.approvals import interactive_gate
     from ghost.cli.terminal import to_stderr
 
-    return gate_of_a_person(to_stderr())(command, reasoning, risk, tier)
+    return interactive_gate(to_stderr())(command, reasoning, risk, tier)
 
 
-def _programs_of_a_lab() -> ProgramsOfShell:
-    """The programs of the lab that an Azure CLI of this environment talks to, where it talks to one."""
+def _programs_of_lab_in_environment() -> ShellPrograms:
+    """Programs of the lab that AZURE_CONFIG_DIR points to; empty without a lab."""
     if "AZURE_CONFIG_DIR" not in os.environ:
         return {}
     from ghost.lab import lab_behind_az
 
-    return programs_of(lab_behind_az())
+    return lab_programs(lab_behind_az())
 
 
-class Asked:
-    """A gate, and the last command that came out of it: what a person made of the one that was given."""
+class RecordingGate:
+    """A gate that remembers the last command, as modified by the person who was asked."""
 
     def __init__(self, gate: HitlCallback, quiet: Callable[[], AbstractContextManager[None]], command: str) -> None:
         self.command = command
@@ -113,8 +113,8 @@ class Asked:
         return decision
 
 
-class Waiting:
-    """Says on a terminal that a command still runs, from `after_seconds` on; nothing where nobody looks."""
+class RunningNotice:
+    """Show on a terminal that a command is still running, once it took `after_seconds`."""
 
     def __init__(self, out: TextIO, after_seconds: float = 2.0) -> None:
         self._out = out
@@ -127,7 +127,7 @@ class Waiting:
     def __enter__(self) -> None:
         if self._out.isatty():
             self._since = time.monotonic()
-            threading.Thread(target=self._tell, daemon=True).start()
+            threading.Thread(target=self._show_while_running, daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
@@ -137,7 +137,7 @@ class Waiting:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """While a person is asked nothing runs; the time counts from their answer."""
+        """While a person is gate nothing runs; the time counts from their answer."""
         with self._lock:
             was_telling, self._since = self._since is not None, None
             self._wipe()
@@ -147,7 +147,7 @@ class Waiting:
             with self._lock:
                 self._since = time.monotonic() if was_telling else None
 
-    def _tell(self) -> None:
+    def _show_while_running(self) -> None:
         while not self._ended.wait(0.5):
             with self._lock:
                 seconds = time.monotonic() - self._since if self._since is not None else 0.0

@@ -1,4 +1,4 @@
-"""What commands have in common that run something through the shell."""
+"""Options and messages shared by commands that run something through the shell."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ghost.lab import RunningLab
 
 
-class ProgramsOfShell(TypedDict, total=False):
-    """Which programs a shell runs, where they are not the system's."""
+class ShellPrograms(TypedDict, total=False):
+    """Keyword arguments of `SafeExecShell` that replace the system's programs."""
 
     program_dirs: Sequence[Path]
     own_az: bool
@@ -22,8 +22,8 @@ class ProgramsOfShell(TypedDict, total=False):
     resolver: Callable[[str], list[str]]
 
 
-def programs_of(lab: RunningLab | None, *, own_az: bool = True) -> ProgramsOfShell:
-    """All programs of a lab and nothing else, but for a person's own az that talks to it."""
+def lab_programs(lab: RunningLab | None, *, own_az: bool = True) -> ShellPrograms:
+    """Arguments that restrict a shell to the lab's programs; `own_az` keeps the user's az, which talks to the lab."""
     if lab is None:
         return {}
     return {
@@ -34,8 +34,8 @@ def programs_of(lab: RunningLab | None, *, own_az: bool = True) -> ProgramsOfShe
     }
 
 
-def why_not_run(command: str, error: str, roots: Sequence[Path]) -> str:
-    """An error of the shell in words; where its rules refused, with what they say of the command."""
+def error_text(command: str, error: str, roots: Sequence[Path]) -> str:
+    """The shell's error as text, with the explanation of the rule where a rule refused."""
     words = error.replace("_", " ")
     if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
         return words

@@ -8,12 +8,12 @@ from rich.console import Console as Rich
 
 
 def is_interactive() -> bool:
-    """Whether a person is at both ends: standard input and standard output are a terminal."""
+    """Whether standard input and standard output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def to_stdout() -> Rich:
-    """Words are wrapped for a person; a pipe gets lines as they are."""
+    """Console on standard output: wraps text on a terminal, leaves lines unchanged in a pipe."""
     return Rich(highlight=False, soft_wrap=not sys.stdout.isatty())
 
 

@@ -14,7 +14,7 @@ from ghost import __version__
 EXAMPLES = """\b
 Examples:
   ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
-  ghost investigate --resume SESSION     (goes on after an interruption)
+  ghost investigate --resume SESSION     (resumes an interrupted session)
   ghost sessions
   ghost pcap capture.pcap --report-dir reports
   ghost shell run "ss -tln"
@@ -44,9 +44,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-shell_app = typer.Typer(rich_markup_mode=None, help="One command through the safe shell.")
-audit_app = typer.Typer(rich_markup_mode=None, help="The records of a session: show them, verify them, hand them on.")
-lab_app = typer.Typer(rich_markup_mode=None, help="Simulated networks to practise on.")
+shell_app = typer.Typer(rich_markup_mode=None, help="Run or explain one command in the safe shell.")
+audit_app = typer.Typer(rich_markup_mode=None, help="Show, verify and export the records of a session.")
+lab_app = typer.Typer(rich_markup_mode=None, help="Simulated networks for practice.")
 app.add_typer(shell_app, name="shell")
 app.add_typer(audit_app, name="audit")
 app.add_typer(lab_app, name="lab")
@@ -89,12 +89,14 @@ def ghost(
     epilog='Example: ghost investigate "VMs in prod-subnet cannot reach redis on port 6379" --lab blocked-port'
 )
 def investigate(
-    symptom: Annotated[str | None, typer.Argument(help="What fails, in your words. Asked for when left out.")] = None,
+    symptom: Annotated[str | None, typer.Argument(help="What fails, in your words; asked for if omitted.")] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
-    resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Go on with a session.")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Resume a session.")] = None,
     brain: Annotated[str, typer.Option("--brain", help="auto or offline.")] = "auto",
     workspace: WorkspaceOption = None,
-    max_turns: Annotated[int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to go on.")] = None,
+    max_turns: Annotated[
+        int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to continue.")
+    ] = None,
     private: PrivateOption = False,
     json_: JsonOption = False,
 ) -> None:
@@ -109,7 +111,10 @@ def investigate(
 
 @app.command(epilog="Example: ghost sessions --workspace demo")
 def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List the investigations of a workspace, and the single commands of `ghost shell run`."""
+    """List the sessions of a workspace.
+
+    Investigations, and single commands of `ghost shell run`.
+    """
     from ghost.cli.audit_commands import list_sessions
 
     list_sessions(workspace, as_json=json_)
@@ -120,7 +125,10 @@ def sessions(workspace: WorkspaceOption = None, json_: JsonOption = False) -> No
     epilog="Example: ghost pcap capture.pcap --open",
 )
 def pcap(context: typer.Context) -> None:
-    """Read a packet capture, a folder of them, or two to compare: what is wrong, whose it is, and reports."""
+    """Analyse one packet capture, a folder, or two to compare.
+
+    Reports each fault, which side owns it, and the first step.
+    """
     from ghost.cli.browser import open_page
     from ghost.pcap import main as forensics
 
@@ -141,7 +149,10 @@ def shell_run(
     private: PrivateOption = False,
     json_: JsonOption = False,
 ) -> None:
-    """Run one command: SAFE ones at once, RISKY ones after your approval, FORBIDDEN ones never."""
+    """Run one command: SAFE at once, RISKY if you approve.
+
+    FORBIDDEN commands never run.
+    """
     from ghost.cli.shell_commands import run
 
     raise typer.Exit(run(command, reason, workspace, as_json=json_, timeout_seconds=timeout, private=private))
@@ -152,7 +163,7 @@ def shell_explain(
     command: Annotated[str, typer.Argument(help="One command, quoted. It is not run.")],
     json_: JsonOption = False,
 ) -> None:
-    """Say how a command would be classified, and which rule decides. Runs nothing."""
+    """Show how a command is classified and why. Runs nothing."""
     from ghost.cli.shell_commands import explain
 
     explain(command, as_json=json_)
@@ -160,7 +171,7 @@ def shell_explain(
 
 @audit_app.command("show", epilog="Example: ghost audit show ghost_20260101_120000")
 def audit_show(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List what a session ran, with the outcome of each command."""
+    """List the commands of a session and their outcome."""
     from ghost.cli.audit_commands import show
 
     show(session, workspace, as_json=json_)
@@ -168,7 +179,10 @@ def audit_show(session: SessionArgument, workspace: WorkspaceOption = None, json
 
 @audit_app.command("verify", epilog="Example: ghost audit verify ghost_20260101_120000")
 def audit_verify(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """Recompute the hash chains and check every citation. Exit status 1 where something does not hold."""
+    """Check the hash chains and every citation of a session.
+
+    Exit status 1 where a check fails.
+    """
     from ghost.cli.audit_commands import check
 
     raise typer.Exit(check(session, workspace, as_json=json_))
@@ -205,7 +219,7 @@ def lab_list(json_: JsonOption = False) -> None:
 def lab_show(
     scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list).")], json_: JsonOption = False
 ) -> None:
-    """Describe a scenario's network, without its fault."""
+    """Show the network of a scenario, without its fault."""
     from ghost.cli.lab_commands import show_scenario
 
     show_scenario(scenario, as_json=json_)
@@ -214,13 +228,16 @@ def lab_show(
 @lab_app.command("up", epilog='Example: eval "$(ghost lab up blocked-port)"; then: az vm list -d -o table')
 def lab_up(
     scenario: Annotated[str, typer.Argument(help="A scenario (see: ghost lab list), or ./mine.toml.")],
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay, until Ctrl-C ends it.")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay in the foreground until Ctrl-C.")] = False,
     speed: Annotated[
-        float | None, typer.Option("--speed", min=0.01, max=1000.0, help="Seconds that pass in it for each real one.")
+        float | None, typer.Option("--speed", min=0.01, max=1000.0, help="Simulated seconds per real second.")
     ] = None,
     json_: JsonOption = False,
 ) -> None:
-    """Simulate an Azure for your own az: prints what a shell needs to talk to it, and to nothing else."""
+    """Start a simulated Azure for your own az.
+
+    Prints the variables that point a shell at it, and at nothing else.
+    """
     from ghost.cli.lab_commands import up
     from ghost.config import Settings
 
@@ -231,7 +248,7 @@ def lab_up(
 def lab_down(
     scenario: Annotated[str, typer.Argument(help="A lab that is up (see: ghost lab list).")], json_: JsonOption = False
 ) -> None:
-    """End a simulated Azure that `ghost lab up` started, and remove what it held."""
+    """Stop a simulated Azure and remove its files."""
     from ghost.cli.lab_commands import down
 
     down(scenario, as_json=json_)
@@ -250,7 +267,7 @@ def serve(
     ] = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Keep the mind awake, with its API and its dashboard, until Ctrl-C."""
+    """Run the background loop, its API and dashboard until Ctrl-C."""
     from ghost.cli.mind_commands import serve
 
     raise typer.Exit(serve(workspace, host=host, port=port))
@@ -258,11 +275,14 @@ def serve(
 
 @app.command(epilog="Example: ghost run --cycles 3")
 def run(
-    cycles: Annotated[int | None, typer.Option("--cycles", min=1, help="Think so often, then end.")] = None,
+    cycles: Annotated[int | None, typer.Option("--cycles", min=1, help="Exit after N cycles.")] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Keep the mind awake without a server, and print what it thinks, until Ctrl-C."""
+    """Run the background loop without a server; print its output.
+
+    Ends after --cycles or at Ctrl-C.
+    """
     from ghost.cli.mind_commands import run
 
     raise typer.Exit(run(workspace, cycles=cycles, as_json=json_))
@@ -270,12 +290,12 @@ def run(
 
 @app.command(epilog='Example: ghost ingest "the firewall change at 14:00 is done"')
 def ingest(
-    text: Annotated[str, typer.Argument(help="What the mind should take note of.")],
-    source: Annotated[str, typer.Option("--source", help="Who says so.")] = "cli",
+    text: Annotated[str, typer.Argument(help="The observation.")],
+    source: Annotated[str, typer.Option("--source", help="Where it comes from.")] = "cli",
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Tell the mind something; its next cycle thinks of it."""
+    """Add an observation for the next cycle of the background loop."""
     from ghost.cli.mind_commands import ingest
 
     ingest(text, workspace, source=source, as_json=json_)
@@ -283,18 +303,18 @@ def ingest(
 
 @app.command(epilog='Example: ghost search "redis 6379 denied" --tag nsg_inbound')
 def search(
-    query: Annotated[str, typer.Argument(help="Words, names, addresses, or a symptom.")],
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many, best first.")] = 5,
+    query: Annotated[str, typer.Argument(help="Words, names, addresses or a symptom.")],
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="Maximum number of results.")] = 5,
     type_: Annotated[
-        list[str] | None, typer.Option("--type", help="Only episodic, semantic or procedural ones; may be repeated.")
+        list[str] | None, typer.Option("--type", help="Memory type: episodic, semantic or procedural; may be repeated.")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Only with this tag; repeated: with all.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Required tag; may be repeated.")] = None,
     since: Annotated[datetime | None, typer.Option("--since", help="Created at or after this (UTC).")] = None,
     until: Annotated[datetime | None, typer.Option("--until", help="Created before this (UTC).")] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Search what Ghost remembers: by words and by nearness of meaning."""
+    """Search memories by words and by similarity."""
     from ghost.cli.mind_commands import search
 
     search(query, workspace, count=count, types=type_ or [], tags=tag or [], since=since, until=until, as_json=json_)
@@ -302,11 +322,11 @@ def search(
 
 @app.command(epilog="Example: ghost interrupts --json")
 def interrupts(
-    all_: Annotated[bool, typer.Option("--all", help="Answered and expired ones, too.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include answered and expired questions.")] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """List the questions that the mind asks, and how to answer them."""
+    """List open questions and how to answer them."""
     from ghost.cli.mind_commands import interrupts
 
     interrupts(workspace, all_=all_, as_json=json_)
@@ -320,7 +340,7 @@ def answer(
     ],
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Answer a question of the mind; its next cycle goes on with it."""
+    """Answer an open question; the next cycle uses it."""
     from ghost.cli.mind_commands import answer
 
     answer(question, text, workspace)
@@ -331,7 +351,7 @@ def export(
     file: Annotated[Path, typer.Argument(help="The file to write: one memory a line (JSONL).")],
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Write all memories to a file that `ghost import` reads."""
+    """Write all memories to a file for `ghost import`."""
     from ghost.cli.mind_commands import export
 
     export(file, workspace)
@@ -342,7 +362,10 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A file of `ghost export`.")],
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Read memories from a file; one of the same id is replaced. All of them or none."""
+    """Read memories from a file, all of them or none.
+
+    A memory with the same id is replaced.
+    """
     from ghost.cli.mind_commands import import_
 
     import_(file, workspace)
@@ -350,15 +373,19 @@ def import_(
 
 @app.command(epilog='Example: ghost scrape "what an NSG evaluates first" --seed https://example.com/nsg')
 def scrape(
-    question: Annotated[str, typer.Argument(help="Why the pages are read. It does not leave this machine.")],
-    seed: Annotated[list[str], typer.Option("--seed", help="Where to begin; may be repeated.")],
+    question: Annotated[str, typer.Argument(help="Question to answer; it is not sent anywhere.")],
+    seed: Annotated[list[str], typer.Option("--seed", help="Start URL; may be repeated.")],
     pages: Annotated[
-        int | None, typer.Option("--pages", min=1, max=1000, help="At most so many (default: SCRAPER_MAX_PAGES).")
+        int | None,
+        typer.Option("--pages", min=1, max=1000, help="Maximum pages (default: SCRAPER_MAX_PAGES)."),
     ] = None,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Read pages that ALLOWLIST_DOMAINS and their robots.txt permit, and remember their text."""
+    """Read web pages and remember their text.
+
+    ALLOWLIST_DOMAINS and each site's robots.txt must permit it.
+    """
     from ghost.cli.mind_commands import scrape
 
     raise typer.Exit(scrape(question, seed, workspace, pages=pages, as_json=json_))
@@ -366,11 +393,11 @@ def scrape(
 
 @app.command(epilog="Example: ghost tasks --count 3")
 def tasks(
-    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="How many, best first.")] = 10,
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=1000, help="Maximum number of results.")] = 10,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """List what waits to be looked at, the most pressing first."""
+    """List open tasks, most urgent first."""
     from ghost.cli.mind_commands import tasks
 
     tasks(workspace, count=count, as_json=json_)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from ghost.shell.call_timeout import call_within
 from ghost.shell.judge.decision import FORBIDDEN, SAFE, Decision
+from ghost.text import visible
 
 Action = Literal["auto_approved", "user_approved", "user_denied", "user_modified", "user_abandoned"]
 
@@ -32,7 +33,7 @@ HitlCallback = Callable[[str, str, str, int | None], HitlDecision]
 
 
 @dataclass(frozen=True)
-class Passage:
+class GateOutcome:
     """What the gate let through or not. `command` and `decision` are the last that were judged."""
 
     status: Literal["passed", "denied", "error"]
@@ -46,40 +47,40 @@ class Passage:
     interrupted: KeyboardInterrupt | None = None
 
 
-def pass_gate(
+def ask_for_approval(
     command: str,
     decision: Decision,
     reasoning: str,
     judge: Callable[[str], Decision],
     callback: HitlCallback | None,
     timeout_seconds: float | None = None,
-) -> Passage:
+) -> GateOutcome:
     """Lets SAFE commands through, asks about RISKY ones, refuses FORBIDDEN ones. Never raises."""
     if decision.classification == FORBIDDEN:
-        return Passage("error", command, decision, None, error="forbidden_command")
+        return GateOutcome("error", command, decision, None, error="forbidden_command")
     if decision.refused_unasked:
-        return Passage("error", command, decision, None, error=decision.problem)
+        return GateOutcome("error", command, decision, None, error=decision.problem)
     if decision.classification == SAFE:
-        return Passage("passed", command, decision, "auto_approved")
+        return GateOutcome("passed", command, decision, "auto_approved")
     if callback is None:
-        return Passage("denied", command, decision, "user_abandoned")  # nobody is there to ask
+        return GateOutcome("denied", command, decision, "user_abandoned")  # nobody is there to ask
 
     modified: str | None = None
     for _ in range(MAX_PROMPTS):
         try:
             answer = _ask(callback, command, reasoning, decision, timeout_seconds)
         except KeyboardInterrupt as interrupt:
-            return Passage(
+            return GateOutcome(
                 "denied", command, decision, "user_abandoned", modified_command=modified, interrupted=interrupt
             )
         if answer is None:
             break
         reason = answer.reason.strip() if isinstance(answer.reason, str) and answer.reason.strip() else None
         if answer.action == "deny":
-            return Passage("denied", command, decision, "user_denied", "deny", reason, modified)
+            return GateOutcome("denied", command, decision, "user_denied", "deny", reason, modified)
         if answer.action == "approve":
             action: Action = "user_approved" if modified is None else "user_modified"
-            return Passage(
+            return GateOutcome(
                 "passed", command, decision, action, "approve" if modified is None else "modify", None, modified
             )
         if answer.action != "modify" or not _is_command(answer.modified_command):
@@ -88,17 +89,10 @@ def pass_gate(
         decision = judge(command)
         if decision.classification == FORBIDDEN or decision.refused_unasked:
             error = "forbidden_command" if decision.classification == FORBIDDEN else decision.problem
-            return Passage("error", command, decision, "user_modified", "modify", None, modified, error)
+            return GateOutcome("error", command, decision, "user_modified", "modify", None, modified, error)
         if decision.classification == SAFE:
-            return Passage("passed", command, decision, "user_modified", "modify", None, modified)
-    return Passage("denied", command, decision, "user_abandoned", modified_command=modified)
-
-
-def visible(text: str, kept: str = "") -> str:
-    """`text` with what a terminal would obey, or not show, written out (`\\x1b`, `\\u202e`), but for `kept`."""
-    return "".join(
-        c if c.isprintable() or c in kept else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in text
-    )
+            return GateOutcome("passed", command, decision, "user_modified", "modify", None, modified)
+    return GateOutcome("denied", command, decision, "user_abandoned", modified_command=modified)
 
 
 def _ask(

@@ -15,7 +15,7 @@ from ghost.config import Settings
 from ghost.errors import UsageError
 from ghost.records import Clock, Head, SystemClock, isoformat, valid_session_id
 from ghost.redaction import Placeholders, redact
-from ghost.shell.gate import HitlCallback, Passage, pass_gate
+from ghost.shell.gate import GateOutcome, HitlCallback, ask_for_approval
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
 from ghost.shell.judge.explanation import explain
@@ -136,18 +136,18 @@ class SafeExecShell:
             return _response(audit_id, "error", decision.classification, None, "empty_command", self._no_output())
 
         # Stage 2: gate
-        passage = self._pass_gate(command, decision, reasoning)
-        record = self._record(sequence, audit_id, command, reasoning, passage)
-        if passage.status != "passed":
+        outcome = self._ask_for_approval(command, decision, reasoning)
+        record = self._record(sequence, audit_id, command, reasoning, outcome)
+        if outcome.status != "passed":
             written = self._audit.write(record)
-            if passage.interrupted is not None:
-                raise passage.interrupted
-            return self._answer(record, self._refusal(passage.decision), written)
+            if outcome.interrupted is not None:
+                raise outcome.interrupted
+            return self._answer(record, self._refusal(outcome.decision), written)
 
         # Stage 3: execute
         self._audit.begin(record)
         try:
-            finished = self._run(passage.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
+            finished = self._run(outcome.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
         except BaseException:  # whatever takes this process out of here, the command was begun
             self._audit.write(replace(record, status="error", error="interrupted"))
             raise
@@ -164,7 +164,7 @@ class SafeExecShell:
         output = self._no_output()
         if finished.run is not None:
             try:
-                ran = passage.decision.arguments or ()
+                ran = outcome.decision.arguments or ()
                 output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer, ran)
             except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
                 record = replace(record, status="error", error="redaction_failure")
@@ -199,8 +199,8 @@ class SafeExecShell:
         why = "It holds a token that looked like a secret, restored from its placeholder: look where it goes."
         return replace(decision, classification=RISKY, tier=3, rule=_RESTORED_TOKEN, explanation=why)
 
-    def _pass_gate(self, command: str, decision: Decision, reasoning: str) -> Passage:
-        return pass_gate(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
+    def _ask_for_approval(self, command: str, decision: Decision, reasoning: str) -> GateOutcome:
+        return ask_for_approval(command, decision, reasoning, self._judge, self._callback, self._hitl_timeout_seconds)
 
     def _run(self, decision: Decision, timeout_seconds: float) -> _Finished:
         """Runs what was judged, or says why it cannot run."""
@@ -234,7 +234,7 @@ class SafeExecShell:
 
     # What is written down and answered: redacted, and with placeholders where the topology is hidden.
 
-    def _record(self, sequence: int, audit_id: str, command: str, reasoning: str, passage: Passage) -> AuditRecord:
+    def _record(self, sequence: int, audit_id: str, command: str, reasoning: str, outcome: GateOutcome) -> AuditRecord:
         return AuditRecord(
             timestamp=isoformat(self._clock.now()),
             session_id=self.session_id,
@@ -242,15 +242,15 @@ class SafeExecShell:
             audit_id=audit_id,
             command=self._written(command) or "",
             reasoning=self._written(reasoning) or "",
-            status=passage.status,
-            classification=passage.decision.classification,
-            tier_triggered=passage.decision.tier,
-            error=passage.error,
-            action=passage.action,
-            user_decision=passage.user_decision,
-            denial_reason=self._written(passage.denial_reason),
-            modified_command=self._written(passage.modified_command),
-            environment=passage.decision.environment,
+            status=outcome.status,
+            classification=outcome.decision.classification,
+            tier_triggered=outcome.decision.tier,
+            error=outcome.error,
+            action=outcome.action,
+            user_decision=outcome.user_decision,
+            denial_reason=self._written(outcome.denial_reason),
+            modified_command=self._written(outcome.modified_command),
+            environment=outcome.decision.environment,
             anonymization_applied=self._anonymizer is not None,
         )
 

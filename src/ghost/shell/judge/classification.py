@@ -138,9 +138,10 @@ def _only_query_backticks(line: CommandLine) -> bool:
 
 def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]]:
     """The program's table, and the words with its own name for whatever spelling of it came first."""
+    tables = grammars()  # also for az: a broken file of the user makes no command SAFE
     if words[0] == "az":
         return None, words
-    if grammar := grammars().get(words[0]):
+    if grammar := tables.get(words[0]):
         return grammar, words
     for grammar, spelling in _spellings():
         for size in range(1, min(len(words), 4) + 1):
@@ -216,7 +217,7 @@ def _which_files(words: Sequence[str], roots: Roots) -> str:
     return "".join(sentences)
 
 
-def instead_of(words: Sequence[str]) -> str | None:
+def equivalent_of(words: Sequence[str]) -> str | None:
     """The command of the allowlist that tells the same, for a program that is not in it."""
     text = " ".join(words)[:400]
     matches = ((pattern.fullmatch(text), form) for pattern, form in _patterns().instead)

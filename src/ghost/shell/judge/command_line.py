@@ -117,7 +117,7 @@ class _Assembly:
             self.segments.append(tuple(self.words[self.segment_start :]))
             self.segment_start = len(self.words)
 
-    def blame(self, rule: str, explanation: str) -> None:
+    def refuse(self, rule: str, explanation: str) -> None:
         """Keep the first fault: it is the leftmost."""
         if self.fault is None:
             self.fault = Fault(rule, explanation)
@@ -144,24 +144,24 @@ def parse(command: str) -> CommandLine:
             _check_characters(parts, piece["escaped"], quoted=False)
             parts.add_quoted(piece["escaped"])
         elif kind == "redirection":
-            parts.blame("pattern: redirection", f"{_ONE_COMMAND}{text} redirects, which reads or writes a file.{_FIX}")
+            parts.refuse("pattern: redirection", f"{_ONE_COMMAND}{text} redirects, which reads or writes a file.{_FIX}")
             parts.operators.append(text)
             parts.end_word()
             parts.awaiting_target = True
         elif kind == "operator":
             name = _OPERATOR_NAMES.get(text, "an operator")
             rule = "pattern: substitution" if text in ("`", "$(", "<(", ">(") else "pattern: operator"
-            parts.blame(rule, f"{_ONE_COMMAND}{text!r} outside quotes is {name}.{_FIX}")
+            parts.refuse(rule, f"{_ONE_COMMAND}{text!r} outside quotes is {name}.{_FIX}")
             parts.operators.append(text)
             parts.end_segment()
         elif kind == "variable":
             parts.operators.append(text)
-            parts.blame(
+            parts.refuse(
                 "pattern: substitution", f"{_ONE_COMMAND}{text} is a variable. Write its value, or use single quotes."
             )
             parts.add(text)
         elif text in "'\"\\":
-            parts.blame("syntax: quotes", f"The quoting is not balanced: {text} is opened and never closed. Close it.")
+            parts.refuse("syntax: quotes", f"The quoting is not balanced: {text} is opened and never closed. Close it.")
             parts.add(command[piece.end() :])
             parts.nested.append(command[piece.end() :])
             break
@@ -184,7 +184,7 @@ def parse(command: str) -> CommandLine:
 def _add_double_quoted(parts: _Assembly, raw: str) -> None:
     if "\\" in raw or "$" in raw or "`" in raw:
         if _EXPANSION.match(raw):
-            parts.blame(
+            parts.refuse(
                 "pattern: substitution",
                 f"{_ONE_COMMAND}'$' in double quotes is an expansion. Use single quotes if it is text.",
             )
@@ -206,10 +206,10 @@ def _check_characters(parts: _Assembly, text: str, *, quoted: bool = True) -> No
             f"{character!r} (U+{ord(character):04X}) is outside ASCII and may only look like another character. "
             "Outside quotes a command is printable ASCII; retype it, or put text in quotes."
         )
-        parts.blame("syntax: character", explanation)
+        parts.refuse("syntax: character", explanation)
     else:
         what = _CONTROL_NAMES.get(character, "the control or invisible character")
-        parts.blame(
+        parts.refuse(
             "syntax: control character",
             f"The command holds {what} (U+{ord(character):04X}){' in quotes' if quoted else ''}, "
             "with which nothing is run, approved or not. Write it in one line without it.",

@@ -15,7 +15,7 @@ from typing import Any
 
 from ghost.errors import ConfigurationError
 from ghost.shell.judge.az import read_commands
-from ghost.shell.judge.classification import decide, instead_of
+from ghost.shell.judge.classification import decide, equivalent_of
 from ghost.shell.judge.command_line import MAX_LENGTH, CommandLine, parse
 from ghost.shell.judge.decision import FORBIDDEN, SAFE, Decision
 from ghost.shell.judge.grammar import Grammar, Part, built_in
@@ -162,7 +162,7 @@ def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...]
     words = _unwrapped(line.segments[0] if line.segments else (), decision)
     if not words:
         return None
-    other = instead_of(words)
+    other = equivalent_of(words)
     if other is not None and decide(other, roots).classification == SAFE:
         return other
     seen = {words}

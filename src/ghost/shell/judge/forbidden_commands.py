@@ -94,7 +94,7 @@ def _policy() -> _Policy:
 
 
 @cache
-def programs_that_do_more() -> frozenset[str]:
+def programs_never_allowed() -> frozenset[str]:
     """Programs that run code or other programs, or destroy or change what their operands name."""
     policy = _policy()
     named = policy.shells | policy.interpreters | policy.removers | policy.formatters | policy.power

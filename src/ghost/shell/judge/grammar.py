@@ -42,8 +42,8 @@ from ghost.errors import ConfigurationError
 from ghost.patterns import lazy
 from ghost.policy import load_policy
 from ghost.shell.judge.command_line import parse
-from ghost.shell.judge.network.curl_resolve import OPTIONS, fault_of_steering, led_to
-from ghost.shell.judge.network.packet_protocols import Showings, parse_showings
+from ghost.shell.judge.network.curl_resolve import OPTIONS, fault_of_target, target_hosts
+from ghost.shell.judge.network.packet_protocols import PayloadRules, parse_payload_rules
 from ghost.shell.judge.network.request_urls import host_of
 from ghost.shell.judge.value_types import Check, Roots, parse_type
 
@@ -142,7 +142,7 @@ class Grammar:
     operands_are_urls: bool
     sentence: Check | None
     prefixes: tuple[str, ...]
-    payload: Showings | None
+    payload: PayloadRules | None
     longest_word: int | None = None
     """Of a user's table, whose expressions were judged for words of at most that length."""
 
@@ -228,9 +228,9 @@ class Grammar:
         hosts = [host_of(url) for url in urls]
         for option in OPTIONS:
             for value in (one.removeprefix(f"{option} ") for one in seen if one.startswith(f"{option} ")):
-                if fault := next(filter(None, (fault_of_steering(url, option, value) for url in urls)), None):
+                if fault := next(filter(None, (fault_of_target(url, option, value) for url in urls)), None):
                     return self._refuse(f"option {option}", f"{fault}.")
-                hosts = list(led_to(option, value))
+                hosts = list(target_hosts(option, value))
         return Admitted(self.harden, tuple(hosts))
 
     def _fault_of_option(self, part: Part, seen: set[str], roots: Roots) -> Refusal | None:
@@ -362,7 +362,7 @@ def parse_grammar(table: Mapping[str, Any]) -> Grammar:
         operands_are_urls=table.get("operands_are_urls", False),
         sentence=parse_type(table["sentence"]) if "sentence" in table else None,
         prefixes=tuple(table.get("prefixes", ("-",))),
-        payload=parse_showings(table["payload"]) if "payload" in table else None,
+        payload=parse_payload_rules(table["payload"]) if "payload" in table else None,
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from ghost.errors import ConfigurationError
 from ghost.patterns import lazy
-from ghost.shell.judge.forbidden_commands import programs_that_do_more
+from ghost.shell.judge.forbidden_commands import programs_never_allowed
 from ghost.shell.judge.grammar import Grammar, built_in, check_examples, parse_grammar
 from ghost.shell.judge.regex_cost import most_ways
 from ghost.shell.policy_tables import policy_table
@@ -128,7 +128,7 @@ def _why_never(program: str) -> str | None:
     """Why no table of a user may allow a program, whatever it calls itself: `python3.11`, `nc.openbsd`."""
     name = program.lower()
     spellings = {name, _VERSION.sub("", name), name.partition(".")[0], _VERSION.sub("", name.partition(".")[0])}
-    if spellings & programs_that_do_more():
+    if spellings & programs_never_allowed():
         return "runs code, changes files or runs other programs"
     return next((why for why, pattern in _limits().programs if any(map(pattern.fullmatch, spellings))), None)
 

@@ -36,11 +36,11 @@ from ghost.shell.judge.network.packet_filters import (
 )
 from ghost.shell.judge.network.request_headers import fault_of_form, fault_of_user_agent
 from ghost.shell.judge.network.request_urls import (
+    embedded_addresses,
     fault_of_url,
     is_credential_service,
-    lenient_ipv4,
-    names_metadata,
-    reachable,
+    is_metadata_name,
+    parse_ipv4_leniently,
 )
 
 
@@ -209,14 +209,14 @@ def _text(_: str) -> Check:
 
 def fault_of_host(value: str) -> str | None:
     """A host name or one unicast address, in any spelling, that is no cloud's metadata service."""
-    address = lenient_ipv4(value.removesuffix(".")) or _address(value)
+    address = parse_ipv4_leniently(value.removesuffix(".")) or _address(value)
     if address is not None:
-        if any(form.is_multicast or form == _BROADCAST for form in reachable(address)):
+        if any(form.is_multicast or form == _BROADCAST for form in embedded_addresses(address)):
             return _MANY_HOSTS
         return _HANDS_OUT_CREDENTIALS if is_credential_service(address) else None
     if _MULTICAST_NAME.fullmatch(value):
         return _MANY_HOSTS
-    if names_metadata(value):
+    if is_metadata_name(value):
         return _HANDS_OUT_CREDENTIALS
     return fault_of_name(value) if _HOST_NAME.fullmatch(value) else "is no host name or address"
 

@@ -17,7 +17,7 @@ from ghost.redaction import Counts, described, opening_of, plain, processor_seco
 from ghost.shell.record.anonymization import TopologyAnonymizer
 from ghost.shell.record.credential_answers import prints_answer_as_error, redact_answer, yields_secrets
 from ghost.shell.record.cut_output import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
-from ghost.shell.record.truncation import foreshorten, truncate, truncate_foreshortened, truncate_text
+from ghost.shell.record.truncation import shorten, truncate, truncate_shortened, truncate_text
 from ghost.shell.run.execution import Captured
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
@@ -104,11 +104,11 @@ def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]
 
 def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     """`text` within the budget and without its secrets, what was done to it, and what was taken out of it."""
-    text, extent = foreshorten(text, whole=whole)
+    text, extent = shorten(text, whole=whole)
     text, found = _finished(text, cut_short=cut_short)
     has_unfinished_line = cut_short and text.endswith(UNFINISHED)
     if extent is not None:
-        text, metadata = truncate_foreshortened(text, extent)
+        text, metadata = truncate_shortened(text, extent)
     else:
         text, metadata = truncate(text) if whole else truncate_text(text)
     if has_unfinished_line:

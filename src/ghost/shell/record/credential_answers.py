@@ -20,7 +20,7 @@ from ghost.patterns import lazy
 from ghost.policy import load_policy
 from ghost.redaction import MARKER, Counts, Rule, looks_random, secret_kind
 from ghost.shell.judge.az import read_commands
-from ghost.shell.judge.az.jmespath_queries import secret_field, takes_only
+from ghost.shell.judge.az.jmespath_queries import projects_only, secret_field
 from ghost.shell.record.bounded_json import is_deep, read_json, written
 
 _POLICY = load_policy(Path(__file__).parents[1] / "policy", "credential_answers.toml")
@@ -92,7 +92,7 @@ def _az_yields_secrets(words: Sequence[str]) -> bool:
 def _asks_for_open_fields(words: Sequence[str]) -> bool:
     """Whether the one `--query` takes nothing but what is never a secret: `[].name`."""
     queries = _values(words, "--query") if words[0] == "az" else []
-    return len(queries) == 1 and takes_only(
+    return len(queries) == 1 and projects_only(
         frozenset(filter(_is_open_name, _IDENTIFIER.findall(queries[0]))), queries[0].strip()
     )
 

@@ -1,7 +1,7 @@
 """Keeps output within a model's budget, by its kind: what stays is still readable, and JSON stays JSON.
 
 Nothing is cut below the budget of 200 lines and about 4,000 tokens; nothing above it is returned. Long output is
-foreshortened before it is redacted: to what may be shown, and what must be seen beside it to tell a secret.
+shortened before it is redacted: to what may be shown, and what must be seen beside it to tell a secret.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_WORD = 1_024
 _CUT_LINE = lazy(r" ?\[truncated: (\d+) characters omitted\]$")
 _CUT_ARRAY = lazy(r"\[truncated: showing \d+ of (\d+) items\]")
 
-# Foreshortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
+# Shortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
 # of hundreds of lines is seen from its beginning.
 LONGEST_LINE = MAX_CHARACTERS + 2_432
 WINDOW = (TEXT_HEAD + 1) * LONGEST_LINE
@@ -40,7 +40,7 @@ WINDOW = (TEXT_HEAD + 1) * LONGEST_LINE
 
 @dataclass(frozen=True)
 class Extent:
-    """What an output was before it was foreshortened."""
+    """What an output was before it was shortened."""
 
     kind: str
     lines: int
@@ -48,7 +48,7 @@ class Extent:
     items: int | None = None
 
 
-def foreshorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
+def shorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
     """The parts of a long output that may survive truncation. A short one stays, and has no `Extent`."""
     if len(text) <= 2 * WINDOW:
         return text, None
@@ -72,8 +72,8 @@ def truncate_text(text: str) -> tuple[str, dict[str, Any]]:
     return truncate_as("text", None, text)
 
 
-def truncate_foreshortened(text: str, extent: Extent) -> tuple[str, dict[str, Any]]:
-    """The same for what was foreshortened, and redacted since."""
+def truncate_shortened(text: str, extent: Extent) -> tuple[str, dict[str, Any]]:
+    """The same for what was shortened, and redacted since."""
     kind, value = _recognise(text) if extent.kind.startswith("json") else (extent.kind, None)
     shortened, metadata = truncate_as(kind, value, text, extent.lines)
     metadata |= {"truncation_applied": True, "total_lines": extent.lines, "total_bytes": extent.size}

@@ -67,14 +67,14 @@ def main(descriptor: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
     if libc is not None:
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # what runs as the same user may not look into this process
-    running: dict[int, Running] = {}
+    running: dict[int, RunningCommand] = {}
     left: deque[str] = deque(maxlen=MOST_LEFT)
     """Private directories of the last commands that are over, which the shell removes. One that is killed may not come
     to it; and its end of a control closes before it is gone itself, so that a command seems over in order."""
-    spares: list[Spare] = []
+    spares: list[SpareChild] = []
 
-    def ready() -> Spare:
-        return spares.pop() if spares else Spare(libc, [shell, *(command.control for command in running.values())])
+    def ready() -> SpareChild:
+        return spares.pop() if spares else SpareChild(libc, [shell, *(command.control for command in running.values())])
 
     waiting = select.poll()
     waiting.register(shell, select.POLLIN)
@@ -93,7 +93,7 @@ def main(descriptor: int) -> None:
                 elif number == woken.fileno():
                     with suppress(BlockingIOError):
                         woken.recv(4096)
-                    _reap_strangers({*(c.pid for c in running.values()), *(s.pid for s in spares)})
+                    _reap_adopted_children({*(c.pid for c in running.values()), *(s.pid for s in spares)})
                 elif number == parent:
                     return
                 elif number in running:
@@ -119,7 +119,7 @@ def main(descriptor: int) -> None:
             remove_tree(directory)
 
 
-def _reap_strangers(own: set[int]) -> None:
+def _reap_adopted_children(own: set[int]) -> None:
     """A command that is not confined may make its children this process's (`CLONE_PARENT` of clone(2))."""
     with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children") as children:  # noqa: PTH123 - no pathlib here
         for pid in set(map(int, children.read().split())) - own:
@@ -133,7 +133,7 @@ def _descriptor_of(pid: int) -> int | None:
         return None
 
 
-class Running:
+class RunningCommand:
     """A command that was started, until nothing of it is left."""
 
     def __init__(self, pid: int, control: socket.socket, private_directory: str | None) -> None:
@@ -191,7 +191,7 @@ class Running:
             self.control.send(ANSWER.pack(letter, number))
 
 
-class Spare:
+class SpareChild:
     """A process that waits to become the next command: what can be done before that is known is done already."""
 
     def __init__(self, libc: Any, not_its_own: list[socket.socket]) -> None:
@@ -206,7 +206,7 @@ class Spare:
         if self.pid == 0:
             for other in (ours, *not_its_own):
                 other.close()
-            _wait_to_become(theirs, libc, launcher)
+            _run_spare_child(theirs, libc, launcher)
         theirs.close()
         self._socket = ours
 
@@ -216,7 +216,7 @@ class Spare:
             self._socket.sendall(request)
 
 
-def _take(shell: socket.socket, ready: Callable[[], Spare]) -> Running | None:
+def _take(shell: socket.socket, ready: Callable[[], SpareChild]) -> RunningCommand | None:
     """Receives one request and has it carried out. The end of the shell ends this process."""
     request, descriptors = _receive(shell)
     control = descriptors[3]
@@ -234,7 +234,7 @@ def _take(shell: socket.socket, ready: Callable[[], Spare]) -> Running | None:
             os.close(descriptor)
         # From the process that started this one, over a socket of the two alone.
         private_directory = marshal.loads(request)["private_directory"]  # noqa: S302
-        return Running(spare.pid, socket.socket(fileno=control), private_directory)
+        return RunningCommand(spare.pid, socket.socket(fileno=control), private_directory)
     for descriptor in descriptors:
         os.close(descriptor)
     return None
@@ -256,7 +256,7 @@ def _receive(sender: socket.socket) -> tuple[bytes, list[int]]:
     return bytes(body), descriptors
 
 
-def _wait_to_become(launcher_end: socket.socket, libc: Any, launcher: int) -> None:
+def _run_spare_child(launcher_end: socket.socket, libc: Any, launcher: int) -> None:
     """The life of a spare process, to its end or to that of the command it became."""
     try:
         _prepare(libc, launcher)
@@ -300,12 +300,12 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
     if (steps := request["confinement"]) is not None:
         if libc is not None:
             libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else its own files in /proc are root's; so it is when it executes
-        _first_to_go()
+        _prefer_for_oom_kill()
         _confine(libc, steps, descriptors[3])
     os.execve(request["program"], request["words"], request["environment"])  # noqa: S606 - what a launcher is for
 
 
-def _first_to_go() -> None:
+def _prefer_for_oom_kill() -> None:
     """When memory runs out, the kernel ends the command and not what else runs here."""
     with suppress(OSError):
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
@@ -410,24 +410,24 @@ def remove_tree(directory: str, seconds: float = 30.0) -> None:
     with suppress(OSError):
         top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _empty(top, deadline)
+            _empty_directory(top, deadline)
         finally:
             os.close(top)
         os.rmdir(directory)  # noqa: PTH106 - nothing that takes time is imported here
 
 
-def _empty(top: int, deadline: float) -> None:
+def _empty_directory(top: int, deadline: float) -> None:
     prefix, moved, removed = os.urandom(8).hex(), 0, 1
     while removed and (names := _remove_files(top, deadline)):
         removed = 0
         for name in names:
             with suppress(OSError):
-                _own(name, top)
+                _make_accessible(name, top)
                 inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
                 try:
                     for deeper in _remove_files(inner, deadline):
                         moved += 1
-                        _own(deeper, inner)  # a directory that changes place is written
+                        _make_accessible(deeper, inner)  # a directory that changes place is written
                         os.rename(deeper, f"{prefix}-{moved}", src_dir_fd=inner, dst_dir_fd=top)
                 finally:
                     os.close(inner)
@@ -450,7 +450,7 @@ def _remove_files(descriptor: int, deadline: float) -> list[str]:
     return directories
 
 
-def _own(name: str, directory: int) -> None:
+def _make_accessible(name: str, directory: int) -> None:
     with suppress(OSError):
         os.chmod(name, 0o700, dir_fd=directory)  # a directory, not a link: nobody is left who could change that
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ghost.patterns import lazy
-from ghost.shell.judge.az.jmespath_queries import fields_named, paths_taken
+from ghost.shell.judge.az.jmespath_queries import fields_named, projected_paths
 
 _KEEPS_NAMES = "json jsonc"
 _FILTER = lazy(
@@ -68,7 +68,7 @@ class FreeFields:
         """Why YAML of this answer may show a part of a text on a line that has no name."""
         if output not in ("yaml", "yamlc") or path not in self.folded.reads:
             return None
-        taken = paths_taken(_FILTER.sub(self._without_plain_names, query)) if query else None
+        taken = projected_paths(_FILTER.sub(self._without_plain_names, query)) if query else None
         if taken is None or any(names and names[-1] in self.folded.objects for names in taken):
             return f"is YAML of an answer that {self.folded.why}"
         return None
@@ -83,7 +83,7 @@ class FreeFields:
         named = next((name for name in fields_named(query) if name.lower() in known.by_name), None)
         if named is None:
             return None
-        taken = paths_taken(_FILTER.sub(self._without_plain_names, query))
+        taken = projected_paths(_FILTER.sub(self._without_plain_names, query))
         if taken is None:
             return f"does more with {named[:80]} than to take it, a field that {known.by_name[named.lower()].why}"
         return next(filter(None, (_fault_of_path(path, output, known.by_name) for path in taken)), None)

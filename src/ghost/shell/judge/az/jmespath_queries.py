@@ -94,11 +94,11 @@ def fault_of_query(query: str) -> str | None:
 
 def secret_field(query: str) -> str | None:
     """The first field that the query names whose name ends like a secret's; texts to compare with are no fields."""
-    return None if _names_no_secret(query) else first_secret(query)
+    return None if _names_no_secret(query) else first_secret_field(query)
 
 
 def _names_no_secret(query: str) -> bool:
-    """A first look at the letters alone, enough for most queries; it never misses what `first_secret` finds."""
+    """A first look at the letters alone, enough for most queries; it never misses what `first_secret_field` finds."""
     if not query.isascii() or "\\" in query:
         return False
     if not _STEM.search(query.lower().translate(_NO_LETTERS)):
@@ -108,7 +108,7 @@ def _names_no_secret(query: str) -> bool:
     return not _STEM.search(_TEXT.sub(" ", query).lower().translate(_NO_LETTERS))
 
 
-def first_secret(query: str) -> str | None:
+def first_secret_field(query: str) -> str | None:
     for name in fields_named(query):
         squeezed = _letters(name)
         if _STEM.search(squeezed) and _SECRET.fullmatch(squeezed) and not _PUBLIC.fullmatch(squeezed):
@@ -128,7 +128,7 @@ def _letters(name: str) -> str:
     return name.lower() if name.isascii() and name.isalnum() else re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def takes_only(fields: Set[str], query: str, through: Set[str] = frozenset()) -> bool:
+def projects_only(fields: Set[str], query: str, through: Set[str] = frozenset()) -> bool:
     """Whether nothing but these fields can come out of the query, whatever the answer holds; `through` are objects
     that are not taken whole: `properties.state`."""
     return _PROJECTION.fullmatch(query) is not None and all(
@@ -137,7 +137,7 @@ def takes_only(fields: Set[str], query: str, through: Set[str] = frozenset()) ->
     )
 
 
-def paths_taken(query: str) -> Iterator[list[str]] | None:
+def projected_paths(query: str) -> Iterator[list[str]] | None:
     """The path of each value that comes out of the query, by the names of its fields: `a[].{x: b.c, y: d}` takes
     `a.b.c` and `a.d`. None where the query does more than to take fields by name."""
     return _paths(query) if _PROJECTION.fullmatch(query) else None

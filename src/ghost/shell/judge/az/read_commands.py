@@ -18,7 +18,7 @@ from typing import Any
 
 from ghost.azure import Catalogue, Command, catalogue, parse_options
 from ghost.shell.judge.az.free_fields import FreeFields, parse_free_fields
-from ghost.shell.judge.az.jmespath_queries import fault_of_query, takes_only
+from ghost.shell.judge.az.jmespath_queries import fault_of_query, projects_only
 from ghost.shell.judge.az.read_options import Allowed, Values, parse_values
 from ghost.shell.judge.az.risks import Risks, parse_risks
 from ghost.shell.judge.grammar import Refusal
@@ -127,7 +127,7 @@ class Reads:
             return _refuse("--query", f"{fault}.")
         output = given.get("--output", "json").lower()
         projected = self.risks.projected.get(path)
-        if projected is None or (query is not None and takes_only(projected.fields, query, projected.through)):
+        if projected is None or (query is not None and projects_only(projected.fields, query, projected.through)):
             if fault := self.free.fault_of_yaml(path, query, output):
                 return _refuse("--output", f"{fault}.")
             fault = self.free.fault_of_query(path, query, output) if query is not None else None

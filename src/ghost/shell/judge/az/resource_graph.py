@@ -86,8 +86,8 @@ class _Query:
             position += 1
         return (
             position < len(rest)
-            and self._tells(rest[position])
-            and all(self._ends(step) for step in rest[position + 1 :])
+            and self._projects(rest[position])
+            and all(self._limits_or_orders(step) for step in rest[position + 1 :])
         )
 
     def _narrows_or_names(self, step: Sequence[Token]) -> bool:
@@ -95,9 +95,9 @@ class _Query:
             case "where":
                 return len(step) > 1 and self._is_condition(step[1:])
             case "extend":
-                return self._all_named(step[1:], whole=True)
+                return self._are_listed_columns(step[1:], whole=True)
             case "mv-expand" | "mvexpand":
-                return self._all_named(step[1:], whole=False)
+                return self._are_listed_columns(step[1:], whole=False)
         return False
 
     def _is_condition(self, tokens: Sequence[Token]) -> bool:
@@ -118,13 +118,13 @@ class _Query:
                     return False
         return True
 
-    def _tells(self, step: Sequence[Token]) -> bool:
+    def _projects(self, step: Sequence[Token]) -> bool:
         words = [word.lower() for _, word in step]
         match words[:1]:
             case ["count"]:
                 return len(words) == 1
             case ["project"] | ["distinct"]:
-                return self._all_named(step[1:], whole=True)
+                return self._are_listed_columns(step[1:], whole=True)
             case ["summarize"]:
                 return self._counts(step[1:])
         return False
@@ -135,10 +135,10 @@ class _Query:
             tokens = tokens[2:]
         words = [word.lower() for _, word in tokens]
         return words[:3] == ["count", "(", ")"] and (
-            len(words) == 3 or (words[3] == "by" and self._all_named(tokens[4:], whole=True))
+            len(words) == 3 or (words[3] == "by" and self._are_listed_columns(tokens[4:], whole=True))
         )
 
-    def _ends(self, step: Sequence[Token]) -> bool:
+    def _limits_or_orders(self, step: Sequence[Token]) -> bool:
         words = [word.lower() for _, word in step]
         if len(words) == 2 and words[0] in ("limit", "take"):
             return words[1].isdigit() and len(words[1]) <= 4
@@ -148,7 +148,7 @@ class _Query:
         path, end = _path_at(wanted, 0)
         return path is not None and end == len(wanted) and (path == _COUNT or self._is_shown(path))
 
-    def _all_named(self, tokens: Sequence[Token], *, whole: bool) -> bool:
+    def _are_listed_columns(self, tokens: Sequence[Token], *, whole: bool) -> bool:
         """Columns side by side, each perhaps with a name. `whole`: they are told as they are, not opened first."""
         given_here: dict[str, str] = {}
         for one in _listed(tokens):
@@ -158,20 +158,20 @@ class _Query:
                 return False
             if not whole and given is None and path not in self._stand_for:  # which goes on to mean what it did
                 return False
-            if not whole and not any(name.startswith(self._meant(path)) for name in _graph().properties):
+            if not whole and not any(name.startswith(self._resolved(path)) for name in _graph().properties):
                 return False
             if given is not None and given.lower() in _NEVER_GIVEN:
                 return False
             if given is not None:
-                given_here[given] = self._meant(path)
+                given_here[given] = self._resolved(path)
         self._stand_for |= given_here  # in the step itself a name still means what it meant before
         return bool(tokens)
 
     def _is_shown(self, path: str) -> bool:
-        meant = self._meant(path)
+        meant = self._resolved(path)
         return meant == _COUNT or meant in _graph().columns or meant in _graph().properties
 
-    def _meant(self, path: str) -> str:
+    def _resolved(self, path: str) -> str:
         first, dot, rest = path.partition(".")
         return f"{self._stand_for.get(first, first.lower())}{dot}{rest.lower()}"
 

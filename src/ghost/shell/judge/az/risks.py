@@ -14,7 +14,7 @@ from ghost.patterns import lazy
 
 
 @dataclass(frozen=True)
-class Projected:
+class ProjectedRead:
     """A read whose answer holds secrets beside fields that hold none."""
 
     why: str
@@ -48,7 +48,7 @@ class Risks:
     verbs: Mapping[str, str]
     groups: Mapping[str, str]
     options: Mapping[str, str]
-    projected: Mapping[str, Projected]
+    projected: Mapping[str, ProjectedRead]
     needs: Mapping[str, tuple[str, str]]
     """Of a read that acts without it: the option, and why."""
     clear: frozenset[str]
@@ -93,7 +93,7 @@ def parse_risks(risky: Mapping[str, Any], words: Mapping[str, Any]) -> Risks:
         groups={path: why for paths, why in words["groups"].items() for path in paths.split(", ")},
         options={name: why for names, why in words["options"].items() for name in names.split(", ")},
         projected={
-            path: Projected(
+            path: ProjectedRead(
                 why=row["why"],
                 fields=frozenset(row["fields"].split()),
                 through=frozenset(row.get("through", "").split()),

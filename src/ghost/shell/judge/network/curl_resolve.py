@@ -20,7 +20,7 @@ _PARTS = lazy(
 _HOST = r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+"
 _RESOLVE = lazy(rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}}):(?P<to>[^,]+(?:,[^,]+){{0,15}})")
 _CONNECT_TO = lazy(rf"(?P<host>(?:{_HOST})?):(?P<port>[0-9]{{0,5}}):(?P<to>{_HOST}):(?P<to_port>[0-9]{{0,5}})")
-_STEERS = lazy(rf"(?:--[a-z-]{{1,12}}=)?[+*-]?(?:{_HOST})?:[0-9]{{0,5}}:(?P<to>[^/?#@]+)", re.S)
+_TARGET = lazy(rf"(?:--[a-z-]{{1,12}}=)?[+*-]?(?:{_HOST})?:[0-9]{{0,5}}:(?P<to>[^/?#@]+)", re.S)
 """What either option may take, in any spelling that curl may accept: for a command that a person approved."""
 _PORT_BEHIND = lazy(rf"(?P<host>{_HOST})(?::(?P<port>[0-9]{{0,5}}))?")
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
@@ -28,7 +28,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 OPTIONS = ("--resolve", "--connect-to")
 
 
-def fault_of_steering(url: str, option: str, value: str) -> str | None:
+def fault_of_target(url: str, option: str, value: str) -> str | None:
     """Why a request for `url` that `option VALUE` leads elsewhere is not SAFE."""
     asked = _PARTS.fullmatch(url)
     given = (_RESOLVE if option == "--resolve" else _CONNECT_TO).fullmatch(value)
@@ -49,7 +49,7 @@ def fault_of_steering(url: str, option: str, value: str) -> str | None:
     return None
 
 
-def led_to(option: str, value: str) -> tuple[str, ...]:
+def target_hosts(option: str, value: str) -> tuple[str, ...]:
     """The hosts to which the option leads, without brackets: they are asked in place of the URL's."""
     return tuple(to.strip("[]") for to in _targets(option, value))
 
@@ -70,7 +70,7 @@ def _is_address(text: str) -> bool:
 def steered_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Hosts and ports that words of a curl command may lead to beside those of its URLs; the port may be empty."""
     for word in words:
-        if (match := _STEERS.fullmatch(word)) is not None:
+        if (match := _TARGET.fullmatch(word)) is not None:
             for part in match["to"].split(","):
                 if (target := _PORT_BEHIND.fullmatch(part)) is not None:
                     yield target["host"], target["port"] or ""

@@ -80,16 +80,16 @@ class _Names(NamedTuple):
     pairs: frozenset[str]
 
 
-class _Carried(NamedTuple):
+class _Limits(NamedTuple):
     urls: _Urls
     names: _Names
 
 
 @cache
-def _carried() -> _Carried:
+def _limits() -> _Limits:
     table = policy_table("exfiltration.toml")
     urls, names = table["urls"], table["names"]
-    return _Carried(
+    return _Limits(
         urls=_Urls(
             longest_url=urls["longest_url"],
             longest_query=urls["longest_query"],
@@ -110,7 +110,7 @@ def _carried() -> _Carried:
 
 def fault_of_length(url_rest: str, query: str) -> str | None:
     """Why what stands behind the host in a URL, or the query in it, is too long to be a question alone."""
-    urls = _carried().urls
+    urls = _limits().urls
     if len(url_rest) > urls.longest_url:
         return f"has more than {urls.longest_url} characters, which may carry data to its server"
     if len(query) > urls.longest_query:
@@ -120,12 +120,12 @@ def fault_of_length(url_rest: str, query: str) -> str | None:
 
 def holds_content(text: str) -> bool:
     """Whether a part of a URL, decoded, is like a line of a file or names one."""
-    return _carried().urls.content.search(text) is not None
+    return _limits().urls.content.search(text) is not None
 
 
 def is_encoded(text: str) -> bool:
     """Whether a part of a URL is as long and as mixed as encoded data."""
-    urls = _carried().urls
+    urls = _limits().urls
     for run in urls.encoded.findall(text):
         mixed = run.lower() != run and run.upper() != run and any(letter.isdecimal() for letter in run)
         if mixed or urls.unbroken.search(run):
@@ -177,7 +177,7 @@ def fault_of_name(name: str) -> str | None:
     """Why a host's name, or one that is resolved, may carry data to whoever answers for its zone."""
     if len(name) > _LONGEST_NAME:
         return f"has more than {_LONGEST_NAME} characters"
-    names = _carried().names
+    names = _limits().names
     if _is_secret_by_shape(name):
         return f"holds a secret, of which {_OF_A_NAME}"
     most = names.most_bits_in_zones if _is_in_zone(name) else names.most_bits
@@ -187,7 +187,7 @@ def fault_of_name(name: str) -> str | None:
 def fault_of_names(names: Sequence[str]) -> str | None:
     """The same of names that one command asks for one after the other, each of which is well alone."""
     bits = sum(_bits_of_name(name) for name in names if not _is_in_zone(name))
-    return f"together {_WHY}" if bits > _carried().names.most_bits_together else None
+    return f"together {_WHY}" if bits > _limits().names.most_bits_together else None
 
 
 def fault_of_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
@@ -209,19 +209,19 @@ def fault_of_header(value: str) -> str | None:
         return "holds a secret, which the server is told"
     if hides_letters(value) or spells_text([value]):
         return _SENT
-    return _SENT if _bits_of_pieces(value) > _carried().names.most_bits_in_header else None
+    return _SENT if _bits_of_pieces(value) > _limits().names.most_bits_in_header else None
 
 
 def _is_in_zone(name: str) -> bool:
-    return f".{name.lower().removesuffix('.')}".endswith(_carried().names.zones)
+    return f".{name.lower().removesuffix('.')}".endswith(_limits().names.zones)
 
 
 def _bits_of_name(name: str) -> int:
-    without_id = _carried().names.id.sub("", name, count=1)
+    without_id = _limits().names.id.sub("", name, count=1)
     labels = without_id.split(".")
     words = [label for label in labels if _is_word_of_a_script(label)]
     others = [label for label in labels if label not in words]
-    of_words = _carried().names.bits_of_punycode * sum(map(len, words))
+    of_words = _limits().names.bits_of_punycode * sum(map(len, words))
     return of_words + _bits_of_pieces(".".join(_with_hex_joined(others)))
 
 
@@ -232,7 +232,7 @@ def _with_hex_joined(labels: Sequence[str]) -> Iterator[str]:
 
 
 def _is_piece_of_hex(label: str) -> bool:
-    return len(label) >= _carried().names.shortest_piece and _HEX.fullmatch(label) is not None
+    return len(label) >= _limits().names.shortest_piece and _HEX.fullmatch(label) is not None
 
 
 def _bits_of_pieces(text: str) -> int:
@@ -254,7 +254,7 @@ def _is_word_of_a_script(label: str) -> bool:
 
 def _bits(piece: str) -> int:
     """How much data the piece could hold; 0 where it is like a word or a number."""
-    names = _carried().names
+    names = _limits().names
     if piece.isdecimal():
         return 3 * len(piece) if len(piece) > names.longest_number else 0
     if len(piece) < names.shortest_piece:
@@ -274,7 +274,7 @@ def _bits(piece: str) -> int:
 def _is_odd(first: str, second: str) -> bool:
     if first.isdecimal() or second.isdecimal():
         return first.isdecimal() != second.isdecimal()
-    return (first.islower() and second.isupper()) or (first + second).lower() not in _carried().names.pairs
+    return (first.islower() and second.isupper()) or (first + second).lower() not in _limits().names.pairs
 
 
 def _spells_text(name: str) -> bool:
@@ -282,7 +282,7 @@ def _spells_text(name: str) -> bool:
     if name.lower().endswith(".arpa"):
         return False
     name = ".".join(_PREFIX.sub("", label) for label in name.split("."))
-    shortest = _carried().names.shortest_text
+    shortest = _limits().names.shortest_text
     if len(name) < min(shortest.values()):
         return False
     return (

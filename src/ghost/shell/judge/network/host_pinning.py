@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ghost.patterns import lazy
 from ghost.shell.call_timeout import call_within
 from ghost.shell.judge.network.curl_resolve import steered_in
-from ghost.shell.judge.network.request_urls import Address, is_metadata, lenient_ipv4
+from ghost.shell.judge.network.request_urls import Address, is_metadata, parse_ipv4_leniently
 
 Resolver = Callable[[str], Iterable[str]]
 """Host name to addresses. Raises `OSError`, or answers none, where the name does not exist."""
@@ -92,7 +92,7 @@ def _resolve(host: str, resolver: Resolver) -> list[Address]:
 def _literal(host: str) -> Address | None:
     """The address that a host spells, in any way curl understands; None for a name."""
     bare = host.strip("[]").partition("%")[0].removesuffix(".")
-    if (lenient := lenient_ipv4(bare)) is not None:
+    if (lenient := parse_ipv4_leniently(bare)) is not None:
         return lenient
     try:
         return ipaddress.ip_address(bare)

@@ -50,7 +50,7 @@ class _Private(NamedTuple):
     value: re.Pattern[str]
 
 
-class _Plain(NamedTuple):
+class _Policy(NamedTuple):
     strong: frozenset[str]
     acts: frozenset[str]
     objects: frozenset[str]
@@ -62,10 +62,10 @@ class _Plain(NamedTuple):
 
 
 @cache
-def _plain() -> _Plain:
+def _policy() -> _Policy:
     table = policy_table("http_get.toml")
     acts, files = table["acts"], table["files"]
-    return _Plain(
+    return _Policy(
         strong=frozenset(acts["strong"].split()),
         acts=frozenset(f"{acts['strong']} {acts['weak']}".split()),
         objects=frozenset(acts["objects"].split()),
@@ -149,7 +149,7 @@ def _fault_of_content(path: str, segments: list[str], pairs: list[tuple[str, str
 def _fault_of_path(segments: list[str]) -> str | None:
     if not segments:
         return None
-    plain = _plain()
+    plain = _policy()
     *above, last = segments
     for segment in above:
         if _acts(segment, plain.strong):
@@ -167,7 +167,7 @@ def _fault_of_path(segments: list[str]) -> str | None:
 
 def _acts(segment: str, verbs: frozenset[str]) -> bool:
     """Whether a segment is a verb: alone, in what a server runs, or with none but its object beside it."""
-    plain = _plain()
+    plain = _policy()
     name, dot, extension = segment.rpartition(".")
     is_run = bool(dot) and extension.lower() in plain.programs
     stem = name if is_run else segment
@@ -184,7 +184,7 @@ def _acts(segment: str, verbs: frozenset[str]) -> bool:
 
 
 def _fault_of_pair(name: str, value: str) -> str | None:
-    plain, query = _plain(), _plain().query
+    plain, query = _policy(), _policy().query
     key = _LETTERS.sub("", name.lower())
     words = set(_words(name))
     if key in query.credentials or any(key.endswith(end) for end in ("token", "secret", "password", "apikey")):
@@ -202,7 +202,7 @@ def _fault_of_pair(name: str, value: str) -> str | None:
 
 
 def _is_private(host: str, port: int | None) -> bool:
-    private = _plain().private
+    private = _policy().private
     bare = host.strip("[]").removesuffix(".")
     if port is not None and port not in private.ports:
         return True
@@ -214,7 +214,7 @@ def _is_private(host: str, port: int | None) -> bool:
 
 
 def _fault_of_private(host: str, segments: list[str], pairs: list[tuple[str, str]]) -> str | None:
-    private = _plain().private
+    private = _policy().private
     lowered = [segment.lower() for segment in segments]
     listed = all(segment in private.through or segment in private.health for segment in lowered)
     ends_in_health = bool(lowered) and lowered[-1] in private.health and len(lowered) <= 5

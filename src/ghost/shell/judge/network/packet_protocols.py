@@ -53,7 +53,7 @@ class Showing:
 
 
 @dataclass(frozen=True)
-class Showings:
+class PayloadRules:
     """The first row that fits decides; where none does, `why` says what to write instead."""
 
     rows: tuple[Showing, ...]
@@ -66,9 +66,9 @@ class Showings:
         return next((row.harden for row in self.rows if row.fits(alternatives, options)), None)
 
 
-def parse_showings(table: Mapping[str, Any]) -> Showings:
+def parse_payload_rules(table: Mapping[str, Any]) -> PayloadRules:
     """`[payload]` of a table: `why`, `ports` with their kind, and rows of `kinds`, `without` and `harden`."""
-    return Showings(
+    return PayloadRules(
         rows=tuple(
             Showing(
                 kinds=frozenset(row["kinds"].split()) if "kinds" in row else None,

@@ -113,15 +113,15 @@ def fault_of_url(url: str) -> str | None:
 def _fault_of_inner(rest: str) -> str | None:
     """Why a server that fetches what a URL names (`?url=http://169.254.169.254/`) would ask for credentials."""
     for host in _INNER_HOST.finditer(fully_decoded(rest) or ""):
-        address = lenient_ipv4(host[host.lastgroup or 0].removesuffix("."))
-        if (address is not None and is_metadata(address)) or (host["name"] and names_metadata(host["name"])):
+        address = parse_ipv4_leniently(host[host.lastgroup or 0].removesuffix("."))
+        if (address is not None and is_metadata(address)) or (host["name"] and is_metadata_name(host["name"])):
             return f"names {host[host.lastgroup or 0]} in what it asks for, which {_METADATA}"
     return None
 
 
 def fault_of_host_name(name: str) -> str | None:
     bare = name.removesuffix(".")
-    lenient = lenient_ipv4(bare)
+    lenient = parse_ipv4_leniently(bare)
     if lenient is not None:
         if is_metadata(lenient):
             return f"leads to {lenient}, which {_METADATA}"
@@ -133,7 +133,7 @@ def fault_of_host_name(name: str) -> str | None:
     last = bare.rpartition(".")[2]
     if _NUMBER.fullmatch(last):
         return f"has no valid address: {name}"
-    if names_metadata(bare):
+    if is_metadata_name(bare):
         return f"names {name}, which {_METADATA}"
     return f"names a host that {fault}" if (fault := fault_of_name(bare)) else None
 
@@ -145,17 +145,17 @@ def _fault_of_ipv6(text: str) -> str | None:
         return f"has no valid IPv6 address: {text}"
     if is_metadata(address):
         return f"leads to {address}, which {_METADATA}"
-    if any(inner != address for inner in reachable(address)):
+    if any(inner != address for inner in embedded_addresses(address)):
         return "hides an IPv4 address in an IPv6 address; write the IPv4 address itself"
     return None
 
 
 def is_metadata(address: Address) -> bool:
     """Whether packets to this address may reach a metadata service or the wire server."""
-    return any(form in network for form in reachable(address) for network in _REFUSED_NETWORKS)
+    return any(form in network for form in embedded_addresses(address) for network in _REFUSED_NETWORKS)
 
 
-def reachable(address: Address) -> Iterator[Address]:
+def embedded_addresses(address: Address) -> Iterator[Address]:
     """The address itself and every IPv4 address that it carries inside (RFC 3056 and 4380 besides those above)."""
     yield address
     if isinstance(address, ipaddress.IPv4Address):
@@ -177,14 +177,14 @@ def reachable(address: Address) -> Iterator[Address]:
 
 def is_credential_service(address: Address) -> bool:
     """Whether this is the very address at which some cloud hands out credentials; link-local neighbours are not."""
-    return any(form in _CREDENTIAL_SERVICES for form in reachable(address))
+    return any(form in _CREDENTIAL_SERVICES for form in embedded_addresses(address))
 
 
-def names_metadata(name: str) -> bool:
+def is_metadata_name(name: str) -> bool:
     return _REFUSED_NAMES.fullmatch(name.removesuffix(".")) is not None
 
 
-def lenient_ipv4(text: str) -> ipaddress.IPv4Address | None:
+def parse_ipv4_leniently(text: str) -> ipaddress.IPv4Address | None:
     """An IPv4 address as inet_aton(3) reads it, or None: `0x7f.1` and `2130706433` are 127.0.0.1."""
     parts = text.split(".")
     if not 1 <= len(parts) <= 4 or not all(_NUMBER.fullmatch(part) and len(part) <= 40 for part in parts):
