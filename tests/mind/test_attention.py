@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -272,31 +271,21 @@ def test_threads_add_and_take_at_once_and_no_task_is_taken_twice():
     assert len(taken) == len(set(taken)) == 600
 
 
-@pytest.mark.slow
-def test_a_hundred_thousand_tasks_are_added_and_asked_for_quickly():
+def test_of_many_tasks_the_first_is_asked_for_at_any_time():
     clock = SteppedClock()
     attention = Attention(Weights(), clock)
     tasks = [
         task(
             str(n),
             importance=n % 997 / 997,
-            deadline_ts=START + n % 400_000 if n % 3 else None,
-            last_update_ts=START - n % 100_000,
+            deadline_ts=START + n * 4 if n % 3 else None,
+            last_update_ts=START - n,
         )
-        for n in range(100_000)
+        for n in range(5_000)
     ]
-    begun = time.perf_counter()
     for each in tasks:
         attention.add_or_update(each, 0.5)
-    added = time.perf_counter() - begun
-    asked = []
-    for _ in range(200):
-        clock.passes(30)
-        begun = time.perf_counter()
-        attention.peek()
-        asked.append(time.perf_counter() - begun)
-    print(f"\n100,000 tasks: added at {100_000 / added:,.0f}/s; peek p50 {sorted(asked)[100] * 1e3:.3f} ms")
-    assert added < 30
-    assert sorted(asked)[100] < 0.05
-    best = max(brute_force(each, 0.5, Weights(), clock.at) for each in tasks)
-    assert attention.explain(attention.peek().id).total == pytest.approx(best, abs=1e-9)
+    for _ in range(20):
+        clock.passes(300)
+        best = max(brute_force(each, 0.5, Weights(), clock.at) for each in tasks)
+        assert attention.explain(attention.peek().id).total == pytest.approx(best, abs=1e-9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from hypothesis import given
@@ -162,18 +161,3 @@ def test_threads_add_and_read_at_once_and_the_budget_holds():
         each.join()
     assert not wrong
     assert memory.chars == sum(len(each.content) for each in memory.view(1000))
-
-
-@pytest.mark.slow
-def test_adding_costs_the_same_however_much_is_held():
-    def seconds(held: int) -> float:
-        memory = WorkingMemory(held, 10**9, 10**9, 900)
-        for number in range(held):
-            memory.add(thought(number))
-        new = [thought(held + number) for number in range(2000)]
-        start = time.perf_counter()
-        for each in new:
-            memory.add(each)
-        return time.perf_counter() - start
-
-    assert min(seconds(20_000) for _ in range(3)) < 20 * min(seconds(20) for _ in range(3))

@@ -133,14 +133,14 @@ def silence(connection: socket.socket) -> None:
 def dripping_headers(connection: socket.socket) -> None:
     """A header byte now and then: never late by a read timeout, never ready."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nx-slow: ")
-    for _ in range(400):
+    for _ in range(2000):
         connection.sendall(b"x")
         time.sleep(0.02)
 
 
 def dripping_body(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n")
-    for _ in range(400):
+    for _ in range(2000):
         connection.sendall(b" ")
         time.sleep(0.02)
 
