@@ -43,13 +43,6 @@ def test_a_resource_id_has_a_type_and_a_name_for_each_level() -> None:
     )
 
 
-def test_a_machine_is_found_by_its_address() -> None:
-    machine = WIRE.machine_at("10.40.1.10")
-    assert machine is not None
-    assert machine.name == "db-vm-01"
-    assert WIRE.machine_at("10.40.1.11") is None
-
-
 junk = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([]) | st.just({}) | st.just([1])
 
 

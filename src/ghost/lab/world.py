@@ -277,10 +277,6 @@ class World:
     def address_of(self, machine: str) -> str:
         return self.interface_of(machine).address
 
-    def machine_at(self, address: str) -> Machine | None:
-        """Return the machine whose interface has this private address."""
-        return next((m for m in self.machines if self.address_of(m.name) == address), None)
-
     def location_of(self, resource_group: str) -> str:
         return self.group(resource_group).location
 

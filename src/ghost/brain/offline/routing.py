@@ -17,8 +17,6 @@ from ghost.brain.offline.tenant import Tenant, prefixes_around
 from ghost.net import Route, ServiceTags, routes_from_effective_table, select_route
 from ghost.text import one_line
 
-WITHIN_AZURE = {"vnetlocal", "vnetpeering", "vnetglobalpeering", "globalvnetpeering", "virtualnetworkpeering"}
-
 
 def check_peering(case: Case, source: End, destination: End) -> Steps[ServiceTags]:
     """Judge the peering if the ends are in two networks, and determine `VirtualNetwork` for the source."""

@@ -1,8 +1,8 @@
-// Requests to the API of this server and no other, with the token where one was given.
+// Requests to this server's API, with the token if there is one.
 
 const TOKEN = "ghost.token";
 
-/** An answer that is a problem document (RFC 9457). `document` is all of it. */
+/** An error from a problem document (RFC 9457), kept in `document`. */
 export class Problem extends Error {
   constructor(status, document) {
     super(String(document.detail || document.title || `The server answered ${status}.`));
@@ -73,7 +73,7 @@ export class Api extends EventTarget {
   }
 }
 
-/** What a person should read of a failure, with what to do. */
+/** The message of an error for people, with advice. */
 export function explained(error) {
   if (!(error instanceof Problem)) return error.message || String(error);
   const { errors, request_id: requestId } = error.document;

@@ -1,10 +1,10 @@
-// Whether a person is there. One state, shown in the bar and in the setup; the server keeps it.
+// The user's availability, shown in the bar and in the setup; stored by the server.
 
 import { explained } from "./api.js";
 import { h, newId, setText } from "./dom.js";
 
 export class Availability extends EventTarget {
-  /** null until it is known */
+  /** null until loaded */
   now = null;
   busy = false;
   #api;
@@ -33,7 +33,7 @@ export class Availability extends EventTarget {
   }
 }
 
-/** A switch. `say` gets what went wrong, and what changed. */
+/** A switch. `say` receives errors and changes. */
 export function availabilitySwitch(availability, say, signal = undefined) {
   const id = newId("switch");
   const words = h("span", { class: "switch-words" });

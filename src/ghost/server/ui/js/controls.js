@@ -1,4 +1,4 @@
-// Small parts that several views use: chips, fields with their errors, the theme, a question before what cannot be undone.
+// Shared controls: chips, fields with errors, the theme, a confirmation dialog.
 
 import { fill, h, newId, setText } from "./dom.js";
 
@@ -48,7 +48,7 @@ export function themeChoice() {
   return h("label", { class: "theme" }, h("span", {}, "Theme"), control);
 }
 
-/** Asks before something that cannot be undone. Resolves to whether it was confirmed; the focus returns by itself. */
+/** Confirms an irreversible action. Resolves to true or false; restores the focus. */
 export function confirmed(title, what, verb) {
   return new Promise((done) => {
     const id = newId("dialog");

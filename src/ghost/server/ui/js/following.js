@@ -1,5 +1,5 @@
-// Follows `/events` for as long as the page is open: reads the body as it comes (a header carries the token), comes back
-// after a break with what was seen last, waits longer after each failure.
+// Follows `/events` while the page is open: reads the streamed body (a header carries the token), reconnects with the
+// last event id, and backs off after each failure.
 
 import { Problem, isAborted } from "./api.js";
 import { EventReader } from "./server-sent.js";

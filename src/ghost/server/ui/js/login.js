@@ -1,4 +1,4 @@
-// Where the server wants a token: a field for it. It is kept for this tab only and sent in a header, never in an address.
+// The token field. The token is kept for this tab only and sent in a header, never in a URL.
 
 import { Problem, explained } from "./api.js";
 import { field, input, panel } from "./controls.js";

@@ -1,4 +1,4 @@
-// What is said to a person: failures with what to do, what would fill an empty place, and what a screen reader hears.
+// Messages: failures with advice, empty states, and announcements for screen readers.
 
 import { Unreachable, explained } from "./api.js";
 import { fill, h, visible } from "./dom.js";

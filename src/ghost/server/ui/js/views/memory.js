@@ -1,4 +1,4 @@
-// What is remembered: searched by words, by nearness of meaning or by both; and forgotten at a person's request.
+// Memory: search by keywords, similarity or both; forgetting.
 
 import { Problem, explained, part } from "../api.js";
 import { chip, choice, confirmed, field, input, panel } from "../controls.js";

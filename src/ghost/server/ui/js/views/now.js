@@ -1,4 +1,4 @@
-// What the mind does now: the stream of thoughts, what is on the mind, what it would look at next, and a way to tell it.
+// The current state: live events, working memory, the next task, and a form for stimuli.
 
 import { explained } from "../api.js";
 import { bar, chip, field, input, panel } from "../controls.js";

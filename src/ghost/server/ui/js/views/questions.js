@@ -1,4 +1,4 @@
-// What Ghost asks. A form stays as it is while its question is open, whatever else happens: nobody loses what they typed.
+// Open questions. A form is not redrawn while its question is open, so that typed text is not lost.
 
 import { Problem, explained } from "../api.js";
 import { chip, field, panel } from "../controls.js";

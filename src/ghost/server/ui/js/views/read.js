@@ -1,4 +1,4 @@
-// Reads pages that the allowlist names, and says of each address what became of it.
+// Reads allow-listed pages and shows the result of each address.
 
 import { Problem, explained, isAborted } from "../api.js";
 import { chip, field, input, panel } from "../controls.js";

@@ -1,5 +1,4 @@
-// How the mind is set up, whether it can work, and whether a person is there. Settings are read only: they are set where
-// ghost serve is started.
+// Settings, readiness and availability. Settings are read only: they come from the environment of ghost serve.
 
 import { Problem } from "../api.js";
 import { availabilitySwitch } from "../availability.js";

@@ -1,4 +1,4 @@
-// The live stream: the last events, the newest first, in a box of fixed height. It can be held still while it is read.
+// The live stream: the last events, newest first, in a box of fixed height. It can be paused.
 
 import { chip, choice, panel } from "../controls.js";
 import { fill, h, keyed, listOf, outside, setText, textOf } from "../dom.js";

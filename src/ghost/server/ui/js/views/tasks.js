@@ -1,4 +1,4 @@
-// What waits, the most pressing first, and why each stands where it stands.
+// Open tasks by score, with its components.
 
 import { chip, panel } from "../controls.js";
 import { fill, h, keyed, outside, setText } from "../dom.js";
