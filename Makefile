@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SCENARIO ?= wire-loss
 
-.PHONY: demo test test-exhaustive quick lint types contract bench bench-pcap bench-mind fuzz clean lock
+.PHONY: demo test test-exhaustive lint types contract bench bench-pcap bench-mind fuzz clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
@@ -18,11 +18,6 @@ test: $(VENV)/.ready-dev
 test-exhaustive: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
 	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal
-
-# What takes no second each, for every change of a line; nothing lands without the rest.
-quick: $(VENV)/.ready-dev
-	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .

@@ -115,7 +115,6 @@ def test_commands_of_installed_extensions_are_left_to_the_cli() -> None:
     assert preflight("az vm repair create", Configuration(unknown_extensions=True)) is None
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(st.text(max_size=60))
 def test_any_text_is_checked_without_an_error(text: str) -> None:

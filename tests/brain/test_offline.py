@@ -495,7 +495,6 @@ def test_with_everything_denied_it_concludes_and_repeats_nothing() -> None:
     assert played.completion["confidence"] == "low"
 
 
-@pytest.mark.slow
 @given(st.sets(st.sampled_from(["vm list", "vm show", "nic show", "vnet list", "vnet show", "subnet show", "ping"])))
 @settings(max_examples=examples(25))
 def test_whatever_is_denied_no_cause_is_made_up(denied: set[str]) -> None:
@@ -695,7 +694,6 @@ def test_a_name_that_resolves_to_nothing_is_the_finding(symptom: str) -> None:
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=8)
 
 
-@pytest.mark.slow
 @given(
     st.lists(WORDS, min_size=8, max_size=8, unique=True).filter(lambda w: len({x[:3] for x in w}) == 8),
     st.integers(1, 65535),

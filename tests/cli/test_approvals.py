@@ -216,7 +216,6 @@ def test_there_is_no_colour_where_no_terminal_is():
         pytest.param(
             ["investigate", "--lab", "wire-loss", "--json"],
             b"COMMAND:    az network watcher packet-capture create",
-            marks=pytest.mark.slow,
         ),
     ],
     ids=["shell", "investigate"],

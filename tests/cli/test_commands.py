@@ -74,7 +74,6 @@ def test_an_investigation_that_no_table_lets_begin_says_why(tmp_path):
     assert "az login" not in result.stderr
 
 
-@pytest.mark.slow
 def test_every_command_shows_help_with_an_example(tmp_path):
     commands = [
         ["investigate"],
@@ -166,7 +165,6 @@ def test_a_command_is_ended_after_its_timeout(tmp_path):
     assert ghost("shell", "run", "ss", "--timeout", "0", cwd=tmp_path).returncode == 2
 
 
-@pytest.mark.slow
 @pytest.mark.needs("sleep")
 def test_ctrl_c_during_a_command_names_its_record(tmp_path):
     process = subprocess.Popen(
@@ -197,7 +195,6 @@ class Screen(io.StringIO):
         return True
 
 
-@pytest.mark.slow
 def test_on_a_terminal_a_command_that_takes_long_says_so_but_not_while_a_person_is_asked():
     screen = Screen()
     waiting = RunningNotice(screen, after_seconds=0.2)
@@ -321,7 +318,6 @@ def cut_off(tmp_path):
     return identity, command, running
 
 
-@pytest.mark.slow
 def test_a_command_whose_process_was_killed_is_put_on_record_as_interrupted(tmp_path, cut_off):
     identity, command, running = cut_off
     assert running.returncode == 1  # while it runs its end is not on record, and it is not taken for cut off
@@ -339,7 +335,6 @@ def test_a_command_whose_process_was_killed_is_put_on_record_as_interrupted(tmp_
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.needs("ss")
 def test_the_next_command_of_the_directory_records_what_was_cut_off(tmp_path, cut_off):
     identity, command, _ = cut_off
@@ -371,7 +366,6 @@ def test_a_private_command_shows_placeholders_and_keeps_what_they_stand_for_to_i
     assert not any("10.20.30.40" in audit.read_text() for audit in tmp_path.glob("audit/*.jsonl"))
 
 
-@pytest.mark.slow
 def test_a_private_investigation_says_so_and_leaves_no_private_address_in_its_records(tmp_path):
     symptom = "web-vm-01 cannot reach redis-cache-01 on port 6379"
     words = ("investigate", symptom, "--lab", "blocked-port", "--private")

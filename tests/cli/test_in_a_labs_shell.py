@@ -15,8 +15,6 @@ from ghost.lab import lab_behind_az, load_scenario
 from ghost.lab.arm.profile import write_profile
 from tests.cli.test_lab_commands import GHOST, Person
 
-pytestmark = pytest.mark.slow
-
 WORLD = load_scenario("blocked-port").world
 
 

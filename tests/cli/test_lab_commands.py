@@ -17,8 +17,6 @@ import pytest
 
 from .ready_ghost import run_ghost
 
-pytestmark = pytest.mark.slow
-
 GHOST = Path(sys.executable).parent / "ghost"
 
 

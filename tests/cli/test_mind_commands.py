@@ -12,8 +12,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
-
 from tests.cli.ready_ghost import run_ghost
 
 
@@ -138,7 +136,6 @@ def test_a_page_of_the_allowlist_is_read_and_found_again_and_any_other_is_refuse
     assert f"read at {url}" in found
 
 
-@pytest.mark.slow
 def test_thinking_without_a_server_ends_at_ctrl_c_with_what_was_thought_kept(tmp_path: Path) -> None:
     ghost(tmp_path, "ingest", "Rule deny-all of nsg-1 blocked TCP 443 to web-01")
     process = subprocess.Popen(

@@ -19,7 +19,7 @@ from ghost.lab.directory import LabDirectory
 from tests.lab import real_az
 
 REAL = real_az.find()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(REAL is None, reason=real_az.why_not())]
+pytestmark = [pytest.mark.skipif(REAL is None, reason=real_az.why_not())]
 
 COMMANDS = [
     "vm list",

@@ -147,7 +147,7 @@ class AnyHistory(RuleBasedStateMachine):
         return max((self.score(name) for name in self.offered()), default=None)
 
 
-TestAnyHistory = pytest.mark.slow(AnyHistory.TestCase)
+TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 
 

@@ -484,7 +484,6 @@ def test_a_run_is_due_by_count_and_by_time(room):
     assert room.consolidation.due_since(room.clock.at + DAY) is not None
 
 
-@pytest.mark.slow
 def test_a_run_is_bounded_and_the_next_goes_on_where_it_ended(room):
     prepared = room.ltm.prepare_all(
         [

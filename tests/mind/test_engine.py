@@ -150,7 +150,6 @@ def test_what_was_ingested_outlives_a_crash_and_is_consumed_once(tmp_path):
     assert mind(tmp_path).waiting == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.2, 0.45, 0.7])
 def test_a_killed_process_loses_nothing_it_acknowledged_and_leaves_no_half_cycle(tmp_path, seconds):
     child = subprocess.Popen(

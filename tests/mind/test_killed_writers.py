@@ -16,7 +16,6 @@ from collections.abc import Set
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.killed_writer import DIM, SPACE, memory, vector
@@ -67,7 +66,6 @@ def _run_and_kill(path: Path, seed: int, seconds: float) -> list[str]:
     return [line.decode().strip() for line in lines if line.endswith(b"\n")]
 
 
-@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_a_writer_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "data" / "ghost.sqlite3"
     model: Model = {}

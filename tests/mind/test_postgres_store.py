@@ -143,7 +143,6 @@ def test_several_open_an_empty_database_at_once(url: str) -> None:
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
 
 
-@pytest.mark.slow
 def test_what_was_acknowledged_survives_the_death_of_the_writer(url: str) -> None:
     program = textwrap.dedent(f"""
         from ghost.mind import Changes

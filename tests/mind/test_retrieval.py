@@ -24,7 +24,6 @@ def test_every_question_has_one_to_four_notes_that_answer_it():
     assert all(30 <= len(text.split()) <= 120 for text in written.values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dim", [128, 384])
 def test_both_together_find_more_than_either_alone(tmp_path, dim):
     """On all questions. What the frozen half alone shows is in docs/mind.md."""

@@ -138,7 +138,6 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) 
     assert path.read_bytes() == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", ["", KEY.hex()], ids=["clear", "sealed"])
 def test_processes_that_open_a_new_store_at_once_share_it(path: Path, key: str) -> None:
     program = """

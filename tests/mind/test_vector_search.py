@@ -237,7 +237,6 @@ def test_a_search_goes_on_in_memory_where_another_thread_closed_the_file(tmp_pat
     store.close()
 
 
-@pytest.mark.slow
 def test_several_processes_write_and_search_one_matrix(tmp_path: Path) -> None:
     program = """
 import sys

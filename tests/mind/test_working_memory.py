@@ -26,7 +26,6 @@ def roomy(**given: float) -> WorkingMemory:
     )
 
 
-@pytest.mark.slow
 @given(
     texts=st.lists(contents, max_size=30),
     most=st.integers(1, 12),

@@ -187,7 +187,6 @@ def plain_flows(draw: st.DrawFn) -> PlainFlow:
 TAGS = ServiceTags(tuple(Span(version, *VNET[version]).text() for version in (4, 6)))
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(plain_rules(), plain_flows(), st.booleans())
 def test_a_group_decides_as_the_plainest_reading_of_its_rules(
@@ -203,7 +202,6 @@ def test_a_group_decides_as_the_plainest_reading_of_its_rules(
     assert verdict.allowed is (verdict.rule.access == "Allow")
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(120))
 @given(plain_rules(), plain_rules(), plain_flows(), st.booleans())
 def test_a_flow_passes_two_gates_only_where_each_allows_it(

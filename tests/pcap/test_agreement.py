@@ -13,7 +13,7 @@ from .agreement import Tally, counts_by_engine, counts_by_tshark
 from .odd_streams import odd_capture
 from .recording import play_all
 
-pytestmark = [pytest.mark.needs("tshark"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("tshark")]
 
 FLAGS = (
     "retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "duplicate_ack", "zero_window",

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +58,6 @@ for capture in Path(sys.argv[1]).iterdir():
 """
 
 
-@pytest.mark.slow
 def test_a_capture_is_judged_without_masked_arrays(tmp_path):
     """They take longer to import than a small capture takes to be judged."""
     for name, scene in list({**FAULTS, **HEALTHY}.items())[::9]:

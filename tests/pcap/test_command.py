@@ -205,7 +205,6 @@ def test_captures_of_the_same_name_do_not_overwrite_each_other(shared_captures: 
     assert sorted(each["capture_summary"]["total_packets"] for each in semantic) == [125, 136]
 
 
-@pytest.mark.slow
 def test_every_shared_capture_is_summed_up_within_the_limits_with_the_counts_of_tshark(
     shared_captures: Path, tmp_path: Path
 ) -> None:
@@ -373,7 +372,6 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_status_130_and_without_a_traceback(tmp_path: Path) -> None:
     slow = tmp_path / "slow.pcap"

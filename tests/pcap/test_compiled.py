@@ -21,7 +21,6 @@ from tests.exhaustive import examples
 from .wire import transfer
 
 
-@pytest.mark.slow
 def test_compiled_kernels_equal_interpreted_ones(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     talk, _ = transfer(11, segments=300, upstream=0.05, downstream=0.05, ack_loss=0.05)
@@ -72,7 +71,6 @@ def dealt_by(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts.tolist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.slow
 def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     expected = dealt_by(tmp_path, monkeypatch)
@@ -86,7 +84,6 @@ def test_a_damaged_cache_of_kernels_is_made_anew(tmp_path: Path, monkeypatch: py
     assert dealt_by(tmp_path, monkeypatch) == expected
 
 
-@pytest.mark.slow
 def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     expected = dealt_by(tmp_path, monkeypatch)
@@ -107,7 +104,6 @@ def test_compiled_kernels_are_loaded_without_numba(tmp_path: Path, monkeypatch: 
             kernels(flow_shards.assign_shards)(wrong, 0, 3, np.zeros(5, np.int64), np.zeros(3, np.int64))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"damaged", b"\0" * 4096])
 def test_damaged_machine_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes) -> None:
     pytest.importorskip("numba")
@@ -131,7 +127,6 @@ def test_machine_code_of_another_processor_is_not_run(tmp_path: Path, monkeypatc
     assert object_file.load(tmp_path / "kernels", [flow_shards.assign_shards]) is None
 
 
-@pytest.mark.slow
 def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     (tmp_path / "file").touch()
@@ -139,7 +134,6 @@ def test_kernels_compile_where_no_cache_can_be_written(tmp_path: Path, monkeypat
     compilation.mark_ready()
 
 
-@pytest.mark.slow
 def test_kernels_compile_where_a_file_cannot_be_finished(tmp_path: Path) -> None:
     """As on a full disk: every file ends after 3,000 bytes."""
     pytest.importorskip("numba")
@@ -154,7 +148,6 @@ def test_kernels_compile_where_a_file_cannot_be_finished(tmp_path: Path) -> None
     assert all(path.stat().st_size <= 3000 and path.suffix == ".nbi" for path in tmp_path.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
 def test_what_a_power_cut_left_of_a_first_compilation_is_compiled_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

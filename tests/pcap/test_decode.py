@@ -248,7 +248,6 @@ def test_a_damaged_packet_never_stops_the_analysis(
     assert analysed(tmp_path_factory.getbasetemp(), bytes(changed[:keep]), link).summary.total_packets == 1
 
 
-@pytest.mark.slow
 def test_the_seed_of_the_address_table_changes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [
         (n * MS, ethernet(ip(f"10.{n % 7}.{n % 250}.{n % 13}", "10.0.0.1", 17, udp(9, 9)))) for n in range(0, 1400, 2)

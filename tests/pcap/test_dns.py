@@ -285,7 +285,6 @@ def same_name(number: int) -> list[Record]:
     return lost + again
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("odd", [same_id, same_name])
 def test_the_work_for_odd_clients_grows_with_packets_not_with_their_square(
     tmp_path: Path, odd: Callable[[int], list[Record]]

@@ -51,7 +51,6 @@ def program(directory: Path, *arguments: str | Path, seconds: float = 60) -> sub
 # ------------------------------------------------------------------------------------------------------ any damage
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SEEDS)
 def test_damaged_captures_give_sound_results_or_one_clear_refusal(tmp_path: Path, name: str) -> None:
     sound = saved(tmp_path, pcap(seed(name)), "sound.pcap")
@@ -171,7 +170,6 @@ def test_the_program_says_in_one_line_what_it_cannot_read(tmp_path: Path) -> Non
         assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.slow
 def test_a_file_name_acts_nowhere(tmp_path: Path) -> None:
     for number, name in enumerate(
         ("\x1b]0;owned\x07.pcap", "<q x>|`x`.pcap", "=cmd|'A1.pcap", "\u202efdp.pcap", "\udcff")
@@ -217,7 +215,6 @@ def test_no_payload_byte_reaches_any_output(tmp_path: Path, name: str) -> None:
         assert CANARY.hex()[:18] not in content, what
 
 
-@pytest.mark.slow
 def test_the_files_and_streams_of_the_program_hold_no_payload_byte(tmp_path: Path) -> None:
     records = sorted(record for name in SEEDS for record in seed(name))
     assert sum(CANARY in frame for _, frame in records) > 50

@@ -208,7 +208,6 @@ def assert_agrees(path: Path) -> int:
     return found.requests
 
 
-@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_requests_and_answers_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
     assert sum(map(assert_agrees, captures_with("http", "http_requests", shared_captures))) >= 40

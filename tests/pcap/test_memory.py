@@ -35,7 +35,6 @@ def peak(path: Path) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.slow
 def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,7 +46,6 @@ def test_four_times_the_packets_of_the_same_flows_take_no_more_memory(
     assert large < 1.1 * small
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_one_analysis_held_is_free_when_it_ends(tmp_path: Path, jobs: int) -> None:
     """A folder is read in one process, and nothing there looks for cycles in time."""

@@ -18,7 +18,7 @@ from .netns import plays
 from .netns.scene import SCENES, Scene
 from .recording import play_all
 
-pytestmark = [pytest.mark.needs("tcpdump", "ip", "nft", "ethtool", "ping"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("tcpdump", "ip", "nft", "ethtool", "ping")]
 
 SEED = 7
 FAULTS = sorted(name for name, scene in SCENES.items() if scene.kind != "none")

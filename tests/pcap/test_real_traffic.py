@@ -24,7 +24,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-pytestmark = [pytest.mark.needs("tcpdump"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("tcpdump")]
 
 LOOPBACK = "127.0.0.1"
 PAGE = b"x" * 200_000

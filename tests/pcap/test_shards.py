@@ -72,7 +72,6 @@ def test_any_number_of_shards_says_the_same_to_the_byte(tmp_path: Path, seed: in
         assert equal(whole, analyse(path, jobs=jobs, batch_packets=batch))
 
 
-@pytest.mark.slow
 def test_shards_say_the_same_of_real_captures(shared_captures: Path) -> None:
     captures = sorted(path for path in shared_captures.glob("*.pcap*") if path.stat().st_size < 300_000)[:25]
     assert captures
@@ -91,7 +90,6 @@ def test_columns_arrive_at_a_worker_as_they_left(values: list[int], count: int) 
     assert np.array_equal(widened(narrowed(rows), count), rows)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of a cluster that starts and ends; ours are errors in every other test
 def test_two_workers_of_a_cluster_say_the_same(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")

@@ -353,7 +353,6 @@ def test_arbitrary_and_cut_messages_are_read_or_not_but_never_break(octets: byte
             assert found is None or version_name(found.version)
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(
     st.lists(
@@ -437,7 +436,6 @@ def test_hellos_names_and_alerts_agree_with_tshark_on_made_captures(tmp_path: Pa
     assert assert_agrees(path) == 6
 
 
-@pytest.mark.slow
 @pytest.mark.needs("tshark")
 def test_hellos_names_and_alerts_agree_with_tshark_on_real_captures(shared_captures: Path) -> None:
     assert sum(map(assert_agrees, captures_with("tls", "tls_handshake_types", shared_captures))) >= 5

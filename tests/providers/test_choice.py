@@ -124,7 +124,6 @@ def test_gemini_has_models_by_default(monkeypatch):
     assert embeddings(settings).name == "gemini/gemini-embedding-001/128"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "absent", "extra"),
     [("gemini", "google.genai", "gemini"), ("openai", "httpx2", "mind"), ("ollama", "httpx2", "mind")],
@@ -149,7 +148,6 @@ for choose in (language_model, embeddings):
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-@pytest.mark.slow
 def test_the_stub_imports_no_client():
     program = """
 import sys

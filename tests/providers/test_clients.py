@@ -284,10 +284,12 @@ def test_the_key_is_not_in_what_a_debugger_prints():
 
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
 def test_threads_share_a_client(dialect):
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with ModelServerScript([answer(200, dialect.text("ok"))]) as server:
         model = dialect.model(server.url)
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _: model.generate("SOC", "", 50), range(32)))
     assert answers == ["ok"] * 32
-    assert threading.active_count() == before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert set(threading.enumerate()) <= before

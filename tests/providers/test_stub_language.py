@@ -81,7 +81,6 @@ def test_any_prompt_gives_a_decision_of_the_promised_shape(prompt):
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,39}", tag) for tag in decision.tags)
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(prompt=PROMPT, sections=SECTIONS)
 def test_any_prompt_gives_a_summary_of_the_promised_shape(prompt, sections):

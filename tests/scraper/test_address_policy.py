@@ -188,7 +188,6 @@ def test_outside_the_assigned_unicast_range_nothing_is_public(address: IPv6Addre
         assert judge(address).kind is not Kind.PUBLIC
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(st.ip_addresses(v=4), st.integers(0, 2**64 - 1))
 def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
@@ -206,7 +205,6 @@ def test_an_address_inside_another_counts(inner: IPv4Address, prefix: int):
     assert judge(IPv6Address(0xFFFF << 32 | v4)).kind is judge(inner).kind
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(st.lists(st.ip_addresses(), max_size=6), st.sampled_from(Reach))
 def test_no_refused_address_reaches_a_connection(addresses, reach):

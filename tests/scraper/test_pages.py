@@ -71,7 +71,6 @@ HOSTILE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_markup_costs_little_and_breaks_nothing(name):
     began = time.process_time()
@@ -105,7 +104,6 @@ TAGS = ["<p>", "</p>", "<a href='/x'>", "<!--", "-->", "<script>", "</script>", 
 FRAGMENTS = [*TAGS, "<", ">", "&lt;", "text, ", "\x00", "ü", "<meta name=robots content="]
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join))
 def test_any_markup_is_read(markup):

@@ -328,7 +328,6 @@ def test_pages_that_fail_count_too(world, site):
     assert set(reasons(result).values()) == {"answered 404"}
 
 
-@pytest.mark.slow
 def test_the_queue_does_not_grow_without_bound(world, site):
     site.routes["*"] = lambda handler: Answer("x" + "".join(f"<a href='{handler.path}{n}/'>" for n in range(1200)))
     scraper, queued = scraper_for(world), []
@@ -432,7 +431,6 @@ PIECES = [
 ANSWERS = st.lists(st.sampled_from(PIECES) | st.binary(max_size=9), max_size=9).map(b"".join)
 
 
-@pytest.mark.slow
 def test_no_answer_whatever_breaks_a_run(world, site):
     """Pieces of HTTP in any order, as robots.txt and as pages."""
 

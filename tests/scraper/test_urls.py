@@ -128,7 +128,6 @@ PATHS = st.text(alphabet="ab./%25eE?#&=;~ü \\@:\u2028", max_size=30)
 URLS = st.builds("{}://{}{}/{}".format, st.sampled_from(["http", "HTTPS"]), HOSTS, PORTS, PATHS)
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(URLS)
 def test_normalising_twice_changes_nothing(text):
@@ -142,7 +141,6 @@ def test_normalising_twice_changes_nothing(text):
     assert parse(once) == parse(text)
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(URLS)
 def test_normalising_never_turns_a_name_into_an_address(text):
@@ -161,7 +159,6 @@ def test_normalising_never_turns_a_name_into_an_address(text):
             assert url.host == written.partition(":")[0]
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(URLS)
 def test_the_standard_library_reads_the_same_host_and_port(text):

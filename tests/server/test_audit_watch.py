@@ -226,7 +226,6 @@ def test_a_secret_in_a_field_does_not_pass(watched: Watched) -> None:
     assert "eyJ" not in taken[0].text
 
 
-@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from(sorted(command_record(SID, 1))), st.none() | st.text() | st.integers() | st.lists(st.text())

@@ -20,7 +20,7 @@ from tests.server.conftest import NOW, Live, ask, remember, served, stimulus, ta
 from tests.server.dashboard_pages import SECTIONS, Open, go, panel
 
 browser, open_page = dashboard_pages.browser, dashboard_pages.open_page
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("chromium")]
 
 
 # --- now ---

@@ -15,7 +15,7 @@ from tests.server.conftest import NOW, Live, append, ask, command_record, rememb
 from tests.server.dashboard_pages import SECTIONS, Open, go, panel
 
 browser, open_page = dashboard_pages.browser, dashboard_pages.open_page
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("chromium")]
 
 SESSION = "ghost_20250115_143200"
 PLACES = (*SECTIONS, "memory?q=peering", f"investigations/{SESSION}")

@@ -20,7 +20,7 @@ from tests.server.conftest import NOW, Live, ask, served, settings_for, until
 from tests.server.dashboard_pages import Open, go, panel
 
 browser, modules, open_page = dashboard_pages.browser, dashboard_pages.modules, dashboard_pages.open_page
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("chromium")]
 
 TOKEN = "a-token-of-this-test"
 

@@ -24,7 +24,7 @@ from tests.server.conftest import Live, append, ask, command_record, remember, t
 from tests.server.dashboard_pages import PHONE, SECTIONS, Open, go, panel
 
 browser, open_page = dashboard_pages.browser, dashboard_pages.open_page
-pytestmark = [pytest.mark.needs("chromium"), pytest.mark.slow]
+pytestmark = [pytest.mark.needs("chromium")]
 
 MARKUP = '<img src=x onerror="alert(1)"></script><script>alert(2)</script><svg onload=alert(3)>&lt;b&gt;'
 ADDRESS = "javascript:alert(4)//https://evil.example/x.png"

@@ -106,7 +106,6 @@ def read_until(connection: socket.socket, wanted: bytes) -> bytes:
     return content
 
 
-@pytest.mark.slow
 def test_a_follower_that_reads_nothing_is_let_go(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ghost.server.event_stream.SEND_SECONDS", 0.2)
     with served(app) as live, socket.socket() as deaf:
@@ -125,7 +124,6 @@ def test_a_follower_that_reads_nothing_is_let_go(app: Application, monkeypatch: 
             assert client.get("/wm").status_code == 200
 
 
-@pytest.mark.slow
 def test_audit_records_reach_the_mind_and_the_followers(live: Live, root: Path) -> None:
     sid = "ghost_20250115_143200"
     with following(live) as events:
@@ -289,7 +287,6 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging]:
     model.let_go.set()
 
 
-@pytest.mark.slow
 def test_a_model_that_hangs_holds_up_neither_the_end_nor_other_requests(
     hanging: Hanging, make_app, monkeypatch: pytest.MonkeyPatch
 ) -> None:

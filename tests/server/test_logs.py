@@ -80,7 +80,6 @@ def test_a_secret_that_only_its_name_gives_away_is_taken() -> None:
     assert "hunter2-hunter2" not in redacted_line({"event": "x", "a": {"api_key": "hunter2-hunter2"}})
 
 
-@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text(max_size=20),

@@ -98,7 +98,6 @@ def operations(document: dict[str, object], mode: GenerationMode) -> list[tuple[
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_every_endpoint_answers_as_the_document_says_whatever_it_is_asked(
     app: Application, root: Path, mode: GenerationMode

@@ -102,7 +102,6 @@ def test_the_examples_of_the_documentation_work_as_they_stand(live: Live) -> Non
 # --- how it begins and ends ---
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 130)])
 def test_it_ends_by_a_signal_with_everything_closed(tmp_path: Path, number: int, status: int) -> None:
     with program(tmp_path) as running:
@@ -121,7 +120,6 @@ def test_it_ends_by_a_signal_with_everything_closed(tmp_path: Path, number: int,
         assert len(again.services.engine.wm)  # the stream thought, and the store kept it
 
 
-@pytest.mark.slow
 def test_a_port_in_use_is_said_with_what_to_do(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -164,14 +162,12 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
         ghost.server.serve(Settings(), tmp_path)
 
 
-@pytest.mark.slow
 def test_nothing_of_the_extra_is_imported_before_it_is_wanted() -> None:
     probe = "import sys, ghost.server; print([m for m in ('fastapi', 'uvicorn', 'structlog') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.slow
 def test_memories_of_another_space_are_embedded_anew_beside_the_work(tmp_path: Path) -> None:
     with wired(settings_for(tmp_path, vector_dim=64), tmp_path) as app:
         (name,) = remember(app, "the peering of vnet-b was one-sided")

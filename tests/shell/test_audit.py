@@ -221,7 +221,6 @@ def another_process(directory: Path, command: str) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.slow
 def test_a_session_has_one_process_at_a_time(tmp_path: Path) -> None:
     """Two of them took the same numbers, and one removed the intent of the other's approved command."""
     audit = ShellAudit(tmp_path, "s1")
@@ -234,7 +233,6 @@ def test_a_session_has_one_process_at_a_time(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.slow
 def test_a_killed_process_leaves_the_session_and_its_approved_command_is_on_record(tmp_path: Path) -> None:
     other = another_process(tmp_path, "sleep 30")
     while not list(tmp_path.glob("*.intent.json")):

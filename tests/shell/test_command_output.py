@@ -43,7 +43,6 @@ TEXTS = {
 }
 
 
-@pytest.mark.slow
 @each("kind", sample(TEXTS, 2))
 def test_of_a_long_output_the_same_is_shown_as_where_all_of_it_were_redacted(kind: str) -> None:
     text = TEXTS[kind]
@@ -154,7 +153,6 @@ def test_the_end_of_a_long_output_is_read_below_what_opens_it(kind: str, before:
     assert output.metadata["total_lines"] == text.count("\n")
 
 
-@pytest.mark.slow
 @each("kind", sample(OPENED, 1))
 def test_the_end_of_an_endless_output_is_read_below_what_opens_it(kind: str) -> None:
     opening, row = OPENED[kind]

@@ -280,7 +280,6 @@ def test_a_process_that_waited_for_the_next_command_may_be_gone(programs: Progra
     assert go(programs, name).stdout.head == b"x\n"
 
 
-@pytest.mark.slow
 def test_a_command_ends_at_once_while_another_one_runs(programs: Programs, script: Any, tmp_path: Path) -> None:
     """No process that waits may hold the socket by which the end of a command is seen."""
     name = script("quick", "echo x")

@@ -9,7 +9,6 @@ import string
 from itertools import takewhile
 from pathlib import Path
 
-import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +33,6 @@ def holds(grammar: Grammar, option: str) -> bool:
     return option in grammar.flags or option in grammar.values or option in grammar.alone
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(120))
 @given(
     st.sampled_from(OF_TABLES),
@@ -55,7 +53,6 @@ def test_an_option_that_the_table_does_not_hold_is_never_safe_anywhere(
     assert classify(shlex.join([*words[:position], option, *words[position:]]), CAPTURES)[0] != SAFE
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(100))
 @given(st.sampled_from(OF_TABLES), st.sampled_from(LETTERS), st.data())
 def test_a_letter_that_the_table_does_not_hold_joined_to_others_is_never_safe(
@@ -117,7 +114,6 @@ def requoted(word: str, data: st.DataObject) -> str:
     return "".join(pieces) or "''"
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(100))
 @given(st.sampled_from([c for c in BENIGN if "`" not in c]), st.data())
 def test_quoting_a_safe_command_differently_makes_no_other_command_of_it(command: str, data: st.DataObject) -> None:

@@ -322,7 +322,6 @@ PRODUCERS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("producer", sample(PRODUCERS, 2))
 def test_a_producer_that_never_ends_is_stopped_in_bounded_memory(tmp_path: Path, producer: str) -> None:
     """`yes` writes well over 64 MB/s. In a process of its own, whose peak memory is not that of other tests."""
@@ -411,7 +410,6 @@ def test_an_interruption_at_the_prompt_is_a_recorded_denial(make: Any) -> None:
     assert records(shell)[0]["action"] == "user_abandoned"
 
 
-@pytest.mark.slow
 def test_a_crash_while_a_command_runs_leaves_a_trace(make: Any, script: Any, tmp_path: Path) -> None:
     script("slow", f"touch {tmp_path}/running; sleep 2")
     code = (
@@ -484,7 +482,6 @@ def test_an_audit_that_cannot_be_written_stops_no_command(make: Any, capsys: Any
     assert [record["audit_id"] for record in records(shell)] == ["s1_001", "s1_002"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="a full disk is made with a mount")
 @pytest.mark.needs("unshare", "mount")
 def test_an_approved_command_on_a_full_disk_runs_and_the_answer_says_that_it_left_no_record(tmp_path: Path) -> None:

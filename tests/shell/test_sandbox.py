@@ -113,7 +113,6 @@ def test_the_private_directory_is_writable_and_goes_with_the_command(place: Path
     assert not directory.exists()
 
 
-@pytest.mark.slow
 @needs_landlock
 def test_a_private_directory_of_any_depth_is_removed_and_the_output_kept(place: Path) -> None:
     """3,000 directories in each other ended the shell's own call with a RecursionError."""
@@ -471,7 +470,6 @@ def test_a_command_whose_control_closes_before_its_shell_is_gone_leaves_no_direc
     assert _comes_true(lambda: not private.exists())
 
 
-@pytest.mark.slow
 def test_a_killed_launcher_is_replaced(place: Path) -> None:
     assert go(place, ["true"]).exit_code == 0
     for task in Path("/proc/self/task").iterdir():

@@ -18,7 +18,6 @@ from ghost.shell.run.sandbox import this_kernel
 
 pytestmark = [
     pytest.mark.needs("az"),
-    pytest.mark.slow,
     pytest.mark.skipif(this_kernel().landlock < 6, reason="the kernel has no Landlock of version 6"),
 ]
 LAYERS = ["no_new_privs", "capabilities", "landlock", "seccomp"]

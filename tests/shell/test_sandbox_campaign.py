@@ -39,7 +39,6 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.needs("unshare", "mount", "tcpdump", "ip", "curl", "dig")
 def test_commands_taken_for_safe_by_mistake_change_and_reveal_nothing() -> None:
     if this_kernel().landlock < 6:

@@ -123,7 +123,6 @@ def test_a_read_only_profile_opens_nothing_for_writing(machine: str) -> None:
         assert calls(name) == errno.EROFS
 
 
-@pytest.mark.slow
 def test_no_read_only_profile_lets_a_file_be_opened_for_writing(machine: str) -> None:
     """Of any of them: a profile that left it in could write through what stands at its output."""
     policy = read_sandbox_policy()

@@ -124,7 +124,6 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(30))
 @given(
     value=st.lists(JSON, max_size=4) | st.dictionaries(st.text(max_size=40), JSON, max_size=8),
