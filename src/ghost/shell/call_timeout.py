@@ -1,4 +1,4 @@
-"""A bound on what the shell waits for: a person's answer, the addresses of a name."""
+"""Timeouts for calls that the shell waits for: a person's answer, name resolution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def call_within(seconds: float | None, function: Callable[[], T]) -> T:
-    """What `function` returns or raises, or `TimeoutError` once `seconds` have passed; None waits for ever.
+    """Call `function` with a timeout. Raises `TimeoutError` after `seconds`; None waits without limit.
 
     A call that is too late is left to end by itself in a daemon thread: what it returns is dropped.
     """

@@ -34,7 +34,7 @@ HitlCallback = Callable[[str, str, str, int | None], HitlDecision]
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """What the gate let through or not. `command` and `decision` are the last that were judged."""
+    """The outcome of the gate. `command` and `decision` are the last ones judged."""
 
     status: Literal["passed", "denied", "error"]
     command: str
@@ -55,7 +55,7 @@ def ask_for_approval(
     callback: HitlCallback | None,
     timeout_seconds: float | None = None,
 ) -> GateOutcome:
-    """Lets SAFE commands through, asks about RISKY ones, refuses FORBIDDEN ones. Never raises."""
+    """Pass SAFE commands, ask about RISKY ones, refuse FORBIDDEN ones. Never raises."""
     if decision.classification == FORBIDDEN:
         return GateOutcome("error", command, decision, None, error="forbidden_command")
     if decision.refused_unasked:
@@ -98,7 +98,7 @@ def ask_for_approval(
 def _ask(
     callback: HitlCallback, command: str, reasoning: str, decision: Decision, timeout_seconds: float | None
 ) -> HitlDecision | None:
-    """One prompt. None where no decision came back: the callback failed, ran out of time, or said nonsense."""
+    """Prompt once. Returns None where the callback failed, timed out or returned no decision."""
     told = decision.explanation if decision.problem is None else f"{decision.explanation} {RUNS_NOTHING}"
     shown, why, risk = visible(command), visible(reasoning, "\n"), visible(told, "\n")
     try:

@@ -112,13 +112,13 @@ class SafeExecShell:
 
     @staticmethod
     def record_interrupted(audit_dir: str | Path) -> list[str]:
-        """Records the commands of a directory that were cut off with their process, and answers their audit ids."""
+        """Record the commands of a directory whose process ended before them. Returns their audit ids."""
         return record_interrupted(Path(audit_dir))
 
     def execute(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Takes one command through the four stages and answers with the fields of the response.
+        """Run one command through the four stages. Returns the fields of the response.
 
-        Raises nothing for a fault of the command; `KeyboardInterrupt` goes on once the record is written.
+        Raises nothing for a fault of the command; re-raises `KeyboardInterrupt` after the record is written.
         """
         with self._one_at_a_time:
             return self._execute(request)
@@ -255,7 +255,7 @@ class SafeExecShell:
         )
 
     def _written(self, text: str | None) -> str | None:
-        """`text` as it may be kept: without secrets, bounded, with placeholders in private mode."""
+        """`text` for the record: redacted, bounded, with placeholders in private mode."""
         if text is None:
             return None
         try:
@@ -306,7 +306,7 @@ class _Finished:
 
 
 def default_roots(audit_dir: Path, settings: Settings) -> tuple[Path, ...]:
-    """Where captures and reports may lie: the working directory, the workspace, and the capture directories."""
+    """Default roots of captures and reports: working directory, workspace and capture directories."""
     return (Path.cwd(), audit_dir.absolute().parent, settings.capture_dir.absolute(), CAPTURES)
 
 

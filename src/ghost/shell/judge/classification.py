@@ -82,7 +82,7 @@ def _judge(line: CommandLine, roots: Roots) -> Decision:
 
 
 def _variables_before(line: CommandLine) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """The listed variables before the command, and the words behind them. In quotes a word is no variable."""
+    """Return the listed variables before the command and the words after them. A quoted word is not a variable."""
     at = 0
     variables: list[tuple[str, str]] = []
     for at, word in enumerate(line.words):
@@ -137,7 +137,7 @@ def _only_query_backticks(line: CommandLine) -> bool:
 
 
 def _grammar_of(words: tuple[str, ...]) -> tuple[Grammar | None, tuple[str, ...]]:
-    """The program's table, and the words with its own name for whatever spelling of it came first."""
+    """Return the program's table, and the words with the program's own name in place of another spelling."""
     tables = grammars()  # also for az: a broken file of the user makes no command SAFE
     if words[0] == "az":
         return None, words
@@ -198,7 +198,7 @@ def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
 
 
 def _which_files(words: Sequence[str], roots: Roots) -> str:
-    """Where the files of a cat or rm really lie, for the prompt."""
+    """Real paths of the files of a cat or rm, for the prompt."""
     paths = [word for word in words[1:] if not word.startswith("-")]
     sentences = []
     for path in paths[:8]:
@@ -218,7 +218,7 @@ def _which_files(words: Sequence[str], roots: Roots) -> str:
 
 
 def equivalent_of(words: Sequence[str]) -> str | None:
-    """The command of the allowlist that tells the same, for a program that is not in it."""
+    """An allowed command that shows the same as a program outside the allowlist."""
     text = " ".join(words)[:400]
     matches = ((pattern.fullmatch(text), form) for pattern, form in _patterns().instead)
     return next((match.expand(form) for match, form in matches if match), None)

@@ -1,4 +1,4 @@
-"""What classification says of one command: the one type that the gate, the executor and the audit read."""
+"""The result of classification, as the gate, the executor and the audit read it."""
 
 from __future__ import annotations
 

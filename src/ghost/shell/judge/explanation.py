@@ -1,6 +1,6 @@
-"""How a command is judged, in full: its parse, the rule that decided, and the nearest command that would be SAFE.
+"""Explains a verdict: the parse, the deciding rule, and the nearest SAFE command.
 
-Nothing runs here and nothing is written. The SAFE command is found by trying: operators and wrappers are left out, then
+Nothing runs and nothing is written. The SAFE command is found by search: operators and wrappers are left out, then
 options that are not SAFE, and what a table requires is added; a word that says what to do is never left out.
 """
 
@@ -53,7 +53,7 @@ def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str
 
 
 def _tables() -> Mapping[str, Grammar]:
-    """To take the command apart only: with a broken file of the user `decide` finds nothing SAFE."""
+    """For parsing only: where a file of the user is broken, `decide` finds nothing SAFE."""
     try:
         return grammars()
     except ConfigurationError:
@@ -76,7 +76,7 @@ def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | 
 
 
 def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> str:
-    """In words, what the SAFE command leaves out of the one that was asked for, and what it adds."""
+    """Describe the differences between the requested command and the SAFE one."""
     written = line.segments[0]
     asked = _unwrapped(written, decision)
     if asked[0] != words[0]:
@@ -93,13 +93,13 @@ def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> s
 
 
 def _pieces(words: Sequence[str]) -> Iterator[str]:
-    """Options one by one, joined letters too, and the words that are none."""
+    """Options (joined letters separately), their values and operands."""
     for part in _parts(words):
         yield from (text for text in (part.option, part.value) if text is not None)
 
 
 def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
-    """The command taken apart as its program would; what stands behind an operator is not taken apart."""
+    """The command parsed as its program would; text after an operator is not parsed."""
     words = line.segments[0] if line.segments else ()
     if decision.program != "az" and decision.program in _tables() and decision.arguments and line.fault is None:
         words = (decision.program, *words[len(words) - _count_of_own_words(decision) :])
@@ -116,7 +116,7 @@ def _parsed(line: CommandLine, decision: Decision) -> dict[str, Any]:
 
 
 def _count_of_own_words(decision: Decision) -> int:
-    """How many words behind the program's name are the command's own: hardening is put in front of them."""
+    """Number of words after the program's name, without the hardening options before them."""
     assert decision.arguments is not None
     return len(decision.arguments) - 1 - len(decision.hardening)
 
@@ -158,7 +158,7 @@ def _plain_parts(words: Sequence[str]) -> Iterator[Part]:
 
 
 def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...] | None) -> str | None:
-    """The SAFE command with the fewest options changed, breadth first; None where a few steps lead to none."""
+    """The SAFE command with the fewest changes, by breadth-first search; None if none is within `_STEPS`."""
     words = _unwrapped(line.segments[0] if line.segments else (), decision)
     if not words:
         return None
@@ -183,7 +183,7 @@ def _nearest_safe(line: CommandLine, decision: Decision, roots: tuple[Path, ...]
 
 
 def _unwrapped(words: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
-    """The command itself: without variables, wrappers and the directory of its program."""
+    """The command without variables, wrappers and the directory of its program."""
     while words:
         name = words[0].rpartition("/")[2]
         if name in _WRAPPERS:
@@ -203,7 +203,7 @@ def _unwrapped(words: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
 
 
 def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every command that differs by one option left out, written in full or added."""
+    """Every command with one option removed, spelled in full or added."""
     if words[0] == "az":
         yield from _az_reads_near(words)
     yield from _with_one_less(words)
@@ -220,14 +220,14 @@ def _changed(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _takes(grammar: Grammar, option: str, value: str | None = None) -> bool:
-    """Whether it is an option of the program with that value or without one: else it would swallow a word."""
+    """Whether the program has this option, with a value where one is given."""
     if value is None:
         return option in grammar.flags or option in grammar.optional
     return option in grammar.values
 
 
 def _az_reads_near(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """An option written in full; a query of the fields that hold no secret."""
+    """Commands with one option spelled in full, or with a query of the fields that hold no secret."""
     end = next((at for at, word in enumerate(words[1:], start=1) if word.startswith("-")), len(words))
     path = " ".join(words[1:end])
     known = read_commands.reads().options(path) or {}

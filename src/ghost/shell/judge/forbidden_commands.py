@@ -95,7 +95,7 @@ def _policy() -> _Policy:
 
 @cache
 def programs_never_allowed() -> frozenset[str]:
-    """Programs that run code or other programs, or destroy or change what their operands name."""
+    """Programs that run code or other programs, or change what their operands name; no user's table may allow them."""
     policy = _policy()
     named = policy.shells | policy.interpreters | policy.removers | policy.formatters | policy.power
     return named | policy.wrappers.keys() | _POWER_MANAGERS | _WRITERS | _dangerous() | {"cat", "ssh"}
@@ -137,7 +137,7 @@ def _forbidden(command: str, line: CommandLine, depth: int) -> Refusal | None:
 
 @dataclass(frozen=True)
 class _Chain:
-    """All commands of a line: what one of them removes may be named by another."""
+    """All commands of a line, since one may name what another removes."""
 
     segments: Sequence[Sequence[str]]
 
@@ -207,7 +207,7 @@ def _nested_code(words: Sequence[str], *, is_code: bool, depth: int) -> Refusal 
 
 
 def _command_positions(segment: Sequence[str], start: int) -> Iterator[int]:
-    """Where the wrapped command may begin: behind the wrapper's options, their values and its own words."""
+    """Positions at which the wrapped command may begin: after the wrapper's options, values and own words."""
     policy = _policy()
     own_words = policy.wrappers.get(_program(segment[start]), 0)
     after_option = False
@@ -312,7 +312,7 @@ def _home() -> str:
 
 
 def _expanded(path: str) -> str:
-    """The path with its home directory written out: people and shells mean it so."""
+    """The path with `~` and `$HOME` replaced by the home directory."""
     for home in ("$HOME", "${HOME}", "~"):
         if path.startswith(home) and path[len(home) : len(home) + 1] in ("", "/", "*"):
             return f"{_home()}{path[len(home) :]}"
@@ -381,7 +381,7 @@ def _paths_in(segment: Sequence[str]) -> Iterator[str]:
 
 
 def _files_that_az_opens(word: str) -> Iterator[str]:
-    """az puts the content of FILE where a word, or what follows its first '=', is `@FILE`: in texts as elsewhere."""
+    """Files that az reads: a word, or the part after its first '=', that is `@FILE`."""
     for text in (word, word.partition("=")[2]):
         if text.startswith("@") and len(text) > 1:
             yield text[1:]
@@ -397,7 +397,7 @@ def _credential_word(segment: Sequence[str]) -> Refusal | None:
 
 
 def _looked_up(segment: Sequence[str]) -> str | None:
-    """The database of secrets that `getent` and its like are asked for, in whatever place of the command."""
+    """The database of secrets that `getent` or a similar program is asked for, anywhere in the command."""
     policy = _policy()
     words = iter(segment)
     if not any(_program(word) in policy.lookup_programs for word in words):
@@ -406,7 +406,7 @@ def _looked_up(segment: Sequence[str]) -> str | None:
 
 
 def _tells_no_content(segment: Sequence[str]) -> bool:
-    """Programs such as ls tell about a file; find does so too while it runs nothing."""
+    """Whether the program shows facts about a file and not its content: ls, and find unless it runs something."""
     return _program(segment[0]) in _policy().tell_no_content and not any(
         word.startswith(("-exec", "-ok", "-fprint")) for word in segment
     )

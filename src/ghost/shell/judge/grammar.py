@@ -1,4 +1,4 @@
-"""Option grammars: what each allowed program may be told, read from `policy/programs/*.toml`.
+"""Option grammars of the allowed programs, read from `policy/programs/*.toml`.
 
 A table lists a program's flags, its options with typed values and its operands; a command is SAFE when every word of
 it is one the table holds. What the table does not hold is refused with a reason. Each table carries examples that
@@ -59,7 +59,7 @@ class Refusal:
 
 
 class Admitted(NamedTuple):
-    """A command that is SAFE: the options it is run with besides its own, and the hosts it leads to (curl)."""
+    """A SAFE command: the hardening options added when it runs, and the hosts it connects to (curl)."""
 
     hardening: tuple[str, ...]
     hosts: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class Grammar:
     """Of a user's table, whose expressions were judged for words of at most that length."""
 
     def read(self, words: Sequence[str]) -> tuple[Part, ...]:
-        """The command behind the program's name, as the program itself takes it apart."""
+        """The words after the program's name, parsed as the program would."""
         parts: list[Part] = []
         position = 1
         has_operand = False
@@ -193,7 +193,7 @@ class Grammar:
         return parts
 
     def _with_next(self, option: str, following: str | None, word: str) -> Part:
-        """The option's value is the next word; where it may be left out, only if that is no option."""
+        """The option with the next word as its value; an optional value is not taken from another option."""
         if following is None or (option in self.optional and following.startswith(self.prefixes)):
             return Part(option, None, word)
         return Part(option, following, word, takes_next=True)
@@ -391,7 +391,7 @@ def _by_each_name(risks: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_examples(grammar: Grammar, examples: Mapping[str, Sequence[str]]) -> None:
-    """Raises `ConfigurationError` where a table judges one of its own examples otherwise than it says."""
+    """Raises `ConfigurationError` where a table contradicts one of its own examples."""
     for kind in ("safe", "risky"):
         if not examples.get(kind):
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""How many ways a regular expression may try on one word, before a word is ever matched with it.
+"""Upper bound of the backtracking of a regular expression on one word, computed without matching.
 
 `re` backtracks: `(a+)+$` takes twice as long for each further letter. The count here is of the ways to divide the word
 among the repeats, never too low, so an expression with a small count is fast whatever the word.

@@ -1,4 +1,4 @@
-"""Programs that a user adds to the allowlist: tables like the built-in ones, in the directory of GHOST_POLICY_DIR.
+"""User tables: programs added to the allowlist by files in the directory GHOST_POLICY_DIR.
 
 A user's table may only add. It never changes a program of the built-in tables, nor allows one that runs code, writes,
 deletes, or runs other programs (`policy/user_tables.toml`). The directory and its files must belong to the user or to
@@ -117,7 +117,7 @@ def _check_place(table: Mapping[str, Any], path: Path) -> None:
 
 
 def _types(table: Mapping[str, Any]) -> Iterator[str]:
-    """Every type that a table gives, alternatives apart."""
+    """Every type in a table, alternatives separately."""
     forms = table.get("forms", ())
     texts = [*table.get("values", {}).values(), *table.get("operands", ()), table.get("sentence", "")]
     texts += [text for form in forms for text in (*form.get("pairs", {}).values(), *form.get("operands", ()))]
@@ -125,7 +125,7 @@ def _types(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _why_never(program: str) -> str | None:
-    """Why no table of a user may allow a program, whatever it calls itself: `python3.11`, `nc.openbsd`."""
+    """Why no user's table may allow a program, also under a variant of its name (`python3.11`, `nc.openbsd`)."""
     name = program.lower()
     spellings = {name, _VERSION.sub("", name), name.partition(".")[0], _VERSION.sub("", name.partition(".")[0])}
     if spellings & programs_never_allowed():

@@ -61,7 +61,7 @@ class Roots:
 
 
 def real_path(path: str) -> str | None:
-    """The path behind every symbolic link; None for a text that cannot be a path. `~` is a name like any other."""
+    """The path with symbolic links resolved; None for a text that cannot be a path. `~` is not expanded."""
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):
@@ -327,7 +327,7 @@ def _directory(_: str) -> Check:
 
 
 def _holds_audit(directory: str) -> bool:
-    """Whether the shell's record of what ran lies here: a report of the same name would take its place."""
+    """Whether the directory holds an audit of the shell, which a report could overwrite."""
     try:
         with os.scandir(directory) as entries:
             return any(entry.name.startswith("shell_audit_") for entry in entries)

@@ -1,4 +1,4 @@
-"""What stays of a command: its output, redacted and cut, and its audit record.
+"""Output processing and audit: what remains of a command after it ran.
 
 command_output      decode, redact, truncate, redact again
 credential_answers  answers of commands that print credentials by design

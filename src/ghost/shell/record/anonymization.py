@@ -43,7 +43,7 @@ _HIDDEN_REVERSED = lazy(
 
 
 class TopologyAnonymizer:
-    """Gives placeholders and takes them back. One for a session: with `path`, it goes on where that file ends."""
+    """Replaces addresses by placeholders and restores them. One per session; `path` keeps the mapping."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -61,7 +61,7 @@ class TopologyAnonymizer:
         return dict(self._originals)
 
     def anonymize(self, text: str, *, of_azure: bool = False) -> str:
-        """`text` with placeholders. What is a placeholder already stays.
+        """`text` with placeholders in place of private addresses, subnets and ids.
 
         A GUID is hidden where it is one of a subscription or a tenant, and `of_azure`, where it may always be, anyway.
         """
@@ -74,17 +74,17 @@ class TopologyAnonymizer:
         return text
 
     def restore(self, text: str) -> str:
-        """`text` with what its placeholders stand for. One that was never given stays as it is."""
+        """`text` with its placeholders replaced by their values. Unknown ones stay."""
         text = _SPELLED.sub(lambda match: in_dashes(self._originals.get(f"[{match[1]}]")) or match[0], text)
         text = _HIDDEN_REVERSED.sub(lambda match: reverse_name(self._originals.get(match[1])) or match[0], text)
         return _PLACEHOLDER.sub(lambda match: self._originals.get(match[0], match[0]), text)
 
     def unknown(self, text: str) -> str | None:
-        """The first placeholder in `text` that was never given."""
+        """The first unknown placeholder in `text`; None without one."""
         return next((found for found in _placeholders_in(text) if found not in self._originals), None)
 
     def containment(self, text: str) -> dict[str, str]:
-        """For each placeholder in `text` the smallest known one it lies in, and so on outwards."""
+        """For each placeholder in `text` the smallest known subnet that contains it, and so on outwards."""
         inside: dict[str, str] = {}
         waiting = list(dict.fromkeys(_placeholders_in(text)))
         while waiting:
@@ -112,7 +112,7 @@ class TopologyAnonymizer:
             self._subscriptions.add(original.split("/")[2].lower())
 
     def _of_network(self, network: IPNetwork) -> str:
-        """The placeholder of a subnet, or of the address that a network of one is."""
+        """The placeholder of a subnet; of an address for a /32 or /128."""
         if network.num_addresses > 1:
             return self._placeholder(INTERNAL_SUBNET, str(network), str(network))
         address = str(network.network_address)

@@ -98,7 +98,7 @@ class ShellAudit:
 
     @property
     def one_at_a_time(self) -> RLock:
-        """Who runs a command of the session has it: the shells of one process take turns."""
+        """Lock held while a command of the session runs: the shells of one process take turns."""
         return self._hold.one_at_a_time
 
     def next_id(self) -> tuple[int, str]:
@@ -111,7 +111,7 @@ class ShellAudit:
         return f"{self.session_id}_{sequence:03d}"
 
     def begin(self, record: AuditRecord) -> None:
-        """Leaves word that a command is about to run: a crash must not hide that it did.
+        """Write the intent of a command before it runs, so that a crash cannot hide it.
 
         For what may change something the word is on the disk before the command runs. For a SAFE command the system
         has it, which outlives a crash of Ghost, though not of the machine; waiting for the disk twice would cost more
@@ -123,7 +123,7 @@ class ShellAudit:
             self._warn(f"the intent of {record.audit_id} is not written: {error}")
 
     def write(self, record: AuditRecord) -> bool:
-        """Appends the record of a command, then saves the head of the chain and removes the intent.
+        """Append the record of a command, save the head of the chain, remove the intent.
 
         False where the record is not on the disk. It is then kept, and written before the next one if that works.
         """
@@ -174,7 +174,7 @@ def intent_path(directory: Path, session_id: str) -> Path:
 
 
 def record_interrupted(directory: Path) -> list[str]:
-    """Turns every intent in a directory whose process has ended into an `interrupted` record of its session.
+    """Record every intent of an ended process as `interrupted` in its session. Returns the audit ids.
 
     Answers the audit ids of what it recorded. The record says what was about to run, and claims nothing of how it
     ended. What cannot be read or written stays as it is, for `verify` to tell.
@@ -187,7 +187,7 @@ def record_interrupted(directory: Path) -> list[str]:
 
 
 def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
-    """The audit id of the record that was made of one intent; None where none was left behind.
+    """Record one intent as interrupted. Returns the audit id; None if there was no intent.
 
     Raises `RecordError` where the intent does not say what was to run, or no record can be made of it, and
     `WorkspaceError` where another process writes that session's audit: it is that one's to record.
@@ -216,7 +216,7 @@ def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
 
 
 def _is_of(known: dict[str, Any], record: AuditRecord) -> bool:
-    """Whether a line is the record of the same command, and not only of the same number."""
+    """Whether a record belongs to the same command, not just the same sequence number."""
     return all(known.get(name) == getattr(record, name) for name in ("audit_id", "timestamp", "command"))
 
 
@@ -241,7 +241,7 @@ def _interrupted(stated: object, session_id: str, intent: Path) -> AuditRecord:
 
 
 def _save_head(log: ChainedLog) -> None:
-    """Whole or not there for every process, without waiting for the disk.
+    """Save the head of the chain atomically, without fsync.
 
     A crash of the machine may leave an earlier head: the records after it still verify.
     """

@@ -1,4 +1,4 @@
-"""JSON read and written within bounds of memory: a text of one megabyte may be a thousand when it is indented.
+"""JSON with bounded memory: one megabyte of text may become a gigabyte of objects or indentation.
 
 A value of a few characters takes up to fifty times as many bytes once it is read, and one that lies deep up to its
 depth in blanks for each line once it is written. So a text is judged before it is read, and writing stops at a length.
@@ -21,7 +21,7 @@ _LONGEST_ITEM = 1 << 18
 
 
 def read_json(text: str) -> Any:
-    """The value that `text` is. `ValueError` where it is no JSON, or would come to more than `MOST_BYTES`."""
+    """Parse `text`. Raises `ValueError` for invalid JSON or more than `MOST_BYTES` of objects."""
     if is_too_large(text):
         raise ValueError("larger than is read")
     return _read(_DECODER.decode, text)
@@ -33,7 +33,7 @@ def is_too_large(text: str) -> bool:
 
 
 def read_ends(text: str, head: int, tail: int) -> tuple[list[Any], list[Any], int]:
-    """The first and the last items of an array of any length, and how many it has; no item is kept but these.
+    """The first and last items of an array and its length, without keeping the items between.
 
     `ValueError` where it is no array of JSON, or has an item that is longer than 262,144 characters.
     """
@@ -61,7 +61,7 @@ def read_ends(text: str, head: int, tail: int) -> tuple[list[Any], list[Any], in
 
 
 def is_deep(value: Any, levels: int = DEEPEST) -> bool:
-    """Whether containers lie in each other to more than so many levels."""
+    """Whether containers are nested deeper than the limit."""
     level = [value]
     for _ in range(levels):
         level = [

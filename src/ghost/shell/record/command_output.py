@@ -30,7 +30,7 @@ _BINARY_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Output:
-    """What may be read of one run, with `output_metadata` as the response carries it."""
+    """The processed output of one run, with the `output_metadata` of the response."""
 
     text: str = ""
     stderr: str = ""
@@ -38,7 +38,7 @@ class Output:
 
 
 def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
-    """What is said of a command that did not run, or whose output may not be shown; no step that could fail."""
+    """The output of a command that did not run or whose output may not be shown. Cannot fail."""
     metadata = {**_described("text", 0, 0, 0, truncated=False), **_redactions([]), **_anonymizations(anonymizer, "")}
     return Output("", "", metadata)
 
@@ -46,7 +46,7 @@ def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
 def process_output(
     stdout: Captured, stderr: Captured, anonymizer: TopologyAnonymizer | None, command: Sequence[str] = ()
 ) -> Output:
-    """`command`: the words that ran, by which an answer is known that is nothing but a secret.
+    """Redact and truncate output. `command`: the words that ran; some commands print nothing but a secret.
 
     `TimeoutError` where it takes more than a minute of the processor: then nothing of it is shown.
     """
@@ -92,7 +92,7 @@ def _answer(text: str, command: Sequence[str]) -> tuple[str, list[dict[str, Any]
 
 
 def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]:
-    """`text` without its secrets, nor what its end leaves in doubt where it was cut short, and what was found."""
+    """Redact `text`; where it was cut short, also drop an uncertain end. Returns the text and the counts."""
     text, found = redact(text)
     if not cut_short:
         return text, [found]
@@ -103,7 +103,7 @@ def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]
 
 
 def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-    """`text` within the budget and without its secrets, what was done to it, and what was taken out of it."""
+    """Redact and truncate `text`. Returns the text, the metadata and the counts."""
     text, extent = shorten(text, whole=whole)
     text, found = _finished(text, cut_short=cut_short)
     has_unfinished_line = cut_short and text.endswith(UNFINISHED)
@@ -118,7 +118,7 @@ def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str
 
 
 def decode(captured: Captured) -> str:
-    """The text of a stream. Where its middle was cut out, the broken lines on either side are left out too.
+    """Decode a stream. Where its middle was dropped, the broken lines on both sides are dropped too.
 
     Of a line that began before what was kept nothing is shown: the name that makes a secret of it may be gone.
     """
@@ -136,7 +136,7 @@ def decode(captured: Captured) -> str:
 
 
 def _opening_of_tail(captured: Captured) -> str:
-    """The lines that the tail may belong to, of all that was kept: they may stand far before it."""
+    """The lines far before the tail that may tell what the tail is, such as a table's header."""
     head, tail = captured.head, captured.tail
     kept = (head[: head.rfind(b"\n") + 1] + tail[tail.find(b"\n") + 1 :]).decode("latin-1")  # a byte for a character
     line = kept.find("\n", max(0, len(kept) - min(_DECODED, len(captured.tail)))) + 1
@@ -145,7 +145,7 @@ def _opening_of_tail(captured: Captured) -> str:
 
 
 def is_binary(captured: Captured) -> bool:
-    """Whether a stream is no text: a NUL, or many bytes that are neither UTF-8 nor printable."""
+    """Whether a stream is binary: a NUL, or many bytes that are not printable UTF-8."""
     for sample in (captured.head[:_SAMPLE], captured.tail[-_SAMPLE:]):
         if b"\0" in sample:
             return True

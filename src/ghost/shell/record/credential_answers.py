@@ -1,4 +1,4 @@
-"""Secrets that are known by the command that printed them: `az keyvault secret show --query value -o tsv`.
+"""Secrets recognised by the command that printed them: `az keyvault secret show --query value -o tsv`.
 
 Such an answer is a bare value, or one under a name that says nothing (`value`, `default`). So of a command that yields
 secrets every value goes that could be one. What stays: values of a known kind (a date, an address, a resource id),
@@ -48,12 +48,12 @@ Judge = Callable[[str, str | None], str]
 
 
 def yields_secrets(words: Sequence[str]) -> bool:
-    """Whether what a command prints may be a secret although nothing beside it says so."""
+    """Whether the output of a command may be a secret without a name beside it."""
     return any(map(_yields, _commands(words)))
 
 
 def _commands(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The command, and each that another program may run: `sudo az ...`, `bash -c 'az ...'`."""
+    """The command and those that it wraps: `sudo az ...`, `bash -c 'az ...'`."""
     yield words
     inner = [part for word in words for part in (_SHELL_MARKS.split(word) if " " in word else [word])]
     for at, word in list(enumerate(inner))[1:]:
@@ -90,7 +90,7 @@ def _az_yields_secrets(words: Sequence[str]) -> bool:
 
 
 def _asks_for_open_fields(words: Sequence[str]) -> bool:
-    """Whether the one `--query` takes nothing but what is never a secret: `[].name`."""
+    """Whether the `--query` takes only fields that are never secret, such as `[].name`."""
     queries = _values(words, "--query") if words[0] == "az" else []
     return len(queries) == 1 and projects_only(
         frozenset(filter(_is_open_name, _IDENTIFIER.findall(queries[0]))), queries[0].strip()
@@ -98,7 +98,7 @@ def _asks_for_open_fields(words: Sequence[str]) -> bool:
 
 
 def _az_path(words: Sequence[str]) -> str:
-    """The words of the command; with options before them, all that are no option."""
+    """The words of the az command, without options."""
     leading = [word for word in words[1:] if not word.startswith("-")]
     if len(words) > 1 and not words[1].startswith("-"):
         end = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
@@ -107,7 +107,7 @@ def _az_path(words: Sequence[str]) -> str:
 
 
 def _values(words: Sequence[str], option: str) -> list[str]:
-    """What stands behind an option, however it is abbreviated or joined to its value."""
+    """The values of an option, also abbreviated or joined to its value."""
     found: list[str] = []
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")
@@ -127,7 +127,7 @@ def _printed_fields(words: Sequence[str]) -> list[str]:
 
 
 def redact_answer(text: str, words: Sequence[str], counts: Counts) -> str:
-    """What such a command printed, without any value that could be a secret."""
+    """The output of such a command without any value that could be a secret."""
     judge = _judge_for(words, counts)
     try:
         answer = read_json(text)
@@ -159,7 +159,7 @@ def _judge_for(words: Sequence[str], counts: Counts) -> Judge:
 
 
 def _name_filter(queries: Sequence[str]) -> Callable[[str], bool]:
-    """Tells of a name in the answer whether it is the provider's own and never a secret's."""
+    """Return a test for names that the provider chooses and that never name a secret."""
     if any(map(_FREE.search, queries)):
         return lambda _: False
     renamed = {match["to"].lower(): match["path"].strip() for query in queries for match in _RENAMED.finditer(query)}

@@ -1,4 +1,4 @@
-"""Output of a program that was stopped, and so may end anywhere: what its end leaves in doubt is left out.
+"""Output of a stopped program, which may end anywhere: drops an end that could be part of a secret.
 
 What tells a secret may stand behind it: on the same line (`user:X@host`), or further down in the same object of JSON
 (`"value": "X"`, and then the id of a shared key). So of such output neither an unfinished line is shown nor, in JSON
@@ -48,7 +48,7 @@ def prints_a_part(words: Sequence[str]) -> bool:
 
 
 def without_unfinished_line(text: str) -> str:
-    """`text` without its last line where that does not end, and a note how much of it is left out."""
+    """`text` without an unfinished last line, and a note of how much was dropped."""
     start = text.rfind("\n") + 1
     line = text[start:]
     if not line.strip() or _PROMPT.fullmatch(line) or _WHOLE_PAGE.search(line[-20:]) or is_json(text):
@@ -62,7 +62,7 @@ def without_unfinished_line(text: str) -> str:
 
 
 def _end_of_numbers(line: str) -> int:
-    """How far a line has only numbers, with names that are no secret's: times of a route, what `curl -w` prints."""
+    """Length of the part of a line that holds only numbers and harmless names, such as output of `curl -w`."""
     end = 0
     while (words := _NUMBERS.match(line, end)) is not None and _counts(words):
         end = words.end()
@@ -100,7 +100,7 @@ class _Object:
 
 
 def without_unnamed_values(text: str, counts: Counts) -> str:
-    """`text`, where it ends too early, without the values of unfinished records that nothing names yet."""
+    """`text` without the values of unfinished records that have no name yet."""
     spans = _in_last_item(text[: text.rfind("\n") + 1])  # what stands on an unfinished line goes with it
     if '":' in text and not is_json(text):
         spans += [span for each in _open_objects(text) for span in each.values]

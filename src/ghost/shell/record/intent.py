@@ -1,4 +1,4 @@
-"""The word a command leaves before it runs: a file beside the audit, locked for as long as its process lives.
+"""Intents: a file beside the audit, written before a command runs and locked while its process lives.
 
 The kernel drops the lock when a process ends, however it ends. So another process can tell a command that still runs
 from one that was cut off, and no process id is trusted. Nobody replaces or removes an intent that is not its own.
@@ -79,7 +79,7 @@ class Intent:
 
 
 class SessionHold:
-    """What the shells of one process share of a session: the right to write, the log, the count, and the turn."""
+    """State that the shells of one process share for a session: lock, log, sequence number and turn."""
 
     def __init__(self, lock: Path, log: ChainedLog, descriptor: int | None) -> None:
         self.log = log
@@ -95,7 +95,7 @@ _holding = threading.RLock()
 
 
 def hold_session(audit: Path, patience_seconds: float = 0.0) -> SessionHold:
-    """The hold of this process on the session of an audit file, until the last user of it is gone.
+    """The shared state of this process for a session, released with its last user.
 
     Raises `WorkspaceError` where another process has it for longer than `patience_seconds`. Where no file can be
     locked, the hold says so.
@@ -150,7 +150,7 @@ def session_of(intent: Path) -> str:
 
 @contextmanager
 def left_behind(path: Path, patience_seconds: float = 0.0) -> Iterator[Any]:
-    """What an intent says whose process has ended, held so that no other process takes it too.
+    """The content of an intent whose process has ended, locked against other processes.
 
     None where there is none, and where its process lives. Raises `RecordError` where it cannot be read.
     """
@@ -172,7 +172,7 @@ def left_behind(path: Path, patience_seconds: float = 0.0) -> Iterator[Any]:
 
 
 def to_disk(path: Path) -> None:
-    """Not only handed to the system: what it holds outlives a crash of the machine."""
+    """fsync: the content survives a crash of the machine."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

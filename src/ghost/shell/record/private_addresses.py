@@ -1,4 +1,4 @@
-"""Addresses that are nobody's outside: how they are spelled in a text, and which of them lies in which.
+"""Private addresses and subnets: their spellings in text, and which subnet contains which.
 
 RFC 1918, unique local and link-local addresses, in any spelling of version 6 (RFC 4291), version 4 in version 6, names
 for reverse resolution, and host names that are made of an address (`ip-10-0-2-4`, `fd00--4`). Each text is read once
@@ -62,7 +62,7 @@ def hide_addresses(text: str, placeholder_of: PlaceholderOf) -> str:
 
 
 def in_dashes(address: str | None) -> str | None:
-    """An address as host names are made of it."""
+    """The address with dashes, as in host names."""
     return address.replace(".", "-").replace(":", "-") if address is not None else None
 
 
@@ -85,7 +85,7 @@ def network_of(text: str) -> IPNetwork | None:
 
 
 class Subnets:
-    """Subnets by their length and first address: looking up takes as long however many there are."""
+    """Subnets by prefix length and first address: look-up time does not depend on their number."""
 
     def __init__(self) -> None:
         self._by_length: dict[tuple[int, int], dict[int, str]] = {}
@@ -94,7 +94,7 @@ class Subnets:
         self._by_length.setdefault((subnet.version, subnet.prefixlen), {})[int(subnet.network_address)] = placeholder
 
     def around(self, network: IPNetwork) -> str | None:
-        """The placeholder of the smallest subnet that `network` lies in and is not."""
+        """The placeholder of the smallest known subnet that strictly contains `network`."""
         bits, first = network.max_prefixlen, int(network.network_address)
         for length in range(network.prefixlen - 1, -1, -1):
             held = self._by_length.get((network.version, length))

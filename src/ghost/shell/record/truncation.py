@@ -1,4 +1,4 @@
-"""Keeps output within a model's budget, by its kind: what stays is still readable, and JSON stays JSON.
+"""Truncation: keeps output within a model's budget, by its kind; JSON stays valid JSON.
 
 Nothing is cut below the budget of 200 lines and about 4,000 tokens; nothing above it is returned. Long output is
 shortened before it is redacted: to what may be shown, and what must be seen beside it to tell a secret.
@@ -40,7 +40,7 @@ WINDOW = (TEXT_HEAD + 1) * LONGEST_LINE
 
 @dataclass(frozen=True)
 class Extent:
-    """What an output was before it was shortened."""
+    """Kind and size of an output before it was shortened."""
 
     kind: str
     lines: int
@@ -49,7 +49,7 @@ class Extent:
 
 
 def shorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
-    """The parts of a long output that may survive truncation. A short one stays, and has no `Extent`."""
+    """The parts of a long output that truncation may keep, with its `Extent`; a short output stays, without one."""
     if len(text) <= 2 * WINDOW:
         return text, None
     kind, value = _recognise(text) if whole else _TEXT
@@ -63,17 +63,17 @@ def shorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
 
 
 def truncate(text: str) -> tuple[str, dict[str, Any]]:
-    """`text` within the budget, and what was done to it."""
+    """Truncate `text` to the budget. Returns the text and the metadata."""
     return truncate_as(*_recognise(text), text)
 
 
 def truncate_text(text: str) -> tuple[str, dict[str, Any]]:
-    """The same for what is text whatever it looks like: parts of something longer."""
+    """`truncate` for parts of a longer text, which are never taken for JSON or a table."""
     return truncate_as("text", None, text)
 
 
 def truncate_shortened(text: str, extent: Extent) -> tuple[str, dict[str, Any]]:
-    """The same for what was shortened, and redacted since."""
+    """`truncate` for a text that was shortened and then redacted."""
     kind, value = _recognise(text) if extent.kind.startswith("json") else (extent.kind, None)
     shortened, metadata = truncate_as(kind, value, text, extent.lines)
     metadata |= {"truncation_applied": True, "total_lines": extent.lines, "total_bytes": extent.size}
@@ -206,7 +206,7 @@ def _ends(items: list[Any], head: int, tail: int) -> tuple[list[Any], int]:
 
 
 def _items(items: list[Any]) -> tuple[list[Any], int]:
-    """The items, and how many there were: of an array cut already, its note tells."""
+    """The items and their number; for an array that was cut before, the number in its note."""
     if len(items) <= ARRAY_HEAD + ARRAY_TAIL + 1:
         for index, item in enumerate(items):
             if isinstance(item, str) and (note := _CUT_ARRAY.fullmatch(item)) is not None:
@@ -263,7 +263,7 @@ def _short_text(lines: list[str], total: int) -> tuple[str, int]:
 
 
 def _both_ends(text: str, total: int) -> str:
-    """A window at either end of a text; its longer lines are cut. Before the last, what it may belong to.
+    """A window at both ends of a text, with long lines cut. Before the last window, lines that may explain it.
 
     That is never shown: far more lines follow it than truncation leaves.
     """
@@ -311,7 +311,7 @@ def _cut(text: str, longest: int | None) -> str:
 
 
 def _before_broken_word(text: str, start: int, end: int) -> int:
-    """Where the last word before a cut begins: a part of a secret no longer looks like one.
+    """The start of the word that a cut would break: part of a secret no longer looks like one.
 
     Not further back than words usually are long: of what is longer, a part is still known for what it is.
     """

@@ -39,7 +39,7 @@ Runner = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Captured:
-    """What was kept of a stream: all of it, or its beginning and its end."""
+    """The kept part of a stream: all of it, or its beginning and end."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -63,7 +63,7 @@ class Captured:
 
 @dataclass(frozen=True)
 class Run:
-    """What running a program came to. `exit_code` is None where it was ended for taking too long."""
+    """The result of running a program. `exit_code` is None after a timeout."""
 
     stdout: Captured
     stderr: Captured
@@ -107,7 +107,7 @@ def _path_of(directories: Sequence[Path]) -> str:
 def child_environment(
     programs: Programs, target: str, extra: Mapping[str, str] | None, inherited: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The variables a child gets: an allowlist of the caller's, fixed ones, `extra`; never a key or a token."""
+    """The environment of a child: allowlisted variables, fixed ones and `extra`; never a key or a token."""
     variables = {n: v for n, v in inherited.items() if _INHERITED[target].match(n)}
     variables.update(_ENVIRONMENT_POLICY["set"])
     variables["PATH"] = programs.search_path_for(target)
@@ -186,12 +186,12 @@ def _was_ended(exit_code: int | None) -> bool:
 
 
 def _failed(exit_code: int | None) -> bool:
-    """Whether its output may end anywhere: of what it passes on, a program that fails has had a part."""
+    """Whether its output may be incomplete: a program that failed may have printed only a part."""
     return exit_code != 0
 
 
 def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline: float) -> bool:
-    """Reads both pipes until the program has ended; False where the deadline came first.
+    """Read both pipes until the program has ended. Returns False at the deadline.
 
     The pipes may outlive the program, held open by a child of its own, so their end is not waited for.
     """
@@ -214,7 +214,7 @@ def _drain(program: StartedProgram, streams: Sequence[_BoundedStream], deadline:
 
 
 class _BoundedStream:
-    """A pipe of which at most `limit` bytes are kept: half from its beginning, half from its end."""
+    """A pipe of which at most `limit` bytes are kept: half from the beginning, half from the end."""
 
     def __init__(self, limit: int) -> None:
         self.reading_end, self.writing_end = os.pipe()
@@ -258,7 +258,7 @@ class _BoundedStream:
         return bool(chunk)
 
     def captured(self, *, cut_short: bool) -> Captured:
-        """What was kept. The stream holds nothing of it any more, so that there is no second copy for long."""
+        """Return what was kept and release it, to avoid a second copy."""
         head = bytes(self._head)
         self._head.clear()
         tail = bytes(self._tail)
@@ -294,7 +294,7 @@ def _run_with(runner: Runner, words: list[str], environment: Mapping[str, str], 
 
 
 def failed_run(exit_code: int, message: str, duration_seconds: float = 0.0) -> Run:
-    """A run that ended before a program did anything, told as a shell or the program would."""
+    """A run that failed before the program started, reported as a shell would."""
     return Run(Captured(), Captured.of(message, STDERR_LIMIT), exit_code, False, duration_seconds)
 
 

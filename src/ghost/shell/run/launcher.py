@@ -1,4 +1,4 @@
-"""The shell's end of the launcher: one small process for all shells of this one, started with the first command.
+"""The shell's side of the launcher: one small process per Ghost process, started with the first command.
 
 Programs are not started from here: this process has threads, and what must happen in a new process before it executes
 needs one that has none. See `launcher_program.py`.
@@ -75,7 +75,7 @@ class StartedProgram:
             os.close(listener)
 
     def end(self) -> None:
-        """Ends whatever is left of the program's group, and waits for that, but not for ever."""
+        """End the program's process group and wait for it, for a limited time."""
         self.control.setblocking(True)
         self.control.settimeout(_END_SECONDS)  # a program of another user may refuse to be ended
         with suppress(OSError):
@@ -163,7 +163,7 @@ class Launcher:
 def start_program(
     words: Sequence[str], environment: Mapping[str, str], confinement: Confinement, stdout: int, stderr: int
 ) -> StartedProgram:
-    """Starts a program by this process's launcher, which is started anew where it is gone."""
+    """Start a program through the launcher, restarting the launcher if it is gone."""
     try:
         return _launcher().start(words, environment, confinement, stdout, stderr)
     except (BrokenPipeError, ConnectionResetError):

@@ -47,7 +47,7 @@ LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF, LANDLOCK_RUL
 
 
 class StepFailedError(Exception):
-    """A step of a start that did not work; `step` is the letter the shell is told."""
+    """A failed step of a start; `step` is the letter reported to the shell."""
 
     def __init__(self, step: bytes, number: int) -> None:
         super().__init__(step, number)
@@ -134,7 +134,7 @@ def _descriptor_of(pid: int) -> int | None:
 
 
 class RunningCommand:
-    """A command that was started, until nothing of it is left."""
+    """A started command, until its process group is gone."""
 
     def __init__(self, pid: int, control: socket.socket, private_directory: str | None) -> None:
         self.pid = pid
@@ -192,7 +192,7 @@ class RunningCommand:
 
 
 class SpareChild:
-    """A process that waits to become the next command: what can be done before that is known is done already."""
+    """A forked child that waits to become the next command, prepared as far as possible."""
 
     def __init__(self, libc: Any, not_its_own: list[socket.socket]) -> None:
         ours, theirs = socket.socketpair()
@@ -306,7 +306,7 @@ def _become(request: dict[str, Any], descriptors: list[int], libc: Any) -> None:
 
 
 def _prefer_for_oom_kill() -> None:
-    """When memory runs out, the kernel ends the command and not what else runs here."""
+    """Make the kernel's OOM killer prefer the command over other processes."""
     with suppress(OSError):
         descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
         os.write(descriptor, b"1000")
@@ -321,7 +321,7 @@ def _limit(name: str, limit: int) -> None:
 
 
 def _confine(libc: Any, steps: dict[str, Any], control: int) -> None:
-    """Gives up, for this process and its children, what `steps` names. Nothing of it can be taken back."""
+    """Apply the confinement `steps` to this process and its children. Irreversible."""
     if steps["no_new_privs"]:
         _prctl(libc, b"n", PR_SET_NO_NEW_PRIVS, 1)
     if steps["read_only_mounts"]:
@@ -402,7 +402,7 @@ def _restrict_files(libc: Any, ruleset: bytes, file_rights: int, rules: list[tup
 
 
 def remove_tree(directory: str, seconds: float = 30.0) -> None:
-    """Removes a directory that a command wrote, of whatever depth, with two descriptors and no recursion.
+    """Remove a directory tree of any depth with two descriptors and no recursion.
 
     What lies deeper is moved to the top first. It raises nothing; what is not removed in `seconds` stays.
     """
@@ -436,7 +436,7 @@ def _empty_directory(top: int, deadline: float) -> None:
 
 
 def _remove_files(descriptor: int, deadline: float) -> list[str]:
-    """Removes what is no directory; answers the names of those that are."""
+    """Remove all files; return the names of the directories."""
     directories = []
     with os.scandir(descriptor) as entries:
         for entry in entries:

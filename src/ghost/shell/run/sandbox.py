@@ -1,4 +1,4 @@
-"""The sandbox of the operating system around a command that nobody was asked about: see `docs/sandbox.md`.
+"""The operating system's sandbox for SAFE commands: see `docs/sandbox.md`.
 
 It decides what a command may still do, as steps for the launcher to apply; it applies nothing to this process. What
 the kernel does not have is left out and not named: `layers` are those that are applied.
@@ -48,7 +48,7 @@ class SandboxUnavailableError(GhostError):
 
 @dataclass(frozen=True)
 class Kernel:
-    """What this system can apply. `landlock` is the version of its interface, 0 for none."""
+    """The layers this kernel supports. `landlock` is the interface version, 0 for none."""
 
     machine: str
     landlock: int
@@ -64,7 +64,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Confinement:
-    """How one command is to be started. `steps` is None where no layer exists."""
+    """How to start one command. `steps` is None where no layer exists."""
 
     layers: tuple[str, ...] = ()
     steps: dict[str, Any] | None = None
@@ -79,7 +79,7 @@ UNCONFINED = Confinement()
 
 @cache
 def this_kernel() -> Kernel:
-    """Asks the kernel, without an effect on this process."""
+    """Detect the kernel's layers without affecting this process."""
     machine = {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     if sys.platform != "linux" or machine not in MACHINES or sys.maxsize < 2**32:
         return Kernel(machine, 0, False, 0)
@@ -244,7 +244,7 @@ class Sandbox:
 
 
 def _last_value(option: str, arguments: Sequence[str]) -> str | None:
-    """What `option` is given: the program takes the last of several."""
+    """The value of `option`; the last one counts."""
     value = None
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         if word == option:
@@ -255,7 +255,7 @@ def _last_value(option: str, arguments: Sequence[str]) -> str | None:
 
 
 def _files_stay_writable(kernel: Kernel, profile: Profile) -> str | None:
-    """Why the layers that there are do not keep a command from writing; None where they do."""
+    """Why the available layers do not prevent writing; None where they do."""
     if profile.read_only or kernel.landlock >= _LANDLOCK_WITH_TRUNCATION:
         return None
     return f"the kernel's Landlock (version {kernel.landlock}) cannot deny all writing; Linux has it since 6.2"
@@ -305,7 +305,7 @@ def _filter(machine: str, profile: Profile, forks: bool) -> bytes:
 
 @cache
 def python_trees() -> tuple[str, ...]:
-    """Where the Python that runs this, its packages and Ghost lie."""
+    """Directories of the running Python, its packages and Ghost."""
     package = Path(__file__).resolve().parents[3]
     paths = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, str(package)]
     paths += [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]  # noqa: PTH119

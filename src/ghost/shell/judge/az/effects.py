@@ -1,4 +1,4 @@
-"""What an az command that is no read does to a network, in words: `policy/az_effects.toml`. It decides nothing."""
+"""Effects of az commands that are not reads, for the prompt: `policy/az_effects.toml`. Decides nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERBS_OF_READS = frozenset(("list", "show", "wait"))
 
 
 def effect_of(words: Sequence[str]) -> str | None:
-    """A sentence about `az ...`; None where nothing is known of it, or where it only reads."""
+    """One sentence on the effect of `az ...`; None where it is unknown or only reads."""
     path: list[str] = []
     for word in words[1:]:
         if word.startswith("-") or len(path) == _LONGEST_PATH:

@@ -65,7 +65,7 @@ class FreeFields:
     _of_commands: dict[str, _OfCommand] = field(default_factory=dict)
 
     def fault_of_yaml(self, path: str, query: str | None, output: str) -> str | None:
-        """Why YAML of this answer may show a part of a text on a line that has no name."""
+        """Why YAML of this answer may show part of a text on a line without its name."""
         if output not in ("yaml", "yamlc") or path not in self.folded.reads:
             return None
         taken = projected_paths(_FILTER.sub(self._without_plain_names, query)) if query else None
@@ -74,7 +74,7 @@ class FreeFields:
         return None
 
     def fault_of_query(self, path: str, query: str, output: str) -> str | None:
-        """Why the query, with its values written as `output`, may show what stands in such a field without its name."""
+        """Why the query, printed as `output`, may show the content of such a field without its name."""
         known = self._of_command(path)
         if "\\" not in query and not known.stem.search(query.lower()):
             return None

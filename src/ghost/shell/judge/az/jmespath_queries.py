@@ -40,7 +40,7 @@ _PATH = rf"{_NAME}(?:\.{_NAME}|{_INDEX})*+"
 
 
 def _several(one: str) -> str:
-    """Values side by side: `[a, b]` or `{x: a, y: b}`."""
+    """A multiselect: `[a, b]` or `{x: a, y: b}`."""
     return rf"\[ ?{one}(?: ?, ?{one})*+ ?\]|\{{ ?{_NAME} ?: ?{one}(?: ?, ?{_NAME} ?: ?{one})*+ ?\}}"
 
 
@@ -76,7 +76,7 @@ _LIST_OF_VALUES = lazy(r"\.\s*+\[\*")
 
 
 def fault_of_query(query: str) -> str | None:
-    """Why what the query takes could not be told from a secret; None when it could."""
+    """Why the result of the query could hide a secret from redaction; None where it cannot."""
     if name := secret_field(query):
         return f"takes the field {name[:80]}, which looks like a secret"
     if "*" not in query and "(" not in query:
@@ -93,12 +93,12 @@ def fault_of_query(query: str) -> str | None:
 
 
 def secret_field(query: str) -> str | None:
-    """The first field that the query names whose name ends like a secret's; texts to compare with are no fields."""
+    """The first field in the query that is named like a secret; literals are not fields."""
     return None if _names_no_secret(query) else first_secret_field(query)
 
 
 def _names_no_secret(query: str) -> bool:
-    """A first look at the letters alone, enough for most queries; it never misses what `first_secret_field` finds."""
+    """Fast check by letters alone; never misses what `first_secret_field` finds."""
     if not query.isascii() or "\\" in query:
         return False
     if not _STEM.search(query.lower().translate(_NO_LETTERS)):
@@ -117,7 +117,7 @@ def first_secret_field(query: str) -> str | None:
 
 
 def fields_named(query: str) -> Iterator[str]:
-    """The names of fields anywhere in the query; no texts to compare with, new names and functions."""
+    """The names of fields in the query, without literals, new names and functions."""
     for match in _TOKEN.finditer(query):
         name = match["plain"] or _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match["quoted"] or "")
         if name and not _RENAMES_OR_CALLS.match(query, match.end()):

@@ -1,4 +1,4 @@
-"""What a query of logs in Kusto may ask: listed steps and functions, of listed tables.
+"""Kusto queries of logs: listed operators and functions on listed tables.
 
 The text is cut into tokens once and the tokens are judged by what stands beside them: `policy/kql.toml`. What the
 tokens do not cover is refused.
@@ -41,7 +41,7 @@ def _language() -> _Language:
 
 
 def tokens_of(text: str) -> list[Token] | str:
-    """The tokens of a query; where one is unknown, what stands there."""
+    """The tokens of a query, or the text at the first unknown token."""
     tokens: list[Token] = []
     end = 0
     while match := _TOKEN.match(text, end):
@@ -52,7 +52,7 @@ def tokens_of(text: str) -> list[Token] | str:
 
 
 def fault_of_logs(text: str) -> str | None:
-    """Why a query of logs may leave the workspace, show anybody's rows, or a secret so that it is not known as one."""
+    """Why a query may leave the workspace, show rows of unlisted tables, or hide a secret from redaction."""
     language = _language()
     tokens = tokens_of(text)
     if isinstance(tokens, str):

@@ -1,4 +1,4 @@
-"""Whose rows a query of Kusto may show: `[tables]` of `policy/kql.toml`.
+"""Tables whose rows a Kusto query may show: `[tables]` of `policy/kql.toml`.
 
 A table of logs holds whatever was written to it. Rows of the network's own tables are shown, of some tables named
 columns alone, and of AzureDiagnostics what a `where` narrows to the network. Every other table is asked for.
@@ -72,7 +72,7 @@ class _Named:
 
 
 def fault_of_tables(tokens: Sequence[Token], words: Set[str], steps: Set[str]) -> str | None:
-    """Why the rows that the query shows may be anybody's; `words` and `steps` are those of the language."""
+    """Why the query may show rows of unlisted tables; `words` and `steps` are those of the language."""
     if fault := _fault_of_accesses(tokens, words, steps):
         return fault
     named = _named(tokens)
@@ -202,7 +202,7 @@ def _leaves_listed(condition: Sequence[str], columns: Mapping[str, frozenset[str
 
 
 def _fault_of_closed(tokens: Sequence[Token], table: str, language: Set[str]) -> str | None:
-    """Of a closed table nothing comes out but listed columns and what is made of them."""
+    """Why the query takes more of a closed table than its listed columns."""
     columns = _tables().closed[table]
     own: set[str] = set()
     in_making: set[str] = set()
@@ -224,7 +224,7 @@ def _fault_of_closed(tokens: Sequence[Token], table: str, language: Set[str]) ->
 
 
 def _fault_of_probes(tokens: Sequence[Token]) -> str | None:
-    """A question for the letters of a text spells it out when it is asked often enough."""
+    """Why a test for letters of a text is refused: repeated tests spell the text out."""
     free_text = next((name for kind, name in tokens if kind == "name" and name in _tables().free_text), None)
     for at, (kind, name) in enumerate(tokens):
         if kind != "name" or at == 0 or not _PROBES.fullmatch(name):

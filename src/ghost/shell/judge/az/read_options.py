@@ -1,4 +1,4 @@
-"""Which options an az command that only reads may have, and what their values may be: `policy/az_options.toml`."""
+"""Allowed options of az reads and the types of their values: `policy/az_options.toml`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Values:
     _checks: dict[str, Check] = field(default_factory=dict)
 
     def allowed(self, options: Iterable[Option], path: str = "") -> dict[str, Allowed]:
-        """Those of a command's options that a read may have, by every spelling."""
+        """The allowed options of a command, by every spelling."""
         allowed: dict[str, Allowed] = {}
         for option in options:
             kind = self._kind(path, option)
@@ -43,7 +43,7 @@ class Values:
         return allowed
 
     def _kind(self, path: str, option: Option) -> str | None:
-        """The innermost group that says something of the option decides."""
+        """The type of an option, from the innermost group that lists it."""
         scope = path
         while scope:
             own = self.only.get(scope, {})
@@ -65,7 +65,7 @@ class Values:
 
 
 def _one_of(choices: Sequence[str]) -> Check:
-    """One of az's own words, whatever the case: so az takes most of them."""
+    """A check for one of az's choices, ignoring case as az does."""
     known = frozenset(choice.lower() for choice in choices)
     return lambda value, _: None if value.lower() in known else f"is not one of: {' '.join(choices)}"
 

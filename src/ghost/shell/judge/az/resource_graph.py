@@ -1,4 +1,4 @@
-"""What a query of the Azure Resource Graph may tell: which resources there are, and listed properties of them.
+"""Azure Resource Graph queries: which resources exist, and listed properties.
 
 A condition may hold one tag, by name, against whole texts: no more than a list of resources shows of it.
 
@@ -54,7 +54,7 @@ def _graph() -> _Graph:
 
 
 def fault_of_graph(text: str) -> str | None:
-    """Why a query of the resource graph may tell more than which resources there are; None when it tells no more."""
+    """Why a query shows more than resources and listed properties; None where it does not."""
     tokens = tokens_of(text)
     if isinstance(tokens, str) or "\\" in text or "@" in text:
         return _REFUSAL
@@ -213,7 +213,7 @@ def _first_word(step: Sequence[Token]) -> str:
 
 
 def _listed(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """What stands between commas; a comma too many leaves something empty, which is no column."""
+    """The parts between commas; an extra comma leaves an empty part, which is not a column."""
     start = 0
     for at, token in enumerate((*tokens, ("sign", ","))):
         if token == ("sign", ","):

@@ -1,6 +1,6 @@
-"""What an az command does that is not SAFE, and which reads answer with secrets: `policy/az_risky_reads.toml`.
+"""Risks of az commands, and reads that return secrets: `policy/az_risky_reads.toml`.
 
-The words for what is no read at all are `policy/az_risks.toml`.
+Explanations of commands that are not reads are in `policy/az_risks.toml`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ProjectedRead:
 
     @property
     def safe(self) -> str:
-        """What of the answer is SAFE, as a sentence."""
+        """One sentence on which part of the answer is SAFE."""
         if self.fields:
             return f"SAFE is a --query of these fields alone: {' '.join(sorted(self.fields))}."
         return f"SAFE is the whole answer, without a --query, as {', '.join(sorted(self.whole_as))}."
@@ -55,7 +55,7 @@ class Risks:
     """Reads within a family that holds secrets, which hold none."""
 
     def of_reading(self, path: str) -> str | None:
-        """Why a command is not SAFE although it only reads; None where nothing speaks against it."""
+        """Why a read is not SAFE; None where it is."""
         if path in self.projected or path in self.clear or path in self.needs:
             return None
         head = path[:200]
@@ -69,7 +69,7 @@ class Risks:
         return None
 
     def of_path(self, path: str) -> str | None:
-        """What an az command that is not SAFE does, where its words tell; None otherwise."""
+        """What an az command that is not SAFE does, derived from its words; None if unknown."""
         words = path[:200].split() or [""]
         if of_group := self.groups.get(" ".join(words[:2])) or self.groups.get(words[0]):
             return of_group

@@ -1,4 +1,4 @@
-"""What a command may ask of a network: destinations, requests, names and packet filters.
+"""Rules for what a command sends to a network: destinations, requests, names, packet filters.
 
 request_urls      which hosts and URLs may be asked
 http_get          paths and queries of a URL that only read

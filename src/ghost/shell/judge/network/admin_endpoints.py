@@ -1,4 +1,4 @@
-"""Which URLs lead to services that control a machine or hold secrets: `policy/admin_endpoints.toml`, by port and path.
+"""Admin endpoints: URLs, by port and path, of services that control a machine or hold secrets.
 
 A port decides for every host, since a name may lead to this machine; only questions for health are let through, and
 those not on this machine itself, where nothing but its owner stands before such a service.
@@ -41,7 +41,7 @@ def _services() -> _Services:
 
 
 def fault_of_service(host: str, port: int | None, rest: str) -> str | None:
-    """Why this place is not asked; `rest` is what stands behind the host in the URL."""
+    """Why this endpoint is not asked; `rest` is the part of the URL after the host."""
     services = _services()
     path = _path(rest)
     if path is None:

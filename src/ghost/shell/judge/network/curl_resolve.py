@@ -29,7 +29,7 @@ OPTIONS = ("--resolve", "--connect-to")
 
 
 def fault_of_target(url: str, option: str, value: str) -> str | None:
-    """Why a request for `url` that `option VALUE` leads elsewhere is not SAFE."""
+    """Why a request for `url` whose connection `option VALUE` redirects is not SAFE."""
     asked = _PARTS.fullmatch(url)
     given = (_RESOLVE if option == "--resolve" else _CONNECT_TO).fullmatch(value)
     if asked is None or given is None:
@@ -50,7 +50,7 @@ def fault_of_target(url: str, option: str, value: str) -> str | None:
 
 
 def target_hosts(option: str, value: str) -> tuple[str, ...]:
-    """The hosts to which the option leads, without brackets: they are asked in place of the URL's."""
+    """The hosts that the option connects to in place of the URL's, without brackets."""
     return tuple(to.strip("[]") for to in _targets(option, value))
 
 
@@ -68,7 +68,7 @@ def _is_address(text: str) -> bool:
 
 
 def steered_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Hosts and ports that words of a curl command may lead to beside those of its URLs; the port may be empty."""
+    """Hosts and ports that --resolve and --connect-to add to those of the URLs; the port may be empty."""
     for word in words:
         if (match := _TARGET.fullmatch(word)) is not None:
             for part in match["to"].split(","):

@@ -1,4 +1,4 @@
-"""What looks like data that was encoded to be carried out, in a URL or a host's name: `policy/exfiltration.toml`.
+"""Exfiltration: text that looks like encoded data in a URL or a host's name. Limits are `policy/exfiltration.toml`.
 
 A URL tells its server every word of it; a name tells whoever answers for its zone every label. Hashes and serial
 numbers are in ordinary names too, so a name may hold some bits that look encoded, and no more. Text that was
@@ -109,7 +109,7 @@ def _limits() -> _Limits:
 
 
 def fault_of_length(url_rest: str, query: str) -> str | None:
-    """Why what stands behind the host in a URL, or the query in it, is too long to be a question alone."""
+    """Why the path or query of a URL is too long."""
     urls = _limits().urls
     if len(url_rest) > urls.longest_url:
         return f"has more than {urls.longest_url} characters, which may carry data to its server"
@@ -119,12 +119,12 @@ def fault_of_length(url_rest: str, query: str) -> str | None:
 
 
 def holds_content(text: str) -> bool:
-    """Whether a part of a URL, decoded, is like a line of a file or names one."""
+    """Whether a decoded part of a URL looks like a line of a file or names a file."""
     return _limits().urls.content.search(text) is not None
 
 
 def is_encoded(text: str) -> bool:
-    """Whether a part of a URL is as long and as mixed as encoded data."""
+    """Whether a part of a URL has the length and mix of characters of encoded data."""
     urls = _limits().urls
     for run in urls.encoded.findall(text):
         mixed = run.lower() != run and run.upper() != run and any(letter.isdecimal() for letter in run)
@@ -134,7 +134,7 @@ def is_encoded(text: str) -> bool:
 
 
 def hides_letters(text: str) -> bool:
-    """Whether letters or digits are percent-encoded, once or again and again, though none has to be."""
+    """Whether letters or digits are percent-encoded, which is never needed."""
     return len(_NEEDLESS_ESCAPE.findall(text)) > _MOST_NEEDLESS_ESCAPES
 
 
@@ -154,14 +154,14 @@ def spells_text(parts: Sequence[str]) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a word that leaves the machine holds what redaction would take out of an output."""
+    """Whether redaction would take something out of a text that leaves the machine."""
     from ghost.redaction import may_hold_secret, redact  # late: most commands carry nothing to look at
 
     return may_hold_secret(text) and bool(redact(text)[1]["redactions_applied"])
 
 
 def _is_secret_by_shape(name: str) -> bool:
-    """The same of a name, of which a line may hold thousands: nothing stands beside it that tells."""
+    """`holds_secret` for a single name, by shape alone; fast enough for thousands in a line."""
     if len(name) < _SHORTEST_TOKEN:
         return False
     from ghost.redaction import Counts, has_anchor, redact_shapes
@@ -174,7 +174,7 @@ def _is_secret_by_shape(name: str) -> bool:
 
 
 def fault_of_name(name: str) -> str | None:
-    """Why a host's name, or one that is resolved, may carry data to whoever answers for its zone."""
+    """Why a host name that is resolved or sent may carry data to the owner of its zone."""
     if len(name) > _LONGEST_NAME:
         return f"has more than {_LONGEST_NAME} characters"
     names = _limits().names
@@ -185,13 +185,13 @@ def fault_of_name(name: str) -> str | None:
 
 
 def fault_of_names(names: Sequence[str]) -> str | None:
-    """The same of names that one command asks for one after the other, each of which is well alone."""
+    """Why the names of one command may carry data together although each is allowed alone."""
     bits = sum(_bits_of_name(name) for name in names if not _is_in_zone(name))
     return f"together {_WHY}" if bits > _limits().names.most_bits_together else None
 
 
 def fault_of_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str | None:
-    """Why an address whose name is asked for may carry data: one of IPv6 can be 16 letters."""
+    """Why a reverse lookup of this address may carry data: an IPv6 address can be 16 letters."""
     return _WHY if address.version == 6 and _PRINTABLE.fullmatch(address.packed) else None
 
 
@@ -226,7 +226,7 @@ def _bits_of_name(name: str) -> int:
 
 
 def _with_hex_joined(labels: Sequence[str]) -> Iterator[str]:
-    """The labels, those of hex digits side by side as one: a hash that was split, of which a part may be all digits."""
+    """The labels, with adjacent labels of hex digits joined: a hash may be split over them."""
     for is_hex, side_by_side in groupby(labels, _is_piece_of_hex):
         yield ("" if is_hex else ".").join(side_by_side)
 
@@ -253,7 +253,7 @@ def _is_word_of_a_script(label: str) -> bool:
 
 
 def _bits(piece: str) -> int:
-    """How much data the piece could hold; 0 where it is like a word or a number."""
+    """Bits of data that the piece could hold; 0 for a word or a number."""
     names = _limits().names
     if piece.isdecimal():
         return 3 * len(piece) if len(piece) > names.longest_number else 0
@@ -311,7 +311,7 @@ def _each_and_joined(pieces: Sequence[str]) -> Iterator[str]:
 
 
 def _is_short_number(piece: str) -> bool:
-    """A size, a year or a page, of which a query may hold many."""
+    """Whether it is a short number such as a size, a year or a page."""
     return len(piece) < 6 and piece.isdecimal()
 
 

@@ -1,4 +1,4 @@
-"""Where a curl command leads: every host is resolved before the run, judged, and pinned to what it resolved to.
+"""Pins the hosts of a curl command: each is resolved before the run, judged, and pinned to its address.
 
 A name that leads to a cloud's metadata service or wire server is refused: those hand out credentials to whoever asks
 from inside. Pinning closes the gap between looking and running: the program asks no name server again.
@@ -40,7 +40,7 @@ def resolve_by_system(host: str) -> list[str]:
 
 
 def pin_hosts(arguments: Sequence[str], hosts: Sequence[str], resolver: Resolver) -> Pinned:
-    """Adds a `--resolve HOST:PORT:ADDRESS` for each host of a curl command that is a name.
+    """Add `--resolve HOST:PORT:ADDRESS` for each host name of a curl command.
 
     `hosts` are those that judging a SAFE command found: it has no others. Where there are none, as in a command that a
     person approved, every word that may lead somewhere counts, those of --resolve and --connect-to too. Fails closed: a
@@ -90,7 +90,7 @@ def _resolve(host: str, resolver: Resolver) -> list[Address]:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host spells, in any way curl understands; None for a name."""
+    """The address written as host in any form that curl accepts; None for a name."""
     bare = host.strip("[]").partition("%")[0].removesuffix(".")
     if (lenient := parse_ipv4_leniently(bare)) is not None:
         return lenient

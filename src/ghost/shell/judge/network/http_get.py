@@ -90,7 +90,7 @@ def _parsed(rows: Mapping[str, Any], patterns: tuple[str, ...]) -> dict[str, Any
 
 
 def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
-    """Why asking for `rest`, what stands behind the host in a URL, may do more than read; None where it only reads."""
+    """Why a GET of `rest`, the part of the URL after the host, may do more than read; None where it only reads."""
     if rest in ("", "/"):
         return None
     asked = rest.partition("#")[0]
@@ -114,7 +114,7 @@ def fault_of_request(host: str, port: int | None, rest: str) -> str | None:
 
 
 def fully_decoded(text: str) -> str | None:
-    """The text with nothing left to decode; None where that does not end."""
+    """The text percent-decoded until it no longer changes; None where that takes too many passes."""
     for _ in range(_DECODINGS):
         if "%" not in text or (decoded := unquote(text)) == text:
             return text

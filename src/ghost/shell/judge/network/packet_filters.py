@@ -1,4 +1,4 @@
-"""What a filter over packets asks: headers may be asked for anything, payload for nothing but being there.
+"""Packet filters: headers may be compared with anything, payload only tested for presence.
 
 A filter is a question with a yes or no for each packet, and `frame contains "pw=a"` asked often enough spells a secret
 out, past redaction. Which fields are headers is data: `policy/packet_fields.toml`. The languages are those of
@@ -96,7 +96,7 @@ def fault_of_field(name: str) -> str | None:
 
 
 def fault_of_display_filter(text: str) -> str | None:
-    """Why a display filter may tell of more than headers."""
+    """Why a display filter may reveal more than headers."""
     if not text.strip(" ") or text.startswith("-"):
         return "is empty or begins with '-'"
     tokens: list[tuple[str, str]] = []
@@ -111,7 +111,7 @@ def fault_of_display_filter(text: str) -> str | None:
 
 
 def _terms(tokens: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """What stands between 'and', 'or' and 'not', without the brackets around it."""
+    """The terms between 'and', 'or' and 'not', without enclosing brackets."""
     term: list[tuple[str, str]] = []
     for token in (*tokens, ("operator", "and")):
         if token[1] not in _LOGIC or token[0] not in ("operator", "name"):
@@ -205,7 +205,7 @@ def _fault_of_column(text: str) -> str | None:
 
 
 def fault_of_packet_filter(headers: Mapping[str, int], text: str) -> str | None:
-    """Why a filter of pcap-filter(7) may tell of more than headers, which are so many bytes of each layer."""
+    """Why a filter of pcap-filter(7) may reveal more than headers; `headers` gives their bytes per layer."""
     if "[" in text and (moved := _MOVES_THE_BASE.search(text)):
         return f"asks about bytes beside {moved[0]}, which moves where they are counted from, perhaps into the payload"
     for match in _INDEX.finditer(text):

@@ -1,4 +1,4 @@
-"""What every packet is that a filter of pcap-filter(7) lets through: TCP, UDP, ICMP, ARP, or at a certain port.
+"""The protocols of all packets that a filter of pcap-filter(7) lets through: TCP, UDP, ICMP, ARP, or a port's.
 
 A reader of captures prints some protocols with their payload, and may print more of those packets that cannot be one of
 them. What is not understood here limits nothing, so that the reader shows least.
@@ -61,7 +61,7 @@ class PayloadRules:
     why: str
 
     def hardening(self, filter_text: str, options: Set[str]) -> tuple[str, ...] | None:
-        """The options that the run needs besides its own; None where payload would be shown with any."""
+        """The hardening options of the run; None where payload would be shown with any of them."""
         alternatives = alternatives_of(filter_text, self.ports)
         return next((row.harden for row in self.rows if row.fits(alternatives, options)), None)
 

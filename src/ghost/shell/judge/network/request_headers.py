@@ -1,4 +1,4 @@
-"""Whether the value of a header of a request has the form of that header: `policy/request_headers.toml`.
+"""Request headers: whether a value has the form of its header (`policy/request_headers.toml`).
 
 A server is told every word of a header, so free text in one is data on its way out. A user agent is products with
 versions and comments of ordinary words (RFC 9110, 10.1.5); what else may be sent has a form of its own.
@@ -62,7 +62,7 @@ def fault_of_form(header: str, value: str) -> str | None:
 
 
 def fault_of_user_agent(value: str) -> str | None:
-    """Why this is more than the products and comments that a user agent is made of."""
+    """Why this is not a user agent made of products and comments."""
     forms = _forms()
     comments = _COMMENT.findall(value)
     products = _COMMENT.sub(" ", value).split()

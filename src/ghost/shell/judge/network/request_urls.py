@@ -111,7 +111,7 @@ def fault_of_url(url: str) -> str | None:
 
 
 def _fault_of_inner(rest: str) -> str | None:
-    """Why a server that fetches what a URL names (`?url=http://169.254.169.254/`) would ask for credentials."""
+    """Why a URL inside the URL (`?url=http://169.254.169.254/`) would make its server fetch credentials."""
     for host in _INNER_HOST.finditer(fully_decoded(rest) or ""):
         address = parse_ipv4_leniently(host[host.lastgroup or 0].removesuffix("."))
         if (address is not None and is_metadata(address)) or (host["name"] and is_metadata_name(host["name"])):
@@ -156,7 +156,7 @@ def is_metadata(address: Address) -> bool:
 
 
 def embedded_addresses(address: Address) -> Iterator[Address]:
-    """The address itself and every IPv4 address that it carries inside (RFC 3056 and 4380 besides those above)."""
+    """The address and every IPv4 address embedded in it (also RFC 3056 and 4380)."""
     yield address
     if isinstance(address, ipaddress.IPv4Address):
         return
@@ -176,7 +176,7 @@ def embedded_addresses(address: Address) -> Iterator[Address]:
 
 
 def is_credential_service(address: Address) -> bool:
-    """Whether this is the very address at which some cloud hands out credentials; link-local neighbours are not."""
+    """Whether this is the address of a cloud's credential service; other link-local addresses are not."""
     return any(form in _CREDENTIAL_SERVICES for form in embedded_addresses(address))
 
 
