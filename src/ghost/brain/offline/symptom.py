@@ -244,13 +244,13 @@ def _kind(sentence: str) -> Kind:
 
 
 @cache
-def _clauses() -> tuple[re.Pattern[str], ...]:
+def _clauses(source: str = r"(?P<source>.+?)") -> tuple[re.Pattern[str], ...]:
     words: dict[str, list[str]] = vocabulary()["clauses"]
     negation, reaching, state, receiving, fetching, answering, tools = (
         "|".join(words[kind])
         for kind in ("negations", "reaching", "states", "receiving", "fetching", "answering", "tools")
     )
-    source, destination = r"(?P<source>.+?)", r"(?P<destination>.+?)"
+    destination = r"(?P<destination>.+?)"
     return tuple(
         re.compile(pattern, re.IGNORECASE)
         for pattern in (
@@ -279,8 +279,9 @@ def _clauses() -> tuple[re.Pattern[str], ...]:
 
 
 def _ways(sentence: str) -> tuple[Phrases, ...]:
+    """Return each reading with the shortest source, then with the longest, whose name may be a word of the clause."""
     found: list[Phrases] = []
-    for pattern in _clauses():
+    for pattern in (*_clauses(), *_clauses(r"(?P<source>.+)")):
         match = pattern.search(sentence)
         if match:
             groups = match.groupdict()
