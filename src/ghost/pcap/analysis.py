@@ -118,7 +118,7 @@ def _compile(
 
 
 class _Engine:
-    """Everything that a batch passes through. Once kernels are compiled, parsers run beside them in a thread."""
+    """The stages that a batch passes through. Once kernels are compiled, parsers run in a thread in parallel."""
 
     def __init__(self, vector: Vector, kernels: Kernel, shards: Sequence[Follower]) -> None:
         self._decoder = Decoder(vector, kernels)

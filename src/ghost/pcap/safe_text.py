@@ -1,7 +1,7 @@
-"""Text from packets and file names, made safe for where it is shown.
+"""Makes text from packets and file names safe for display.
 
-Names in a capture were chosen by whoever sent them: they may hold terminal escapes, Markdown, HTML or directions
-for a reader. They stay readable and lose their power.
+Names in a capture were chosen by their senders: they may hold terminal escapes, Markdown, HTML or instructions for a
+reader. They stay readable and inert.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ def _starts(ordered: NDArray[np.uint64]) -> Array:
 
 
 def _of_kind(keys: NDArray[np.uint64], kind: int, kinds: int) -> NDArray[np.bool_]:
-    """Which keys are of this kind; division is slow, and seldom needed."""
+    """Return which keys are of this kind; division is slow, and seldom needed."""
     mine: NDArray[np.bool_]
     mine = (keys & np.uint64(kinds - 1) if kinds & (kinds - 1) == 0 else keys % np.uint64(kinds)) == kind
     return mine

@@ -23,7 +23,7 @@ def interface(body: bytes, order: str) -> tuple[int, int, int, int]:
 
 
 def dropped(body: bytes, order: str) -> int | None:
-    """What interface statistics say the kernel (ifdrop, 5) and the capturer (osdrop, 7) could not keep."""
+    """Return the drops of the kernel (ifdrop, 5) and the capturer (osdrop, 7) in interface statistics."""
     counts = [
         struct.unpack_from(f"{order}Q", value)[0]
         for code, value in _options(body[12:], order)

@@ -1,7 +1,7 @@
-"""Failures of one kind that have one cause: what the server, or the client, of many of them has in common.
+"""Groups failures of one kind by common cause: the server or the client they share.
 
-A service that fails many clients is one finding, whoever of them met it first. Failures of one client with many
-services are one as well where the kind of failure can lie near the client. What shares neither end stays apart.
+A service that fails many clients is one finding. Failures of one client with many services are one as well if the kind
+of failure can lie near the client. Failures that share neither end stay apart.
 """
 
 from __future__ import annotations

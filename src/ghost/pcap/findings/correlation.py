@@ -98,7 +98,7 @@ def _large_segments(cause: Finding) -> Sequence[Hashable]:
 
 
 def _large_datagrams(cause: Finding) -> Sequence[Hashable]:
-    """Answers and questions of which a part alone arrives."""
+    """Return the paths of datagrams of which only the first fragment arrives."""
     return _every(_pair)(cause) if cause.protocol == "IP" else ()
 
 

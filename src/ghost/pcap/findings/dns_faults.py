@@ -227,8 +227,8 @@ def _search_list(failed: set[str], resolved: set[str]) -> set[str]:
 
 
 def _found_elsewhere(name: str, resolved: set[str]) -> bool:
-    """Whether a search list explains the failure: `db.prod.corp.example` failed, and `db.prod`, `db.prod.example` or
-    `db.corp.example` resolved."""
+    """Return whether a search list explains the failure: `db.prod.corp.example` failed, and `db.prod`,
+    `db.prod.example` or `db.corp.example` resolved."""
     labels = name.rstrip(".").split(".")
     for other in resolved:
         theirs = other.rstrip(".").split(".")

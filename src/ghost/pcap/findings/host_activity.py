@@ -48,7 +48,7 @@ class LastHeard:
             return True
         return last_ns - self._at[address] >= threshold("host_down.silent_ms") * 1e6
 
-    def told(self, address: str, errors: list[IcmpError]) -> bool:
+    def reported(self, address: str, errors: list[IcmpError]) -> bool:
         """Return whether routers report the address unreachable; once is enough if it never sent a packet."""
         often = sum(error.count for error in errors) >= threshold("host_down.min_requests")
         last_ns = max((error.last_ns for error in errors), default=0)

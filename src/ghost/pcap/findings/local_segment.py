@@ -33,7 +33,7 @@ class _Down:
 
     @property
     def no_route(self) -> bool:
-        """Whether the router has no route (network unreachable) rather than no ARP reply (host unreachable)."""
+        """Return whether the router has no route (network unreachable) rather than no ARP reply (host unreachable)."""
         hosts = any(error.code == 1 if error.version == 4 else error.code != 0 for error in self.reports)
         return self.silent is None and not hosts
 
@@ -44,7 +44,7 @@ class _Down:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the address is in use: reported by routers, requested by several, or for longer than a single
+        """Return whether the address is in use: reported by routers, requested by several, or for longer than a single
         attempt."""
         silent = self.silent
         again = silent is not None and silent.count > threshold("host_down.requests_an_attempt")
@@ -88,12 +88,12 @@ def _down(seen: Observed, threats: Threats) -> Iterator[_Down]:
     heard = LastHeard(seen)
     for silent in seen.unanswered_requests:
         reports = unreachable.pop(silent.ip, [])
-        agreed = reports if heard.told(silent.ip, reports) else []
+        agreed = reports if heard.reported(silent.ip, reports) else []
         askers = heard.unanswered_requesters(silent)
         if agreed or askers:
             yield _Down(silent.ip, (askers or list(silent.asked_by) or ["?"])[0], silent, tuple(agreed))
     for address, agreed in unreachable.items():
-        if heard.told(address, agreed):
+        if heard.reported(address, agreed):
             yield _Down(address, agreed[0].dst, None, tuple(agreed))
 
 

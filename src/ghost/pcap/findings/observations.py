@@ -259,7 +259,7 @@ class Observed:
 
     @property
     def directions_skipped(self) -> int:
-        """How many impaired directions are left out for their number."""
+        """Return how many impaired directions are left out for their number."""
         return max(int((self._impairments >= self._least_impairment).sum()) - MOST_PATHS, 0)
 
     @cached_property

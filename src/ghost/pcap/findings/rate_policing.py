@@ -32,7 +32,7 @@ def merge_policed_loss(
         beside = [other for other in candidates if _loses_with(seen, other, transfer)]
         sharing = [other for other in beside if _share_an_end(other, transfer)]
         explained.update(sharing)
-        findings.append(_told(finding, beside, sharing))
+        findings.append(_with_shared_loss(finding, beside, sharing))
     return findings, explained
 
 
@@ -60,7 +60,7 @@ def _losing(seen: Observed, traffic: Traffic) -> tuple[StreamRows, Array]:
     return rows[lost > 0], lost[lost > 0]
 
 
-def _told(finding: Finding, beside: Sequence[Traffic], sharing: Sequence[Traffic]) -> Finding:
+def _with_shared_loss(finding: Finding, beside: Sequence[Traffic], sharing: Sequence[Traffic]) -> Finding:
     """Return the finding with the severity that the loss of the others would have alone."""
     if not beside:
         return finding

@@ -1,5 +1,7 @@
-"""Work that goes on beside other work in threads of one process. Compiled kernels, reading and hashing run beside
-whatever the interpreter does; the interpreter itself does one thing at a time."""
+"""Background threads in one process.
+
+Compiled kernels, reading and hashing run in parallel with the interpreter, which itself does one thing at a time.
+"""
 
 from __future__ import annotations
 

@@ -194,8 +194,8 @@ class Stream:
 
     @property
     def capture_point(self) -> Literal["client", "server", "between", "unknown"]:
-        """Where the capture was taken, by what the packets show: a host's own packets carry an initial TTL and its own
-        answers take no time."""
+        """Return where the capture was taken, by what the packets show: a host's own packets carry an initial TTL and
+        its own answers take no time."""
         fresh = {32, 64, 128, 255}
         client_fresh, server_fresh = self.client.ttl in fresh, self.server.ttl in fresh
         to_server, to_client = self.syn_to_syn_ack_ms, self.syn_ack_to_ack_ms

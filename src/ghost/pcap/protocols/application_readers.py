@@ -43,7 +43,7 @@ class Packets(NamedTuple):
         return Packets._make(column[begin:end] for column in self)
 
     def filled(self) -> Packets:
-        """Which packets have captured payload."""
+        """Return which packets have captured payload."""
         return Packets._make(list(compress(column, self.messages)) for column in self)
 
     def ends(self) -> Iterator[tuple[int, int]]:

@@ -1,12 +1,11 @@
-"""Session tickets of TLS 1.3 (RFC 8446, 4.6.1), which a server sends behind the handshake and which answer nobody.
+"""Session tickets of TLS 1.3 (RFC 8446, 4.6.1), which a server sends after the handshake and which are no answers.
 
-They are encrypted like answers. What gives them away: nothing but whole records, the first that the server says to a
-client that finished, and two of one length, since each holds the same session. (OpenSSL, and whatever uses it, sends
-two, others up to four. A single one is told apart only where it acknowledges less than the request.) So that a request
-that waits for its answer is not taken for answered.
+They are encrypted like answers, but recognisable: only whole records, the first that the server sends to a client that
+finished, and two of one length, since each holds the same session. (OpenSSL sends two, others up to four. A single one
+is recognised only if it acknowledges less than the request.) So a waiting request does not count as answered.
 
-In TLS 1.2 and older (RFC 5246, 7) what ends a handshake and an alert say of themselves what they are: a server that
-sends nothing else behind a request has not answered it.
+In TLS 1.2 and older (RFC 5246, 7) the end of a handshake and alerts have their own record types: a server that sends
+nothing else after a request has not answered it.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def dns_section(dns: DnsSection) -> dict[str, Any]:
 
 
 def _names(queries: Iterable[DnsQuery]) -> list[str]:
-    """Those first that nothing made up for."""
+    """Return the names to list, those that nothing recovered first."""
     ordered = sorted(queries, key=lambda query: query.recovered)
     return list(dict.fromkeys(safe_text.name(query.name) for query in ordered))[:NAMES]
 
