@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ghost.config import Settings
 from ghost.errors import UsageError
@@ -20,11 +20,13 @@ from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
 from ghost.shell.judge.explanation import explain
 from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
-from ghost.shell.record.anonymization import TopologyAnonymizer
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, no_output, process_output
 from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
+
+if TYPE_CHECKING:
+    from ghost.shell.record.anonymization import TopologyAnonymizer
 
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
@@ -93,9 +95,7 @@ class SafeExecShell:
         self._clock: Clock = SystemClock()
         self._audit = ShellAudit(directory, session_id)
         self._one_at_a_time = self._audit.one_at_a_time
-        self._anonymizer = (
-            TopologyAnonymizer(directory / f"anonymization_map_{session_id}.json") if anonymization_enabled else None
-        )
+        self._anonymizer = _anonymizer(directory, session_id) if anonymization_enabled else None
 
     @property
     def audit_path(self) -> Path:
@@ -303,6 +303,12 @@ class SafeExecShell:
 class _Finished:
     run: Run | None
     error: str | None
+
+
+def _anonymizer(directory: Path, session_id: str) -> TopologyAnonymizer:
+    from ghost.shell.record.anonymization import TopologyAnonymizer
+
+    return TopologyAnonymizer(directory / f"anonymization_map_{session_id}.json")
 
 
 def default_roots(audit_dir: Path, settings: Settings) -> tuple[Path, ...]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ghost.redaction import Counts, described, opening_of, plain, processor_seconds, redact
-from ghost.shell.record.anonymization import TopologyAnonymizer
 from ghost.shell.record.credential_answers import prints_answer_as_error, redact_answer, yields_secrets
 from ghost.shell.record.cut_output import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
 from ghost.shell.record.truncation import shorten, truncate, truncate_shortened, truncate_text
 from ghost.shell.run.execution import Captured
+
+if TYPE_CHECKING:
+    from ghost.shell.record.anonymization import TopologyAnonymizer
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
 _MOST_SECONDS = 60.0  # the slowest text known takes a quarter of it
