@@ -21,6 +21,7 @@ PLACES = {
     "arrow": "password -> @",
     "typographic arrow": "password → @",
     "leaders": "Password . . . . : @",
+    "leaders without a blank": "user.........bob\npassword.....@\n",
     "leaders and no colon": "Password ........... @",
     "dialogue": "Password: \n@",
     "short name": "user=bob pw=@ host=x",

@@ -34,9 +34,8 @@ from ghost.redaction.time_limit import check_time
 from ghost.redaction.value_places import Found, end_of, is_reference, looking_further, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
-_BEHIND_A_NAME = frozenset(
-    " \t\"'`=:：＝?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-"
-)  # nothing is beside a name that something else follows
+# Nothing is beside a name that something else follows.
+_BEHIND_A_NAME = frozenset(" \t\"'`=:：＝.?+~[]%\\(>*→⇒⟶⟹➔➝➜▶▸»›•<-")
 _BEHIND_AN_OPTION = _BEHIND_A_NAME | frozenset(",\n")
 _DONE = lazy(
     r"(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<mark>[:=])?[ \t]{0,4}(?:\\{0,15}[\"'])?\[REDACTED[A-Z_]{0,24}\]"

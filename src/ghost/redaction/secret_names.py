@@ -28,7 +28,7 @@ _CORES = tuple(POLICY["names"]["cores"])
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-. "
 _NAME_REACH = 48
 _REST_OF_NAME = lazy(
-    r"[\w.-]{0,40}+(?: (?:(?i:string|phrase|hash|content|\d{1,2}|(?<=pass )word)(?=[\"']?[ \t]{0,40}[:=])"
+    r"(?:[\w-]|\.(?!\.)){0,40}+(?: (?:(?i:string|phrase|hash|content|\d{1,2}|(?<=pass )word)(?=[\"']?[ \t]{0,40}[:=])"
     r"|(?i:(?<=pass )(?:phrase|word))(?= for )))?"
 )
 _LINE_START = lazy(r"[ \t#]*(?:[<>*|+-][ \t]+)?(?:Header:[ ]|export[ \t]+|set[ \t]+|env[ \t]+|setx[ \t]+)?", re.I)
