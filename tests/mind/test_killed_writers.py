@@ -1,11 +1,7 @@
-"""A process that writes memories is killed (`SIGKILL`) again and again: what it was told was kept is there.
-
-`GHOST_KILLS=100` kills more often than the ten times that every run does.
-"""
+"""A process that writes memories is killed (`SIGKILL`) again and again: what it was told was kept is there."""
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 import subprocess
@@ -18,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from ghost.mind.sqlite_store import SqliteStore
+from tests.exhaustive import EXHAUSTIVE
 from tests.mind.killed_writer import DIM, SPACE, memory, vector
 
-KILLS = int(os.environ.get("GHOST_KILLS", "10"))
+KILLS = 100 if EXHAUSTIVE else 4
 ROOT = Path(__file__).parents[2]
 
 
@@ -73,7 +70,7 @@ def test_nothing_acknowledged_is_lost_when_a_writer_is_killed(tmp_path: Path) ->
     for kill in range(KILLS):
         model, instead = _acknowledged(model, _run_and_kill(path, kill + 1, choose.uniform(0.01, 0.5)))
         model = _checked(path, model, instead)
-    assert len(model) > 5 * KILLS
+    assert len(model) > KILLS
 
 
 def _checked(path: Path, model: Model, instead: Model) -> Model:
