@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,13 +27,21 @@ from tests.mind.store_promises import DIM, SPACE, Open, StorePromises, memory, u
 if TYPE_CHECKING:
     from pgserver import PostgresServer
 
+MEMORY = Path("/dev/shm")
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """Its own directory, since a server that root starts runs as another user, who may not enter root's."""
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as environment:
+    """Its own directory, since a server that root starts runs as another user, who may not enter root's.
+
+    In memory where there is room: each database is 300 files, and removing them takes a slow disk most of a minute.
+    """
+    roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2**31
+    with (
+        tempfile.TemporaryDirectory(dir=MEMORY if roomy else None) as directory,
+        pytest.MonkeyPatch.context() as environment,
+    ):
         Path(directory).chmod(0o755)
         (Path(directory) / "run").mkdir(mode=0o700)
         environment.setenv("XDG_RUNTIME_DIR", f"{directory}/run")
