@@ -24,6 +24,7 @@ from ghost.mind.encryption import KeySeal, NoSeal, Seal
 from ghost.mind.sqlite_connections import Connections
 from ghost.mind.sqlite_file import connect, make_private
 from ghost.mind.sqlite_store import SqliteStore
+from tests.exhaustive import EXHAUSTIVE
 from tests.mind.store_promises import DIM, SPACE, Open, StorePromises, memory, names, unit
 
 KEY = bytes(range(32))
@@ -138,6 +139,9 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) 
     assert path.read_bytes() == before
 
 
+TOGETHER = 8 if EXHAUSTIVE else 3
+
+
 @pytest.mark.parametrize("key", ["", KEY.hex()], ids=["clear", "sealed"])
 def test_processes_that_open_a_new_store_at_once_share_it(path: Path, key: str) -> None:
     program = """
@@ -148,6 +152,7 @@ from ghost.mind.encryption import KeySeal, NoSeal
 from ghost.mind.sqlite_store import SqliteStore
 from tests.mind.store_promises import memory, unit
 path, key, child = sys.argv[1:]
+print("ready", flush=True)
 sys.stdin.readline()
 store = SqliteStore(Path(path), "one/8", 8, KeySeal(bytes.fromhex(key)) if key else NoSeal())
 store.apply(Changes(memories=[memory(child, child, embedding=unit(1, int(child)))]))
@@ -155,18 +160,23 @@ assert store.vector_ids(unit(1, int(child)), 1)[0][0] == child
 """
     command = [sys.executable, "-c", program, str(path), key]
     children = [
-        subprocess.Popen([*command, str(n)], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(5)
+        subprocess.Popen(
+            [*command, str(n)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for n in range(TOGETHER)
     ]
-    time.sleep(2)
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
     for child in children:  # all are told to go before any is waited for
         assert child.stdin is not None
         child.stdin.write(b"go\n")
         child.stdin.flush()
     errors = [child.communicate(timeout=60)[1].decode() for child in children]
-    assert errors == [""] * 5
+    assert errors == [""] * TOGETHER
     store = _store(path, KeySeal(bytes.fromhex(key)) if key else None)
-    assert sorted(names(store.memories())) == [str(n) for n in range(5)]
-    assert sorted(name for name, _ in store.vector_ids(unit(1), 9)) == [str(n) for n in range(5)]
+    assert sorted(names(store.memories())) == [str(n) for n in range(TOGETHER)]
+    assert sorted(name for name, _ in store.vector_ids(unit(1), 9)) == [str(n) for n in range(TOGETHER)]
     store.close()
 
 
