@@ -81,5 +81,4 @@ def test_the_documents_say_how_many_rows_the_corpora_hold() -> None:
     safety, redaction = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("safety", "redaction"))
 
     assert {name: count for name, count in counts.items() if f" {count} " not in safety} == {}
-    assert f"`tests/corpora/secrets.jsonl` ({counts['secrets']} secrets)" in redaction
-    assert f"`lookalikes.jsonl` ({counts['lookalikes']})" in redaction
+    assert f"{counts['secrets']} secrets, {counts['lookalikes']} look-alikes" in redaction
