@@ -18,6 +18,11 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def plural(number: int, noun: str) -> str:
+    """Return the number and the noun in the form that fits: `1 step`, `2 steps`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def one_line(text: str, limit: int | None = 80) -> str:
     """`text` on one line, white space folded, other unprintable characters left out, at most `limit` characters."""
     part = text if limit is None else text[: limit * 8]

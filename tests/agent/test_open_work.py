@@ -87,7 +87,7 @@ def test_a_capture_that_was_not_cleaned_up_is_a_task_until_a_later_session_did_i
 
     (task,) = source.tasks(NOW)
     assert task.id == "cleanup:ghost_web_1"
-    assert "1 steps left" in task.context
+    assert "1 step left" in task.context
     assert task.deadline_ts == datetime(2026, 1, 2, 12, tzinfo=UTC).timestamp()
     before = sorted(path.name for path in workspace.audit_dir.iterdir())
 

@@ -16,6 +16,7 @@ from ghost.cloud import UnreleasedCapture, unreleased_captures_of
 from ghost.errors import GhostError
 from ghost.mind import Task, TaskStatus
 from ghost.records import is_locked
+from ghost.text import plural
 
 CLEANUP_WITHIN_SECONDS: Final = 86_400.0
 """A capture left in Azure incurs storage charges from the first day."""
@@ -105,7 +106,9 @@ def _unfinished(path: Path) -> Task | None:
         id=f"investigation:{session.session_id}",
         title=f"Finish the investigation {session.session_id}",
         goal="A root cause that records support",
-        context=f"{session.network}, {session.turn_count} turns. ghost investigate --resume {session.session_id}",
+        context=(
+            f"{session.network}, {plural(session.turn_count, 'turn')}. ghost investigate --resume {session.session_id}"
+        ),
         importance=0.8,
         uncertainty=0.8,
         created_ts=started_at,
@@ -120,7 +123,8 @@ def _cleanup(capture: UnreleasedCapture) -> Task:
         id=f"cleanup:{capture.task_id}",
         title=f"Clean up the capture {capture.task_id}",
         goal="All resources removed from Azure and this machine",
-        context=f"{capture.target}, session {capture.session_id}: {_WHY[capture.kind]}; {capture.left} steps left. "
+        context=f"{capture.target}, session {capture.session_id}: {_WHY[capture.kind]}; "
+        f"{plural(capture.left, 'step')} left. "
         "The next ghost investigate here offers it",
         deadline_ts=started_at + CLEANUP_WITHIN_SECONDS,
         importance=0.7,

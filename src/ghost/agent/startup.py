@@ -9,6 +9,7 @@ from typing import Any, Final
 from ghost.agent.loop import Console
 from ghost.agent.session import Session
 from ghost.agent.tools import Orchestrator, Shell
+from ghost.text import plural
 
 KINDS: Final = {
     "abandoned_task": "captures of earlier sessions that did not end",
@@ -58,7 +59,7 @@ def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell
             if orphan.command is None:
                 warnings.append(f"{orphan.name}: its name is not safe in a command; delete it manually.")
                 continue
-            why = f"Startup cleanup: {len(orphans)} orphaned resources.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
+            why = f"Startup cleanup: {plural(len(orphans), 'orphaned resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
             response = shell.execute({"command": orphan.command, "reasoning": why})
             if response.get("status") != "completed" or response.get("exit_code") != 0:
                 warnings.append(f"{orphan.name} was not deleted.")
@@ -70,7 +71,7 @@ def choose_and_clean(
 ) -> list[str]:
     """Offer the clean-up; nothing is deleted if nobody answers."""
     choice = console.choose(
-        f"{len(orphans)} orphaned resources from earlier sessions.",
+        f"{plural(len(orphans), 'orphaned resource')} from earlier sessions.",
         {"c": "Clean up now", "s": "Skip", "r": "Review each one"},
     )
     if choice == "c":

@@ -10,6 +10,7 @@ from ghost.agent.rca_report import file_sha256
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
+from ghost.text import plural
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         ("turns", "turns", paths.turns),
     ):
         result = verify(path, session.head(name))
-        detail = ", ".join([f"{result.head.count} records", *result.notes])
+        detail = ", ".join([plural(result.head.count, "record"), *result.notes])
         later = result.notes if session.rca_report_path is not None and result.head.count else []
         checks.append(Check(title, detail, (*result.errors, *later)))
     repeated = Evidence(paths.shell_audit).repeated
@@ -66,7 +67,7 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
         head = None
     result = verify(paths.shell_audit, head)
     errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
-    checks = [Check("shell audit", ", ".join([f"{result.head.count} records", *result.notes]), errors)]
+    checks = [Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors)]
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
         checks.append(Check("intent", paths.intent.name, (cut_off,)))
@@ -97,7 +98,9 @@ def _citations(paths: SessionPaths) -> Check:
     evidence = Evidence(paths.shell_audit)
     problems = [f"{where}: {p}" for where, ids in groups for p in evidence.problems(ids)]
     cited = {audit_id for _, ids in groups for audit_id in ids}
-    return Check("citations", f"{len(groups)} cited statements, {len(cited)} records", tuple(problems))
+    return Check(
+        "citations", f"{plural(len(groups), 'cited statement')}, {plural(len(cited), 'record')}", tuple(problems)
+    )
 
 
 def _cited_groups(report: dict[str, Any]) -> list[tuple[str, list[str]]]:

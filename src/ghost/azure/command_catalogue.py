@@ -43,7 +43,7 @@ class Option:
     configurable: bool
     """The user's configuration may give it a default."""
     may_name_a_file: bool
-    """A plain value is opened where it happens to be a path."""
+    """A plain value that is a path is opened as a file."""
     choices: tuple[str, ...]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ghost.brain.conversation import Message, Turn
 from ghost.errors import BrainError
+from ghost.text import plural
 
 Line = Turn | Callable[[Sequence[Message]], Turn]
 """A turn, or a function that makes one from the conversation."""
@@ -22,6 +23,8 @@ class ScriptedBrain:
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
         spoken = sum(isinstance(message, Turn) for message in conversation)
         if spoken >= len(self._lines):
-            raise BrainError(f"the script of {len(self._lines)} turns is at its end: add a turn that concludes")
+            raise BrainError(
+                f"the script of {plural(len(self._lines), 'turn')} is at its end: add a turn that concludes"
+            )
         line = self._lines[spoken]
         return line if isinstance(line, Turn) else line(conversation)

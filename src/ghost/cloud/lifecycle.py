@@ -18,6 +18,7 @@ from ghost.cloud.resource_names import BlobPlace
 from ghost.cloud.task import CaptureTask, CleanupStatus, Mode, Outcome, State
 from ghost.cloud.task_events import Event
 from ghost.cloud.transitions import IllegalTransition, Next, end, to
+from ghost.text import plural
 
 DOWNLOAD_ATTEMPTS = 2
 
@@ -146,7 +147,7 @@ def _timed_out_or_waiting(task: CaptureTask, at: datetime) -> Next:
         return task, None
     last = f"last status {task.capture_status or 'never read'}"
     failed = f"; the last poll failed: {task.poll_error}" if task.poll_error else ""
-    detail = f"The capture did not stop within {task.poll_count} polls ({last}{failed})"
+    detail = f"The capture did not stop within {plural(task.poll_count, 'poll')} ({last}{failed})"
     return end(task, Outcome.TIMED_OUT, at, detail)
 
 

@@ -249,7 +249,7 @@ class CaptureTask(_Record):
 
     @property
     def download_path(self) -> str:
-        """Where the capture will be downloaded; `local_pcap_path` once it is."""
+        """Return the planned path of the download; `local_pcap_path` is set once it exists."""
         return f"{self.capture_dir}/{self.task_id}.cap"
 
     @property

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ghost.cloud.task import CaptureTask, CleanupStatus, Outcome, State
-from ghost.text import one_line
+from ghost.text import one_line, plural
 
 _POLLING = frozenset({State.APPROVED, State.PROVISIONING, State.WAITING})
 
@@ -81,7 +81,7 @@ def list_response(
         "tasks": own,
         "orphans": list(orphans),
         "warnings": list(warnings),
-        "message": f"{len(own)} tasks in this session, {len(orphans)} orphaned resources.",
+        "message": f"{plural(len(own), 'task')} in this session, {plural(len(orphans), 'orphaned resource')}.",
         **trace.as_dict(),
     }
 
@@ -173,7 +173,7 @@ def _cleanup_note(task: CaptureTask) -> str:
     if task.cleanup_status is CleanupStatus.PARTIAL:
         return " ".join(kept_warning(step.name, step.in_cloud) for step in task.remaining)
     if task.cleanup_status is CleanupStatus.PENDING:
-        return f"{len(task.remaining)} resources to clean up with cleanup_task."
+        return f"{plural(len(task.remaining), 'resource')} to clean up with cleanup_task."
     return ""
 
 

@@ -74,7 +74,7 @@ def redis(sizes: Sizes, _server_name: str, random: Random) -> list[Turn]:
 
 
 def postgresql(sizes: Sizes, _server_name: str, random: Random) -> list[Turn]:
-    """https://www.postgresql.org/docs/current/protocol-message-formats.html"""
+    """Return a PostgreSQL login and query: https://www.postgresql.org/docs/current/protocol-message-formats.html"""
 
     def message(kind: bytes, body: bytes) -> bytes:
         return kind + struct.pack(">I", len(body) + 4) + body

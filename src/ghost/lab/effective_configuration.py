@@ -26,7 +26,7 @@ class Reach:
     outbound: Verdict
     """Of the source's gates."""
     inbound: Verdict
-    """Of the destination's gates; meaningful only where a packet arrives there."""
+    """Of the destination's gates; meaningful only if the packet arrives there."""
 
     @property
     def leaves(self) -> bool:

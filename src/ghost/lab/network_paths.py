@@ -48,7 +48,7 @@ class Path:
     jitter: float
     loss: float = 0.0
     hops: int = 0
-    """Routers that lower the time to live. There are none between machines of a virtual network."""
+    """Number of routers that decrement the TTL; 0 inside a virtual network."""
     open: bool = True
     last_arrival: float = field(default=0.0, init=False)
 

@@ -26,7 +26,7 @@ from ghost.lab.world import Traffic, World
 from ghost.net import HOST_ADDRESS
 
 PACKET_BUDGET = 8000
-"""About so many packets at most; where traffic would give more, only every second, third, ... connection is made."""
+"""Approximate maximum of packets; beyond it only every second, third, ... connection is generated."""
 GATEWAY_PERIOD_SECONDS = 10.0
 RESOLVER_PERIOD_SECONDS = 6.0
 HOST_PERIOD_SECONDS = 8.0

@@ -27,7 +27,7 @@ class Passage:
 
     outcome: Outcome
     gate: Gate | None
-    """What ends it; None where it is accepted."""
+    """The gate that ends it; None if accepted."""
     reason: str
 
     @property

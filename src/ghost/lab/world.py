@@ -211,7 +211,7 @@ class World:
     rtt_ms: float = 1.2
     """Round trip between any two machines of the tenant."""
     seed: int = 1
-    """Of all randomness in the world; captures taken at once at both ends agree because of it."""
+    """Seed of all randomness, so that simultaneous captures at both ends agree."""
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = to_dict(self)

@@ -141,7 +141,7 @@ class Agenda:
         )
 
     def _keep_taken(self, task: Task) -> Task:
-        """Keep a taken task taken, although its source still lists it as open."""
+        """Keep the status of a taken task, although its source still lists it as open."""
         before = self._attention.get(task.id)
         if task.status is not TaskStatus.OPEN or before is None or before.status is not TaskStatus.DOING:
             return task

@@ -140,7 +140,7 @@ class Engine:
         """
         if not stimuli:
             return
-        admitted_stimuli = [self._named(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
+        admitted_stimuli = [self._with_id(admitted(stimulus, self._redact), stimulus.id) for stimulus in stimuli]
         self._inbox.put(admitted_stimuli)
         self._counts.add("stimuli_ingested", len(admitted_stimuli))
         for stimulus in admitted_stimuli:
@@ -272,14 +272,14 @@ class Engine:
                 self._failures.update(stimulus.id for stimulus in admitted_stimuli)
             raise
 
-    def _named(self, stimulus: Stimulus, given_id: str) -> Stimulus:
-        """With an id of its own where the given one is none, or gave away a secret: two such would be one."""
+    def _with_id(self, stimulus: Stimulus, given_id: str) -> Stimulus:
+        """Return the stimulus with a new id if its own was empty or contained a secret."""
         if stimulus.id.strip() and stimulus.id == given_id:
             return stimulus
         return stimulus.model_copy(update={"id": self.store.new_ids("stim", self._now())[0]})
 
     def _write(self, draft: Draft, abandoned: Callable[[], bool]) -> CycleResult:
-        """All or nothing; what is in memory follows what is written."""
+        """Write the draft in one transaction, then update the state in memory."""
         with self._writing, self.interrupts.lock:
             now = self._now()
             agenda = self._agenda.draft(draft.named, now)
@@ -357,7 +357,7 @@ class Engine:
         self._next_task_id = best.id if best else ""
 
     def _escalate(self, query: Query, stop: Callable[[], bool]) -> None:
-        """Without an available user, read the allowed pages that the question names and ingest them for the next
+        """Read the allowed pages that the question names, without an available user, and ingest them for the next
         cycle.
         """
         seeds = seeds_in(query.question, self.settings) if self._scraper and not self._user_available else []

@@ -117,7 +117,7 @@ class Interrupts:
         then.
         """
         if len(text) > LONGEST_ANSWER:
-            raise UsageError(f"the answer has {len(text)} characters , the maximum is {LONGEST_ANSWER}: shorten it")
+            raise UsageError(f"the answer has {len(text)} characters, the maximum is {LONGEST_ANSWER}: shorten it")
         with self.lock:
             query = next((query for query in self.list_open() if query.id == query_id), None)
             if query is None:

@@ -35,7 +35,7 @@ class Flow:
     """Tcp, Udp, Icmp, Esp or Ah, in any case."""
     source_address: str
     source_port: int | None
-    """None where it is not known, or where the protocol has no ports."""
+    """None if unknown, or if the protocol has no ports."""
     destination_address: str
     destination_port: int | None
 

@@ -22,7 +22,7 @@ GAP: Final = "gap"
 
 class Feed:
     def __init__(self, run: str) -> None:
-        """`run` distinguishes this process's events from an earlier one's."""
+        """Create a feed; `run` distinguishes this process's events from an earlier one's."""
         self._run = run
         self._number = 0
         self._kept: deque[tuple[int, bytes]] = deque(maxlen=EVENTS_KEPT)

@@ -64,7 +64,7 @@ def serve(settings: Settings, root: Path, say: Callable[[str], None] | None = No
 def wired(settings: Settings, root: Path) -> Iterator[Application]:
     """Return the opened application of a workspace; closed at the end."""
     workspace = Workspace(root)
-    with opened_engine(settings, root) as engine, _embedding_anew(engine):
+    with opened_engine(settings, root) as engine, _re_embedding(engine):
         jitter = random.Random()  # noqa: S311 - not a secret
         stream = StreamOfConsciousness(engine, settings, engine.clock, jitter) if settings.soc_enabled else None
         watch = AuditWatch(workspace.audit_dir, root / "data" / "audit_watch.json", without_secrets)
@@ -136,7 +136,7 @@ class Server(uvicorn.Server):
 
 
 @contextmanager
-def _embedding_anew(engine: Engine) -> Iterator[None]:
+def _re_embedding(engine: Engine) -> Iterator[None]:
     """Re-embed memories in the background after a change of the embedding model; search keeps working."""
     stop = threading.Event()
 

@@ -35,7 +35,7 @@ class EndpointMatch:
     address: str | None = None
     """Addresses of no known machine."""
     one_of: tuple[Machine, ...] = ()
-    """The group that `machines[0]` stands for."""
+    """The group represented by `machines[0]`."""
     certainty: int = 0
     """0 nothing, 1 by words, 2 by an exact name or address."""
     unknown: str = ""

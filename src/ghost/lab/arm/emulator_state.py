@@ -20,7 +20,7 @@ UNSET_BESIDE_A_LAB = (
     "all_proxy",
     "CURL_CA_BUNDLE",
 )
-"""Variables that would lead an Azure CLI to another cloud or account: they must not be set beside those of the lab."""
+"""Variables that would lead an Azure CLI to another cloud or account: they must be unset in the lab."""
 
 
 @dataclass(frozen=True)

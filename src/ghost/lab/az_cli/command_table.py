@@ -34,7 +34,7 @@ class Command:
     options: tuple[str, ...]
     answer: Answer
     id_names: tuple[str, ...] = ()
-    """The options that `--ids` stands for, one for each level of the id; none where it takes no `--ids`."""
+    """The options filled by `--ids`, one per level of the id; empty without `--ids`."""
 
 
 COMMANDS: dict[str, Command] = {}

@@ -15,7 +15,7 @@ from typing import Any
 
 _GROUP = re.compile(r"/subscriptions/[^/]*/resourceGroups/([^/]*)/.+", re.IGNORECASE)
 _OWN_NAMES = {"type": "typePropertiesType"}
-"""A field of `properties` whose name is taken a level up."""
+"""A field of `properties` whose name exists one level up."""
 
 
 def flattened(body: Any) -> Any:

@@ -16,7 +16,7 @@ SAME = 0.75
 
 _TAG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _GUESS = re.compile(r"^#plan .*(?: to see whether |: \w+:\d\w* shares )")
-"""A plan that this model makes of a symptom, or of what it remembers: nobody has taken the step yet."""
+"""A plan derived from a symptom or a memory, not yet carried out."""
 _DRAWN = re.compile(r"^#insight \w+:\d\w* and \w+:\d\w* share ")
 _CHANGE = re.compile(
     r"\b(?:chang(?:e|es|ed)|chg\d+|deploy(?:ed|ment)?|roll(?:ed|out)|upgrad(?:e|ed)|updat(?:e|ed)|patched|reboot(?:ed)?"
