@@ -10,6 +10,9 @@ SCENARIO ?= wire-loss
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
 
+# What was compiled is kept, whatever the environment says: half of the time to collect the tests.
+test test-exhaustive: export PYTHONDONTWRITEBYTECODE =
+
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist worksteal
