@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import SecretStr
 
-from ghost.config import Settings
+from ghost.config import SecretStr, Settings
 from ghost.errors import ConfigurationError, StoreError
 from ghost.mind import Changes, Filter, Query, Task, Thought, open_store
 from ghost.mind.encryption import KeySeal, NoSeal, seal_of
