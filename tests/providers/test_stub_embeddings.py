@@ -58,7 +58,7 @@ def test_a_text_that_says_nearly_the_same_is_nearer(text, near, far, dim, by):
 def test_the_space_changes_only_with_its_name():
     """Stored vectors would be compared with new ones under the same name. Where this fails, `SPACE` needs another."""
     folder = Path(stub_embeddings.__file__).parent
-    words = {name: sha256((folder / name).read_bytes()).hexdigest() for name in WORDS}
+    words = {name: _digest_of_words(folder / name) for name in WORDS}
     assert (stub_embeddings.SPACE, words) == ("stub2", WORDS)
     (vector,) = StubEmbeddings(8).embed(["db-nsg denies 10.0.1.4 port 6379"])
     assert vector == pytest.approx(SMALL, abs=1e-5)
@@ -67,9 +67,15 @@ def test_the_space_changes_only_with_its_name():
         assert vectors @ np.cos(np.arange(dim)) == pytest.approx(expected, abs=1e-4)
 
 
+def _digest_of_words(path: Path) -> str:
+    """Of the lines that are no comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return sha256("\n".join(line for line in lines if line and not line.startswith("#")).encode()).hexdigest()
+
+
 WORDS = {
-    "words.toml": "787b0ada831292677f25ae77285ed7dc341c747a094b40d585c3bf66c0fe690f",
-    "concepts.txt": "163563751899b81e20c7e23243d44e849b02773cc88b5ae8884d4509c1c86eab",
+    "words.toml": "8e84ac7699a7ab4ecebd9ef7caa5d8eec0aa9f5cafa8e328dc1944aacd1bf97d",
+    "concepts.txt": "6499003a5d8980bf28a46c0af34c2acd56dffa6a39f58c398fdf98a23c26080f",
 }
 SMALL = [0.459414, 0.0, 0.528213, 0.264634, 0.30681, -0.081928, -0.347009, -0.467588]
 SAMPLES = {
