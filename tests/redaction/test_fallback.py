@@ -56,6 +56,41 @@ def test_evidence_stays() -> None:
     assert [text for text in EVIDENCE if for_outside(text, Placeholders()) != text] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10.0.0.5/@",
+        "10.0.0.5-@",
+        "http://10.0.0.5:8080/@",
+        "fe80::1/@",
+        "eth0/@",
+        "https://internal-host:8443/reset/@?x=1",
+    ],
+)
+def test_what_stands_before_a_token_stays_and_its_placeholder_is_the_same(text: str) -> None:
+    mapping = Placeholders()
+    mapping.placeholder(TOKEN)
+    assert for_outside(text.replace("@", TOKEN), mapping) == text.replace("@", "[TOKEN_1]")
+
+
+def test_a_token_that_was_hidden_once_is_hidden_behind_every_name() -> None:
+    mapping = Placeholders()
+    assert for_outside(f"id: {TOKEN}", mapping) == f"id: {TOKEN}"
+    assert for_outside(f"saw {TOKEN}", mapping) == "saw [TOKEN_1]"
+    assert for_outside(f"id: {TOKEN}", mapping) == "id: [TOKEN_1]"
+
+
+@settings(max_examples=examples(100))
+@given(st.text(max_size=12), st.text(max_size=12))
+def test_json_stays_json_and_keeps_what_it_says(before: str, behind: str) -> None:
+    mapping = Placeholders()
+    said = f"{before} {TOKEN} {behind}\n{TOKEN}"
+    for ascii_only in (True, False):
+        shown = json.loads(for_outside(json.dumps({"output": said}, ensure_ascii=ascii_only), mapping))
+        assert TOKEN not in shown["output"]
+        assert mapping.restore(shown["output"]).count(TOKEN) == 2
+
+
 def test_the_mapping_is_written_nowhere() -> None:
     with pytest.raises(UsageError, match="stay in memory"):
         pickle.dumps(Placeholders())

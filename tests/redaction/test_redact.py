@@ -120,6 +120,17 @@ def test_at_most_three_in_a_hundred_words_beside_a_secret_go_with_it() -> None:
         ("password: correct horse battery", "password: [REDACTED]"),
         ("Cookie: theme=dark; sid=hunter2", "Cookie: [REDACTED]"),
         ("redis secret=Ouzel-Beck-7 host=cache", "redis secret=[REDACTED] host=cache"),
+        ("Cookie: a=1; path=/; session=hunter2", "Cookie: [REDACTED]"),
+        ("Set-Cookie: a=1; Path=/; HttpOnly", "Set-Cookie: [REDACTED]; Path=/; HttpOnly"),
+        ("Set-Cookie: a=1; Path=/, session=hunter2; Path=/", "Set-Cookie: [REDACTED]; Path=/"),
+        (
+            '{"c":"Server=a;Password=ab\'cd9;Encrypt=True","host":"10.0.0.9"}',
+            '{"c":"Server=a;Password=[REDACTED_CONNECTION_STRING];Encrypt=True","host":"10.0.0.9"}',
+        ),
+        (
+            '<a c="Server=a;Password=a&amp;b9;Encrypt=True"/>',
+            '<a c="Server=a;Password=[REDACTED_CONNECTION_STRING];Encrypt=True"/>',
+        ),
     ],
 )
 def test_what_stands_behind_a_value_stays_and_all_of_the_value_goes(text: str, expected: str) -> None:

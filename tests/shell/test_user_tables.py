@@ -257,3 +257,10 @@ def test_a_link_a_missing_directory_and_a_relative_path_are_refused(directory: P
         user_grammars(directory / "absent")
     with pytest.raises(ConfigurationError, match="absolute path"):
         user_grammars(Path("policy"))
+
+
+@pytest.mark.parametrize("expression", ["(?<=a*)b", "(?u)ab", "[ab", "a(?P=x)"])
+def test_an_expression_that_does_not_compile_refuses_every_command(directory: Path, expression: str) -> None:
+    table = IPCALC.replace("at_least = 1", f'at_least = 1\nvalues = {{"-x" = "MATCH {expression} -- a b"}}')
+    write(directory, table)
+    assert decide("ping -c 1 127.0.0.1").rule == "policy: unusable"

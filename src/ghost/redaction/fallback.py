@@ -52,7 +52,7 @@ class Placeholders:
 
     def hide(self, text: str) -> str:
         """`text` with placeholders for the tokens that have one already."""
-        for token in sorted(self._placeholders, key=len, reverse=True):
+        for token in sorted((token for token in self._placeholders if token in text), key=len, reverse=True):
             text = text.replace(token, self._placeholders[token])
         return text
 
@@ -74,7 +74,7 @@ def for_outside(text: str, mapping: Placeholders) -> str:
     Doing it again changes nothing.
     """
     text, _ = redact(text)
-    return _scan().sub(lambda match: _outside(match, mapping), text)
+    return mapping.hide(_scan().sub(lambda match: _outside(match, mapping), text))
 
 
 def looks_secret(token: str) -> bool:
@@ -95,10 +95,9 @@ def _outside(match: re.Match[str], mapping: Placeholders) -> str:
     token = match["token"]
     if token is None or _is_named(match):
         return match[0]
-    if "/" in token and not (_PADDED.fullmatch(token) or is_base64_with_slashes(token)):
+    if "/" in token and not (_PADDED.fullmatch(token) or ("+" in token and is_base64_with_slashes(token))):
         return "/".join(mapping.placeholder(part) if looks_secret(part) else part for part in token.split("/"))
-    bare = token.rstrip("=")
-    return mapping.placeholder(token) if looks_secret(bare) else token
+    return mapping.placeholder(token) if looks_secret(token.rstrip("=")) else token
 
 
 _NAME_BEFORE = lazy(r"(?P<name>[A-Za-z][\w.-]{0,80})[\"'\]\\]{0,4}[ \t]{0,4}(?P<mark>[:=]|)[ \t\"'\[(\\]{0,6}$")
@@ -125,7 +124,11 @@ def _scan() -> re.Pattern[str]:
     return re.compile(f"{'|'.join(_inline(each) for each in _policy()['structure'])}|{_RUN}")
 
 
-_RUN = r"(?P<token>(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_~-]{16,}+={0,2})"
+# An escape of JSON is passed over whole: its letter is no part of the token behind it.
+_RUN = (
+    r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt])"
+    r"|(?P<token>(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))[A-Za-z0-9][A-Za-z0-9+/_~-]{15,}+={0,2})"
+)
 
 
 def _inline(pattern: str) -> str:

@@ -103,9 +103,13 @@ _QUOTED_PASSWORD = (
     r"|\\{0,3}\"(?=[^\s\",;)\]}>])[^\"\r\n]{1,400}+(?=[\r\n]|\Z)"  # one that was cut
     r"|'(?:[^'\r\n]|''){0,400}+'|'(?=[^\s',;)\]}>])[^'\r\n]{1,400}+(?=[\r\n]|\Z)|\{(?:[^}\r\n]|\}\}){0,400}+\})"
 )
+# A mark in the middle of a value: no more of the same before the `;` that ends it.
+_QUOTE_INSIDE = r"(?<=[^=\s;])[\"'<>](?=[^\s\"'<>;,)\]}][^\"'\r\n<>;]{0,80};)"
+_ENTITY = r"&(?:amp|lt|gt|quot|apos);"
 _CONNECTION_RUN = lazy(
     rf"(?<![A-Za-z0-9])(?:(?:{_QUOTED_PASSWORD}|(?!{_QUOTED_PASSWORD})"
-    rf"[A-Za-z]{{1,40}}+(?:[ ][A-Za-z]{{1,20}}+){{0,3}}{_EQUALS}[^;\"'\r\n<>]{{0,1000}}+);[ ]?){{1,40}}+"
+    rf"[A-Za-z]{{1,40}}+(?:[ ][A-Za-z]{{1,20}}+){{0,3}}{_EQUALS}"
+    rf"(?:{_ENTITY}|[^;\"'\r\n<>]|{_QUOTE_INSIDE}){{0,1000}}+);[ ]?){{1,40}}+"
     rf"(?:{_QUOTED_PASSWORD}|[A-Za-z][A-Za-z ]{{0,40}}+(?:=|\\u003[dD])[^;\"'\s<>]{{0,1000}}+)?"
     # Folded: the rest of the last value, behind an indentation or a log's prefix, and what follows it.
     r"(?P<folded>(?<=[^;\s])(?:\r?\n(?:[^\n;=\"']{1,80}[ \t])?[ \t]{0,40}"
@@ -117,7 +121,7 @@ _CONNECTION_RUN = lazy(
 )
 _CONNECTION_SEGMENT = lazy(
     rf"(?:^|;)[ ]?(?P<name>[A-Za-z][A-Za-z ]{{0,40}}?){_EQUALS}[ ]?(?P<value>\\{{0,3}}\"(?:[^\"]|\"\")*+(?:\"|\Z)"
-    r"|'(?:[^']|'')*+(?:'|\Z)|\{(?:[^}]|\}\})*+(?:\}|\Z)|[^;]*+)"
+    rf"|'(?:[^']|'')*+(?:'|\Z)|\{{(?:[^}}]|\}}\}})*+(?:\}}|\Z)|(?:{_ENTITY}|[^;])*+)"
 )
 _CONNECTION_SECRETS = {
     *("accountkey", "sharedaccesskey", "sharedaccesssignature", "password", "pwd", "sharedsecretvalue", "secret"),

@@ -93,9 +93,15 @@ _FIRST_OF_REST = r"(?:[^\s\"'\[{\\]|\{[{%])"
 _REST_OF_LINE = lazy(
     rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n, \t]|(?!,?[ \t]{{1,4}}{_ANOTHER})[, \t])*+){_CONTINUED}"
 )
-# A cookie holds `name=value` itself; what follows of `Set-Cookie` are attributes (RFC 6265, 5.2).
-_ATTRIBUTE = r";[ ]?(?i:path=|domain=|expires=|max-age=|secure\b|httponly\b|samesite=|partitioned\b)"
-_REST_OF_HEADER = lazy(rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n;]|(?!{_ATTRIBUTE});)*+){_CONTINUED}")
+# A cookie holds `name=value` itself. Behind that of `Set-Cookie` only attributes may follow (RFC 6265, 4.1).
+_ATTRIBUTE = (
+    r"[ ]?(?i:(?:path|domain)=[^;,\s\"']{0,200}|expires=[A-Z0-9 ,:-]{0,40}|max-age=-?\d{1,10}|secure|httponly"
+    r"|samesite=[a-z]{1,10}|partitioned|priority=[a-z]{1,10})"
+)
+_COOKIE_ATTRIBUTES = rf"(?:;{_ATTRIBUTE}){{1,10}};?[ \t]*(?=\r?\n|[\"']|$)"
+_REST_OF_HEADER = lazy(rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}(?:[^\n;]|(?!{_COOKIE_ATTRIBUTES});)*+){_CONTINUED}")
+_SETS_COOKIE = ("Set-Cookie", "set-cookie", "SET-COOKIE")
+_REST_OF_REQUEST_COOKIE = lazy(rf"{_BEFORE_REST}(?P<bare>{_FIRST_OF_REST}[^\n]*){_CONTINUED}")
 _REST_OF_STRING = lazy(r"[ ]?:[ ](?P<bare>[^\s\"'\[{\\|>!&][^\"\\\n,;]{0,400})(?=[\"\\\n,;]|$)")
 _OPTION_VALUE = lazy(
     r"(?:[ \t]+(?:\\\n[ \t]*)?|[\"'],?[ \t]{0,4}(?=[\"'])|,[ ]?(?=\w)|[\"']?[ \t]{0,8}\n[ \t]{0,40}-[ ]"
@@ -165,7 +171,9 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
     if name.is_element and (element := _ELEMENT.match(text, end, reach)) is not None:
         return element
     first = certain and name.starts_line
-    rest_of_line = _REST_OF_HEADER if name.meaning.is_header else _REST_OF_LINE
+    rest_of_line = _REST_OF_LINE
+    if name.meaning.is_header:
+        rest_of_line = _REST_OF_HEADER if text.endswith(_SETS_COOKIE, 0, end) else _REST_OF_REQUEST_COOKIE
     if (first or (certain and _is_label(name))) and (line := rest_of_line.match(text, end, reach)) is not None:
         return line
     if first and (column := _TWO_COLUMNS.match(text, end, reach)) is not None:

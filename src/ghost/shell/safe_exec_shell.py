@@ -179,7 +179,7 @@ class SafeExecShell:
             return decision
         unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
         if unknown is None:
-            return self._asked_for_token(decision, written)
+            return self._asked_for_token(decision, command)
         why = f"{unknown} stands for nothing in this session. Use a placeholder of its output, or the name itself."
         return replace(
             decision,
@@ -191,10 +191,10 @@ class SafeExecShell:
             problem="unsupported_syntax",
         )
 
-    def _asked_for_token(self, decision: Decision, written: str) -> Decision:
-        """RISKY where a token was restored: it may be a secret, which no URL, header or name carries out unasked."""
-        restored = self._placeholders is not None and self._placeholders.restore(written) != written
-        if not restored or decision.classification != SAFE:
+    def _asked_for_token(self, decision: Decision, command: str) -> Decision:
+        """RISKY with a token that has a placeholder: no URL, header or name may take a secret out unasked."""
+        has_token = self._placeholders is not None and self._placeholders.hide(command) != command
+        if not has_token or decision.classification != SAFE:
             return decision
         why = "It holds a token that looked like a secret, restored from its placeholder: look where it goes."
         return replace(decision, classification=RISKY, tier=3, rule=_RESTORED_TOKEN, explanation=why)
@@ -259,10 +259,10 @@ class SafeExecShell:
         if text is None:
             return None
         try:
+            text = self._placeholders.hide(text) if self._placeholders is not None else text
             clean, _ = redact(text[: 4 * MAX_AUDITED_CHARACTERS])
             if len(clean) > MAX_AUDITED_CHARACTERS:
                 clean = f"{clean[:MAX_AUDITED_CHARACTERS]}[truncated: {len(text)} characters in all]"
-            clean = self._placeholders.hide(clean) if self._placeholders is not None else clean
             return self._anonymizer.anonymize(clean) if self._anonymizer is not None else clean
         except Exception:  # noqa: BLE001 - the same boundary as for output: nothing unprocessed is written
             return "[REDACTED]"

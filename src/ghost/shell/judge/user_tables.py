@@ -109,7 +109,10 @@ def _check_place(table: Mapping[str, Any], path: Path) -> None:
     for text in _types(table):
         name, _, parameters = text.partition(" ")
         expression = parameters.partition(" -- ")[0].strip()
-        if name in _TYPES_BY_EXPRESSION and most_ways(expression, _LONGEST_WORD) > _MOST_WAYS:
+        if name not in _TYPES_BY_EXPRESSION:
+            continue
+        re.compile(expression, re.ASCII)  # here, since a grammar compiles it when a word first needs it
+        if most_ways(expression, _LONGEST_WORD) > _MOST_WAYS:
             raise ConfigurationError(
                 f"The expression {expression[:80]!r} may take long to match: bound its repeats, as in {{1,15}}, and "
                 "repeat nothing that repeats."
