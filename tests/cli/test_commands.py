@@ -136,7 +136,7 @@ def test_the_reason_told_is_of_the_command_that_was_judged_last(tmp_path):
     result = ghost("shell", "run", "ip link set eth9 down", cwd=tmp_path, stdin="m\nrm -rf /\n")
     assert result.returncode == 1
     reason = result.stderr.splitlines()[-1]
-    assert "rm would take /" in reason
+    assert "rm would destroy /" in reason
     assert "eth9" not in reason
 
 
@@ -274,7 +274,7 @@ def test_a_single_commands_records_are_shown_and_verified_by_their_id(tmp_path):
 
 
 def test_a_refused_command_says_why(tmp_path):
-    assert "would take / away" in ghost("shell", "run", "rm -rf /", cwd=tmp_path).stderr.splitlines()[-1]
+    assert "would destroy /" in ghost("shell", "run", "rm -rf /", cwd=tmp_path).stderr.splitlines()[-1]
 
 
 def test_a_damaged_session_file_is_said_and_its_records_stay_readable(tmp_path):

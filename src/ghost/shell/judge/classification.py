@@ -189,7 +189,7 @@ def _unknown_program(words: tuple[str, ...], roots: Roots) -> Decision:
         why = f"{program} {known.explanation}.{_which_files(words, roots) if program == 'rm' else ''}"
         return Decision(RISKY, 3, known.rule, why, program, words)
     if program == "cat":
-        why = f"cat prints local files, which is never approved unasked.{_which_files(words, roots)}"
+        why = f"cat prints local files, which always needs approval.{_which_files(words, roots)}"
         return Decision(RISKY, 1, "cat: asks always", why, program, words)
     effect = patterns.unknown.get(program)
     what = f"{program} {effect}." if effect else f"What {program[:80]!r} does is not known to the policy."

@@ -72,7 +72,7 @@ def _fix(decision: Decision, safe_form: str | None, line: CommandLine) -> str | 
         return f"This would be SAFE: {safe_form}" + (f"  (not the same command: {changes})" if changes else "")
     if decision.problem is not None:
         return "It cannot run as written, approved or not: write one plain command."
-    return "Nothing near it is SAFE: a person may approve it once, or another command may tell the same."
+    return "No similar command is SAFE: approve it once, or use another command that gives the same answer."
 
 
 def _changes(line: CommandLine, decision: Decision, words: tuple[str, ...]) -> str:

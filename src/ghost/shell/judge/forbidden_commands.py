@@ -281,7 +281,7 @@ def _remover(name: str, arguments: Sequence[str], everywhere: _Chain) -> Refusal
     for operand in operands:
         path = _normal(operand)
         if _is_root(operand):
-            return _destroys("file system", f"{name} would take {operand[:80]} away, and the system or a home with it")
+            return _destroys("file system", f"{name} would destroy {operand[:80]}, the system or a home directory")
         if name in ("shred", "truncate", "wipe") and policy.device.fullmatch(path):
             return _destroys("device", f"{name} overwrites the device {operand[:80]}")
     return None
