@@ -15,7 +15,7 @@ def register_all(case: Case, symptom: Symptom, source: str, destination: str) ->
     explanations = {
         FILTERED: (
             f"A network security group denies {path}.",
-            "the effective rules at both gates, outbound at the source and inbound at the destination, allow the flow",
+            "the effective rules at both ends, outbound at the source and inbound at the destination, allow the flow",
         ),
         MISROUTED: (
             f"Routing or peering does not carry packets between {source} and {destination}.",

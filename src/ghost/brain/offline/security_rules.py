@@ -43,7 +43,7 @@ def check_gates(case: Case, symptom: Symptom, source: End, destination: End, tag
     effective = [(end, direction) for end, direction in gates if end.interface and end.running is not False]
     readings = yield from read(
         case,
-        "Now the security rules in force at both gates: outbound at the source, inbound at the destination.",
+        "Now the effective security rules at both ends: outbound at the source, inbound at the destination.",
         *(_effective_read(end.interface, direction) for end, direction in effective if end.interface),
     )
     answers = {direction: answer for (_, direction), answer in zip(effective, readings, strict=True)}
@@ -233,7 +233,7 @@ def _groups_of_rows(answer: Reading) -> list[list[dict[str, Any]]]:
 
 
 def _once_per_rule(denials: Sequence[GateVerdict]) -> list[GateVerdict]:
-    """Drop duplicates: one group at both gates that denies by one rule is one finding."""
+    """Drop duplicates: one group at both ends that denies by one rule is one finding."""
     return list({(v.group.name.casefold(), v.rule.name if v.rule else ""): v for v in reversed(denials)}.values())[::-1]
 
 
