@@ -309,7 +309,7 @@ class _Run:
             raise ConfigurationError(AZ_NEEDED)
         if response["status"] == "error":
             why = error_text(command, str(response["error"]), self._roots())
-            raise ConfigurationError(f"az was not run to its end: {why}")
+            raise ConfigurationError(f"az did not complete: {why}")
         if response["exit_code"] != 0:
             why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]
             raise ConfigurationError(f"az cannot name a subscription ({why}): run az login, then start again")

@@ -113,7 +113,7 @@ def ingest(text: str, workspace: Path | None, *, source: str, as_json: bool) -> 
     if as_json:
         print(json.dumps({"id": stimulus.id, "waiting": waiting}))
     else:
-        print(f"{stimulus.id} is kept for the next cycle ({waiting} waiting; ghost serve or ghost run thinks of it)")
+        print(f"{stimulus.id} is queued for the next cycle of ghost serve or ghost run ({waiting} waiting)")
 
 
 # --- memory ---
@@ -232,7 +232,8 @@ def scrape(question: str, seeds: list[str], workspace: Path | None, *, pages: in
     for url in result.not_modified if not as_json else ():
         print(visible(f"unchanged {url}"))
     for refusal in result.refusals:
-        print(visible(f"refused  {refusal.url}: {refusal.reason}"), file=sys.stderr)
+        hint = " (see ALLOWLIST_DOMAINS)" if "not on the allowlist" in refusal.reason else ""
+        print(visible(f"refused  {refusal.url}: {refusal.reason}{hint}"), file=sys.stderr)
     if result.why_ended:
         print(visible(f"ended: {result.why_ended}"), file=sys.stderr)
     if stop.is_set():

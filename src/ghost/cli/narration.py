@@ -16,7 +16,7 @@ from ghost.brain import ToolCall, Turn
 from ghost.patterns import lazy
 from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
-from ghost.text import visible
+from ghost.text import plural, visible
 
 RULE_WIDTH = 70
 
@@ -202,7 +202,7 @@ def _outcome(response: dict[str, Any]) -> str:
         return f"error: {response.get('error')}"
     lines = (response.get("output_metadata") or {}).get("total_lines")
     seconds = response.get("duration_seconds") or 0.0
-    words = f"exit {exit_code}, {seconds:.1f} s" + (f", {lines} lines" if lines else "")
+    words = f"exit {exit_code}, {seconds:.1f} s" + (f", {plural(lines, 'line')}" if lines else "")
     if not response.get("audit_written", True):
         words = f"NOT ON RECORD (the audit could not be written): {words}"
     complaint = str(response.get("stderr") or "").strip().splitlines()

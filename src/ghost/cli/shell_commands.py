@@ -74,7 +74,7 @@ def run(
             sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {settings.audit_dir} could not be written\n")
         if response["status"] == "error":
             why = error_text(gate.command, str(response["error"]), roots)
-            sys.stderr.write(f"ghost: not run to its end: {why}\n")
+            sys.stderr.write(f"ghost: not completed: {why}\n")
     exit_code = response["exit_code"]
     if response["status"] != "completed" or exit_code is None:
         return _FAILED

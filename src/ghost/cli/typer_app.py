@@ -92,7 +92,7 @@ def investigate(
     symptom: Annotated[str | None, typer.Argument(help="What fails, in your words; asked for if omitted.")] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Resume a session.")] = None,
-    brain: Annotated[str, typer.Option("--brain", help="auto or offline.")] = "auto",
+    brain: Annotated[str, typer.Option("--brain", help="auto or offline (the same today).")] = "auto",
     workspace: WorkspaceOption = None,
     max_turns: Annotated[
         int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to continue.")
