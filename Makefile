@@ -13,14 +13,15 @@ demo: $(VENV)/.ready
 # What was compiled is kept, whatever the environment says: half of the time to collect the tests.
 test test-exhaustive: export PYTHONDONTWRITEBYTECODE =
 
+# Three workers for two cores: where one waits for a server or a timeout, another computes.
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Every row, cut and kill point, and random property tests with ten times the examples: an hour or more.
 test-exhaustive: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
-	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
