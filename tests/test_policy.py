@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+import ghost
 from ghost.errors import ConfigurationError, LabError
 from ghost.policy import from_dict, load_policy, to_dict
 
@@ -74,3 +75,15 @@ def test_data_from_elsewhere_is_read_and_written_alike_with_an_error_of_its_room
     assert from_dict(Limit, {**to_dict(limit), "tags": []}, "limit") == limit
     with pytest.raises(LabError, match="limit: expected dict, got 1"):
         from_dict(Limit, 1, "limit", LabError)
+
+
+def test_no_line_of_a_table_is_longer_than_160_characters():
+    tables = sorted(Path(ghost.__file__).parent.rglob("*.toml"))
+    long = [
+        f"{table.name}:{number}"
+        for table in tables
+        for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 160
+    ]
+    assert len(tables) > 60
+    assert long == []

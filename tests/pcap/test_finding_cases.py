@@ -15,7 +15,6 @@ from ghost.pcap.findings.finding_cases import FindingCase, load_cases
 RULES = sorted(Path(findings_package.__file__).parent.glob("*.py"))
 PROTOCOLS = ("all", "capture", "IP", "TCP", "ARP", "ICMP", "DNS", "TLS", "HTTP", "DHCP", "NTP", "QUIC")
 OPEN = ("blame", "protocol")
-LONGEST_LINE = 160
 SCRIPT = Path(__file__).parents[2] / "scripts" / "generate_findings_tables.py"
 
 
@@ -73,13 +72,3 @@ def test_the_tables_of_the_documentation_are_current() -> None:
     page: Path = script["PAGE"]
     content = page.read_text(encoding="utf-8")
     assert script["current"](content) == content, f"run: python {SCRIPT.relative_to(page.parents[1])}"
-
-
-def test_no_line_of_a_table_is_too_long() -> None:
-    tables = Path(findings_package.__file__).parents[1].rglob("*.toml")
-    assert not [
-        (path.name, number)
-        for path in tables
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if len(line) > LONGEST_LINE
-    ]

@@ -37,12 +37,6 @@ def test_every_policy_file_is_valid_toml_and_says_what_it_is_for() -> None:
         assert tomllib.loads(text), path
 
 
-def test_no_line_of_a_policy_file_is_longer_than_160_characters() -> None:
-    lines = [(path.name, line) for path in POLICY.rglob("*.toml") for line in path.read_text("utf-8").splitlines()]
-
-    assert [(name, line[:60]) for name, line in lines if len(line) > 160] == []
-
-
 def test_every_program_has_its_own_table_with_examples_of_both_kinds() -> None:
     tables = {path: tomllib.loads(path.read_text("utf-8")) for path in PROGRAMS.glob("*.toml")}
     names = {name: path.stem for path, table in tables.items() for name in (path.stem, *table.get("also", ()))}
