@@ -1,8 +1,7 @@
-"""Secrets in the arguments of a program that are written as a list: `["mysql", "-uroot", "-pX"]`, `- -a`, `- X`.
+"""Secrets in argument lists, as manifests, `docker inspect` and strace print them: `["mysql", "-uroot", "-pX"]`.
 
-So manifests, `docker inspect` and strace show a command. What follows an option or a program there is told by the same
-shapes as on a command line: the list is read as the line it makes, and what goes in that goes in the list. Every list
-is read once.
+A list is joined to the command line it stands for and redacted by the same shapes; the result is written back to the
+list. Each list is read once.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections import Counter
 from functools import lru_cache
 
 from ghost.patterns import lazy
-from ghost.redaction.bigram_filter import held
+from ghost.redaction.bigram_filter import present
 from ghost.redaction.secret_values import POLICY, Counts, Rule
 from ghost.redaction.shapes import redact_shapes
 
@@ -34,18 +33,18 @@ _BACK = str.maketrans({"\ue000": " ", "\ue001": "\t", "\ue002": '"', "\ue003": "
 
 
 def redact_arguments(text: str, counts: Counts) -> str:
-    """Replaces the secrets among the arguments of programs that are listed."""
-    of_programs = held(text, _PROGRAMS)
-    if of_programs or held(text, _OF_A_ROW):
+    """Return `text` without the secrets in argument lists."""
+    of_programs = present(text, _PROGRAMS)
+    if of_programs or present(text, _OF_A_ROW):
         text = _ROWS.sub(lambda match: _redacted(match, "row", _ROW_ITEM, 0, counts), text)
-    if of_programs or held(text, _OF_LINES):
+    if of_programs or present(text, _OF_LINES):
         text = _LISTS.sub(lambda match: _redacted(match, "lines", _LINE_ITEM, "item", counts), text)
     return text
 
 
 def _redacted(match: re.Match[str], group: str, items: re.Pattern[str], part: str | int, counts: Counts) -> str:
     listed = match[group]
-    if len(listed) > _LONGEST or not held(listed, (*_OF_A_ROW, *_OF_LINES, *_PROGRAMS)):
+    if len(listed) > _LONGEST or not present(listed, (*_OF_A_ROW, *_OF_LINES, *_PROGRAMS)):
         return match[0]
     spans = [item.span(part) for item in items.finditer(listed)]
     arguments = [listed[start:end].strip().strip("\"'") for start, end in spans]
@@ -65,7 +64,7 @@ def _redacted(match: re.Match[str], group: str, items: re.Pattern[str], part: st
 
 @lru_cache(maxsize=256)
 def _read_as_line(arguments: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[tuple[Rule, int], ...]]:
-    """The arguments without their secrets, and what was found; nothing where the line cannot be parted again."""
+    """Return the redacted arguments and the counts by rule; both empty if the line cannot be split into them again."""
     found: Counts = Counter()
     line = redact_shapes(" ".join(argument.translate(_INSIDE) for argument in arguments), found)
     words = tuple(word.translate(_BACK) for word in line.split(" "))

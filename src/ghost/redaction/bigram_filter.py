@@ -1,4 +1,4 @@
-"""Tells at once of most strings that a long text does not hold them: a pair of their characters is not in it."""
+"""Bigram filter: rules out most strings of a table at once, because a long text lacks one of their character pairs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _LONG = 32_768
 
 
 def sieve(text: str) -> Callable[[str], bool]:
-    """Whether a string may be in the text. False is certain; True asks for a look."""
+    """Return a function that tells whether a string may be in the text. False is certain, True is not."""
     return _sieve_of_long(text) if len(text) >= _LONG else lambda _: True
 
 
 @lru_cache(maxsize=2)
 def _sieve_of_long(text: str) -> Callable[[str], bool]:
-    """The same of a long text, which several rules ask for one after the other."""
+    """The same for a long text, cached because several rules ask in a row."""
     import numpy as np  # only here: a short text must not wait for it
 
     raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
@@ -27,7 +27,7 @@ def _sieve_of_long(text: str) -> Callable[[str], bool]:
     return lambda wanted: all(pairs[a << 8 | b] for a, b in pairwise(wanted.encode()))
 
 
-def held(text: str, strings: Iterable[str]) -> tuple[str, ...]:
-    """Those of the strings that the text holds, in their order."""
+def present(text: str, strings: Iterable[str]) -> tuple[str, ...]:
+    """Return the strings that are in the text, in their order."""
     may_hold = sieve(text)
     return tuple(string for string in strings if may_hold(string) and string in text)

@@ -1,6 +1,6 @@
-"""Secrets that are known by what they stand in: the data of a Kubernetes Secret, an object called `tokens`, a key.
+"""Secrets known by the structure around them: data of a Kubernetes Secret, an object named `tokens`, a JSON Web Key.
 
-Whatever the entries are called, their values are secrets. Every look is bounded.
+All values in it are secrets, whatever their names. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from bisect import bisect, bisect_left
 
 from ghost.patterns import lazy
-from ghost.redaction.bigram_filter import held
+from ghost.redaction.bigram_filter import present
 from ghost.redaction.secret_values import MARKER, PRIVATE_KEY, Counts, Rule, is_guid, is_mixed, is_open, looks_random
 
 _OF_A_SECRET = Rule("api_key", "kubernetes-secret")
@@ -39,7 +39,7 @@ _MEMBER = lazy(r"(?<=:)(?P<before>\s{0,8})\"(?P<value>(?:[^\"\\\n]|\\.)*+)\"")
 
 
 def redact_containers(text: str, counts: Counts) -> str:
-    """Replaces the values of what holds nothing but secrets."""
+    """Return `text` without the values of structures that hold only secrets."""
     secrets = _Manifests(text)
     if secrets:
         text = _data_blocks(text, secrets, counts)
@@ -47,13 +47,13 @@ def redact_containers(text: str, counts: Counts) -> str:
     if "kty" in text:
         text = _keys(text, counts)
     text = _OBJECT.sub(lambda match: _object(match, secrets, counts), text)
-    if not held(text, _HEADS):
+    if not present(text, _HEADS):
         return text
     return _BLOCK.sub(lambda match: _members(match, _ASSIGNED, counts, of_secret=False), text)
 
 
 class _Manifests:
-    """Where a text says that a manifest is one of a Secret, and where its documents end."""
+    """Positions of `kind: Secret` and of the ends of YAML documents in a text."""
 
     def __init__(self, text: str) -> None:
         self._kinds = [kind.start() for kind in _KIND.finditer(text)] if "Secret" in text else []
@@ -63,7 +63,7 @@ class _Manifests:
         return bool(self._kinds)
 
     def hold(self, position: int) -> bool:
-        """Whether what stands there belongs to a Secret."""
+        """Whether a position lies in the manifest of a Secret."""
         document = bisect(self._ends, position)
         first = max(self._ends[document - 1] if document else 0, position - _REACH)
         last = min(self._ends[document] if document < len(self._ends) else position + _REACH, position + _REACH)
@@ -84,7 +84,7 @@ def _data_blocks(text: str, secrets: _Manifests, counts: Counts) -> str:
 
 
 def _block(text: str, start: int, indent: int, counts: Counts) -> tuple[str, int]:
-    """The entries below a line, more indented than it, without their values; and where they end."""
+    """Return the entries indented below a line, without their values, and the position where they end."""
     lines: list[str] = []
     of_entry = indent  # the indentation of the entry whose block of lines is being left out
     inside = False
@@ -139,7 +139,7 @@ _KEY_REACH = 8_192
 
 
 def _keys(text: str, counts: Counts) -> str:
-    """`text` without the private members of its keys."""
+    """Return `text` without the private members of its JSON Web Keys."""
     pieces: list[str] = []
     done = 0
     for kind in _KEY_TYPE.finditer(text):

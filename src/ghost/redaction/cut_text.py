@@ -1,8 +1,8 @@
-"""Secrets where a text was cut: at its end, and below lines that are no longer shown.
+"""Secrets in text that was cut.
 
-A text that ends inside a line may be a part of one: its end is redacted as if it had gone on. Which ends those are, and
-what may have followed, is `[[ending]]` of `redaction.toml`. And where the middle of a long output is left out, the
-lines that name what follows (the head of a column, the parents of a block) are looked for in what is left out.
+A text that ends inside a line is redacted as if it went on: `[[ending]]` of `redaction.toml` holds the endings and what
+may follow them. If the middle of a long output is left out, the lines that name what comes after it (a table's header,
+the parents of a YAML block) are searched in the part left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REACH = 2_048
 
 @dataclass(frozen=True)
 class Ending:
-    """An end that is looked for, and what may have followed it; nothing where a group of `when` is the secret."""
+    """An ending and what may follow it; `add` is empty if a group of `when` is the secret."""
 
     id: str
     when: re.Pattern[str]
@@ -35,7 +35,7 @@ class Ending:
 
 
 def redact_end(text: str, counts: Counts, redact: Redact) -> str:
-    """`text` without a secret that it ends in; as it is where it ends with a line."""
+    """Return `text` without a secret at its end; unchanged if it ends with a whole line."""
     if not text or text.endswith("\n"):
         return text
     start = _start_of_end(text)
@@ -52,7 +52,7 @@ def redact_end(text: str, counts: Counts, redact: Redact) -> str:
 
 
 def _start_of_end(text: str) -> int:
-    """Where the last lines begin, as many as are looked at; of a longer one, where one of its words does."""
+    """Return the start of the last lines that are searched; within a long line, the start of a word."""
     earliest = max(0, len(text) - _REACH)
     if earliest == 0:
         return 0
@@ -61,7 +61,7 @@ def _start_of_end(text: str) -> int:
 
 
 def _as_if_followed(end: str, added: str, counts: Counts, redact: Redact) -> str:
-    """`end` without what is a secret once `added` stands behind it, and only then."""
+    """Return `end` without what becomes a secret only if `added` follows."""
     found: Counts = Counter()
     followed = redact(end + added, found)
     if not found or followed == redact(end, Counter()) + added:
@@ -80,7 +80,7 @@ def _load_endings(policy: dict[str, Any]) -> Iterator[Ending]:
 ENDINGS = tuple(_load_endings(POLICY))
 
 
-# What the lines before a cut say of the lines behind it.
+# Lines before a cut that name what follows it.
 
 _STRETCH = 1 << 16  # of so many characters at once the lines are looked through, from the last backwards
 _LONGEST_LINE = 2_000
@@ -96,7 +96,7 @@ _DATA = lazy(r"\s*(?:- )?\"?(?:data|stringData)\"?:")
 
 
 def opening_of(text: str, position: int) -> list[str]:
-    """The lines before `position`, the beginning of a line, that what begins there may belong to, the nearest last."""
+    """Return the lines before `position`, a line start, that name what follows: table header, YAML parents."""
     line = text[position : position + _LONGEST_LINE].lstrip("\n").partition("\n")[0]
     if line.startswith((" ", "\t", "- ")):
         return _parents(text, position, line)
@@ -105,7 +105,7 @@ def opening_of(text: str, position: int) -> list[str]:
 
 
 def _parents(text: str, position: int, line: str) -> list[str]:
-    """The lines that are indented less, each less than the next."""
+    """Return the parent lines, each less indented than the next."""
     parents: list[str] = []
     depth = len(line) - len(line.lstrip())
     is_item = line.lstrip().startswith("- ")
@@ -126,7 +126,7 @@ def _parents(text: str, position: int, line: str) -> list[str]:
 
 
 def _header(text: str, position: int) -> str | None:
-    """The head of a table with columns of secrets, of which the last lines before `position` may be rows."""
+    """Return the header of a table with secret columns if the last lines before `position` fit as its rows."""
     blank = text.rfind("\n\n", 0, position) + 2
     start = blank if blank > 1 else 0
     before = [row for row in text[max(start, position - _LONGEST_LINE) : position].split("\n")[1:] if row.strip()]
@@ -144,7 +144,7 @@ def _last_match(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] 
 
 
 def _matches_backwards(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """The matches of a pattern of whole lines, the last first."""
+    """Yield the matches of a pattern of whole lines, last first."""
     while end > start:
         first = text.rfind("\n", start, max(start, end - _STRETCH)) + 1
         first = max(first, start)

@@ -1,10 +1,10 @@
-"""Random tokens that no rule names, replaced where a text leaves this machine: `for_outside(text, mapping)`.
+"""Placeholders for random tokens in text that leaves this machine: `for_outside(text, mapping)`.
 
-`redact` knows a secret by its name, its shape or its place. What is left is a token that nothing announces. Inside this
-machine it stays, since evidence may be in it. A model, a notification or an exported file gets a placeholder instead,
-the same one for the same token, so that it can still be told from others. The mapping is in memory only.
+`redact` finds a secret by its name, shape or place. A random token without any of these stays on this machine, because
+it may be evidence; a model, a notification or an exported file gets a placeholder. The same token always has the same
+placeholder, so tokens stay distinguishable. The mapping is in memory only.
 
-Costs no evidence: addresses, resource ids, hashes, certificates and names of things stay (`fallback.toml`).
+Addresses, resource ids, hashes, certificates and resource names stay (`fallback.toml`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ghost.redaction.secret_values import entropy, is_base64_with_slashes, is_gu
 
 SHORTEST = 16
 """Characters from which on a token is judged: shorter ones are rarely told from names."""
-_LOWEST_BITS = 3.3
+_MIN_BITS = 3.3
 """Bits a character (Shannon) of a random token; camel case has about as many, so words are counted too."""
-_MOST_WORDS = 0.45
+_MAX_WORDS = 0.45
 """Share of a token that may stand in runs of three small letters and more: 0.16 in random base62, 0.7 in names."""
-_FEWEST_TURNS = 0.22
+_MIN_TURNS = 0.22
 """Changes between kinds of characters for each character, a capital before a small letter aside: 0.45 in base62."""
 _NAME_REACH = 96
 _PLACEHOLDER = lazy(r"\[TOKEN_(\d{1,9})\]")
@@ -36,14 +36,14 @@ _PADDED = lazy(r"[A-Za-z0-9+/]{22,}={1,2}")
 
 
 class Placeholders:
-    """Tokens and what stands for them, `[TOKEN_1]`, for one session. In memory only: it cannot be pickled or copied."""
+    """Tokens and their placeholders (`[TOKEN_1]`) of one session. In memory only: cannot be pickled or copied."""
 
     def __init__(self) -> None:
         self._placeholders: dict[str, str] = {}
         self._tokens: dict[str, str] = {}
 
     def placeholder(self, token: str) -> str:
-        """What stands for a token, the same each time."""
+        """Return the placeholder of a token, the same each time."""
         if token not in self._placeholders:
             placeholder = f"[TOKEN_{len(self._placeholders) + 1}]"
             self._placeholders[token] = placeholder
@@ -51,17 +51,17 @@ class Placeholders:
         return self._placeholders[token]
 
     def hide(self, text: str) -> str:
-        """`text` with placeholders for the tokens that have one already."""
+        """Return `text` with known tokens replaced by their placeholders."""
         for token in sorted((token for token in self._placeholders if token in text), key=len, reverse=True):
             text = text.replace(token, self._placeholders[token])
         return text
 
     def restore(self, text: str) -> str:
-        """`text` with the tokens that its placeholders stand for. A placeholder that was never given stays."""
+        """Return `text` with placeholders replaced by their tokens. Unknown placeholders stay."""
         return _PLACEHOLDER.sub(lambda match: self._tokens.get(match[0], match[0]), text)
 
     def unknown(self, text: str) -> str | None:
-        """The first placeholder in `text` that stands for nothing; after a resume, each does."""
+        """Return the first unknown placeholder in `text`, or None. After a resume all are unknown."""
         return next((m[0] for m in _PLACEHOLDER.finditer(text) if m[0] not in self._tokens), None)
 
     def __reduce__(self) -> str:
@@ -69,26 +69,23 @@ class Placeholders:
 
 
 def for_outside(text: str, mapping: Placeholders) -> str:
-    """`text` without its secrets, and with placeholders for tokens that look random and are part of no known structure.
-
-    Doing it again changes nothing.
-    """
+    """Return `text` redacted, with placeholders for random tokens outside of known structure. Idempotent."""
     text, _ = redact(text)
     return mapping.hide(_scan().sub(lambda match: _outside(match, mapping), text))
 
 
 def looks_secret(token: str) -> bool:
-    """Whether a token looks random: long, of several kinds of characters through each other, no words in it."""
+    """Whether a token looks random: 16 characters or more, several character classes mixed, no words."""
     if len(token) < SHORTEST or is_guid(token):
         return False
     if _HEX.fullmatch(token):
         return all(kind.search(token.lower()) for kind in (_KINDS[0], _KINDS[2]))
     if is_of_one_case(token):
         return True
-    if not all(kind.search(token) for kind in _KINDS) or entropy(token) < _LOWEST_BITS:
+    if not all(kind.search(token) for kind in _KINDS) or entropy(token) < _MIN_BITS:
         return False
     words = sum(len(word) for word in _WORD.findall(token))
-    return words <= _MOST_WORDS * len(token) and len(_TURN.findall(token)) >= _FEWEST_TURNS * len(token)
+    return words <= _MAX_WORDS * len(token) and len(_TURN.findall(token)) >= _MIN_TURNS * len(token)
 
 
 def _outside(match: re.Match[str], mapping: Placeholders) -> str:
@@ -107,7 +104,7 @@ _FILE_NAME = lazy(r"\.[a-z]{2,6}$")
 
 
 def _is_named(match: re.Match[str]) -> bool:
-    """Whether the name before a token says that it is public; without a mark between, only of a hash."""
+    """Whether the name before a token marks it as public; without `:` or `=` between them, only a hash is."""
     before = match.string[max(0, match.start() - _NAME_REACH) : match.start()]
     found = _NAME_BEFORE.search(before)
     if found is None or not (found["mark"] or _HEX.fullmatch(match["token"])):
@@ -120,7 +117,7 @@ def _is_named(match: re.Match[str]) -> bool:
 
 @cache
 def _scan() -> re.Pattern[str]:
-    """Structure that stays, or a token; what stands first is taken first."""
+    """Return a pattern that matches known structure or a token, whichever comes first."""
     return re.compile(f"{'|'.join(_inline(each) for each in _policy()['structure'])}|{_RUN}")
 
 
@@ -132,7 +129,7 @@ _RUN = (
 
 
 def _inline(pattern: str) -> str:
-    """A pattern as a part of another: a flag for all of it holds for its part alone."""
+    """Return a pattern as a group, with its global flag limited to the group."""
     return f"(?i:{pattern.removeprefix('(?i)')})" if pattern.startswith("(?i)") else f"(?:{pattern})"
 
 

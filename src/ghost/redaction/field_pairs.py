@@ -1,7 +1,7 @@
-"""Secrets in the field beside their name, by the grammar of what printed both.
+"""Secrets in the field next to their name, by the output format of particular tools.
 
 Keys of a storage account, header conditions of gateways, settings of an app, fields of dissected packets, properties
-in XML. Fields called `name` and `value`, in any notation, are read in `fields.py`. Every look is bounded.
+in XML. Fields called `name` and `value`, in any notation, are read in `fields.py`. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ghost.redaction.secret_values import MARKER, Counts, Rule, is_open, looks_r
 
 
 def redact_pairs(text: str, counts: Counts) -> str:
-    """Replaces values whose name stands in the field beside them."""
+    """Return `text` without values whose name is in the neighbouring field."""
     may_hold = sieve(text)
     for anchors, pattern in _PAIRS:
         if any(anchor in text for anchor in anchors if may_hold(anchor)):

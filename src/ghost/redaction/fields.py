@@ -1,7 +1,7 @@
-"""Secrets whose name is itself a value: of a field (`{"name": "password", "value": "..."}`), of a cell, of an element.
+"""Secrets whose name is the value of another field, cell or element: `{"name": "password", "value": "..."}`.
 
-Also those below their name: `"password": {"value": "..."}`, a block of YAML or HCL. Which fields hold names and which
-hold values is `[fields]` of `redaction.toml`. Every look is bounded.
+Also values nested below their name: `"password": {"value": "..."}`, blocks of YAML or HCL. `[fields]` of
+`redaction.toml` lists the fields for names and for values. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ghost.patterns import lazy
 from ghost.redaction.secret_names import Name, secret_kind
 from ghost.redaction.secret_values import MARKER, POLICY, is_mixed, is_open
 from ghost.redaction.statements import is_ordinary
-from ghost.redaction.value_places import Found, assigned_value, end_of, looking_further, strings_of, value_group
+from ghost.redaction.value_places import Found, assigned_value, end_of, extend_reach, strings_of, value_group
 
 _REACH = 240  # between a field with a name and the field with its value
 _FIELDS_BETWEEN = 4
@@ -33,19 +33,19 @@ Telling = Callable[[str], bool]
 """Whether a value shows that it is a secret, beside a name that does not say so for certain."""
 
 
-def secret_in_field(name: Name, done: int, is_telling: Telling) -> Found | None:
-    """Where the secret stands that `name` names from a field or a cell of its own; nothing before `done`."""
+def secret_in_field(name: Name, done: int, shows_secret: Telling) -> Found | None:
+    """Return span and replacement of the secret whose `name` has a field or cell of its own; not before `done`."""
     found = None
     own = _own_field(name)
     if own is not None:
-        found = _in_next_field(name, is_telling, own) or _in_field_before(name, own, done, is_telling)
+        found = _in_next_field(name, shows_secret, own) or _in_field_before(name, own, done, shows_secret)
     if name.is_element:
-        found = found or _in_next_field(name, is_telling)
-    return found or _below(name, is_telling) or _in_next_cell(name, is_telling)
+        found = found or _in_next_field(name, shows_secret)
+    return found or _below(name, shows_secret) or _in_next_cell(name, shows_secret)
 
 
 def _own_field(name: Name) -> int | None:
-    """Where the field for names begins that a name is the value of (`name: db/password`); None where it is none."""
+    """Return the start of the field whose value is the name (`name: db/password`), or None."""
     first = max(0, name.start - _PATH_REACH)
     mark = _last_mark(name.text, first, name.start)
     while mark is not None and _PATH_TO_NAME.fullmatch(name.text, mark + 1, name.start) is not None:
@@ -69,7 +69,7 @@ def _word_before(text: str, mark: int) -> tuple[int, str]:
     return max(0, mark - 32) + len(before) - len(word), word.lower()
 
 
-def _in_next_field(name: Name, is_telling: Telling, own: int | None = None) -> Found | None:
+def _in_next_field(name: Name, shows_secret: Telling, own: int | None = None) -> Found | None:
     text, limit = name.text, min(len(name.text), name.end + _REACH)
     outside = _OUTSIDE.search(text, name.end, limit)
     for field in _FIELD.finditer(text, name.end, limit if outside is None else outside.start()):
@@ -77,12 +77,12 @@ def _in_next_field(name: Name, is_telling: Telling, own: int | None = None) -> F
             if own is not None and word in FIELD_ASIDES and not name.text.startswith(field["name"], own):
                 continue
             return None
-        if word in FIELD_VALUES and (found := _assigned(text, field.end(), is_telling)) is not None:
+        if word in FIELD_VALUES and (found := _assigned(text, field.end(), shows_secret)) is not None:
             return found
     return None
 
 
-def _in_field_before(name: Name, own: int, done: int, is_telling: Telling) -> Found | None:
+def _in_field_before(name: Name, own: int, done: int, shows_secret: Telling) -> Found | None:
     text = name.text
     first = max(done, own - _REACH)
     first = max((end.end() for end in _OUTSIDE.finditer(text, first, own)), default=first)
@@ -96,11 +96,11 @@ def _in_field_before(name: Name, own: int, done: int, is_telling: Telling) -> Fo
         if word in FIELD_NAMES:
             return None  # the values before belong to that name
         if word in FIELD_VALUES:
-            found = _assigned(text, position + len(word), is_telling, own) or found
+            found = _assigned(text, position + len(word), shows_secret, own) or found
     return found
 
 
-def _below(name: Name, is_telling: Telling) -> Found | None:
+def _below(name: Name, shows_secret: Telling) -> Found | None:
     text = name.text
     opening = _OPENS.match(text, name.end)
     if opening is None:
@@ -115,24 +115,24 @@ def _below(name: Name, is_telling: Telling) -> Found | None:
         between = text[opening.end() : field.start()].split("\n")[1:]
         if not opening[0].endswith("{") and any(len(row) - len(row.lstrip()) <= depth for row in between):
             return None
-        if field["name"].lower() in FIELD_VALUES and (found := _assigned(text, field.end(), is_telling)) is not None:
+        if field["name"].lower() in FIELD_VALUES and (found := _assigned(text, field.end(), shows_secret)) is not None:
             return found
     return None
 
 
-def _assigned(text: str, position: int, is_telling: Telling, limit: int | None = None) -> Found | None:
+def _assigned(text: str, position: int, shows_secret: Telling, limit: int | None = None) -> Found | None:
     def find(reach: int) -> Found | None:
         match = assigned_value(text, position, reach)
         if match is None or match["list"] is not None or match["items"] is not None:
             return None
         group = value_group(match)
         value = match[group]
-        if not value.strip() or is_open(value) or not any(map(is_telling, strings_of(match))):
+        if not value.strip() or is_open(value) or not any(map(shows_secret, strings_of(match))):
             return None
         start, end = match.start(group), end_of(match, group)
         return start, end, f'"{MARKER}"' if group == "bare" and text.startswith('"', position) else MARKER
 
-    return looking_further(position, len(text) if limit is None else limit, find)
+    return extend_reach(position, len(text) if limit is None else limit, find)
 
 
 # Cells: rows of two, elements side by side, literals of two strings.
@@ -156,7 +156,7 @@ _LITERAL_START = lazy(r"[\[({]\s{0,40}[NubB]?[\"'][\w./:-]{0,60}$")
 _FORM = lazy(r"\"(?:; ?[^\n]{0,100})?\n(?:[A-Z][\w-]{1,30}: [^\n]{0,100}\n){0,3}\n(?P<value>[^\n]{1,400})")
 
 
-def _in_next_cell(name: Name, is_telling: Telling) -> Found | None:
+def _in_next_cell(name: Name, shows_secret: Telling) -> Found | None:
     text, line = name.text, name.text.rfind("\n", max(0, name.start - 200), name.start) + 1
     match: re.Match[str] | None = None
     before = text[max(line, name.start - 100) : name.start]
@@ -173,13 +173,13 @@ def _in_next_cell(name: Name, is_telling: Telling) -> Found | None:
         match = pair
     elif before.endswith('name="') and (form := _FORM.match(text, name.end)) is not None:
         match = form
-    if match is None or not _may_be_secret(match["value"].strip("\"'`* "), is_telling):
+    if match is None or not _may_be_secret(match["value"].strip("\"'`* "), shows_secret):
         return None
     start, end = match.span("value")
     return start, end, f'"{MARKER}"' if match["value"].startswith('"') else MARKER
 
 
-def _may_be_secret(value: str, is_telling: Telling) -> bool:
-    if len(value) < 3 or is_open(value) or is_ordinary(value) or not is_telling(value):
+def _may_be_secret(value: str, shows_secret: Telling) -> bool:
+    if len(value) < 3 or is_open(value) or is_ordinary(value) or not shows_secret(value):
         return False
     return is_mixed(value) or secret_kind(value) is None

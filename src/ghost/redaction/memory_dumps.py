@@ -1,6 +1,6 @@
-"""Secrets in the rows of a hexadecimal dump, as tcpdump, tshark, xxd and hexdump print one.
+"""Secrets in hexadecimal dumps of tcpdump, tshark, xxd and hexdump.
 
-The bytes are redacted as the text they are; rows that hold a part of a secret lose their bytes. Each row is read once.
+The bytes are redacted as text; rows that contain a part of a secret lose their bytes. Each row is read once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COMMUNITY = lazy(rb"\x02\x01[\x00\x01\x03]\x04[\x01-\x40](?P<secret>[!-~]{1,64}
 
 
 def redact_dumps(text: str, counts: Counts, redact_text: Callable[[str, Counts], str]) -> str:
-    """Replaces the rows of a hexadecimal dump that hold a part of a secret."""
+    """Return `text` without the bytes of dump rows that contain a part of a secret."""
     pieces: list[str] = []
     done = 0
     for first in _DUMP_START.finditer(text):
@@ -79,7 +79,7 @@ def _redacted_dump(rows: list[re.Match[str]], counts: Counts, redact_text: Calla
 
 
 def _changed(before: str, after: str) -> list[int]:
-    """The first and the last character of `before` that `after` does not have."""
+    """Return the positions of the first and last character in which `before` differs from `after`."""
     if before == after:
         return []
     shorter = min(len(before), len(after))

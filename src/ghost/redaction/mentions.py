@@ -1,8 +1,8 @@
-"""Where a secret's name stands and no secret beside it: it is mentioned only.
+"""Mentions: names of secrets without a secret next to them.
 
-The path of a request, a package with its version, a label of a metric, a commit about passwords, a variable that is
-read from another. What surrounds such a name is `[[mention]]` of `redaction.toml`; what grammar and comparison
-of names tell stands here. Every look is bounded.
+For example a request path, a package and its version, a metric label, a commit about passwords, a variable read from
+another one. `[[mention]]` of `redaction.toml` holds the surroundings of such names; this module the rules that need
+grammar or a comparison of names. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BEHIND_REACH = 640
 
 @dataclass(frozen=True)
 class Mention:
-    """What surrounds a name that is mentioned only: the last word of it, what is before it on its line, and behind."""
+    """Surroundings of a mention: the last word of the name, the line before it, and the text after it."""
 
     name: re.Pattern[str] | None
     before: re.Pattern[str] | None
@@ -34,7 +34,7 @@ class Mention:
 
 
 def is_mention(name: Name) -> bool:
-    """Whether no value stands beside the name, whatever follows it."""
+    """Whether there is no secret next to the name, whatever follows it."""
     text, end = name.text, name.end
     any_behind, mentions = _mentions_of(text[name.word : end])
     if any_behind.match(text, end, end + _BEHIND_REACH) is not None:
@@ -47,18 +47,18 @@ def is_mention(name: Name) -> bool:
             before = _line_before(name) if before is None else before
             if mention.before.search(before) is not None:
                 return True
-    return _is_read_elsewhere(name) or _is_label(name) or _is_told_of(name)
+    return _is_read_elsewhere(name) or _is_label(name) or _is_prose_about(name)
 
 
 @lru_cache(maxsize=4096)
 def _mentions_of(word: str) -> tuple[re.Pattern[str], tuple[Mention, ...]]:
-    """The mentions that a name may have which ends in this word, and what stands behind it in any of them."""
+    """Return a pattern of what follows any mention ending in this word, and those mentions."""
     mentions = tuple(mention for mention in MENTIONS if mention.name is None or mention.name.fullmatch(word))
     return re.compile("|".join(f"(?:{mention.behind.pattern})" for mention in mentions)), mentions
 
 
 def _line_before(name: Name) -> str:
-    """The line before the last word of a name; one that begins further away than is looked begins with a mark."""
+    """Return the line up to the last word of a name; a line cut at the limit begins with an ellipsis."""
     first = max(0, name.word - _LINE_REACH)
     line = name.text.rfind("\n", first, name.word) + 1
     return name.text[line : name.word] if line or first == 0 else f"\u2026{name.text[first : name.word]}"
@@ -94,7 +94,7 @@ def _is_read_elsewhere(name: Name) -> bool:
 
 
 def _is_same(name: Name, other: str) -> bool:
-    """Whether a variable, or the key of one, is called as the name is: `token` beside `access_token`."""
+    """Whether a variable or key has the same name, such as `token` next to `access_token`."""
     own, read = (re.sub(r"[_.-]", "", word).lower() for word in (name.text[name.word : name.end], other))
     return bool(read) and (own.endswith(read) or read.startswith(own))
 
@@ -135,7 +135,7 @@ _FUNCTION = frozenset(POLICY["sentence"]["function"])
 _FIRST_WORDS = 5
 
 
-def _is_told_of(name: Name) -> bool:
+def _is_prose_about(name: Name) -> bool:
     told = _COLON.match(name.text, name.end, name.end + _BEHIND_REACH)
     if told is None:
         return False
@@ -148,7 +148,7 @@ def _is_told_of(name: Name) -> bool:
 
 
 def _is_clause(words: list[str], name: str) -> bool:
-    """Whether words are of a sentence, not of a passphrase, nor a password with a sentence's rest behind it."""
+    """Whether words form a clause, not a passphrase or a password followed by the rest of a sentence."""
     first = words[:_FIRST_WORDS]
     if _WORD.fullmatch(words[1]) is not None and words[1] not in _LINKING and all(map(is_ordinary, words[:2])):
         return True  # `password: invalid value`
@@ -172,8 +172,8 @@ MENTIONS = tuple(_load_mentions(POLICY))
 
 
 # Public numbers of protocols and messages of tools: `passwd: no changes`, `cookie=0x2b`. Cookies of DNS (RFC 7873) and
-# IKE (RFC 2408, 2.5.3) are sent in clear with every packet; those of Open vSwitch and of sockets are numbers of at most
-# 64 bits, which no session is kept by.
+# IKE (RFC 2408, 2.5.3) are sent in clear with every packet; those of Open vSwitch and sockets are numbers of up to 64
+# bits, not session cookies.
 
 _COOKIE = lazy(r"(?i:[ir]?cookie)[ \t]?[:=]?[ \t]{0,4}(?P<value>0x[0-9a-fA-F]{1,16}|[0-9a-fA-F]{16,80})(?![\w/+=-])")
 _OF_A_PROTOCOL = lazy(r"(?i:\b(?:dns|edns|client|server|initiator|responder|socket|syn)[ _-]|; |\bopt: ?)$")
@@ -248,17 +248,17 @@ _OF_A_WORD = lazy(
 _BEHIND = lazy("|".join(pattern.pattern for pattern in (_COUNT, _OF_RESOURCES, _EXPIRY)))
 
 
-def is_said_by_tool(name: Name) -> bool:
-    """Whether what stands beside the name is a public number of a protocol or tool, or a tool's message in words."""
-    if _OF_A_WORD.match(name.text, name.word) is not None and _is_of_a_protocol(name):
+def is_public_number(name: Name) -> bool:
+    """Whether the text after the name is a public protocol number or a tool's message."""
+    if _OF_A_WORD.match(name.text, name.word) is not None and _is_protocol_number(name):
         return True
-    if _BEHIND.match(name.text, name.end) is not None and _is_of_a_thing(name):
+    if _BEHIND.match(name.text, name.end) is not None and _is_count_or_action(name):
         return True
     return _TOOL_MESSAGE.match(name.text, name.start) is not None and name.starts_line
 
 
-def _is_of_a_protocol(name: Name) -> bool:
-    """Whether the name's last word begins what routes, sockets, challenges and certificates are told by."""
+def _is_protocol_number(name: Name) -> bool:
+    """Whether the name's last word begins a public number of routes, sockets, challenges or certificates."""
     text, word = name.text, name.word
     if _OF_ROUTES.match(text, word) is not None or _EXTENDED.match(text, word) is not None:
         return "snmp" not in _before(name)
@@ -274,14 +274,14 @@ def _is_of_a_protocol(name: Name) -> bool:
     return cookie["value"].startswith("0x") or _OF_A_PROTOCOL.search(text[max(0, word - 16) : word]) is not None
 
 
-def _is_of_a_thing(name: Name) -> bool:
-    """Whether what follows the name counts events, or tells what was done to a thing of that name."""
+def _is_count_or_action(name: Name) -> bool:
+    """Whether the text after the name is an event count or reports an action on an object of that name."""
     if _COUNT.match(name.text, name.end) is not None and _COUNTED_EVENT.fullmatch(name.text, name.start, name.end):
         return True
     return any(said.match(name.text, name.end) is not None for said in (_OF_RESOURCES, _EXPIRY))
 
 
 def _before(name: Name) -> str:
-    """The line before the name, as far as it matters, in small letters."""
+    """Return up to 64 characters of the line before the name, in lower case."""
     start = max(0, name.word - 64)
     return name.text[max(start, name.text.rfind("\n", start, name.word) + 1) : name.word].lower()

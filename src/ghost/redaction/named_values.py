@@ -1,7 +1,7 @@
-"""Secrets that are known by the name beside them, however the two are written together.
+"""Secrets known by the name next to them, in any notation.
 
-JSON, also inside JSON strings, YAML, environment files, headers, command options, XML and statements.
-Beside a name that is not always a secret's, only what looks random is taken out.
+JSON (also inside JSON strings), YAML, environment files, headers, command options, XML and statements. A value next to
+a name that is only sometimes a secret's must look random.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 from ghost.patterns import lazy
 from ghost.redaction.fields import secret_in_field
-from ghost.redaction.mentions import is_mention, is_said_by_tool
+from ghost.redaction.mentions import is_mention, is_public_number
 from ghost.redaction.secret_names import Name, name_around, name_cores, secret_kind
 from ghost.redaction.secret_values import (
     CONNECTION_STRING,
@@ -27,11 +27,11 @@ from ghost.redaction.secret_values import (
     is_scrambled,
     looks_random,
 )
-from ghost.redaction.sentences import secret_announced, secret_told, typed_at_prompt
+from ghost.redaction.sentences import announced_secret, secret_in_sentence, typed_at_prompt
 from ghost.redaction.shapes import is_connection_string
 from ghost.redaction.statements import is_description, is_ordinary, is_prose, is_sentence, operand
 from ghost.redaction.time_limit import check_time
-from ghost.redaction.value_places import Found, end_of, is_reference, looking_further, strings_of, value_group, value_of
+from ghost.redaction.value_places import Found, end_of, extend_reach, is_reference, strings_of, value_group, value_of
 
 _PROBE_REACH = 128  # how far a value is looked at to tell whether it is random
 # Nothing is beside a name that something else follows.
@@ -79,7 +79,7 @@ _SHORT_NAMES = ("pass", "pw", "_auth", "PASS")
 
 
 def redact_named_values(text: str, counts: Counts) -> str:
-    """Replaces the values that stand beside a secret's name, however the two are written together."""
+    """Return `text` without the values next to a secret's name."""
     pieces: list[str] = []
     done = 0
     for core in name_cores(text):
@@ -98,7 +98,7 @@ def redact_named_values(text: str, counts: Counts) -> str:
 
 
 def _end_of_groups(text: str, start: int, end: int) -> int:
-    """Where the last group ends of a secret that is written in groups of one length: `7kcz 830y 5azi xxox`."""
+    """Return the end of a secret written in groups of equal length: `7kcz 830y 5azi xxox`."""
     if not 4 <= end - start <= 6 or not text[start:end].isalnum():
         return end
     groups = _GROUPS[end - start].match(text, end)
@@ -106,7 +106,7 @@ def _end_of_groups(text: str, start: int, end: int) -> int:
 
 
 def _secret_of(name: Name, done: int) -> tuple[str, Found] | None:
-    """By which rule a name names a secret, where it is, and what replaces it; None where there is none."""
+    """Return the rule id and the span and replacement of the secret that a name names, or None."""
     taken = _DONE.match(name.text, name.end)
     if taken is not None and taken["mark"] is not None:
         return None
@@ -118,13 +118,13 @@ def _secret_of(name: Name, done: int) -> tuple[str, Found] | None:
         return "named-value", beside
     if name.meaning.is_keyword:
         return None
-    in_field = secret_in_field(name, done, lambda value: name.certain or _is_telling(name, value, in_field=True))
+    in_field = secret_in_field(name, done, lambda value: name.certain or _shows_secret(name, value, in_field=True))
     if in_field is not None:
         return "named-field", in_field
     may_be_told = name.certain or name.meaning.category == "bearer_token"
-    if may_be_told and (told := secret_told(name, done)) is not None:
+    if may_be_told and (told := secret_in_sentence(name, done)) is not None:
         return "told-in-sentence", (*told, MARKER)
-    if (announced := secret_announced(name)) is not None:
+    if (announced := announced_secret(name)) is not None:
         return "announced", (*announced, MARKER)
     return None
 
@@ -134,7 +134,7 @@ def _secret_beside(name: Name) -> Found | None:
     expected = _BEHIND_AN_OPTION if name.meaning.is_option else _BEHIND_A_NAME
     if behind not in expected and not name.in_parentheses:
         return None
-    if _DONE.match(name.text, name.end) is not None or is_reference(name) or is_said_by_tool(name):
+    if _DONE.match(name.text, name.end) is not None or is_reference(name) or is_public_number(name):
         return None
     certain = name.certain
     word = name.word
@@ -155,13 +155,13 @@ def _secret_beside(name: Name) -> Found | None:
         if _NESTED.match(name.text, name.end) is not None:
             return None
         probe = value_of(name, name.end + _PROBE_REACH)
-        if probe is None or not any(_is_telling(name, value) for value in strings_of(probe)):
+        if probe is None or not any(_shows_secret(name, value) for value in strings_of(probe)):
             return None
-    return looking_further(name.end, len(name.text), lambda reach: _value_within(name, reach))
+    return extend_reach(name.end, len(name.text), lambda reach: _value_within(name, reach))
 
 
 def _is_entry(name: Name) -> bool:
-    """Whether it is the key of an entry as a store lists them, one a line: `prod/db/password:X`."""
+    """Whether the name is the key of a store entry, one per line: `prod/db/password:X`."""
     line = name.text.rfind("\n", max(0, name.word - _PATH_REACH), name.word) + 1
     return (
         name.certain
@@ -171,7 +171,7 @@ def _is_entry(name: Name) -> bool:
 
 
 def _value_within(name: Name, reach: int) -> Found | None:
-    """The value beside a name, as far as `reach`; None where it is no secret."""
+    """Return the value next to a name, searched up to `reach`; None if it is no secret."""
     match = value_of(name, reach)
     if match is None:
         return None
@@ -213,10 +213,10 @@ def _value_within(name: Name, reach: int) -> Found | None:
     return start, end, f'"{marker}"' if in_quotes else marker
 
 
-def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
-    """Whether a value beside a name that is not always a secret's shows that it is one here.
+def _shows_secret(name: Name, value: str, *, in_field: bool = False) -> bool:
+    """Whether a value shows that it is a secret, next to a name that is only sometimes a secret's.
 
-    `in_field`: the name stands in a field of its own, as a variable of an environment does: `"name": "REDIS_PASS"`.
+    `in_field`: the name has a field of its own, as an environment variable does: `"name": "REDIS_PASS"`.
     """
     if in_field and name.meaning.is_variable and name.text.endswith(_SECRET_VARIABLES, name.start, name.end):
         return _may_be_chosen(value) and not is_guid(value) and not value.startswith("file:")
@@ -252,7 +252,7 @@ def _is_telling(name: Name, value: str, *, in_field: bool = False) -> bool:
 
 
 def _may_be_shared(value: str) -> bool:
-    """Whether a header's value may be what its two ends agreed on, by which one knows the other."""
+    """Whether a header value may be a secret that both ends share."""
     return len(value) >= 8 and is_mixed(value) and not is_guid(value) and not value.startswith(("/", "http"))
 
 
@@ -261,7 +261,7 @@ def _may_be_chosen(value: str) -> bool:
 
 
 def _is_advice(name: Name, start: int) -> bool:
-    """Whether a sentence goes on behind a name: `Never commit secrets: use a vault`, or az explains a command."""
+    """Whether a sentence follows the name: `Never commit secrets: use a vault`, or a line of az's help."""
     line = name.text.rfind("\n", max(0, name.start - 120), name.start) + 1 or max(0, name.start - 120)
     before = name.text[line : name.word]
     if _ADVICE.match(name.text, start, start + 40) is not None:
@@ -271,6 +271,6 @@ def _is_advice(name: Name, start: int) -> bool:
 
 
 def _is_placeholder(value: str, name: Name) -> bool:
-    """`--password PASSWORD`, as a program's help writes it."""
+    """Whether a value is a placeholder from a program's help: `--password PASSWORD`."""
     word = value.strip("[]<>()")
     return word.isupper() and word.lower() in name.text[name.start : name.end].lower()

@@ -1,9 +1,8 @@
-"""Takes secrets out of text before anybody, or anything, reads it.
+"""Redaction passes: `redact(text)` repeats them until nothing more is found.
 
-A secret is known by the name beside it, by its shape, or, beside a name that is not always a secret's, by looking
-random; also where it is wrapped in base64 or URL encoding. What is not a secret stays: addresses, GUIDs, hashes, etags.
-Which names and shapes is in `redaction.toml`. Linear in the length of the text: no pattern may backtrack
-over more than a bounded stretch.
+A secret is known by the name next to it, by its shape, or by looking random next to a name that is only sometimes a
+secret's; also inside base64, hexadecimal or URL encoding. Addresses, GUIDs, hashes and etags stay. Linear in the length
+of the text: no pattern backtracks over more than a bounded number of characters.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 
 from ghost.patterns import lazy
 from ghost.redaction.argument_lists import redact_arguments
-from ghost.redaction.bigram_filter import held
+from ghost.redaction.bigram_filter import present
 from ghost.redaction.containers import redact_containers
 from ghost.redaction.cut_text import redact_end
 from ghost.redaction.field_pairs import redact_pairs
@@ -38,9 +37,9 @@ _MAX_WRAPPINGS = 2
 
 
 def redact(text: str) -> tuple[str, dict[str, Any]]:
-    """`text` without its secrets, colour codes and invisible characters, and what was found.
+    """Return `text` without secrets, colour codes and invisible characters, and metadata as `described` has it.
 
-    Redacting the result again changes nothing: passes are made until one finds nothing.
+    Idempotent: redacting the result again changes nothing.
     """
     counts: Counts = Counter()
     text = plain(text)
@@ -58,12 +57,12 @@ def redact(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether letters stand in a short text that tell of a name or a shape: a cheap look before a dear one."""
+    """Whether a short text contains letters of a known name or shape: a cheap test before `redact`."""
     return has_anchor(text) or next(name_cores(text), None) is not None
 
 
 def described(counts: Counts) -> dict[str, Any]:
-    """What was found, as the response carries it: how many secrets, their categories, and how many by each rule."""
+    """Return the metadata of a response: number of secrets, their categories, and the number by rule id."""
     by_id: Counter[str] = Counter()
     for rule, number in counts.items():
         by_id[rule.id] += number
@@ -76,7 +75,7 @@ def described(counts: Counts) -> dict[str, Any]:
 
 
 def _without_lines(text: str, following: str) -> str:
-    """The text without the lines that still change: each pass of such a line uncovers what the next one takes."""
+    """Return the text without the lines that still change from pass to pass."""
     before, after = text.split("\n"), following.split("\n")
     if len(before) != len(after):
         return MARKER
@@ -84,7 +83,7 @@ def _without_lines(text: str, following: str) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` without what a terminal would obey and what nobody can see: a secret may be split by either."""
+    """Return `text` without terminal control sequences and invisible characters, which may split a secret."""
     if text.isascii() and not _CONTROL.search(text):
         return text
     if "\0" in text:
@@ -113,7 +112,7 @@ def _one_pass(text: str, counts: Counts, depth: int = 0) -> str:
     return text
 
 
-# Wrapped: base64, URL encoding and JSON strings of several lines are looked through.
+# Wrapped text: base64, hexadecimal, URL encoding and JSON strings of several lines.
 
 _STRING = lazy(r"\"(?P<content>(?:[^\"\\\n]|\\.)*+)\"?")  # one that has no end is passed over too
 
@@ -125,7 +124,7 @@ _URL_ENCODED = lazy(r"(?<![^\s\"'<>])(?=[^\s\"'<>%]{0,4096}%)[^\s\"'<>]++")
 
 def _wrapped(text: str, counts: Counts, depth: int) -> str:
     text = _BASE64_RUN.sub(lambda match: _look_into_base64(match, counts, depth), text)
-    if held(text, _OF_AUDIT):
+    if present(text, _OF_AUDIT):
         text = _HEX_RUN.sub(lambda match: _look_into_hex(match, counts, depth), text)
     if "%" in text:
         text = _URL_ENCODED.sub(lambda match: _look_into_url(match[0], counts, depth), text)
@@ -147,7 +146,7 @@ def _look_into_string(match: re.Match[str], counts: Counts, depth: int, seen: di
 
 
 def _string_redacted(content: str, depth: int) -> tuple[str, Counts]:
-    """What stands between the quotation marks of a string of JSON, without its secrets, and what was found."""
+    """Return the redacted content of a JSON string and the counts by rule."""
     found: Counts = Counter()
     try:
         inner = plain(json.loads(f'"{content}"', strict=False))
@@ -185,7 +184,7 @@ def _look_into_hex(match: re.Match[str], counts: Counts, depth: int) -> str:
 
 
 def _decoded(run: str) -> str | None:
-    """The text that a base64 run stands for, compressed or not; None where it stands for none."""
+    """Return the text that base64 encodes, also gzipped; None if it encodes no text."""
     content = run.rstrip("=").replace("-", "+").replace("_", "/")[: 65_536 * 4]
     content = content[: len(content) - (len(content) % 4 == 1)]
     try:
@@ -198,20 +197,18 @@ def _decoded(run: str) -> str | None:
 
 
 _GZIP = b"\x1f\x8b"
-_MOST_INFLATED = 16  # times its length: more than any script or answer
+_MAX_INFLATED = 16  # times its length: more than any script or answer
 
 
 def _inflated(raw: bytes) -> bytes:
-    """What was compressed with gzip (RFC 1952), as a custom script is; the bytes themselves where nothing was."""
+    """Return gzip content (RFC 1952), as custom scripts have it; other bytes unchanged."""
     if not raw.startswith(_GZIP):
         return raw
-    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _MOST_INFLATED * len(raw))
+    return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(raw, _MAX_INFLATED * len(raw))
 
 
 def _text_of(raw: bytes) -> str | None:
-    """What bytes say in UTF-8, or in the UTF-16 of what has letters of ASCII; None where they are no text.
-
-    They may end within a letter."""
+    """Return bytes decoded as UTF-8 or UTF-16, also if cut inside a character; None if they are no text."""
     if raw[1::2].count(0) > len(raw) // 3:
         raw = raw[0::2]  # as PowerShell encodes commands
     try:

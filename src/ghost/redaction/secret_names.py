@@ -1,7 +1,7 @@
-"""Names of secrets: where one stands in a text, and how certain it is that what it names is a secret.
+"""Names of secrets: their positions in a text, and how certain it is that they name a secret.
 
-Which names, and by what letters they are looked for, is `[names]` of `redaction.toml`. Names are compared by
-their end, without case, blanks, `_`, `-` and `.`.
+`[names]` of `redaction.toml` lists the names and the letters they are searched by. Names are compared by their end,
+without case, blanks, `_`, `-` and `.`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ghost.patterns import lazy
-from ghost.redaction.bigram_filter import held
+from ghost.redaction.bigram_filter import present
 from ghost.redaction.secret_values import POLICY, any_of
 
 _CERTAIN = {category: tuple(names) for category, names in POLICY["names"]["certain"].items()}
@@ -44,7 +44,7 @@ _SHORT_PASSWORD = lazy(rf"(?:^|[^a-zA-Z])(?i:{_SHORT})$|[a-z]Pw$")  # `DEPLOY_PW
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What the words of a name say, wherever they stand."""
+    """What the words of a name mean, independent of their position."""
 
     category: str
     certain: bool
@@ -68,16 +68,16 @@ class Name:
 
     @property
     def certain(self) -> bool:
-        """Whether whatever it names is a secret."""
+        """Whether its value is always a secret."""
         return self.meaning.certain or (self.meaning.is_header and self.starts_line)
 
     def word_in(self, words: tuple[str, ...]) -> bool:
-        """Whether the last word of it is one of these."""
+        """Whether its last word is one of these."""
         return self.text[self.word : self.end] in words
 
     @property
     def quoted(self) -> bool:
-        """Whether it stands in double quotes, as a key of JSON does."""
+        """Whether it is in double quotes, as a JSON key."""
         return self.text.endswith('"', 0, self.start) and self.text.startswith('"', self.end)
 
     @property
@@ -89,19 +89,19 @@ class Name:
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is one of a URL."""
+        """Whether it is a parameter of a URL."""
         return self.text.endswith(("?", "&", "#"), 0, self.start)
 
     @property
     def is_element(self) -> bool:
-        """Whether it opens an element of XML; curl marks the headers of an answer with `<` and a blank."""
+        """Whether it opens an XML element. A blank after `<` is the mark of curl before response headers."""
         if self.text.startswith(" ", self.start):
             return False
         return _TAG.search(self.text[max(0, self.start - 24) : self.start]) is not None
 
     @property
     def starts_line(self) -> bool:
-        """Whether it is one word and first on its line, but for an indentation, a mark, or `export`."""
+        """Whether it is a single word and first on its line, after indentation, a list mark or `export`."""
         words = self.text[self.start : self.end].lstrip()
         words = words.removeprefix("- ").lstrip()  # of an item
         start = self.end - len(words)
@@ -112,20 +112,20 @@ class Name:
 
 
 def name_cores(text: str) -> Iterator[re.Match[str]]:
-    """Where letters stand that every name of a secret has, from left to right."""
+    """Yield the positions of letters that names of secrets contain, from left to right."""
     small = lowered(text)
-    cores = held(small, _CORES)
+    cores = present(small, _CORES)
     return (core for core in _any_core(cores).finditer(small) if core[0][0] != "[") if cores else iter(())
 
 
 @lru_cache(maxsize=256)
 def _any_core(cores: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern of these, which a text holds: of all there are it would take many times as long."""
+    """Return a pattern of the given letters only: a pattern of all would take many times as long."""
     return re.compile(rf"\[redacted[a-z_]{{0,24}}\]|{any_of(cores)}")  # what is redacted is passed over whole
 
 
 def name_around(text: str, core: re.Match[str], done: int) -> Name | None:
-    """The name that has these letters; None where what has them names no secret. It begins after `done`."""
+    """Return the name around these letters, beginning after `done`; None if it names no secret."""
     before = text[max(done, core.start() - _NAME_REACH) : core.start()]
     rest = _REST_OF_NAME.match(text, core.end())
     assert rest is not None
@@ -162,7 +162,7 @@ def _meaning(words: str) -> Meaning | None:
 
 @lru_cache(maxsize=4096)
 def secret_kind(name: str) -> tuple[str, bool] | None:
-    """What stands beside a name: its category and whether it is a secret for certain; None where it is none."""
+    """Return the category of what a name names and whether it is certainly a secret; None if it names none."""
     words = name.split(" ")
     if _normal(words[-1]).startswith(_OF_OTHERS) or _is_never(words):
         return None
@@ -183,7 +183,7 @@ def secret_kind(name: str) -> tuple[str, bool] | None:
 
 
 def _is_never(words: list[str]) -> bool:
-    """Whether a name ends like one that is never a secret's; over several words only from the beginning of one on.
+    """Whether a name ends in one that is never a secret's; across words only from the start of a word.
 
     `foreign key` is such a name, `redis secret` does not end in `isSecret`.
     """
@@ -210,6 +210,6 @@ def _normal(name: str) -> str:
 
 
 def lowered(text: str) -> str:
-    """Lower case, character by character: offsets stay."""
+    """Return the text in lower case, character by character, so that offsets stay."""
     whole = text.lower()
     return whole if len(whole) == len(text) else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

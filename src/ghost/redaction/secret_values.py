@@ -1,4 +1,4 @@
-"""What a value next to a secret's name says of itself: nothing there, taken out already, or random."""
+"""Tests of a value next to a secret's name: empty, redacted already, random, chosen by a person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRIVATE_KEY = "[REDACTED_PRIVATE_KEY]"
 
 
 class Rule(NamedTuple):
-    """What a secret was known by: its category, and the id of the rule that found it, as the audit shows it."""
+    """The rule that found a secret: its category and its id, as the audit shows it."""
 
     category: str
     id: str
@@ -30,7 +30,7 @@ POLICY = load_policy(__file__, "redaction.toml")
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern of literal words, the longest first."""
+    """Return a pattern of literal words, longest first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
@@ -53,7 +53,7 @@ _JUDGED = 256  # as much of a value as is looked at
 
 
 def looks_random(value: str) -> bool:
-    """Whether a value looks made by chance rather than chosen by a person: mixed, dense, no GUID, no path, no name."""
+    """Whether a value looks random: mixed and dense, and no GUID, path or name."""
     if len(value) < _DENSE_LENGTH:
         return False
     value = value.strip().strip("\"'")[:_JUDGED]
@@ -71,7 +71,7 @@ def looks_random(value: str) -> bool:
 
 
 def is_of_one_case(value: str) -> bool:
-    """Whether letters of one case and digits are through each other: no words and numbers one behind the other."""
+    """Whether letters of one case and digits alternate, unlike words followed by numbers."""
     if len(value) < 20 or _ONE_CASE.fullmatch(value) is None:
         return False
     return len(_TO_DIGITS.findall(value)) >= max(5, len(value) / 5) and entropy(value) >= 3.2
@@ -85,18 +85,18 @@ _PADDED = lazy(r"(?=.{24})(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+
 
 
 def is_base64_with_slashes(value: str) -> bool:
-    """Whether what has many slashes is no path: each longer stretch between them has all kinds of characters."""
+    """Whether a value with slashes is base64, not a path: each longer part has all character classes."""
     stretches = [stretch for stretch in value.rstrip("=").split("/") if len(stretch) > 4]
     return len(value) >= 24 and bool(stretches) and all(kind.search(s) for s in stretches for kind in _KINDS)
 
 
 def is_count(value: str) -> bool:
-    """Whether a value tells how many there are: `4 configured`, `3 active, 1 expired`."""
+    """Whether a value is a count: `4 configured`, `3 active, 1 expired`."""
     return _COUNTED.fullmatch(value.strip().lower()) is not None
 
 
 def is_mixed(value: str) -> bool:
-    """Whether a value has letters and digits or marks among them, as a word of a sentence has not."""
+    """Whether a value mixes letters with digits or marks, unlike a word."""
     return _MIXED.match(value) is not None and _WORD.fullmatch(value) is None
 
 
@@ -105,7 +105,7 @@ _WORD = lazy(r"[A-Za-z]+[.,;:!?)]*|[A-Za-z][a-z-]*\d?|[\w.-]+\.(?:key|pem|crt|ce
 
 
 def before_escapes(text: str, start: int, end: int) -> int:
-    """Where a secret ends that was found from `start` to `end`, without the backslashes of a quotation mark behind."""
+    """Return the end of a secret without the backslashes that escape a following quotation mark."""
     quoted = _QUOTE_BEHIND.match(text, end) is not None
     return start + len(text[start:end].rstrip("\\")) if quoted else end
 
@@ -114,7 +114,7 @@ _QUOTE_BEHIND = lazy(r"\\{0,15}\"")
 
 
 def is_inflected(word: str) -> bool:
-    """Whether a word ends as participles, adverbs, adjectives and names of actions do: `scanning`, `weekly`."""
+    """Whether a word has the ending of a participle, adverb, adjective or noun of action: `scanning`, `weekly`."""
     return _INFLECTED.fullmatch(word) is not None
 
 
@@ -122,7 +122,7 @@ _INFLECTED = lazy(r"[a-z]+(?:ed|ing|tion|sion|ment|able|ible|ness|ful|less|ly|it
 
 
 def is_made_up(value: str) -> bool:
-    """Whether a value is made as passwords are: letters, digits and marks through each other."""
+    """Whether a value looks like a chosen password: letters, digits and marks mixed."""
     return 6 <= len(value) <= 64 and _MADE_UP.fullmatch(value) is not None and len(_CHANGES.findall(value)) >= 3
 
 
@@ -131,8 +131,10 @@ _CHANGES = lazy(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[!#$%^&*+=?
 
 
 def is_generated(value: str) -> bool:
-    """Whether a value is made of letters, capitals and digits through each other, as generators of passwords make it,
-    whatever marks stand among them; no path, and nothing in brackets."""
+    """Whether a value looks like a generated password: capitals, small letters and digits mixed, any marks.
+
+    No path, and nothing in brackets.
+    """
     if not 8 <= len(value) <= 64 or _BRACKETED.fullmatch(value) or _GENERATED.fullmatch(value) is None:
         return False
     return len(_TURNS.findall(value)) >= max(4, len(value) // 4)
@@ -144,7 +146,7 @@ _TURNS = lazy(r"[a-z](?=[^a-z])|[A-Z](?=[^A-Za-z])|[0-9](?=[^0-9])|[^A-Za-z0-9](
 
 
 def is_scrambled(value: str) -> bool:
-    """Whether a long value has letters, digits and marks through each other all along, as only chance puts them."""
+    """Whether a long value mixes letters, digits and marks all along."""
     if not 16 <= len(value) <= _JUDGED or _SCRAMBLED.fullmatch(value) is None:
         return False
     return len(_CHANGES.findall(value)) >= 0.4 * len(value)
@@ -158,12 +160,12 @@ def is_guid(value: str) -> bool:
 
 
 def entropy(value: str) -> float:
-    """Bits a character (Shannon)."""
+    """Return the Shannon entropy in bits per character."""
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
 
 
 def is_open(value: str) -> bool:
-    """Whether a value says that there is no secret, or that it was taken out already."""
+    """Whether a value says that there is no secret or that it was redacted already."""
     value = value.strip().strip("\"'").rstrip(",;:")
     if _SETTING_BEHIND.match(value):
         return True

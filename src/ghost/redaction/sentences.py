@@ -1,8 +1,8 @@
-"""Secrets that a sentence tells: `password for bob was set to X`, `use X as password`, `Your password is:` above X.
+"""Secrets in sentences: `password for bob was set to X`, `use X as password`, `Your password is:` above X.
 
-A sentence says many words behind a secret's name, so only what no word of a language looks like is a secret there,
-unless it stands at the place that the sentence makes for it: in quotes, or last, behind a colon or `is`. Below a line
-that announces a secret, or asks for one at a prompt, it stands alone. Every look is bounded.
+Many words may follow a secret's name in a sentence. Only a word that is not of a natural language is a secret there,
+unless the sentence marks its place: in quotes, or last after a colon or `is`. Below a line that announces a secret, or
+after a prompt, it stands alone. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _COMPOUND = lazy(r"[ ](?P<first>[a-z-]{3,20})(?![ ](?:to|from|for|by|of|on|in|at
 _LINKS = frozenset(POLICY["sentence"]["links"])
 
 
-def secret_told(name: Name, done: int) -> Span | None:
-    """Where the secret stands that a sentence tells behind, or before, its name; nothing before `done`."""
+def secret_in_sentence(name: Name, done: int) -> Span | None:
+    """Return the span of the secret that a sentence gives after or before its name; not before `done`."""
     text, position = name.text, name.end
     if _BESIDE.match(text, position) is not None or text.startswith(". ", position - 1):
         return None  # a value, or the end of the sentence
@@ -48,18 +48,18 @@ def secret_told(name: Name, done: int) -> Span | None:
         step = _STEP.match(text, position, limit)
         if step is None:
             break
-        if _is_told(text, step, spoken, name.end) and not (of_aspect and not is_made_up(step["word"])):
+        if _is_given(text, step, spoken, name.end) and not (of_aspect and not is_made_up(step["word"])):
             start, end = step.span("word")
             return start, end - (len(step["word"]) - len(step["word"].rstrip(".,;:!?)]>")))
         if step["word"].endswith((".", ";", "!", "?", "|")) or "=" in step["word"]:
             break
         position, spoken = step.end(), spoken + 1
         of_aspect = step["word"].endswith((":", "=")) and step["word"][:-1].lower() in _ASPECTS
-    return _told_before(name, done) if name.certain else None
+    return _secret_before(name, done) if name.certain else None
 
 
-def _told_before(name: Name, done: int) -> Span | None:
-    """Where the secret stands that a sentence tells before its name: `use X as the root password`."""
+def _secret_before(name: Name, done: int) -> Span | None:
+    """Return the span of a secret before its name: `use X as the root password`."""
     if not name.text.endswith(" ", done, name.word):
         return None
     before = _AS_NAME.search(name.text, max(done, name.word - _REACH), name.word)
@@ -70,7 +70,7 @@ def _told_before(name: Name, done: int) -> Span | None:
     return before.span("secret") if told else None
 
 
-def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
+def _is_given(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
     word = step["word"].rstrip(".,;:!?)]>")
     if len(word) < 4 or is_guid(word):
         return False
@@ -93,7 +93,7 @@ def _is_told(text: str, step: re.Match[str], spoken: int, start: int) -> bool:
 
 
 def _tells_of_other_thing(between: str) -> bool:
-    """Whether the words behind a name go on to another thing, of which something is said: `secret store driver is`."""
+    """Whether the words after a name form a compound about another thing: `secret store driver is`."""
     words = _COMPOUND.fullmatch(between)
     return words is not None and words["first"] not in _LINKS and not is_inflected(words["first"])
 
@@ -109,18 +109,18 @@ _HUMP = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def _is_scrambled(word: str) -> bool:
-    """Whether letters alone look random: capitals among them closer than the words of a name in camel case are."""
+    """Whether letters look random: capitals closer together than in a camel-case name."""
     humps = len(_HUMP.findall(word))
     return 10 <= len(word) <= 64 and word.isascii() and word.isalpha() and humps >= 4 and len(word) / humps < 2.8
 
 
 def is_plain(word: str) -> bool:
-    """Whether a word is an address, a path, a date, a version, an option or another name of a thing."""
+    """Whether a word is an address, path, date, version, option or another name."""
     return _PLAIN.fullmatch(word) is not None or _DATE.fullmatch(word) is not None
 
 
-# Announced: `Please use the following password to proceed:`, and below it, alone, the secret. A line that ends in a
-# colon may head anything, so what stands below is taken where it looks random, or where the line says that it follows.
+# Announced: `Please use the following password to proceed:` above the secret. A line that ends in a colon may introduce
+# anything, so the word below must look random, or the line must say that the secret follows.
 
 _ANNOUNCED_REACH = 160
 _BELOW = lazy(
@@ -139,8 +139,8 @@ _TOLD_BEHIND = lazy(
 )
 
 
-def secret_announced(name: Name) -> Span | None:
-    """Where the secret stands below the line that announces it by `name`; None where there is none."""
+def announced_secret(name: Name) -> Span | None:
+    """Return the span of the secret below the line that announces it by `name`, or None."""
     below = _BELOW.match(name.text, name.end)
     if below is None:
         return None
@@ -159,9 +159,8 @@ def secret_announced(name: Name) -> Span | None:
     return below.span("secret") if is_made_up(secret) or (told and is_mixed(secret)) else None
 
 
-# Typed at a prompt: `Enter password:`, and on the next line, alone, what was typed. A terminal mostly shows nothing of
-# it; records of sessions, of serial consoles and of `expect` do. What answers a prompt stands on that line too
-# (`Login incorrect`), so only one word is taken, and no word that a program says.
+# Typed at a prompt: `Enter password:` above what was typed, as recorded sessions, serial consoles and `expect` show it.
+# The answer of the program is on that line too (`Login incorrect`), so only a single word counts that no program says.
 
 _PROMPT_REACH = 80
 _ASKS = lazy(
@@ -180,7 +179,7 @@ _SAID = lazy(r".*[$#>%:]|.*\.\.\.|[A-Z][a-z]+[.!]*|https?:.*|[\w.@-]+:[~/].*|\|.
 
 
 def typed_at_prompt(name: Name) -> Span | None:
-    """Where the word stands that was typed when `name` was asked for."""
+    """Return the span of the word typed at a prompt for `name`, or None."""
     answer = _TYPED.match(name.text, name.end)
     if answer is None:
         return None

@@ -1,4 +1,4 @@
-"""Secrets that are known by their shape: private keys, connection strings, the tokens that providers issue."""
+"""Secrets known by their shape: private keys, connection strings, tokens of providers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ghost.patterns import lazy
-from ghost.redaction.bigram_filter import held, sieve
+from ghost.redaction.bigram_filter import present, sieve
 from ghost.redaction.secret_values import (
     CONNECTION_STRING,
     MARKER,
@@ -22,7 +22,7 @@ from ghost.redaction.secret_values import (
 
 
 def redact_shapes(text: str, counts: Counts) -> str:
-    """`text` without what looks like a secret, whatever stands beside it."""
+    """Return `text` without what has the shape of a secret, whatever is next to it."""
     return _shapes(_connection_strings(_private_keys(text, counts), counts), counts)
 
 
@@ -42,7 +42,7 @@ _INDENTED = lazy(r"\n[ \t]{1,40}\Z")
 
 
 def _private_keys(text: str, counts: Counts) -> str:
-    if not held(text, ("PRIVATE KEY", "PuTTY-User-Key", "OpenVPN Static key")):
+    if not present(text, ("PRIVATE KEY", "PuTTY-User-Key", "OpenVPN Static key")):
         return text
     pieces: list[str] = []
     done = 0
@@ -61,7 +61,7 @@ def _private_keys(text: str, counts: Counts) -> str:
 
 
 def _end_of_block(text: str, start: int) -> int:
-    """Where the block that begins before `start` ends: after its END line, or where its base64 stops."""
+    """Return the end of the block that begins before `start`: after its END line, or where its base64 stops."""
     closing = _PEM_EDGE.search(text, start, start + _PEM_REACH)
     if closing is not None and closing[1] == "END":
         return closing.end()
@@ -79,7 +79,7 @@ _PREFIX_OF_LINE = lazy(r"(?<=\n)[ \t>|\"']{1,40}\Z")
 
 
 def _body_before(text: str, earliest: int, end: int) -> int:
-    """Where the base64 lines before a lone END line begin."""
+    """Return the start of the base64 lines before an END line without BEGIN."""
     prefix = _PREFIX_OF_LINE.search(text, max(earliest, end - 80), end)
     start = end if prefix is None else prefix.start()
     while start > earliest:
@@ -136,7 +136,7 @@ _REDIS_RUN = lazy(
 
 
 def _connection_strings(text: str, counts: Counts) -> str:
-    """`text` without the secrets of its connection strings. Server, port, database and user stay: they are evidence."""
+    """Return `text` without the secrets in connection strings. Server, port, database and user stay as evidence."""
     if ";" in text:
         text = _CONNECTION_RUN.sub(lambda match: _without_secret_segments(match, counts), text)
     if ",password=" in text.lower():
@@ -145,7 +145,7 @@ def _connection_strings(text: str, counts: Counts) -> str:
 
 
 def is_connection_string(value: str) -> bool:
-    """Whether a value is nothing but one connection string, so that each secret in it is found."""
+    """Whether a value is one whole connection string, so that every secret in it is found."""
     return _CONNECTION_RUN.fullmatch(value) is not None
 
 
@@ -265,6 +265,6 @@ _ANCHORS = tuple(
 
 
 def has_anchor(text: str) -> bool:
-    """Whether letters stand in a text that tell of a shape: a cheap look at a short one."""
+    """Whether a short text contains an anchor of a shape: a cheap test."""
     lowered = text.lower()
     return any(anchor in lowered for anchor in _ANCHORS)

@@ -1,8 +1,8 @@
-"""Secrets that stand behind a keyword with nothing but blanks between: `enable secret 5 X`, `requirepass X`.
+"""Secrets after a keyword and blanks: `enable secret 5 X`, `requirepass X`.
 
-Configurations of network devices and daemons are statements: words, of which one names a secret, some say how it is
-written (`7`, `md5`, `encrypted`, `ascii-text`), and one is the secret. The vocabulary is `[statement]` of
-`redaction.toml`; no vendor has a rule of its own. Prose is told by its function words. Every look is bounded.
+Configurations of network devices and daemons are statements: one word names a secret, others say how it is written
+(`7`, `md5`, `encrypted`, `ascii-text`), and one is the secret. `[statement]` of `redaction.toml` is the vocabulary; no
+vendor has its own rule. Prose is recognised by its function words. Every search is bounded.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ _FILE = lazy(r"[\w.-]+\.(?:key|pem|crt|cer|txt|conf|json|ya?ml|db|py|log|sh|go|j
 
 
 def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = False) -> Span | None:
-    """Where the secret stands that a name at `start` to `end` is a keyword of; None where it is no statement.
+    """Return the span of the operand of the keyword at `start` to `end`; None if this is no statement.
 
-    A `weak` name, such as `auth`, is a keyword only where a word says how its operand is written.
+    A `weak` name, such as `auth`, is a keyword only if a word says how its operand is written.
     """
     if text[end : end + 1] not in (" ", "\t"):
         return None
@@ -100,7 +100,7 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     quoted = found.lastgroup not in ("bare", "marked")
     if found.lastgroup == "marked" and not is_generated(value):
         return None
-    if not quoted and _is_followed_keyword(text, position, span):
+    if not quoted and _is_keyword_itself(text, position, span):
         return None
     if weak and not quoted and _NAME.fullmatch(value) and not is_generated(value):
         return None
@@ -115,7 +115,7 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
         return None
     if certain and _BEHIND_ADDRESS.fullmatch(before) is not None:
         return span
-    if not quoted and _goes_on(text, line, start, span):
+    if not quoted and _is_sentence_part(text, line, start, span):
         return None
     around = before + text[end : min(len(text), span[1] + 60)].partition("\n")[0].lower()
     if is_prose(around):
@@ -132,10 +132,10 @@ def operand(text: str, start: int, end: int, *, certain: bool, weak: bool = Fals
     return span if first and last and indented and not quoted and name in _INDENTED else None
 
 
-def _is_followed_keyword(text: str, position: int, span: Span) -> bool:
+def _is_keyword_itself(text: str, position: int, span: Span) -> bool:
     """Whether a word is a keyword itself, and another word follows: `auth plaintext-password X`, `md5 1 start-time X`.
 
-    Behind a number that says how a secret is encrypted it is the secret nevertheless: `password 7 X`."""
+    After a number for the encryption it is the secret nevertheless: `password 7 X`."""
     if _ANOTHER.match(text, span[1]) is None or text.endswith(_ENCRYPTED_AS, 0, position):
         return False
     word = text[slice(*span)]
@@ -150,7 +150,7 @@ _ENCRYPTED_AS = tuple(f" {number}" for number in "056789")
 
 
 def _is_whole(text: str, before: str, name: str, span: Span, *, certain: bool) -> bool:
-    """Whether a line is a statement from its first word, and the operand the last of it."""
+    """Whether the line is a statement from its first word, with the operand last."""
     if _TAIL.match(text, span[1]) is None:
         return False
     if not before.strip():
@@ -160,9 +160,9 @@ def _is_whole(text: str, before: str, name: str, span: Span, *, certain: bool) -
     return begins and (certain or name in _INDENTED)
 
 
-def _goes_on(text: str, line: int, start: int, span: Span) -> bool:
-    """Whether a sentence goes on behind the name, which the grammar of it tells: `Add secret scanning`, `rotate secret
-    weekly`, `secret scanning enabled`. No statement begins with a capital letter, or with a commit."""
+def _is_sentence_part(text: str, line: int, start: int, span: Span) -> bool:
+    """Whether the name is part of a sentence, by its grammar: `Add secret scanning`, `rotate secret weekly`, `secret
+    scanning enabled`. No statement begins with a capital letter or a commit."""
     if not is_inflected(text[slice(*span)].rstrip(".,;:)")):
         return False
     before = text[line:start]
@@ -177,7 +177,7 @@ def _goes_on(text: str, line: int, start: int, span: Span) -> bool:
 
 
 def is_description(value: str) -> bool:
-    """Whether a value says in words how it is kept, and what it is not: `managed identity`, `rotated externally`."""
+    """Whether a value describes a secret in words: `managed identity`, `rotated externally`."""
     words = value.split(" ")
     return (
         2 <= len(words) <= 6
@@ -187,14 +187,13 @@ def is_description(value: str) -> bool:
 
 
 def _begins_statement(before: str, head: re.Match[str]) -> bool:
-    """Whether the word begins a statement: it is first on its line, behind a log's prefix or a prompt, or a word
-    of no prose (`radius-server`)."""
+    """Whether the word begins a statement: first on its line, after a log prefix or prompt, or `radius-server`."""
     prefix = before[: head.start()].strip()
     return not prefix or prefix.endswith((":", "#", ">")) or head[0].endswith("-server")
 
 
 def is_ordinary(value: str) -> bool:
-    """Whether a value is a word of the settings' vocabulary."""
+    """Whether a value is a word of the vocabulary of settings."""
     return value.lower().rstrip(".,;:") in _ORDINARY
 
 
@@ -205,12 +204,12 @@ def is_sentence(value: str) -> bool:
 
 
 def is_prose(lowered: str) -> bool:
-    """Whether words in small letters have one of a sentence's among them."""
+    """Whether lower-case words include a function word."""
     return not _PROSE.isdisjoint(_SPOKEN.findall(lowered))
 
 
 def _behind_qualifiers(text: str, position: int, *, certain: bool) -> tuple[int, bool]:
-    """Behind the words that say how an operand is written, and whether they say so beyond doubt."""
+    """Return the position after the words that say how an operand is written, and whether they are unambiguous."""
     said, start = False, position
     for _ in range(_QUALIFIERS):
         word = _QUALIFIER.match(text, position)

@@ -1,7 +1,7 @@
-"""Secrets in the columns of a table that have a secret's name at their head.
+"""Secrets in table columns whose header is a secret's name.
 
-Tables as az, kubectl and databases print them, comma and tab separated values. Each line is read once: linear in the
-length of the text.
+Tables of az, kubectl and databases, comma and tab separated values. Each line is read once: linear in the length of
+the text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELD = lazy(r"\"(?:[^\"\n]|\"\")*\"|[^,;\n]*")
 
 
 def redact_columns(text: str, counts: Counts) -> str:
-    """Replaces the values of columns that have a secret's name at their head."""
+    """Return `text` without the values of columns whose header is a secret's name."""
     pieces: list[str] = []
     done = 0
     for core in _CORE.finditer(lowered(text)):
@@ -60,7 +60,7 @@ CellsOf = Callable[[str], list[Span] | None]
 
 
 def _layout(header: str) -> CellsOf | None:
-    """How the cells of a row are found under such a header; None where it heads no table."""
+    """Return the function that finds the cells of a row below this header; None if it is no table header."""
     if "|" in header and _PIPED.fullmatch(header):
         return _piped_cells
     if _SEPARATED.fullmatch(header):
@@ -78,7 +78,7 @@ def _layout(header: str) -> CellsOf | None:
 
 
 def row_reader(header: str) -> Callable[[str], bool] | None:
-    """Tells whether a line may be a row below such a header; None where it heads no column of secrets."""
+    """Return a test for lines that fit as rows of this header; None if it has no column of secrets."""
     cells_of = _layout(header)
     if cells_of is None or not _secret_columns(header, cells_of):
         return None
@@ -109,9 +109,9 @@ _SETTINGS_READ = 8  # so many lines are enough to tell a list of settings from a
 
 
 def _lists_settings(text: str, start: int, end: int, cells_of: CellsOf) -> bool:
-    """Whether a line is itself a row, of a name and its value (`DB_PASSWORD  X`), and heads no column of secrets.
+    """Whether a line is a row of a name and its value (`DB_PASSWORD  X`), not a header.
 
-    Then a value stands beside the name, no other column's name; or rows below begin with names as well.
+    Then a value follows the name, not another column's name; or the rows below begin with names as well.
     """
     name, *others = _texts(text[start:end], cells_of)
     if secret_kind(name) is None:
@@ -130,7 +130,7 @@ def _lists_settings(text: str, start: int, end: int, cells_of: CellsOf) -> bool:
 
 
 def _is_below_row(text: str, start: int, cells_of: CellsOf) -> bool:
-    """Whether a line with the same cells stands above, or above the rule above: no table begins there."""
+    """Whether a row with the same cells precedes, so that no table begins here. A rule between them is skipped."""
     for _ in range(2):
         end, start = start - 1, text.rfind("\n", max(0, start - 1 - _LONGEST_HEADER), max(0, start - 1)) + 1
         above = text[start : max(start, end)]
@@ -142,7 +142,7 @@ def _is_below_row(text: str, start: int, cells_of: CellsOf) -> bool:
 
 
 def _texts(row: str, cells_of: CellsOf) -> list[str]:
-    """The cells of a row, but for an empty one that a double bar makes before the first."""
+    """Return the cells of a row without the empty one before a double bar."""
     cells = [row[first:last].strip('" ') for first, last in cells_of(row) or ()]
     return cells[1:] if len(cells) > 1 and not cells[0] else cells
 
@@ -153,7 +153,7 @@ _SETTING = lazy(
 
 
 def _is_spelled_as(name: str, other: str) -> bool:
-    """Whether a name is one of a secret, or of a setting written as another is: in capitals, with the same mark."""
+    """Whether a name is a secret's, or a setting written like another: in capitals, with the same separator."""
     if secret_kind(name) is not None:
         return True
     return all((mark in name) == (mark in other) for mark in "_.-") and name.isupper() and other.isupper()
@@ -170,7 +170,7 @@ _TYPES_OF_FIELDS = frozenset({"string", "number"})
 
 
 def _is_column_of_sql(described: list[str]) -> bool:
-    """Whether what stands behind a name describes a column of a database, or a field: `password | text | not null`."""
+    """Whether the cells after a name describe a database column or a field: `password | text | not null`."""
     of_field = described[0].lower() in _TYPES_OF_FIELDS
     return of_field or "(" in described[0] or any(cell.lower() in _SQL_REST for cell in described[1:])
 
@@ -178,7 +178,7 @@ def _is_column_of_sql(described: list[str]) -> bool:
 def _redacted_rows(
     text: str, start: int, cells_of: CellsOf, kinds: dict[int, tuple[str, bool]], counts: Counts
 ) -> tuple[str, int]:
-    """The rows of a table with their secrets replaced, and where they end: at what is no row."""
+    """Return the redacted rows of a table and the position of the first line that is no row."""
     rows: list[str] = []
     before = ""
     while start < len(text):
@@ -198,7 +198,7 @@ def _redacted_rows(
 
 
 def _ends_table(row: str, before: str) -> bool:
-    """Whether a line below a header with bars belongs to none of its rows: a prompt, or the edge of another table."""
+    """Whether a line ends a table with bars: a prompt, or the edge of another table."""
     if "|" in row:
         return False
     return _RULE.fullmatch(row) is None or (row.lstrip().startswith("+") and before.lstrip().startswith("+"))
@@ -225,7 +225,7 @@ def _redacted_row(row: str, cells: list[Span], kinds: dict[int, tuple[str, bool]
 
 
 def _aligned_cells(row: str, starts: list[int]) -> list[Span] | None:
-    """The cells that begin where a name of the header does; an empty span where none does."""
+    """Return the cells that begin below a header name; an empty span for a missing one."""
     cells: list[Span] = []
     for start in starts:
         if start > 1 and row[start - 2 : start].strip():
@@ -237,20 +237,20 @@ def _aligned_cells(row: str, starts: list[int]) -> list[Span] | None:
 
 
 def _shifted_cells(row: str, columns: int) -> list[Span] | None:
-    """The cells of a row that a longer value, or the mark in its place, moved; None where not each column has one."""
+    """Return the cells of a row shifted by a long value; None unless every column has one."""
     cells = [cell.span() for cell in _CELL.finditer(row)]
     return cells if len(cells) == columns else None
 
 
 def _separated_cells(row: str, columns: int) -> list[Span] | None:
-    """The fields of a row; none of a line with too few of them and a blank behind a comma: that is a sentence."""
+    """Return the fields of a row; None for a sentence: too few fields, and a blank after a comma."""
     fields = _fields(row)
     sentence = any(row.startswith(" ", start) for start, _ in fields[1:])
     return None if sentence and len(fields) < columns else fields
 
 
 def _two_cells(row: str) -> list[Span] | None:
-    """The fields of a row of two: two words with a comma between are easily something else."""
+    """Return the fields of a row of two; None if blank or more, because two words and a comma may be anything."""
     fields = _fields(row)
     plain = len(fields) == 2 and all(start < end and row[start] != " " for start, end in fields)
     return fields if plain else None
@@ -261,7 +261,7 @@ def _tabbed_cells(row: str) -> list[Span]:
 
 
 def _stopped_cells(row: str, header: str) -> list[Span]:
-    """The cells of a row that runs of tabs align; where not each column has one, those that begin where a name does."""
+    """Return the cells of a row aligned by tabs; if some are missing, those that begin below a header name."""
     cells = _between(row, re.finditer(r"\t++", row))
     names = _between(header, re.finditer(r"\t++", header))
     if len(cells) == len(names):
@@ -271,7 +271,7 @@ def _stopped_cells(row: str, header: str) -> list[Span]:
 
 
 def _stop(line: str, position: int) -> int:
-    """The column of a terminal in which a character stands."""
+    """Return the terminal column of a character."""
     return len(line[:position].expandtabs(8))
 
 

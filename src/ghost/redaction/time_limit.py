@@ -1,4 +1,4 @@
-"""A bound on the processor time that redaction may take for one output."""
+"""A limit on the processor time of redaction for one output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ends_at: ContextVar[float] = ContextVar("ends_at", default=float("inf"))
 
 @contextmanager
 def processor_seconds(limit: float) -> Iterator[None]:
-    """Bounds what is done within by the processor time of its thread, wherever `check_time` is called."""
+    """Limit the processor time of the block, by thread; `check_time` enforces it."""
     token = _ends_at.set(min(_ends_at.get(), time.thread_time() + limit))
     try:
         yield
@@ -21,6 +21,6 @@ def processor_seconds(limit: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raises `TimeoutError` once the processor time that was given is used up."""
+    """Raise `TimeoutError` if the processor time is used up."""
     if time.thread_time() > _ends_at.get():
         raise TimeoutError("more processor time is used up than is given")

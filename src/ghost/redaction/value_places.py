@@ -1,8 +1,8 @@
-"""Where the value of a name stands that is beside it: after what separates them, and in what form it is written.
+"""Position and notation of the value next to a name.
 
-What may separate a name from its value, and what may stand around either, is `[places]` of `redaction.toml`;
-this module makes patterns of it. A value may be as long as the text, and be refused, or not end at all. So each is
-looked at within a short stretch first, and further only as long as it is taken: see `looking_further`.
+`[places]` of `redaction.toml` lists separators and wrappers; this module builds the patterns. A value may be as long as
+the text, or have no end. So each is matched within a short reach first, and further only while it is accepted: see
+`extend_reach`.
 """
 
 from __future__ import annotations
@@ -122,12 +122,11 @@ _DOUBTED = 4_096
 _LOOKED_BEHIND = 768  # no pattern looks further than this behind what it takes
 
 
-def looking_further(start: int, limit: int, find: Callable[[int], Found | None]) -> Found | None:
-    """What `find` finds at `start`, given how far it may look: twice as far each time while what it finds goes on.
+def extend_reach(start: int, limit: int, find: Callable[[int], Found | None]) -> Found | None:
+    """Return what `find(reach)` finds, with the reach doubled while the match extends to its limit.
 
-    What went on for more than 4,096 characters, and then turns out to be no value of that form, is taken as far as it
-    was one: otherwise each of many names might read all that follows. So what is read is no more than a few times
-    what is taken out and a bounded stretch: linear in the length of the text.
+    A value that was accepted for more than 4,096 characters and then fails to match is taken as far as it matched:
+    otherwise each of many names could read the whole rest. This keeps redaction linear in the length of the text.
     """
     reach, found = _FIRST_REACH, None
     while True:
@@ -151,20 +150,19 @@ _VARIABLE = lazy(r"=\"?\$(?:[A-Za-z_]\w{0,60}|\{[A-Za-z_]\w{0,60}\}|\d)\"?(?=[ ]
 
 
 def is_reference(name: Name) -> bool:
-    """Whether a template's reference stands in the place of the value, and nothing else; or a shell's variable, before
-    the command that it is set for."""
+    """Whether the value is only a template reference, or a shell variable set for the command after it."""
     if name.meaning.is_variable and _VARIABLE.match(name.text, name.end) is not None:
         return True
     return _REFERENCE.match(name.text, name.end) is not None
 
 
 def assigned_value(text: str, end: int, reach: int) -> re.Match[str] | None:
-    """The value that is assigned to what ends at `end`, looked for up to `reach`."""
+    """Match the value assigned to a name that ends at `end`, up to `reach`."""
     return _ASSIGNMENT.match(text, end, reach)
 
 
 def value_of(name: Name, reach: int) -> re.Match[str] | None:
-    """The value beside a name, by the way the two are written together, looked for up to `reach`."""
+    """Match the value next to a name by its notation, up to `reach`."""
     text, end, certain = name.text, name.end, name.certain
     if name.meaning.is_option and (option := _OPTION_VALUE.match(text, end, reach)) is not None:
         return option
@@ -189,7 +187,7 @@ def value_of(name: Name, reach: int) -> re.Match[str] | None:
 
 
 def _is_label(name: Name) -> bool:
-    """Whether a name of several words is a label, its line's only one: `    Key Content    : harbour anchor`."""
+    """Whether a name of several words is the only label on its line: `    Key Content    : harbour anchor`."""
     if _BEHIND_LABEL.match(name.text, name.end) is None:
         return False
     line = name.text.rfind("\n", max(0, name.start - 80), name.end) + 1
@@ -201,19 +199,19 @@ _BEHIND_LABEL = lazy(r"[ \t]{1,40}:[ ][^\s:=,;]{2,60}(?:[ ][^\s:=,;]{2,60}){1,7}
 
 
 def value_group(match: re.Match[str]) -> str:
-    """The form in which a value is written."""
+    """Return the notation of a value: the name of its group."""
     groups = match.groupdict()
     return next(group for group in _VALUE_GROUPS if groups.get(group) is not None)
 
 
 def end_of(match: re.Match[str], group: str) -> int:
-    """Where the value ends that is in a group: with the rest of it on the next lines, if it was folded."""
+    """Return the end of a value, with its folded lines."""
     groups = match.groupdict()
     return max(match.end(part) for part in (group, *(rest for rest in _RESTS if groups.get(rest))))
 
 
 def strings_of(match: re.Match[str]) -> list[str]:
-    """The value, or, where it is a list, its parts."""
+    """Return the value, or the parts of a list."""
     group = value_group(match)
     if group == "items":
         return [item.lstrip(" \t-") for item in match[group].split("\n")]
