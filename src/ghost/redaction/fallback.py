@@ -18,21 +18,29 @@ from ghost.policy import load_policy
 from ghost.redaction.passes import redact
 from ghost.redaction.secret_values import entropy, is_base64_with_slashes, is_guid, is_of_one_case
 
-SHORTEST = 16
-"""Characters from which on a token is judged: shorter ones are rarely told from names."""
+_MIN_LENGTH = 16
+"""Characters of a token: shorter ones are seldom distinguishable from names."""
 _MIN_BITS = 3.3
-"""Bits a character (Shannon) of a random token; camel case has about as many, so words are counted too."""
+"""Shannon entropy in bits per character. Names in camel case reach it too, so words are counted as well."""
 _MAX_WORDS = 0.45
-"""Share of a token that may stand in runs of three small letters and more: 0.16 in random base62, 0.7 in names."""
+"""Share of a token in runs of three small letters or more: 0.16 in random base62, 0.7 in names."""
 _MIN_TURNS = 0.22
-"""Changes between kinds of characters for each character, a capital before a small letter aside: 0.45 in base62."""
+"""Changes of character class per character, except a capital before a small letter: 0.45 in random base62."""
 _NAME_REACH = 96
+"""Characters before a token that are searched for its name."""
 _PLACEHOLDER = lazy(r"\[TOKEN_(\d{1,9})\]")
 _WORD = lazy(r"[a-z]{3,}")
 _TURN = lazy(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z][A-Z0-9])")
 _KINDS = (lazy("[a-z]"), lazy("[A-Z]"), lazy("[0-9]"))
 _HEX = lazy(r"[0-9a-f]{32,}+|[0-9A-F]{32,}+")
 _PADDED = lazy(r"[A-Za-z0-9+/]{22,}={1,2}")
+_NAME_BEFORE = lazy(r"(?P<name>[A-Za-z][\w.-]{0,80})[\"'\]\\]{0,4}[ \t]{0,4}(?P<mark>[:=]|)[ \t\"'\[(\\]{0,6}$")
+_FILE_NAME = lazy(r"\.[a-z]{2,6}$")
+# A JSON escape is matched first: its letter is not part of the token after it.
+_RUN_OR_ESCAPE = (
+    r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt])"
+    r"|(?P<token>(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))[A-Za-z0-9][A-Za-z0-9+/_~-]{15,}+={0,2})"
+)
 
 
 class Placeholders:
@@ -76,7 +84,7 @@ def for_outside(text: str, mapping: Placeholders) -> str:
 
 def looks_secret(token: str) -> bool:
     """Whether a token looks random: 16 characters or more, several character classes mixed, no words."""
-    if len(token) < SHORTEST or is_guid(token):
+    if len(token) < _MIN_LENGTH or is_guid(token):
         return False
     if _HEX.fullmatch(token):
         return all(kind.search(token.lower()) for kind in (_KINDS[0], _KINDS[2]))
@@ -97,20 +105,15 @@ def _outside(match: re.Match[str], mapping: Placeholders) -> str:
     return mapping.placeholder(token) if looks_secret(token.rstrip("=")) else token
 
 
-_NAME_BEFORE = lazy(r"(?P<name>[A-Za-z][\w.-]{0,80})[\"'\]\\]{0,4}[ \t]{0,4}(?P<mark>[:=]|)[ \t\"'\[(\\]{0,6}$")
-
-
-_FILE_NAME = lazy(r"\.[a-z]{2,6}$")
-
-
 def _is_named(match: re.Match[str]) -> bool:
     """Whether the name before a token marks it as public; without `:` or `=` between them, only a hash is."""
     before = match.string[max(0, match.start() - _NAME_REACH) : match.start()]
     found = _NAME_BEFORE.search(before)
-    if found is None or not (found["mark"] or _HEX.fullmatch(match["token"])):
+    is_hash = _HEX.fullmatch(match["token"]) is not None
+    if found is None or not (found["mark"] or is_hash):
         return False
-    if _FILE_NAME.search(found["name"]) is not None and _HEX.fullmatch(match["token"]) is not None:
-        return True  # the sum of a file
+    if is_hash and _FILE_NAME.search(found["name"]) is not None:
+        return True  # the checksum of a file
     name = re.sub(r"[\W_]", "", found["name"]).lower()
     return name.endswith(_public_names()) or name.rstrip("0123456789").endswith(_public_names())
 
@@ -118,14 +121,7 @@ def _is_named(match: re.Match[str]) -> bool:
 @cache
 def _scan() -> re.Pattern[str]:
     """Return a pattern that matches known structure or a token, whichever comes first."""
-    return re.compile(f"{'|'.join(_inline(each) for each in _policy()['structure'])}|{_RUN}")
-
-
-# An escape of JSON is passed over whole: its letter is no part of the token behind it.
-_RUN = (
-    r"\\(?:u[0-9a-fA-F]{4}|[\"\\/bfnrt])"
-    r"|(?P<token>(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))[A-Za-z0-9][A-Za-z0-9+/_~-]{15,}+={0,2})"
-)
+    return re.compile(f"{'|'.join(_inline(each) for each in _policy()['structure'])}|{_RUN_OR_ESCAPE}")
 
 
 def _inline(pattern: str) -> str:
