@@ -6,14 +6,24 @@ A brain can reach nothing else. Arguments are validated first; a wrong call is r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
 from ghost.agent.az_preflight import preflight
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
 from ghost.agent.session import Session
+from ghost.agent.tool_arguments import (
+    ARGUMENTS,
+    CancelTask,
+    CaptureTraffic,
+    CheckTask,
+    CleanupTask,
+    CompleteInvestigation,
+    ManageHypotheses,
+    RunShellCmd,
+)
 from ghost.brain import ToolCall
 
 
@@ -23,90 +33,6 @@ class Shell(Protocol):
 
 class Orchestrator(Protocol):
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]: ...
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RunShellCmd(_Arguments):
-    """Run one diagnostic or Azure read command through the safe shell."""
-
-    command: str = Field(min_length=1)
-    reasoning: str = Field(min_length=1)
-    hypothesis_ids: list[str] = Field(default_factory=list)
-
-
-class CaptureTraffic(_Arguments):
-    """Start a packet capture with Network Watcher. Returns at once; `check_task` polls it."""
-
-    target: str
-    resource_group: str
-    storage_account: str
-    duration_seconds: int = Field(60, ge=1, le=300)
-    size_limit_bytes: int | None = None
-    """Checked by the orchestrator against Azure's limits; None is Azure's own limit."""
-    investigation_context: str = ""
-    storage_auth_mode: Literal["login", "key"] = "login"
-    hypothesis_ids: list[str] = Field(default_factory=list)
-
-
-class CheckTask(_Arguments):
-    """Return the state of a capture; polls for up to 45 seconds."""
-
-    task_id: str
-    hypothesis_ids: list[str] = Field(default_factory=list)
-
-
-class CancelTask(_Arguments):
-    """End a capture early and delete its resources."""
-
-    task_id: str
-    reason: str = ""
-
-
-class CleanupTask(_Arguments):
-    """Delete the capture, its blob and the local copy."""
-
-    task_id: str
-
-
-class ManageHypotheses(_Arguments):
-    """Register, resolve or reactivate a hypothesis. Changes the session only."""
-
-    action: Literal["register", "activate", "confirm", "refute", "contradict"]
-    id: str = Field(min_length=1, max_length=40)
-    description: str = ""
-    refuted_by: str = ""
-    audit_ids: list[str] = Field(default_factory=list)
-    higher_fidelity_source: str | None = None
-    resolution: str | None = None
-
-
-class Statement(_Arguments):
-    text: str
-    audit_ids: list[str] = Field(default_factory=list)
-
-
-class Coverage(_Arguments):
-    layer: str
-    status: Literal["cleared", "at_fault", "not_verified"]
-    audit_ids: list[str] = Field(default_factory=list)
-    note: str = ""
-
-
-class CompleteInvestigation(_Arguments):
-    """End the investigation; the report is written from the records."""
-
-    confidence: Literal["high", "medium", "low"]
-    root_cause_summary: str
-    confirmed_hypotheses: list[str] = Field(default_factory=list)
-    refuted_hypotheses: list[str] = Field(default_factory=list)
-    unverifiable_hypotheses: list[str] = Field(default_factory=list)
-    contradicted_hypotheses: list[str] = Field(default_factory=list)
-    recommended_actions: list[str] = Field(default_factory=list)
-    statements: list[Statement] = Field(default_factory=list)
-    coverage: list[Coverage] = Field(default_factory=list)
 
 
 class Tools:
@@ -125,14 +51,14 @@ class Tools:
         self._session = session
         self._evidence = evidence
         self._now = now
-        self._tools: dict[str, tuple[type[_Arguments], Callable[[Any], dict[str, Any]]]] = {
-            "run_shell_cmd": (RunShellCmd, self._run_shell_cmd),
-            "capture_traffic": (CaptureTraffic, self._capture_traffic),
-            "check_task": (CheckTask, self._check_task),
-            "cancel_task": (CancelTask, self._cancel_task),
-            "cleanup_task": (CleanupTask, self._cleanup_task),
-            "manage_hypotheses": (ManageHypotheses, self._manage_hypotheses),
-            "complete_investigation": (CompleteInvestigation, self._complete_investigation),
+        self._tools: dict[str, Callable[[Any], dict[str, Any]]] = {
+            "run_shell_cmd": self._run_shell_cmd,
+            "capture_traffic": self._capture_traffic,
+            "check_task": self._check_task,
+            "cancel_task": self._cancel_task,
+            "cleanup_task": self._cleanup_task,
+            "manage_hypotheses": self._manage_hypotheses,
+            "complete_investigation": self._complete_investigation,
         }
 
     def call(self, call: ToolCall) -> dict[str, Any]:
@@ -143,9 +69,8 @@ class Tools:
                 "tool": call.name,
                 "message": f"unknown tool {call.name!r}; known tools: {', '.join(self._tools)}",
             }
-        arguments, tool = self._tools[call.name]
         try:
-            return tool(arguments.model_validate(call.arguments))
+            return self._tools[call.name](ARGUMENTS[call.name].model_validate(call.arguments))
         except ValidationError as invalid:
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in invalid.errors())
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}

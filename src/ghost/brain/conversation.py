@@ -44,9 +44,20 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
+class ToolDeclaration:
+    """A tool as a model is told of it. `parameters`: a JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
+    cost: float | None = None
+    """US dollars; None if the price is not known."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,9 @@ class Turn:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
+    state: dict[str, Any] | None = None
+    """The turn in the provider's own form (call ids, thought signatures), which the next request must repeat. Opaque to
+    all but the brain that made it; JSON."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,235 @@
+"""The arguments of the seven tools, and their public declarations for a model.
+
+Every string and list is bounded: where a server decodes by grammar, an unbounded one never ends.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ghost.brain import ToolDeclaration
+
+Id = Annotated[str, Field(min_length=1, max_length=80)]
+AuditIds = Annotated[
+    list[Id],
+    Field(
+        default_factory=list,
+        max_length=100,
+        description="Audit ids of the results this rests on, as returned in `audit_id`, for example "
+        "ghost_20260115_143022_007.",
+    ),
+]
+HypothesisIds = Annotated[
+    list[Id],
+    Field(
+        default_factory=list,
+        max_length=10,
+        description="Ids of the hypotheses this call tests, for example h1. Default: all active ones.",
+    ),
+]
+TaskId = Annotated[str, Field(min_length=1, max_length=120, description="The task_id that capture_traffic returned.")]
+Line = Annotated[str, Field(max_length=2000)]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RunShellCmd(_Arguments):
+    """Run one diagnostic or Azure read command through the safe shell, which classifies it: SAFE runs, RISKY asks the
+    engineer, FORBIDDEN never runs (do not retry it). For ping, dig, traceroute, ss, curl (GET) and `az ... list/show`.
+    Files are readable only in this session's audit and captures.
+    """
+
+    command: str = Field(
+        min_length=1,
+        max_length=8000,
+        description="One complete command. No sudo, no &&, ; or |, no redirection. Example: az network nsg rule list "
+        "--resource-group prod-rg --nsg-name prod-nsg -o json",
+    )
+    reasoning: str = Field(
+        min_length=1,
+        max_length=2000,
+        description="One sentence: why the investigation needs this command. Shown to the engineer and put on record.",
+    )
+    hypothesis_ids: HypothesisIds
+
+
+class CaptureTraffic(_Arguments):
+    """Start a Network Watcher packet capture on a VM, or on both ends of a path. Returns a task_id at once; poll it
+    with check_task. The engineer approves each step. For what configuration does not explain.
+    """
+
+    target: str = Field(
+        min_length=1,
+        max_length=1000,
+        description='VM name, full Azure resource id, or "vm-a to vm-b" for a capture at both ends.',
+    )
+    resource_group: str = Field(min_length=1, max_length=90, description="Resource group of the VM(s): prod-rg")
+    storage_account: str = Field(
+        min_length=1, max_length=300, description="Name of the storage account that receives the capture: prodlogs"
+    )
+    duration_seconds: int = Field(60, ge=1, le=300, description="Seconds to capture, 1 to 300. Default 60.")
+    size_limit_bytes: int | None = Field(
+        None, description="Bytes after which the capture stops. Leave out for Azure's own limit."
+    )
+    investigation_context: str = Field(
+        "", max_length=2000, description="One sentence: which network behaviour is captured, and why."
+    )
+    storage_auth_mode: Literal["login", "key"] = Field(
+        "login", description="login: Entra ID (default). key: storage access keys."
+    )
+    hypothesis_ids: HypothesisIds
+
+
+class CheckTask(_Arguments):
+    """Poll a capture until its status is task_completed, task_failed, task_cancelled or task_timed_out. Waits up to 45
+    seconds. When complete, `result` names the report to read.
+    """
+
+    task_id: TaskId
+    hypothesis_ids: HypothesisIds
+
+
+class CancelTask(_Arguments):
+    """End a capture early and delete its Azure resources; the engineer approves each deletion."""
+
+    task_id: TaskId
+    reason: str = Field("", max_length=1000, description="Why, in one sentence, for the record.")
+
+
+class CleanupTask(_Arguments):
+    """Delete a finished capture in Azure, its blob and the local copy, after its report was read; the engineer approves
+    each deletion. Safe to repeat.
+    """
+
+    task_id: TaskId
+
+
+class ManageHypotheses(_Arguments):
+    """Register a hypothesis, activate it, or resolve it with the records that decide. At most three are active. Changes
+    the session only.
+    """
+
+    action: Literal["register", "activate", "confirm", "refute", "contradict"] = Field(
+        description="register needs description and refuted_by; confirm and refute need audit_ids; contradict needs "
+        "the two audit_ids that disagree."
+    )
+    id: str = Field(min_length=1, max_length=40, description="Short id: h1")
+    description: str = Field(
+        "",
+        max_length=1000,
+        description="register: one falsifiable cause, for example: an NSG rule denies TCP 6379 from app-subnet. "
+        "contradict: what disagrees.",
+    )
+    refuted_by: str = Field(
+        "",
+        max_length=1000,
+        description="register: the observation that would refute it: an allow rule before any deny.",
+    )
+    audit_ids: AuditIds
+    higher_fidelity_source: str | None = Field(
+        None, max_length=500, description="contradict: which result is trusted, by its evidence tier."
+    )
+    resolution: str | None = Field(None, max_length=1000, description="contradict: how the conflict was resolved.")
+
+
+class Statement(_Arguments):
+    text: str = Field(max_length=4000, description="One finding, in one or two sentences.")
+    audit_ids: AuditIds
+
+
+class Coverage(_Arguments):
+    layer: str = Field(
+        max_length=100,
+        description="local_probe, vm_state, nsg_outbound, nsg_inbound, routes, peering, dns, service_endpoints, "
+        "load_balancer, guest_firewall or wire.",
+    )
+    status: Literal["cleared", "at_fault", "not_verified"]
+    audit_ids: AuditIds
+    note: str = Field("", max_length=2000)
+
+
+class CompleteInvestigation(_Arguments):
+    """End the investigation: when the root cause is confirmed, when every hypothesis is settled, or when denials leave
+    none to test. The report is written from the records; what they do not support is printed as unsupported.
+    """
+
+    confidence: Literal["high", "medium", "low"] = Field(
+        description="high: confirmed by records. medium: probable, partial evidence or an open contradiction. low: not "
+        "verified."
+    )
+    root_cause_summary: str = Field(
+        max_length=8000,
+        description="One to three sentences: the cause, with the audit ids it rests on. If unknown, say so.",
+    )
+    confirmed_hypotheses: list[Id] = Field(default_factory=list, max_length=50, description="Ids confirmed.")
+    refuted_hypotheses: list[Id] = Field(default_factory=list, max_length=50, description="Ids refuted.")
+    unverifiable_hypotheses: list[Id] = Field(
+        default_factory=list, max_length=50, description="Ids that denials left untested."
+    )
+    contradicted_hypotheses: list[Id] = Field(
+        default_factory=list, max_length=50, description="Ids with contradicting results that nothing resolved."
+    )
+    recommended_actions: list[Line] = Field(
+        default_factory=list, max_length=50, description="Next steps for the engineer, each one sentence or command."
+    )
+    statements: list[Statement] = Field(
+        default_factory=list, max_length=100, description="The findings, each with the records it rests on."
+    )
+    coverage: list[Coverage] = Field(
+        default_factory=list, max_length=40, description="Layers of the path: cleared, at fault or not verified."
+    )
+
+
+ARGUMENTS: Final[dict[str, type[_Arguments]]] = {
+    "run_shell_cmd": RunShellCmd,
+    "capture_traffic": CaptureTraffic,
+    "check_task": CheckTask,
+    "cancel_task": CancelTask,
+    "cleanup_task": CleanupTask,
+    "manage_hypotheses": ManageHypotheses,
+    "complete_investigation": CompleteInvestigation,
+}
+
+
+def tool_declarations() -> list[ToolDeclaration]:
+    """Return name, description and parameters of each tool, as a JSON schema that every provider accepts: no `$defs`,
+    no `anyOf` with null, no titles.
+    """
+    return [
+        ToolDeclaration(name, " ".join((arguments.__doc__ or "").split()), _plain(arguments.model_json_schema()))
+        for name, arguments in ARGUMENTS.items()
+    ]
+
+
+_OMITTED: Final = {"$defs", "title", "additionalProperties", "default"}
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    definitions = schema.get("$defs", {})
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, list):
+            return [plain(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return plain(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        if "anyOf" in node:
+            (only,) = (option for option in node["anyOf"] if option.get("type") != "null")
+            node = {**only, **{key: value for key, value in node.items() if key != "anyOf"}}
+        if node.get("type") == "object":
+            properties = {name: plain(value) for name, value in node["properties"].items()}
+            return {**_kept(node), "properties": properties}
+        return {key: plain(value) for key, value in _kept(node).items()}
+
+    cleaned: dict[str, Any] = plain(schema)
+    cleaned.pop("description", None)  # it is the tool's own
+    return cleaned
+
+
+def _kept(node: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in _OMITTED}

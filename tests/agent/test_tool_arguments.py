@@ -1,0 +1,32 @@
+"""The declarations that a model receives: every provider accepts them, and every string and list is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ghost.agent.tool_arguments import tool_declarations
+
+ACCEPTED = {
+    "type", "description", "properties", "required", "items", "enum",
+    "minLength", "maxLength", "maxItems", "minimum", "maximum",
+}  # fmt: skip
+
+
+def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    for child in [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]:
+        yield from nodes(child)
+
+
+def test_each_declaration_is_plain_and_bounded() -> None:
+    for declaration in tool_declarations():
+        assert len(declaration.description) > 40, declaration.name
+        for node in nodes(declaration.parameters):
+            assert node.keys() <= ACCEPTED, (declaration.name, node.keys() - ACCEPTED)
+            if node["type"] == "string":
+                assert "maxLength" in node or "enum" in node, (declaration.name, node)
+            if node["type"] == "array":
+                assert node["maxItems"] and node["items"]["type"], (declaration.name, node)
+        for name, field in declaration.parameters["properties"].items():
+            assert field.get("description"), (declaration.name, name)
