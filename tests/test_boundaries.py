@@ -20,6 +20,13 @@ ALLOWED = {
     "pcap": {"concurrent", "ctypes"},  # threads of its own code, and its own compiled kernels
 }
 
+BACKGROUND_WORK = {"threading", "asyncio", "concurrent"}
+KEPT_FROM = {
+    "shell": {"ghost.agent", "ghost.brain", "ghost.cloud", "ghost.mind", "ghost.pcap", "ghost.providers"},
+    "cloud": {"ghost.agent", "ghost.brain", "ghost.shell", "ghost.pcap", *BACKGROUND_WORK},
+    "agent": {"ghost.lab", "ghost.pcap", *BACKGROUND_WORK},
+}
+
 
 @cache
 def trees() -> dict[Path, ast.Module]:
@@ -50,6 +57,14 @@ def test_only_the_shell_starts_programs() -> None:
             starting |= {name for name in of_os if name in STARTING_CALLS or name.startswith(("exec", "spawn"))}
         starting |= {n.id for n in nodes if isinstance(n, ast.Name)} & {"__import__", "eval", "exec"}
         wrong += [f"{path}: {sorted(starting)}"] if starting else []
+    assert wrong == []
+
+
+def test_no_room_imports_what_its_specification_keeps_from_it() -> None:
+    wrong = []
+    for path, tree in trees().items():
+        kept = imports_of(tree) & KEPT_FROM.get(room_of(path), set())
+        wrong += [f"{path}: {sorted(kept)}"] if kept else []
     assert wrong == []
 
 
