@@ -1,4 +1,4 @@
-"""`ghost investigate`: sets up one session, runs the investigation and writes the report."""
+"""`ghost investigate`: runs one investigation and writes the report."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from ghost.agent import (
-    AZURE,
     ORPHAN_KINDS,
     Evidence,
     Investigation,
-    Session,
     Tools,
     TurnLog,
     Workspace,
     choose_and_clean,
     find_orphans,
-    load_session,
     read_conversation,
-    save_session,
-    verify_session,
     without_secrets,
     write_report,
 )
@@ -32,16 +27,15 @@ from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.narration import NarratedShell, Narration
 from ghost.cli.session_memory import SessionMemory
+from ghost.cli.session_opening import SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
-from ghost.errors import BrainError, ConfigurationError, GhostError, SessionError, UsageError
-from ghost.lab import RunningLab, Scenario, lab_behind_az, load_scenario
-from ghost.lab import reopen as reopen_lab
-from ghost.lab import start as start_lab
-from ghost.records import Clock, SystemClock, elapsed, isoformat, new_session_id, private_dir, workspace_lock
+from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
+from ghost.lab import Scenario, load_scenario
+from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
 AZ_NEEDED = (
@@ -54,8 +48,6 @@ PRIVATE_MODE = (
     "nothing anywhere, compares addresses: without them it finds less."
 )
 NOT_FOUND = 127
-SIMULATED = "(SIMULATED)"
-"""Behind the name of a lab that belongs to the session itself."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +103,11 @@ class _Run:
         self.narration = Narration(
             to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
         )
-        self.lab_behind_az = lab_behind_az() if scenario is None else None
-        self.session = self._resumed_session() if request.resume else self._new_session(scenario)
+        opening = SessionOpening(workspace, settings, self.narration, self.clock, brain.name)
+        opened = opening.resumed(request.resume) if request.resume else opening.new(scenario)
+        self.session, self.lab, self.lab_behind_az = opened.session, opened.lab, opened.lab_behind_az
         self.paths = self.session.paths(workspace.root)
         self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
-        self.lab = self._lab(scenario)
         self.briefing = self.lab.briefing if self.lab else None
 
     def carry_out(self) -> int:
@@ -174,63 +166,6 @@ class _Run:
         return self._show_end(report, markdown, self.clock.monotonic() - began)
 
     # -- setting up
-
-    def _new_session(self, scenario: Scenario | None) -> Session:
-        session_id = new_session_id(self.clock.now(), self.workspace.taken)
-        self.workspace.set_current_aside()
-        session = Session(
-            session_id=session_id,
-            created_at=self._now(),
-            model=self.brain.name,
-            audit_dir=str(self.workspace.audit_dir),
-            network=f"lab {scenario.name} {SIMULATED}" if scenario else self._network_of_az(),
-        )
-        save_session(self.workspace.session_file, session)
-        return session
-
-    def _resumed_session(self) -> Session:
-        assert self.request.resume is not None
-        path = self.workspace.find(self.request.resume)
-        session, intact = load_session(path)
-        if not session.network.endswith(SIMULATED) and session.network != self._network_of_az():
-            raise SessionError(
-                f"{session.session_id} investigated {session.network}, and az here asks {self._network_of_az()}: "
-                "resume it in a shell whose az asks the same"
-            )
-        checks = verify_session(session, session.paths(self.workspace.root), checksum_holds=intact)
-        problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
-        if problems:
-            self._accept_changed_records(session, problems)
-        if path != self.workspace.session_file:
-            self.workspace.set_current_aside()
-            path.replace(self.workspace.session_file)
-        session.is_resume = True
-        session.model = self.brain.name
-        save_session(self.workspace.session_file, session)
-        return session
-
-    def _accept_changed_records(self, session: Session, problems: list[str]) -> None:
-        """Ask before resuming a session whose records were changed from outside."""
-        choice = self.narration.choose(
-            f"Warning: the records of {session.session_id} were changed: {'; '.join(problems)}",
-            {"c": "Continue anyway", "a": "Abort"},
-        )
-        if choice != "c":
-            raise SessionError(
-                f"the records of {session.session_id} were changed from outside ({'; '.join(problems)}): look at them "
-                "(ghost audit verify), then resume on a terminal to continue anyway, or start anew"
-            )
-        session.integrity_warning = f"when it was resumed, {'; '.join(problems)}"
-
-    def _lab(self, scenario: Scenario | None) -> RunningLab | None:
-        """The lab of this session: a new one, or the one an interrupted session worked in."""
-        directory = self.workspace.root / "lab" / self.session.session_id
-        if scenario is not None:
-            return start_lab(scenario, directory, speed=self.settings.lab_speed)
-        return reopen_lab(directory) if self.session.network.endswith(SIMULATED) else None
-
-    def _network_of_az(self) -> str:
-        return f"lab {self.lab_behind_az.briefing.name} (SIMULATED, asked by az)" if self.lab_behind_az else AZURE
 
     def _shell(self) -> SafeExecShell:
         return SafeExecShell(
@@ -291,7 +226,7 @@ class _Run:
         where = (
             f"lab: {self.briefing.name} (SIMULATED, time passes {speed})"
             if self.briefing
-            else self._network_of_az()
+            else network_of_az(self.lab_behind_az)
             if self.lab_behind_az
             else "Azure, through your az login"
         )
