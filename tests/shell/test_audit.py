@@ -19,7 +19,16 @@ from ghost.shell.record.intent import Intent
 
 FIELDS = [
     *("timestamp", "session_id", "sequence", "audit_id", "command", "reasoning", "status", "classification"),
-    *("tier_triggered", "error", "action", "user_decision", "denial_reason", "modified_command", "environment"),
+    *(
+        "tier_triggered",
+        "error",
+        "action",
+        "user_decision",
+        "denial_reason",
+        "modified_command",
+        "environment",
+        "message",
+    ),
     *("exit_code", "output", "stderr", "output_summary", "output_truncated", "redactions_applied"),
     *("redaction_categories", "redaction_rules", "duration_seconds", "anonymization_applied", "sandbox", "prev"),
 ]

@@ -24,6 +24,7 @@ _FROM_AUDIT = (
     "exit_code",
     "error",
     "denial_reason",
+    "message",
     "duration_seconds",
     "sandbox",
     "audit_id",

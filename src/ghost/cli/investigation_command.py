@@ -175,6 +175,7 @@ class _Run:
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
             roots=self._roots(),
+            reads_only=[self.workspace.capture_dir],
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
         )
 
@@ -243,7 +244,7 @@ class _Run:
         if response["exit_code"] == NOT_FOUND:
             raise ConfigurationError(AZ_NEEDED)
         if response["status"] == "error":
-            why = error_text(command, str(response["error"]), self._roots())
+            why = error_text(response)
             raise ConfigurationError(f"az did not complete: {why}")
         if response["exit_code"] != 0:
             why = (str(response["stderr"]).strip().splitlines() or [str(response["status"])])[-1]

@@ -73,7 +73,7 @@ def run(
         if not response.get("audit_written", True):
             sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {settings.audit_dir} could not be written\n")
         if response["status"] == "error":
-            why = error_text(gate.command, str(response["error"]), roots)
+            why = error_text(response)
             sys.stderr.write(f"ghost: not completed: {why}\n")
     exit_code = response["exit_code"]
     if response["status"] != "completed" or exit_code is None:

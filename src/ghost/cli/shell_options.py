@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from ghost.shell import explain
 from ghost.text import visible
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ def lab_programs(lab: RunningLab | None, *, own_az: bool = True) -> ShellProgram
     }
 
 
-def error_text(command: str, error: str, roots: Sequence[Path]) -> str:
-    """The shell's error as text, with the explanation of the rule where a rule refused."""
-    words = error.replace("_", " ")
-    if error not in {"forbidden_command", "unsupported_syntax", "command_too_long"}:
-        return words
-    return f"{words}: {visible(str(explain(command, roots)['explanation']))}"
+def error_text(response: Mapping[str, Any]) -> str:
+    """The shell's error as text, with its reason."""
+    words = str(response["error"]).replace("_", " ")
+    return f"{words}: {visible(str(response['message']))}" if response["message"] else words

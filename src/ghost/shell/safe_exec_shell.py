@@ -19,7 +19,9 @@ from ghost.shell.gate import GateOutcome, HitlCallback, ask_for_approval
 from ghost.shell.judge.classification import decide
 from ghost.shell.judge.decision import FORBIDDEN, RISKY, SAFE, Decision
 from ghost.shell.judge.explanation import explain
+from ghost.shell.judge.forbidden_commands import foreign_file
 from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, pin_hosts, resolve_by_system
+from ghost.shell.judge.value_types import Roots
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, no_output, process_output
 from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
@@ -31,6 +33,16 @@ if TYPE_CHECKING:
 MAX_TIMEOUT_SECONDS = 1800.0
 MAX_AUDITED_CHARACTERS = 16_384
 _UNKNOWN_PLACEHOLDER = "syntax: placeholder"
+_NEVER = "Nobody can approve it: test the same with a command that only reads the network."
+_REASONS = {
+    "empty_command": "A command and a reasoning are needed; neither may be blank.",
+    "forbidden_address": "The host's name leads to a service that hands out credentials or controls a machine. Name "
+    "another host.",
+    "sandbox_unavailable": "There is no sandbox on this machine, and commands that nobody approves must run in one.",
+    "timeout": "It was ended after its time. What it printed until then is shown. Bound it (a count, a timeout, a "
+    "--query), or do without it.",
+    "redaction_failure": "Its output could not be redacted, so none of it is shown. Ask for less of it.",
+}
 _RESTORED_TOKEN = "placeholder: restored token"  # noqa: S105 - the name of a rule
 CAPTURES = Path("/tmp/captures")  # noqa: S108 - the orchestrator's default place for captures; read only
 
@@ -44,6 +56,8 @@ class SafeExecShell:
     are, `required` runs none of them without, `off` applies none. `runner` has the calling convention of
     `subprocess.run`; what it starts is not in a sandbox. `resolver` tells the addresses of a host name. `placeholders`:
     tokens that a model knows by a placeholder only; a command that has one is RISKY once the token stands there.
+    `reads_only`: directories; commands read files there and this session's in the audit directory, and nobody is asked
+    about others. Default: a person decides.
 
     One process at a time runs the commands of a session: in a second one this raises `WorkspaceError`.
     """
@@ -65,6 +79,7 @@ class SafeExecShell:
         runner: Runner | None = None,
         resolver: Resolver | None = None,
         placeholders: Placeholders | None = None,
+        reads_only: Sequence[str | Path] | None = None,
     ) -> None:
         if not valid_session_id(session_id):
             raise UsageError(f"{session_id!r} is no session id: use letters, digits, '_', '-' and '.', 100 at most")
@@ -92,6 +107,7 @@ class SafeExecShell:
         self._runner = runner
         self._resolver = resolver if resolver is not None else resolve_by_system
         self._placeholders = placeholders
+        self._reads_only = tuple(map(Path, reads_only)) if reads_only is not None else None
         self._clock: Clock = SystemClock()
         self._audit = ShellAudit(directory, session_id)
         self._one_at_a_time = self._audit.one_at_a_time
@@ -127,22 +143,23 @@ class SafeExecShell:
         sequence, audit_id = self._audit.next_id()
         command, reasoning = _text(request, "command"), _text(request, "reasoning")
         if not command or not reasoning:
-            return _response(audit_id, "error", "RISKY", None, "empty_command", self._no_output())
+            return self._empty(audit_id, "RISKY")
 
         # Stage 1: classify
         decision = self._judge(command)
         command, reasoning = self._restored(command), self._restored(reasoning)
         if decision.problem == "empty_command":
-            return _response(audit_id, "error", decision.classification, None, "empty_command", self._no_output())
+            return self._empty(audit_id, decision.classification)
 
         # Stage 2: gate
         outcome = self._ask_for_approval(command, decision, reasoning)
         record = self._record(sequence, audit_id, command, reasoning, outcome)
         if outcome.status != "passed":
+            record = replace(record, message=self._written(self._refusal(outcome)))
             written = self._audit.write(record)
             if outcome.interrupted is not None:
                 raise outcome.interrupted
-            return self._answer(record, self._refusal(outcome.decision), written)
+            return self._answer(record, self._no_output(), written)
 
         # Stage 3: execute
         self._audit.begin(record)
@@ -168,7 +185,7 @@ class SafeExecShell:
                 output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer, ran)
             except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
                 record = replace(record, status="error", error="redaction_failure")
-        record = _with_output(record, output)
+        record = replace(_with_output(record, output), message=self._written(self._failure(record.error, outcome)))
         return self._answer(record, output, self._audit.write(record))
 
     def _judge(self, written: str) -> Decision:
@@ -177,6 +194,9 @@ class SafeExecShell:
         decision = decide(command, self._roots)
         if decision.classification == FORBIDDEN or decision.refused_unasked:
             return decision
+        if (foreign := self._foreign_file(command)) is not None:
+            rule = "forbidden: other files"
+            return replace(decision, classification=FORBIDDEN, tier=0, rule=rule, explanation=foreign)
         unknown = next(filter(None, (each.unknown(command) for each in self._restorers())), None)
         if unknown is None:
             return self._asked_for_token(decision, command)
@@ -190,6 +210,24 @@ class SafeExecShell:
             arguments=None,
             problem="unsupported_syntax",
         )
+
+    def _foreign_file(self, command: str) -> str | None:
+        """Why a command may read a file outside those of this investigation."""
+        if self._reads_only is None or decide(command, self._reads_only).classification == SAFE:
+            return None
+        why = foreign_file(command, self._is_own_file)
+        places = ", ".join(map(str, self._reads_only))
+        return why and (
+            f"Refused: {why} An investigation reads files only in {places}, and this session's in "
+            f"{self._audit.path.parent}."
+        )
+
+    def _is_own_file(self, real: str) -> bool:
+        """Whether a real path is a capture, a report or a record of this session; not the mapping of private mode."""
+        audit = os.path.realpath(self._audit.path.parent) + "/"
+        if real.startswith(audit):
+            return self.session_id in real.removeprefix(audit) and not real.startswith(f"{audit}anonymization_map_")
+        return Roots(self._reads_only or ()).hold(real)
 
     def _asked_for_token(self, decision: Decision, command: str) -> Decision:
         """RISKY with a token that has a placeholder: no URL, header or name may take a secret out unasked."""
@@ -278,9 +316,28 @@ class SafeExecShell:
     def _no_output(self) -> Output:
         return no_output(self._anonymizer)
 
-    def _refusal(self, decision: Decision) -> Output:
-        output = self._no_output()
-        return replace(output, stderr=decision.explanation) if decision.rule == _UNKNOWN_PLACEHOLDER else output
+    def _empty(self, audit_id: str, classification: str) -> dict[str, Any]:
+        output, message = self._no_output(), _REASONS["empty_command"]
+        return _response(audit_id, "error", classification, None, "empty_command", output, message=message)
+
+    def _refusal(self, outcome: GateOutcome) -> str:
+        """Why a command was not run and what to do instead, for whoever proposed it."""
+        decision = outcome.decision
+        if decision.classification == FORBIDDEN:
+            return f"{decision.explanation} ({decision.rule}) {_NEVER}"
+        said = ""
+        if outcome.status == "denied":
+            said = "A person denied it. " if outcome.action == "user_denied" else "Nobody approved it. "
+        return f"{said}{self._instead(outcome)}"
+
+    def _failure(self, error: str | None, outcome: GateOutcome) -> str | None:
+        return None if error is None else _REASONS.get(error) or self._instead(outcome)
+
+    def _instead(self, outcome: GateOutcome) -> str:
+        """The explanation of the verdict, with the nearest SAFE command or what makes the line run at all."""
+        explained = explain(outcome.command, self._roots)
+        fix = explained["fix"] if explained["safe_form"] or outcome.decision.problem else None
+        return " ".join(filter(None, (outcome.decision.explanation, fix)))
 
     def _answer(self, record: AuditRecord, output: Output, audit_written: bool) -> dict[str, Any]:
         """The response; `audit_written` is in it where it is false: the command is not on record."""
@@ -293,6 +350,7 @@ class SafeExecShell:
             output,
             exit_code=record.exit_code,
             denial_reason=record.denial_reason,
+            message=record.message,
             duration_seconds=record.duration_seconds,
             sandbox=record.sandbox,
         )
@@ -326,6 +384,7 @@ def _response(
     *,
     exit_code: int | None = None,
     denial_reason: str | None = None,
+    message: str | None = None,
     duration_seconds: float | None = None,
     sandbox: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -338,6 +397,7 @@ def _response(
         "exit_code": exit_code,
         "error": error,
         "denial_reason": denial_reason,
+        "message": message,
         "duration_seconds": duration_seconds,
         "sandbox": list(sandbox),
         "output_metadata": output.metadata,

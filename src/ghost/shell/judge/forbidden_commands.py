@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice, pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -416,15 +417,59 @@ def credential_behind(words: Sequence[str]) -> Refusal | None:
     """Why a command is never run because a link in it leads to credentials. Looks at the file system."""
     if not words or _tells_no_content(words):
         return None
-    for count, path in enumerate(_paths_in(words)):
-        if count >= _WORDS_WITH_REAL_PATHS:
-            break
+    for path, real in _existing(islice(_paths_in(words), _WORDS_WITH_REAL_PATHS)):
+        if _is_credential(real):
+            return _secret(f"{path[:80]} (really {PurePosixPath(real)})")
+    return None
+
+
+def foreign_file(command: str, is_own: Callable[[str], bool]) -> str | None:
+    """Why a command that is not SAFE may read a file that is not `is_own` (a real path), as a sentence.
+
+    Each piece of a word that names something on the disk counts. What code opens cannot be told, so it is not run.
+    """
+    policy = _policy()
+    for segment in filter(None, parse(command).segments):
+        if _tells_no_content(segment):
+            continue
+        if code := next((name for name in _programs(segment) if name in policy.shells | policy.interpreters), None):
+            return f"{code} runs code that may read any file."
+        for path, real in _existing(_files_named(segment)):
+            if not is_own(real) and real != os.devnull:
+                return f"{path[:120]} is a file of this machine (really {real[:160]})."
+    return None
+
+
+def _programs(segment: Sequence[str]) -> Iterator[str]:
+    """The program, and what may be the one behind it where it runs another of this machine."""
+    name = _program(segment[0])
+    yield name
+    if _policy().wrappers.get(name, 99) <= 1:
+        yield from (_program(segment[position]) for position in _command_positions(segment, 0))
+
+
+def _files_named(segment: Sequence[str]) -> Iterator[str]:
+    """Words and parts of words that may be paths. az: no part of a script or query, whose files are other machines'."""
+    is_az = segment[0] == "az"
+    for before, word in pairwise(segment):
+        if before not in _policy().az_text_options:
+            for path in (word, word.partition("=")[2], word[2:] if word.startswith("-") else ""):
+                if not is_az or "/" in path or os.path.isfile(path):  # noqa: PTH113 - a directory may share a group's name
+                    yield path
+    if is_az:
+        yield from (path for word in segment for path in _files_that_az_opens(word))
+    else:
+        yield from (path for path in _paths_in(segment) if path != segment[0])
+
+
+def _existing(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Those that exist, each with its real path."""
+    for path in paths:
         if not path or len(path) >= 4096 or not path.isprintable():
             continue
         expanded = _expanded(path)
         if ".." not in expanded and not os.path.lexists(expanded):
             continue  # most words: nothing is there, so no link either
         real = real_path(expanded)
-        if real is not None and _is_credential(real) and os.path.lexists(real):
-            return _secret(f"{path[:80]} (really {PurePosixPath(real)})")
-    return None
+        if real is not None and os.path.lexists(real):
+            yield path, real

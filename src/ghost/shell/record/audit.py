@@ -47,6 +47,8 @@ class AuditRecord:
     denial_reason: str | None
     modified_command: str | None
     environment: str
+    message: str | None = None
+    """Why it did not run or complete, and what to do instead, as whoever proposed it reads it."""
     exit_code: int | None = None
     output: str = ""
     stderr: str = ""
