@@ -19,6 +19,7 @@ from ghost.pcap.model import (
     DnsSection,
     HttpErrors,
     HttpSection,
+    Statistics,
     TlsFailure,
     TlsSection,
     UdpConversation,
@@ -39,7 +40,7 @@ from . import test_dhcp, test_dns, test_ntp, test_quic
 from .analyses import icmp, icmp_error, of_streams, refused, silent, stream, summary, times
 from .labelled.faults import FAULTS
 from .talks import Connection, TlsPair, client_context, later, server_context, tls
-from .test_findings import query, server
+from .test_findings import arp, query, server
 from .test_tls import hello
 from .wire import Record, pcap
 
@@ -70,6 +71,48 @@ def test_a_stream_with_issues_says_which_and_in_which_direction() -> None:
     assert (told[0]["lost_server_to_client"], told[0]["retransmissions"]) == (7, 7)
     assert "lost_client_to_server" not in told[0]
     assert told[0]["sample_frames"][:2] == [11, 12]
+
+
+FIELDS = {
+    "capture_summary": "file sha256 link_type total_packets duration_seconds first_timestamp last_timestamp bytes "
+    "avg_packets_per_second protocols_present snap_length_truncated_packets drops_reported_by_capturer",
+    "arp": "total_requests total_replies unanswered_requests gratuitous_arp_count duplicate_ip_alerts",
+    "icmp": "echo_pairs_matched echo_unmatched rtt_ms anomalies type_distribution unreachable_details redirect_details "
+    "ttl_exceeded_sources",
+    "tcp": "streams_total retransmissions_total fast_retransmissions spurious_retransmissions rto_retransmissions "
+    "duplicate_ack_total out_of_order_total zero_window_total window_full_total lost_segments_total keepalives "
+    "rst_count connection_stats handshake_rtt_ms streams_with_issues conversations",
+    "connection_stats": "syn_sent syn_ack_received handshakes_completed handshake_success_rate_pct syn_retransmitted "
+    "refused unanswered_syn rst_teardowns fin_teardowns half_closed",
+    "streams_with_issues": "stream_id src dst sni_or_host packets bytes retransmissions duplicate_acks out_of_order "
+    "zero_window_events rst rst_from ack_rtt_ms response_ms delta_ms throughput_bps mss window_scale sample_frames",
+    "unreachable_details": "src dst code code_meaning unreachable_dst next_hop_mtu count sample_frame",
+    "dns": "queries_total responses_total unanswered_queries query_type_distribution rcode_distribution latency_ms "
+    "slow_queries nxdomain_domains servfail_domains top_queried_domains dns_servers_queried truncated_responses",
+    "tls": "client_hellos versions_offered versions_chosen server_names failures",
+    "http": "requests status_distribution slow_responses hosts",
+    "findings": "id kind severity blame protocol title detail who evidence cause remediation confidence",
+}
+
+
+def test_each_section_has_the_fields_that_its_readers_expect(tmp_path: Path) -> None:
+    some, once = Statistics(1, 2.0, 2.0, 2.0, 2.0), times(1)
+    events = ("retransmissions", "duplicate_acks", "out_of_order", "zero_window", "rst", "lost_downstream")
+    bad = stream({**dict.fromkeys(events, once), "ack_rtt_ms": some, "delta_ms": some}, rst_from="neither")
+    bad = replace(bad, response_ms=some, server_name="a.example")
+    errors = [icmp_error(kind, 4, next_hop_mtu=1400) for kind in ("unreachable", "redirect", "ttl_exceeded")]
+    pings = replace(icmp(*errors), rtt_ms=some, duplicate_replies=1)
+    (tmp_path / "laden.pcap").write_bytes(pcap(laden()))
+    taken = analyse(tmp_path / "laden.pcap")
+    assert taken.http is not None
+    crowded = replace(everything(), icmp=pings, arp=arp(), tls=taken.tls, http=taken.http, tcp=of_streams(bad).tcp)
+    told = document(crowded)
+    tcp, (finding, *_) = told["tcp"], told["findings"]
+    inner = {"connection_stats": tcp["connection_stats"], "streams_with_issues": tcp["streams_with_issues"][0]}
+    inner |= {"unreachable_details": told["icmp"]["unreachable_details"][0], "findings": finding}
+    missing = {name: set(fields.split()) - (inner.get(name) or told[name]).keys() for name, fields in FIELDS.items()}
+    assert {name: lacking for name, lacking in missing.items() if lacking} == {}
+    assert list(tcp["streams_with_issues"][0]["response_ms"]) == ["count", "min", "median", "p95", "max"]
 
 
 def test_unreachable_details_say_who_what_and_how_often() -> None:
