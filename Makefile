@@ -56,7 +56,7 @@ lock:
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--extra fast --extra mind --group build pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		--extra fast --extra mind --extra gemini --extra postgres --extra cluster --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+		--extra fast --extra mind --extra models --extra postgres --extra cluster --group build --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || { echo "Making $(VENV) ..."; $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

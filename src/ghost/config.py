@@ -72,6 +72,24 @@ class Settings:
     """
 
     gemini_api_key: SecretStr | None = _setting("GEMINI_API_KEY")
+    openai_api_key: SecretStr | None = _setting("OPENAI_API_KEY")
+    anthropic_api_key: SecretStr | None = _setting("ANTHROPIC_API_KEY")
+    ollama_api_key: SecretStr | None = _setting("OLLAMA_API_KEY")
+    gemini_url: str | None = _setting("GOOGLE_GEMINI_BASE_URL")
+    openai_url: str | None = _setting("OPENAI_BASE_URL")
+    anthropic_url: str | None = _setting("ANTHROPIC_BASE_URL")
+    ollama_url: str | None = _setting("OLLAMA_BASE_URL")
+    brain: str = _setting("GHOST_BRAIN", "auto")
+    """`auto`, `offline`, `gemini`, `openai`, `anthropic` or `ollama`; `--brain` wins."""
+    brain_timeout_seconds: float = _setting("GHOST_BRAIN_TIMEOUT", 300.0, gt=0, le=3600)
+    """For one turn of a model, attempts and waits together."""
+    context_tokens: int = _setting("GHOST_CONTEXT_TOKENS", 60_000, ge=4000)
+    """How much of the conversation a model is sent; older results are shortened."""
+    max_output_tokens: int = _setting("GHOST_MAX_OUTPUT_TOKENS", 8192, ge=64)
+    max_cost: float | None = _setting("GHOST_MAX_COST", gt=0)
+    """US dollars that the model of one investigation may cost; `--max-cost` wins."""
+    llm_prices: str | None = _setting("GHOST_LLM_PRICES", pattern=r"^\d+(\.\d+)?,\d+(\.\d+)?$")
+    """`input,output` in US dollars per million tokens, for a model whose price is not in the table."""
     workspace: Path = _setting("GHOST_WORKSPACE", Path())
     """Where the session, the audit, captures and data of one investigation live."""
     az: Path | None = _setting("GHOST_AZ")
@@ -111,7 +129,7 @@ class Settings:
     vector_dim: int = _setting("VECTOR_DIM", 128, ge=8, le=4096)
 
     provider_llm: str = _setting("PROVIDER_LLM", "stub")
-    """`stub`, `gemini`, `openai` or `ollama`; the same for `provider_embed`."""
+    """`stub`, `gemini`, `openai`, `anthropic`, `ollama` or `module:Class`; the same for `provider_embed`."""
     provider_embed: str = _setting("PROVIDER_EMBED", "stub")
     provider_clock: str = _setting("PROVIDER_CLOCK", "system")
     llm_url: str | None = _setting("GHOST_LLM_URL")
@@ -155,6 +173,14 @@ class Settings:
     def allowlist(self) -> list[str]:
         """The domains that pages may be read from; `["*"]` for any."""
         return [domain for part in self.allowlist_domains.split(",") if (domain := part.strip().lower())]
+
+    def vendor_key(self, provider: str) -> SecretStr | None:
+        key: SecretStr | None = getattr(self, f"{provider}_api_key")
+        return key
+
+    def vendor_url(self, provider: str) -> str | None:
+        url: str | None = getattr(self, f"{provider}_url")
+        return url
 
     @property
     def database(self) -> Path:

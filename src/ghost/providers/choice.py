@@ -1,13 +1,11 @@
-"""Selection of providers from the settings. Clients are imported on demand, so a missing extra matters only when
-used.
-"""
+"""Selection of providers from the settings. Clients are imported on demand: a missing extra matters only when used."""
 
 from __future__ import annotations
 
+import importlib
 import random
-import urllib.parse
-from collections.abc import Callable
-from typing import Literal, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ghost.config import SecretStr, Settings
 from ghost.errors import ConfigurationError
@@ -19,15 +17,52 @@ from ghost.providers.stub import StubEmbeddings, StubLLM
 from ghost.records import Clock, SystemClock
 from ghost.redaction import Placeholders
 
-KNOWN = ("stub", "gemini", "openai", "ollama")
+if TYPE_CHECKING:
+    from ghost.providers.model_server import ModelServer
 
-DEFAULT_URLS = {
-    "gemini": "https://generativelanguage.googleapis.com",
-    "openai": "https://api.openai.com/v1",
-    "ollama": "http://127.0.0.1:11434",
+Use = Literal["LLM", "EMBED"]
+
+
+class Vendor(NamedTuple):
+    """Where a provider is, and what its own variables are called."""
+
+    url: str
+    key_variable: str
+    url_variable: str
+    model: str | None = None
+    embedding_model: str | None = None
+    path: str = ""
+    """Appended to an address that has no path."""
+    key_page: str | None = None
+    """Where a key is made; None if none is needed."""
+
+
+VENDORS = {
+    "gemini": Vendor(
+        "https://generativelanguage.googleapis.com",
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+        "gemini-flash-latest",
+        "gemini-embedding-001",
+        key_page="https://aistudio.google.com/apikey",
+    ),
+    "openai": Vendor(
+        "https://api.openai.com/v1",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        path="/v1",
+        key_page="https://platform.openai.com/api-keys",
+    ),
+    "anthropic": Vendor(
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        key_page="https://console.anthropic.com/settings/keys",
+    ),
+    "ollama": Vendor("http://127.0.0.1:11434", "OLLAMA_API_KEY", "OLLAMA_BASE_URL", path="/v1"),
 }
 
-T = TypeVar("T")
+SDK = {"gemini": "google.genai", "openai": "openai", "anthropic": "anthropic", "ollama": "openai"}
 
 
 def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvider:
@@ -35,9 +70,14 @@ def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvide
     chosen = settings.provider_llm
     if chosen == "stub":
         return StubLLM()
-    _check_known("PROVIDER_LLM", chosen)
-    model = _with_extra(chosen, lambda: _language_client(settings, clock or SystemClock()))
-    return model if _is_here(settings.llm_url or DEFAULT_URLS[chosen]) else OutgoingModel(model, Placeholders())
+    if ":" in chosen:
+        return _own("PROVIDER_LLM", chosen, "generate")  # type: ignore[no-any-return]
+    _check_known("PROVIDER_LLM", chosen, VENDORS)
+    server = model_server(settings, chosen, clock=clock)
+    from ghost.providers.server_models import ServerModel
+
+    model = ServerModel(server)
+    return model if is_loopback(server.host) else OutgoingModel(model, Placeholders())
 
 
 def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
@@ -47,117 +87,115 @@ def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProv
     chosen = settings.provider_embed
     if chosen == "stub":
         return StubEmbeddings(settings.vector_dim)
-    _check_known("PROVIDER_EMBED", chosen)
-    model = _with_extra(chosen, lambda: _embedding_client(settings, clock or SystemClock()))
-    return model if _is_here(settings.embed_url or DEFAULT_URLS[chosen]) else OutgoingEmbeddings(model, Placeholders())
+    if ":" in chosen:
+        return _own("PROVIDER_EMBED", chosen, "embed")  # type: ignore[no-any-return]
+    _check_known("PROVIDER_EMBED", chosen, [name for name in VENDORS if name != "anthropic"])
+    server = model_server(settings, chosen, use="EMBED", clock=clock)
+    from ghost.providers.server_models import ServerEmbeddings
+
+    model = ServerEmbeddings(server, settings.vector_dim)
+    return model if is_loopback(server.host) else OutgoingEmbeddings(model, Placeholders())
 
 
 def system_clock(settings: Settings) -> Clock:
     """Return the clock named by `PROVIDER_CLOCK`. Raises `ConfigurationError`."""
-    if settings.provider_clock != "system":
-        raise ConfigurationError(
-            f"PROVIDER_CLOCK is {settings.provider_clock[:40]!r}: set it to `system`, the only supported value."
-        )
+    chosen = settings.provider_clock
+    if ":" in chosen:
+        return _own("PROVIDER_CLOCK", chosen, "now")  # type: ignore[no-any-return]
+    if chosen != "system":
+        raise ConfigurationError(f"PROVIDER_CLOCK is {chosen[:40]!r}: set it to `system` or to module:Class.")
     return SystemClock()
 
 
-def _language_client(settings: Settings, clock: Clock) -> LLMProvider:
-    from ghost.providers.model_server import Access
+def model_server(
+    settings: Settings,
+    provider: str,
+    model: str | None = None,
+    *,
+    use: Use = "LLM",
+    clock: Clock | None = None,
+    seconds: float | None = None,
+    seconds_variable: str = "GHOST_PROVIDER_TIMEOUT",
+) -> ModelServer:
+    """Return the server of a provider, without contacting it. Raises `ConfigurationError` for what is missing."""
+    vendor = VENDORS[provider]
+    given_url = settings.llm_url if use == "LLM" else settings.embed_url
+    url, url_variable = _url(settings, provider, use, given_url)
+    # OpenAI's API is spoken by many servers: the vendor's own key goes to the vendor's own address only.
+    elsewhere = given_url is not None and vendor.path != ""
+    key, key_variable = _key(settings, provider, use, elsewhere=elsewhere)
+    if vendor.key_page is not None and not key and not elsewhere:
+        raise ConfigurationError(
+            f"The provider {provider} needs a key: make one at {vendor.key_page} and set {key_variable} in the "
+            "environment, or in the workspace's .env (mode 0600)."
+        )
+    default = vendor.model if use == "LLM" else vendor.embedding_model
+    given = model or (settings.llm_model if use == "LLM" else settings.embed_model) or default
+    if given is None:
+        option = "--model NAME or GHOST_LLM_MODEL" if use == "LLM" else "GHOST_EMBED_MODEL"
+        raise ConfigurationError(f"The provider {provider} needs a model's name: set {option}.")
 
-    use = _Use("LLM", settings.provider_llm, settings.llm_url, settings.llm_model, settings.llm_key, settings)
-    access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())
-    if settings.provider_llm == "gemini":
-        from ghost.providers.gemini import DEFAULT_MODEL, GeminiModel
-
-        return GeminiModel(access, use.model(DEFAULT_MODEL))
-    if settings.provider_llm == "openai":
-        from ghost.providers.openai import OpenAIModel
-
-        return OpenAIModel(access, use.model())
-    from ghost.providers.ollama import OllamaModel
-
-    return OllamaModel(access, use.model())
-
-
-def _embedding_client(settings: Settings, clock: Clock) -> EmbeddingsProvider:
-    from ghost.providers.model_server import Access
-
-    use = _Use("EMBED", settings.provider_embed, settings.embed_url, settings.embed_model, settings.embed_key, settings)
-    access = Access(use.url(), use.url_variable, use.key(), use.key_variable, use.seconds, clock, _random())
-    if settings.provider_embed == "gemini":
-        from ghost.providers.gemini import DEFAULT_EMBEDDING_MODEL, GeminiEmbeddings
-
-        return GeminiEmbeddings(access, use.model(DEFAULT_EMBEDDING_MODEL), settings.vector_dim)
-    if settings.provider_embed == "openai":
-        from ghost.providers.openai import OpenAIEmbeddings
-
-        return OpenAIEmbeddings(access, use.model(), settings.vector_dim)
-    from ghost.providers.ollama import OllamaEmbeddings
-
-    return OllamaEmbeddings(access, use.model(), settings.vector_dim)
-
-
-class _Use:
-    """The settings of one of the two uses of a provider."""
-
-    def __init__(
-        self,
-        use: Literal["LLM", "EMBED"],
-        provider: str,
-        url: str | None,
-        model: str | None,
-        key: SecretStr | None,
-        settings: Settings,
-    ) -> None:
-        self.url_variable = f"GHOST_{use}_URL"
-        self.key_variable = "GEMINI_API_KEY" if provider == "gemini" else f"GHOST_{use}_KEY"
-        self.seconds = settings.provider_timeout_seconds
-        self._model_variable = f"GHOST_{use}_MODEL"
-        self._chosen_by = f"PROVIDER_{use}={provider}"
-        self._provider = provider
-        self._url = url
-        self._model = model
-        self._key = settings.gemini_api_key if provider == "gemini" else key
-
-    def url(self) -> str:
-        url = server_url(self.url_variable, self._url or DEFAULT_URLS[self._provider])
-        bare = url.count("/") == 2
-        return url + "/v1" if self._provider == "openai" and bare else url
-
-    def key(self) -> str:
-        key = self._key.get_secret_value().strip() if self._key is not None else ""
-        needed = self._provider == "gemini" or (self._provider == "openai" and self._url is None)
-        if needed and not key:
-            raise ConfigurationError(f"{self._chosen_by} needs a key: set {self.key_variable}.")
-        return key
-
-    def model(self, default: str | None = None) -> str:
-        model = self._model or default
-        if model is None:
-            raise ConfigurationError(f"{self._chosen_by} needs a model's name: set {self._model_variable}.")
-        return model
+    return _import_client(provider)(
+        provider,
+        given,
+        url,
+        url_variable,
+        key,
+        key_variable,
+        seconds or settings.provider_timeout_seconds,
+        clock or SystemClock(),
+        random.Random(),  # noqa: S311 -- spreads retries, keeps nothing secret
+        seconds_variable,
+    )
 
 
-def _with_extra(provider: str, build: Callable[[], T]) -> T:
-    """Return `build()`; if a library is missing, raise an error that names the extra."""
-    extra = "gemini" if provider == "gemini" else "mind"
+def _url(settings: Settings, provider: str, use: Use, given: str | None) -> tuple[str, str]:
+    """Return the server's address and the variable that sets it."""
+    vendor = VENDORS[provider]
+    vendors = settings.vendor_url(provider)
+    variable = vendor.url_variable if vendors and not given else f"GHOST_{use}_URL"
+    url = server_url(variable, given or vendors or vendor.url)
+    return (url + vendor.path if url.count("/") == 2 else url), variable
+
+
+def _key(settings: Settings, provider: str, use: Use, *, elsewhere: bool) -> tuple[str, str]:
+    """Return the key and the variable that holds it. `elsewhere`: the vendor's own key does not go there."""
+    own: SecretStr | None = settings.llm_key if use == "LLM" else settings.embed_key
+    vendors = None if elsewhere else settings.vendor_key(provider)
+    if vendors is not None and (own is None or provider == "gemini"):
+        return vendors.get_secret_value().strip(), VENDORS[provider].key_variable
+    if own is not None and provider != "gemini":
+        return own.get_secret_value().strip(), f"GHOST_{use}_KEY"
+    return "", f"GHOST_{use}_KEY" if elsewhere else VENDORS[provider].key_variable
+
+
+def _import_client(provider: str) -> type[ModelServer]:
+    """Return `ModelServer`, once the libraries of the provider are there."""
     try:
-        return build()
+        from ghost.providers.model_server import ModelServer
+
+        if find_spec(SDK[provider]) is None:
+            raise ModuleNotFoundError(name=SDK[provider])
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"The provider {provider!r} needs {error.name}: pip install 'ghost-investigator[{extra}]'."
+            f"The provider {provider!r} needs {error.name}: pip install 'ghost-investigator[models]'."
         ) from None
+    return ModelServer
 
 
-def _is_here(url: str) -> bool:
-    """Whether a server is on this machine, which text does not leave then."""
-    return is_loopback(urllib.parse.urlsplit(url).hostname or "")
+def _own(variable: str, name: str, method: str) -> Any:
+    """Return an object of a person's own class, named `module:Class` and made without arguments."""
+    module, _, attribute = name.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), attribute)()
+    except Exception as error:  # noqa: BLE001 -- it is not our code
+        raise ConfigurationError(f"{variable}={name[:80]} cannot be loaded: {type(error).__name__}: {error}") from None
+    if not callable(getattr(made, method, None)):
+        raise ConfigurationError(f"{variable}={name[:80]} has no method {method}: see `ghost.providers.interfaces`.")
+    return made
 
 
-def _check_known(variable: str, value: str) -> None:
-    if value not in KNOWN:
-        raise ConfigurationError(f"{variable} is {value[:40]!r}: set it to one of {', '.join(KNOWN)}.")
-
-
-def _random() -> random.Random:
-    return random.Random()  # noqa: S311 -- spreads retries, keeps nothing secret
+def _check_known(variable: str, value: str, known: Any) -> None:
+    if value not in known:
+        names = ", ".join(["stub", *known])
+        raise ConfigurationError(f"{variable} is {value[:40]!r}: set it to one of {names}, or to module:Class.")

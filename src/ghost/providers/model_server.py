@@ -1,31 +1,55 @@
-"""JSON exchanges with a model server; every failure is a `ProviderError`. Needs `httpx2`; import this module late.
+"""One model behind a server: how it is asked through its vendor's SDK, and what an error means.
 
-Redirects are not followed, so a key is sent only to its server. No error contains a key: server messages are shortened,
-and the key is removed from them.
+A call is bounded in time and size, retried while an error is transient, and fails with a `ProviderError` only.
+Redirects are not followed, so a key is sent only to its server, and no error contains it. Needs the extra `models`;
+import this module late.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 import httpx2
+from pydantic_ai.embeddings import EmbeddingModel
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    UserError,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-from ghost.errors import ConfigurationError, ProviderError
-from ghost.providers.bounded_transport import AnswerTooLarge, BoundedTransport
-from ghost.providers.model_output import parsed_json
+from ghost.errors import ConfigurationError, GhostError, ProviderError
+from ghost.providers.bounded_transport import RefusedAnswer, bounded_client, proxy_for
 from ghost.providers.retries import TRANSIENT_STATUS, retried, retry_after_seconds
 from ghost.records import Clock
 from ghost.text import one_line
 
+T = TypeVar("T")
+
+NO_KEY = "none"
+"""Sent where a server wants no key; the SDKs demand one."""
+
+_OLD_LIMIT = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+"""Servers other than OpenAI's know the token limit by its old name, `max_tokens`."""
+
 
 @dataclass(frozen=True)
-class Access:
-    """The address and credentials of a server. `key_variable` and `url_variable` are named in errors."""
+class ModelServer:
+    """A model, its server's address and credentials. The variables are named in errors. Thread-safe."""
 
+    provider: str
+    """`gemini`, `openai`, `anthropic` or `ollama`."""
+    model: str
     url: str
     url_variable: str
     key: str = field(repr=False)
@@ -34,112 +58,156 @@ class Access:
     """Seconds for one call, including retries and waits."""
     clock: Clock
     random: Random
+    seconds_variable: str = "GHOST_PROVIDER_TIMEOUT"
 
     def __post_init__(self) -> None:
         if any(not "!" <= character <= "~" for character in self.key):
             raise ConfigurationError(f"{self.key_variable} contains a blank or an invalid character: copy it again.")
+        proxy_for(httpx2.URL(self.url))
 
-    def client(self) -> httpx2.Client:
-        url = httpx2.URL(self.url)
-        return httpx2.Client(transport=BoundedTransport(url), follow_redirects=False, trust_env=False)
+    @property
+    def name(self) -> str:
+        return f"{self.provider}/{self.model}"
 
+    @property
+    def host(self) -> str:
+        return urllib.parse.urlsplit(self.url).hostname or ""
 
-class ModelServer:
-    """A client of one server. Thread-safe."""
+    def call(self, ask: Callable[[httpx2.AsyncClient], Awaitable[T]]) -> T:
+        """Return what `ask` makes of the server's answer. Raises `ProviderError`."""
 
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._client = access.client()
-        self._headers = {"authorization": f"Bearer {access.key}"} if access.key else {}
+        async def exchange(seconds_left: float) -> T:
+            async with asyncio.timeout(seconds_left), bounded_client(self.url, seconds_left) as http:
+                return await ask(http)
 
-    def ask(self, path: str, body: Mapping[str, Any], read: Any) -> Any:
-        """Return `read(answer)` for the server's JSON object; retried while the error is transient."""
+        def once(seconds_left: float) -> T:
+            try:
+                return asyncio.run(exchange(max(seconds_left, 0.001)))
+            except GhostError:
+                raise
+            except Exception as error:  # noqa: BLE001 -- the SDKs read an answer without a check of its shape
+                raise self._failure(error) from None
 
-        def once(seconds_left: float) -> Any:
-            return read(self._once(path, body, seconds_left))
+        return retried(once, seconds=self.seconds, clock=self.clock, random=self.random)
 
-        access = self._access
-        return retried(once, seconds=access.seconds, clock=access.clock, random=access.random)
+    def chat_model(self, http: httpx2.AsyncClient) -> Model[Any]:
+        """Return the model as the SDK of its vendor asks it."""
+        key = self.key or NO_KEY
+        if self.provider == "gemini":
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
 
-    def _once(self, path: str, body: Mapping[str, Any], seconds_left: float) -> dict[str, Any]:
-        try:
-            response = self._client.post(
-                self._access.url + path, json=body, headers=self._headers, timeout=max(seconds_left, 0.001)
+            return GoogleModel(self.model, provider=GoogleProvider(api_key=key, base_url=self.url, http_client=http))
+        if self.provider == "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            return AnthropicModel(
+                self.model, provider=AnthropicProvider(api_key=key, base_url=self.url, http_client=http)
             )
-        except httpx2.HTTPError as error:
-            raise transport_failure(error, self._access) from None
-        if response.status_code != 200:
-            refused(self._access, response.status_code, response.headers, response.content)
-        try:
-            answer = parsed_json(response.content)
-        except ValueError as error:
-            raise ProviderError(
-                f"{self._access.url} gave a response that is not JSON ({error}).", transient=True
-            ) from None
-        if not isinstance(answer, dict):
-            raise ProviderError(f"{self._access.url} gave JSON that is not an object.", transient=True)
-        return answer
+        if self.provider == "ollama":
+            from pydantic_ai.models.ollama import OllamaModel
+            from pydantic_ai.providers.ollama import OllamaProvider
 
+            return OllamaModel(
+                self.model,
+                provider=OllamaProvider(api_key=key, base_url=self.url, http_client=http),
+                profile=_OLD_LIMIT,
+            )
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
 
-def transport_failure(error: httpx2.HTTPError, access: Access) -> ProviderError:
-    where = access.url
-    if isinstance(error, AnswerTooLarge):
-        return ProviderError(f"{where} sent a response over the size limit ({error}).")
-    if isinstance(error, httpx2.DecodingError):
-        return ProviderError(f"{where} {error}.")
-    if isinstance(error, httpx2.TimeoutException):
+        profile = None if self.host.endswith((".openai.com", ".azure.com")) else _OLD_LIMIT
+        return OpenAIChatModel(
+            self.model, provider=OpenAIProvider(api_key=key, base_url=self.url, http_client=http), profile=profile
+        )
+
+    def embedding_model(self, http: httpx2.AsyncClient) -> EmbeddingModel:
+        key = self.key or NO_KEY
+        if self.provider == "gemini":
+            from pydantic_ai.embeddings.google import GoogleEmbeddingModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            return GoogleEmbeddingModel(
+                self.model, provider=GoogleProvider(api_key=key, base_url=self.url, http_client=http)
+            )
+        from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        return OpenAIEmbeddingModel(
+            self.model, provider=OpenAIProvider(api_key=key, base_url=self.url, http_client=http)
+        )
+
+    def _failure(self, error: Exception) -> ProviderError:
+        refused = _cause(error, RefusedAnswer)
+        if refused is not None:
+            hint = f": set {self.url_variable} to its address" if "redirects" in str(refused) else ""
+            return ProviderError(f"{self.url} {refused}{hint}.")
+        if isinstance(error, ModelHTTPError):
+            return self._answered(error)
+        if isinstance(error, TimeoutError) or _cause(error, httpx2.TimeoutException) is not None:
+            return ProviderError(
+                f"{self.url} gave no complete response within the {self.seconds:g} seconds of {self.seconds_variable}.",
+                transient=True,
+            )
+        if (untrusted := _cause(error, ssl.SSLCertVerificationError)) is not None:
+            return ProviderError(f"{self.url} shows a certificate that is not trusted ({untrusted.verify_message}).")
+        if _cause(error, httpx2.ConnectError) is not None:
+            return ProviderError(
+                f"{self.url} cannot be reached: is the server running, is {self.url_variable} right?", transient=True
+            )
+        if (broken := _cause(error, httpx2.TransportError)) is not None:
+            return ProviderError(f"{self.url} closed the connection ({type(broken).__name__}).", transient=True)
+        if isinstance(error, ContentFilterError):
+            return ProviderError(f"{self.name} refused to answer (content filter).")
+        if isinstance(error, UserError):
+            return ProviderError(f"{self.name}: {self._without_key(str(error))}.")
+        what = type(error).__name__ if not isinstance(error, AgentRunError) else "its shape is not that of the API"
+        return ProviderError(f"{self.url} gave a response that is not usable ({what}).", transient=True)
+
+    def _answered(self, error: ModelHTTPError) -> ProviderError:
+        status, where = error.status_code, self.url
+        message = self._without_key(_message(error.body))
+        if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # what it says may repeat the key
+            return ProviderError(f"{where} rejected the key (status {status}): check {self.key_variable}.")
+        hint = ""
+        if status == 404:
+            hint = f" Check the model's name ({self.model}) and {self.url_variable}."
+        elif isinstance(error, ModelContextWindowExceededError):
+            hint = " The conversation is too long for this model: lower GHOST_CONTEXT_TOKENS."
+        elif isinstance(error, ModelQuotaExceededError):
+            hint = " The quota of this key is used up: raise it with the provider, or choose another model."
+        headers = error.headers or {}
+        wait = retry_after_seconds(headers.get("retry-after"), self.clock)
+        if wait is None and error.retry_after is not None:
+            wait = retry_after_seconds(str(error.retry_after), self.clock)
         return ProviderError(
-            f"{where} gave no complete response within the {access.seconds:g} seconds of GHOST_PROVIDER_TIMEOUT.",
-            transient=True,
+            f"{where} answered with status {status}{f': {message}' if message else ''}.{hint}",
+            transient=status in TRANSIENT_STATUS and not isinstance(error, ModelQuotaExceededError),
+            retry_after_seconds=wait,
         )
-    if isinstance(error, httpx2.ConnectError):
-        if (untrusted := _certificate_error(error)) is not None:
-            return ProviderError(f"{where} shows a certificate that is not trusted ({untrusted.verify_message}).")
-        return ProviderError(
-            f"{where} cannot be reached: is the server running, is {access.url_variable} right?", transient=True
-        )
-    return ProviderError(f"{where} closed the connection ({type(error).__name__}).", transient=True)
+
+    def _without_key(self, message: str) -> str:
+        return one_line(message.replace(self.key, "(key)") if self.key else message, 200).rstrip(".")
 
 
-def refused(access: Access, status: int, headers: Mapping[str, str], content: bytes) -> NoReturn:
-    """Raise the error for a status other than 200."""
-    where, hint = access.url, ""
-    if 300 <= status < 400:
-        raise ProviderError(
-            f"{where} redirects (status {status}), which is not followed: set {access.url_variable} to its address."
-        )
-    if status in (401, 403):  # what else it says may repeat the key
-        raise ProviderError(f"{where} rejected the key (status {status}): check {access.key_variable}.")
-    if status == 404:
-        hint = f" Check {access.url_variable} and the model's name."
-    message = _error_message(content, access.key)
-    raise ProviderError(
-        f"{where} answered with status {status}{f': {message}' if message else ''}.{hint}",
-        transient=status in TRANSIENT_STATUS,
-        retry_after_seconds=retry_after_seconds(headers.get("retry-after"), access.clock),
-    )
+Found = TypeVar("Found", bound=BaseException)
 
 
-def _error_message(content: bytes, key: str) -> str:
-    """Return the message of a server's error, on one line, at most 200 characters."""
-    try:
-        answer = parsed_json(content)
-    except ValueError:
-        return ""
-    error = answer.get("error", answer) if isinstance(answer, dict) else ""
-    message = error.get("message", "") if isinstance(error, dict) else error
-    return without_key(message, key) if isinstance(message, str) else ""
-
-
-def without_key(message: str, key: str) -> str:
-    cleaned = message.replace(key, "(key)") if key else message
-    return one_line(cleaned, 200).rstrip(".")
-
-
-def _certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
+def _cause(error: BaseException, kind: type[Found]) -> Found | None:
+    """Return the first error of this kind among `error` and its causes."""
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, ssl.SSLCertVerificationError):
+        if isinstance(seen, kind):
             return seen
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def _message(body: object) -> str:
+    """Return the message of a server's error body."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        message = inner.get("message", "") if isinstance(inner, Mapping) else inner
+        return message if isinstance(message, str) else ""
+    return ""

@@ -1,0 +1,96 @@
+"""A model behind a server as `LLMProvider` and `EmbeddingsProvider`. Needs the extra `models`; import late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import httpx2
+from pydantic_ai import ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.direct import model_request
+from pydantic_ai.embeddings import EmbeddingSettings
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+
+from ghost.errors import ProviderError
+from ghost.providers.embedding_vectors import batches, unit_vectors
+from ghost.providers.model_output import ready
+from ghost.providers.model_server import ModelServer
+
+T = TypeVar("T")
+
+BATCH = {"gemini": 100}
+"""Maximum texts of one request for embeddings, where it is not 64."""
+
+
+def request(
+    server: ModelServer,
+    messages: Sequence[ModelMessage],
+    parameters: ModelRequestParameters,
+    max_tokens: int,
+    read: Callable[[ModelResponse], T],
+) -> T:
+    """Return `read(response)` of one request; repeated while either fails with a transient `ProviderError`."""
+    settings = ModelSettings(max_tokens=max_tokens, max_retries=0)
+
+    async def ask(http: httpx2.AsyncClient) -> T:
+        response = await model_request(
+            server.chat_model(http), messages, model_settings=settings, model_request_parameters=parameters
+        )
+        if response.finish_reason == "content_filter":
+            raise ProviderError(f"{server.name} refused to answer (content filter{_reason(response)}).")
+        return read(response)
+
+    return server.call(ask)
+
+
+class ServerModel:
+    def __init__(self, server: ModelServer) -> None:
+        self.name = server.name
+        self._server = server
+
+    def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: Any) -> str:
+        schema = kwargs.get("json_schema")
+        parameters = ModelRequestParameters()
+        if schema is not None:
+            answer = OutputObjectDefinition(json_schema=schema, name="answer", strict=False)
+            parameters = ModelRequestParameters(output_mode="native", output_object=answer)
+
+        def read(response: ModelResponse) -> str:
+            cut = response.finish_reason == "length"
+            return ready(response.text, model=self.name, json_schema=schema, cut=cut)
+
+        messages = [ModelRequest(parts=[UserPromptPart(prompt)], instructions=system)]
+        return request(self._server, messages, parameters, max_tokens, read)
+
+
+class ServerEmbeddings:
+    """Gemini is asked for vectors of `dim` numbers; another model's must have that many."""
+
+    def __init__(self, server: ModelServer, dim: int) -> None:
+        self.name = f"{server.name}/{dim}"
+        self.dim = dim
+        self._server = server
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        size = BATCH.get(self._server.provider, 64)
+        return [vector for batch in batches(texts, size) for vector in self._embedded(batch)]
+
+    def _embedded(self, batch: list[str]) -> list[list[float]]:
+        settings = EmbeddingSettings(dimensions=self.dim) if self._server.provider == "gemini" else None
+
+        async def ask(http: httpx2.AsyncClient) -> list[list[float]]:
+            model = self._server.embedding_model(http)
+            result = await model.embed(batch, input_type="document", settings=settings)
+            return unit_vectors(list(result.embeddings), count=len(batch), dim=self.dim, model=self.name)
+
+        return self._server.call(ask)
+
+
+def _reason(response: ModelResponse) -> str:
+    why = (response.provider_details or {}).get("finish_reason") or (response.provider_details or {}).get(
+        "block_reason"
+    )
+    return f": {str(why)[:40]}" if why else ""
