@@ -1,4 +1,4 @@
-"""The environment variables of the specification: their names, their defaults, and that each one counts."""
+"""The environment variables and limits of the specification: their names, their defaults, and that each one counts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ SPECIFIED = {
     "PROVIDER_EMBED": ("provider_embed", "stub", "ollama"),
     "PROVIDER_CLOCK": ("provider_clock", "system", "other"),
     "DB_PATH": ("db_path", Path("data/ghost.sqlite3"), Path("x.sqlite3")),
+    "GHOST_MAX_TURNS": ("max_turns", 50, 7),
+    "GHOST_MAX_DENIALS": ("max_denials_per_hypothesis", 3, 2),
     "LOG_DIR": ("log_dir", Path("logs"), Path("other")),
 }
 

@@ -133,6 +133,7 @@ def demonstrated(tmp_path_factory) -> Finished:
 
 def test_the_demonstration_shows_hypotheses_classes_approvals_a_capture_and_the_report(demonstrated):
     for words in (
+        "[OK] No orphaned resources found.",
         "Hypothesis H1",
         "refuted by:",
         "[Shell] SAFE — auto-approved: az ",

@@ -83,6 +83,36 @@ def test_every_command_is_listed_with_its_outcome_and_no_output(bench):
     assert "raw-output-word" not in json.dumps(report)
 
 
+def test_the_report_has_the_published_sections_and_says_where_each_command_looked(bench):
+    probe = turn("", command("az vm list -g rg"), command("ping -c 1 127.0.0.1"), hypothesis("register"))
+    _, _, markdown = finished(bench, probe, turn("", complete(recommended_actions=["look at it"])))
+    lines = markdown.splitlines()
+    assert lines[0] == f"# Root Cause Analysis — {SESSION}"
+    titles = ("Investigation Summary", "Hypotheses Log", "Command Evidence", "Capture Evidence", "Recommended Actions")
+    assert {f"## {title}" for title in (*titles, "Integrity Statement")} <= set(lines)
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith(f"| {SESSION}_")]
+    assert [row[1] for row in rows] == ["[CLOUD]", "[LOCAL]"]
+    assert any("a [LOCAL] probe that fails is no evidence" in line for line in lines)
+
+
+def test_a_damaged_line_of_the_audit_is_said_and_hides_no_record(bench):
+    investigation, _, _ = finished(bench, READ, turn("", complete()))
+    paths = investigation.session.paths(bench.root)
+    paths.shell_audit.write_text(f"{{half\n{paths.shell_audit.read_text()}")
+    report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now(), "s")
+    assert len(report["evidence"]) == 2
+    assert any("could not be read: 1" in note for note in report["advisories"])
+
+
+def test_of_a_task_the_last_record_counts(bench):
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    states = ("WAITING", "FAILED")
+    registry.write_text("".join(json.dumps({"task_id": "t", "target": "vm-1", "state": s}) + "\n" for s in states))
+    _, report, _ = finished(bench, READ, turn("", complete()))
+    assert [(row["task_id"], row["state"]) for row in report["captures"]] == [("t", "FAILED")]
+
+
 def test_names_of_others_cannot_write_into_the_report(bench):
     hostile = "x](http://evil) <script>| ` \n## Forged heading"
     _, _, markdown = finished(
