@@ -22,7 +22,6 @@ def finished(bench, *turns):
         investigation.session.paths(bench.root),
         investigation.shell,
         FixedClock().now(),
-        "vm-1 cannot reach vm-2 on 6379",
     )
     investigation.save()
     return investigation, report, markdown
@@ -191,7 +190,7 @@ def test_where_the_report_cannot_be_written_its_text_is_still_there(bench):
     investigation.run()
     paths = investigation.session.paths(bench.root)
     paths.report_json.mkdir()
-    _, markdown = write_report(investigation.session, paths, investigation.shell, FixedClock().now(), "s")
+    _, markdown = write_report(investigation.session, paths, investigation.shell, FixedClock().now())
     assert markdown.startswith("# Root Cause Analysis")
     assert investigation.session.rca_report_path is None
 

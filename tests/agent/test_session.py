@@ -49,7 +49,7 @@ def test_an_id_that_would_leave_the_directory_is_refused(tmp_path):
     save_session(path, session("../../evil"))
     with pytest.raises(SessionError, match="is not valid"):
         load_session(path)
-    with pytest.raises(SessionError, match="not a session"):
+    with pytest.raises(SessionError, match="no session"):
         Workspace(tmp_path).find("../../evil")
 
 

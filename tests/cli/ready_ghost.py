@@ -8,6 +8,7 @@ import functools
 import importlib
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,8 @@ from tests.lab import in_process
 from tests.starter import Starter, serve
 
 IN_PROCESS = "GHOST_TESTS_IN_PROCESS"
+SIGNAL_AT = "GHOST_TESTS_SIGNAL_AT"
+"""`SIGKILL 7`: the process gets this signal before it changes a file of its directory for the seventh time."""
 
 
 def run_ghost(
@@ -50,8 +53,26 @@ def _main(words: Sequence[str]) -> int:
 
     if os.environ.pop(IN_PROCESS, None):
         SafeExecShell.__init__.__kwdefaults__["runner"] = in_process.run
+    if moment := os.environ.pop(SIGNAL_AT, None):
+        _signal_at(*moment.split())
     sys.argv = ["ghost", *words]
     return main()
+
+
+def _signal_at(name: str, count: str) -> None:
+    left, directory = int(count), str(Path.cwd())
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal left
+        is_change = event in {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink"} or (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+        )
+        if is_change and str(arguments[0]).startswith(directory):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.Signals[name])
+
+    sys.addaudithook(hook)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,16 @@ from ghost.agent.loop import Console, Investigation
 from ghost.agent.open_work import OpenInvestigations, PendingCleanups
 from ghost.agent.rca_report import write_report
 from ghost.agent.resumption import reissue
-from ghost.agent.session import AZURE, Session, SessionPaths, Workspace, load_session, save_session
+from ghost.agent.session import AZURE, NO_RECORDS, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
 from ghost.agent.tools import Tools
-from ghost.agent.turns import TurnLog, read_conversation, without_secrets
+from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, without_secrets
 from ghost.agent.verification import Check, verify_commands, verify_session
 
 __all__ = [
     "AZURE",
+    "NO_RECORDS",
     "ORPHAN_KINDS",
     "Check",
     "Console",
@@ -36,6 +37,7 @@ __all__ = [
     "finished",
     "load_session",
     "read_conversation",
+    "recorded_symptom",
     "reissue",
     "save_session",
     "tag_of",

@@ -51,9 +51,7 @@ class Capture:
     wanted: bool
 
 
-def write_report(
-    session: Session, paths: SessionPaths, shell: Shell, now: datetime, symptom: str
-) -> tuple[dict[str, Any], str]:
+def write_report(session: Session, paths: SessionPaths, shell: Shell, now: datetime) -> tuple[dict[str, Any], str]:
     """Write `ghost_rca_{sid}.md` and `.json`, set the session's `rca_report_path`, return the JSON content and the
     Markdown.
 
@@ -62,7 +60,7 @@ def write_report(
     tasks = latest_tasks(paths.tasks)
     captures = [_capture(task, shell) for task in tasks.values()]
     evidence = Evidence(paths.shell_audit)  # read after the summaries: their records are evidence too
-    report = build_report(session, evidence, captures, now, symptom)
+    report = build_report(session, evidence, captures, now)
     markdown = as_markdown(report, paths)
     try:
         write_json(paths.report_json, report)
@@ -84,9 +82,7 @@ def latest_tasks(registry: Path) -> dict[str, dict[str, Any]]:
     return {str(record["task_id"]): record for record in records if record.get("task_id")}
 
 
-def build_report(
-    session: Session, evidence: Evidence, captures: list[Capture], now: datetime, symptom: str
-) -> dict[str, Any]:
+def build_report(session: Session, evidence: Evidence, captures: list[Capture], now: datetime) -> dict[str, Any]:
     completion = session.completion or {
         "confidence": "low",
         "root_cause_summary": "No conclusion was reached.",
@@ -100,7 +96,7 @@ def build_report(
     return {
         "session_id": session.session_id,
         "generated": isoformat(now),
-        "symptom": symptom,
+        "symptom": session.symptom or "",
         "brain": session.model,
         "network": session.network,
         "confidence": completion.get("confidence", "low"),
@@ -225,7 +221,7 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:
-        notes.append(f"This session continues {session.resumed_from}.")
+        notes.append(f"This session was started in place of {session.resumed_from}, whose records were damaged.")
     if evidence.broken_lines:
         notes.append(f"Lines of the audit that could not be read: {', '.join(map(str, evidence.broken_lines))}.")
     notes += [f"Task {task_id}: some resources need manual deletion." for task_id in session.manual_cleanup_pending]

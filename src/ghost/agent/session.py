@@ -21,6 +21,8 @@ from ghost.records import Head, read_json, valid_session_id, write_json
 
 AZURE: Final = "Azure"
 """The network name of a session on a real tenant."""
+NO_RECORDS: Final = {name: Head().as_dict() for name in ("shell", "tasks", "turns")}
+"""The heads of a session that wrote nothing yet."""
 
 
 class Session(BaseModel):
@@ -29,11 +31,14 @@ class Session(BaseModel):
     session_id: str
     created_at: str
     resumed_from: str | None = None
+    """The damaged session in whose place this one was started."""
     model: str
     """The brain that investigates: `offline`, or a model's name."""
     audit_dir: str
     network: str = AZURE
     """The network under investigation, or the name of a simulated one."""
+    symptom: str | None = None
+    """What fails, as it was typed; None until somebody was asked."""
     turn_count: int = 0
     rca_report_path: str | None = None
     rca_sha256: dict[str, str] = Field(default_factory=dict)
@@ -159,15 +164,19 @@ class Workspace:
         return self.root / "captures"
 
     def find(self, session_id: str) -> Path:
-        """Return the file of a current or earlier session. Raises `SessionError` naming the known ones."""
+        """Return the file of a current or earlier session. Raises `SessionError` naming the known ones.
+
+        A current file that cannot be read may be that of any session that has no other.
+        """
         if valid_session_id(session_id):
-            if self._current_id() == session_id:
+            current = self.current_id()
+            if current == session_id:
                 return self.session_file
             archived = SessionPaths(self.audit_dir, session_id).archived_session
             if archived.is_file():
                 return archived
-        if self.session_file.exists() and self._current_id() is None:
-            load_session(self.session_file)  # says what is wrong with it
+            if current is None and self.session_file.exists():
+                return self.session_file
         known = ", ".join(sorted(self.session_ids())) or "none"
         raise SessionError(
             f"no session {session_id!r} in the workspace {self.root}; known here: {known} (see `ghost sessions`, "
@@ -175,7 +184,7 @@ class Workspace:
         )
 
     def session_ids(self) -> Iterator[str]:
-        current = self._current_id()
+        current = self.current_id()
         if current is not None:
             yield current
         for path in sorted(self.audit_dir.glob("ghost_session_*.json")):
@@ -192,20 +201,23 @@ class Workspace:
 
     def taken(self, session_id: str) -> bool:
         """Return whether files of a session with this id exist."""
-        return session_id == self._current_id() or any(self.audit_dir.glob(f"*_{session_id}.*"))
+        if not valid_session_id(session_id):
+            return False
+        return session_id == self.current_id() or any(self.audit_dir.glob(f"*_{session_id}.*"))
 
     def set_current_aside(self) -> None:
         """Move the current session's file into `audit/`, so that another can become current."""
-        current = self._current_id()
-        if current is not None:
-            self.session_file.replace(SessionPaths(self.audit_dir, current).archived_session)
-        elif self.session_file.exists():
-            number = 1
-            while (aside := self.root / f"ghost_session.corrupt-{number}.json").exists():
-                number += 1
-            self.session_file.replace(aside)
+        if not self.session_file.exists():
+            return
+        current, number = self.current_id(), 0
+        aside = SessionPaths(self.audit_dir, current).archived_session if current else None
+        while aside is None or aside.exists():
+            number += 1
+            aside = self.root / f"ghost_session.corrupt-{number}.json"
+        self.session_file.replace(aside)
 
-    def _current_id(self) -> str | None:
+    def current_id(self) -> str | None:
+        """Return the id in the current session file; None if there is none, or it cannot be read."""
         try:
             return load_session(self.session_file)[0].session_id
         except SessionError:

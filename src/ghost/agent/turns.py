@@ -75,6 +75,12 @@ def without_secrets(text: str) -> str:
     return redact(text)[0]
 
 
+def recorded_symptom(path: Path) -> str | None:
+    """Return the first message of the engineer in `path`; None without one."""
+    records, _ = read_valid_records(path)
+    return next((str(record.get("text", "")) for record in records if record.get("kind") == "user"), None)
+
+
 def read_conversation(path: Path, audit: Mapping[str, dict[str, Any]]) -> tuple[list[Message], list[ToolCall], int]:
     """Return the conversation in `path`, the open calls of its last turn, and the number of turns.
 

@@ -14,6 +14,7 @@ from ghost.agent import (
     ORPHAN_KINDS,
     Evidence,
     Investigation,
+    SessionPaths,
     Tools,
     TurnLog,
     Workspace,
@@ -23,18 +24,18 @@ from ghost.agent import (
     without_secrets,
     write_report,
 )
-from ghost.brain import Brain, Message, OfflineBrain, ToolCall, UserMessage
+from ghost.brain import Brain, Message, OfflineBrain, ToolCall
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.narration import NarratedShell, Narration
 from ghost.cli.session_memory import SessionMemory
-from ghost.cli.session_opening import SessionOpening, network_of_az
+from ghost.cli.session_opening import OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
 from ghost.cli.shell_options import error_text, lab_programs
 from ghost.cli.terminal import is_interactive, to_stderr, to_stdout
 from ghost.cloud import CloudOrchestrator
 from ghost.config import Settings
 from ghost.errors import BrainError, ConfigurationError, GhostError, UsageError
-from ghost.lab import Scenario, load_scenario
+from ghost.lab import load_scenario
 from ghost.records import Clock, SystemClock, elapsed, isoformat, private_dir, workspace_lock
 from ghost.shell import HitlCallback, HitlDecision, SafeExecShell
 
@@ -76,9 +77,21 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     else:
         workspace = open_workspace(workspace_option, settings)
     scenario = load_scenario(request.lab) if request.lab else None
+    narration = Narration(
+        to_stderr() if request.as_json else to_stdout(), interactive=is_interactive() and not request.as_json
+    )
+    opening = SessionOpening(workspace, settings, narration, SystemClock(), brain.name)
     with workspace_lock(workspace.root):
         private_dir(workspace.audit_dir)
-        return _Run(request, settings, workspace, brain, scenario).carry_out()
+        try:
+            opened = opening.resumed(request.resume) if request.resume else opening.new(scenario, request.symptom)
+            return _Run(request, settings, workspace, brain, narration, opened).carry_out()
+        except (KeyboardInterrupt, BrainError):
+            if opening.session_id is not None and opening.session_id == workspace.current_id():
+                with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
+                    resume = f"ghost investigate --resume {opening.session_id}{_option_of(workspace)}"
+                    to_stderr().print(f"Session saved. Resume with: {resume}", markup=False)
+            raise
 
 
 def choose_brain(name: str) -> Brain:
@@ -92,7 +105,13 @@ class _Run:
     """One investigation from its set-up to its report. The workspace is locked around it."""
 
     def __init__(
-        self, request: Request, settings: Settings, workspace: Workspace, brain: Brain, scenario: Scenario | None
+        self,
+        request: Request,
+        settings: Settings,
+        workspace: Workspace,
+        brain: Brain,
+        narration: Narration,
+        opened: OpenedSession,
     ) -> None:
         self.request = request
         self.settings = settings
@@ -100,14 +119,12 @@ class _Run:
         self.brain = brain
         self.clock: Clock = SystemClock()
         self.interactive = is_interactive()
-        self.narration = Narration(
-            to_stderr() if request.as_json else to_stdout(), interactive=self.interactive and not request.as_json
-        )
-        opening = SessionOpening(workspace, settings, self.narration, self.clock, brain.name)
-        opened = opening.resumed(request.resume) if request.resume else opening.new(scenario)
+        self.narration = narration
         self.session, self.lab, self.lab_behind_az = opened.session, opened.lab, opened.lab_behind_az
         self.paths = self.session.paths(workspace.root)
-        self.is_private = request.private or settings.private or self.paths.anonymization_map.exists()
+        damaged = SessionPaths(workspace.audit_dir, self.session.resumed_from or self.session.session_id)
+        was_private = self.paths.anonymization_map.exists() or damaged.anonymization_map.exists()
+        self.is_private = request.private or settings.private or was_private
         self.briefing = self.lab.briefing if self.lab else None
 
     def carry_out(self) -> int:
@@ -148,20 +165,17 @@ class _Run:
         try:
             self._report_orphans(orchestrator, shell)
             if not conversation:
-                symptom = self._symptom()
+                symptom = self.session.symptom = self.session.symptom or self._asked_symptom()
                 investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
             elif self.session.completion is None:
                 investigation.resume()
             investigation.run()
-            report, markdown = write_report(
-                self.session, self.paths, shell, self.clock.now(), _symptom_of(investigation.conversation)
-            )
+            report, markdown = write_report(self.session, self.paths, shell, self.clock.now())
             investigation.save()
             if memory:
                 memory.keep(report)
         except (KeyboardInterrupt, BrainError):
             investigation.save()
-            self._print_how_to_resume()
             raise
         return self._show_end(report, markdown, self.clock.monotonic() - began)
 
@@ -200,19 +214,18 @@ class _Run:
         self.session.turn_count = turns
         return messages, unanswered
 
-    def _symptom(self) -> str:
-        if self.request.symptom is not None:
-            return without_secrets(self.request.symptom.strip())
-        if self.briefing is not None:
-            return self.briefing.symptom
+    def _asked_symptom(self) -> str:
         self.narration.line("What network problem should I investigate?")
-        typed = _prompt().strip()
+        try:
+            typed = _prompt().strip()
+        except EOFError:
+            typed = ""
         if not typed:
             raise UsageError(SYMPTOM_NEEDED)
         return without_secrets(typed)
 
     def _memory(self) -> SessionMemory:
-        return SessionMemory(self.settings, self.workspace.root, self.narration, self._option())
+        return SessionMemory(self.settings, self.workspace.root, self.narration, _option_of(self.workspace))
 
     def _evidence(self) -> Evidence:
         return Evidence(self.paths.shell_audit)
@@ -263,21 +276,6 @@ class _Run:
         for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
-    def _print_how_to_resume(self) -> None:
-        with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
-            to_stderr().print(
-                f"Session saved. Resume with: ghost investigate --resume {self.session.session_id}{self._option()}",
-                markup=False,
-            )
-
-    def _option(self) -> str:
-        if self.workspace.root == Path.cwd():
-            return ""
-        try:
-            return f" --workspace {shlex.quote(str(self.workspace.root.relative_to(Path.cwd())))}"
-        except ValueError:
-            return f" --workspace {shlex.quote(str(self.workspace.root))}"
-
     def _show_end(self, report: dict[str, Any], markdown: str, seconds: float) -> int:
         written = self.session.rca_report_path
         if self.request.as_json:
@@ -291,7 +289,7 @@ class _Run:
             f"RCA REPORT WRITTEN: {_shortened(self.paths.report)}",
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
         )
-        self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{self._option()}")
+        self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{_option_of(self.workspace)}")
         return 0
 
     def _conclusion(self, report: dict[str, Any]) -> None:
@@ -310,8 +308,11 @@ def _prompt() -> str:
     return input()
 
 
-def _symptom_of(conversation: list[Message]) -> str:
-    return next((message.text for message in conversation if isinstance(message, UserMessage)), "")
+def _option_of(workspace: Workspace) -> str:
+    """How a command names the workspace; empty for the current directory."""
+    if workspace.root == Path.cwd():
+        return ""
+    return f" --workspace {shlex.quote(str(_shortened(workspace.root)))}"
 
 
 def _shortened(path: Path) -> Path:

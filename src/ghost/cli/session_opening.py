@@ -1,11 +1,28 @@
-"""Opens the session of an investigation, a new one or one that is resumed, with the network that it investigates."""
+"""Opens the session of an investigation: a new one, one that is resumed, or a fresh one in place of a damaged one.
+
+Records that do not verify may be continued with, and the report says so; where the session file cannot be read there is
+a fresh session or none. Nothing of the damaged session is deleted.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ghost.agent import AZURE, Session, Workspace, load_session, save_session, verify_session
+from ghost.agent import (
+    AZURE,
+    NO_RECORDS,
+    Session,
+    SessionPaths,
+    Workspace,
+    load_session,
+    recorded_symptom,
+    save_session,
+    verify_session,
+    without_secrets,
+)
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import SessionError
@@ -13,9 +30,13 @@ from ghost.lab import RunningLab, Scenario, lab_behind_az
 from ghost.lab import reopen as reopen_lab
 from ghost.lab import start as start_lab
 from ghost.records import Clock, isoformat, new_session_id
+from ghost.text import plural
 
 SIMULATED = "(SIMULATED)"
 """Behind the name of a lab that belongs to the session itself."""
+MAX_LISTED = 10
+CONTINUE, FRESH, ABORT = "c", "f", "a"
+_CHOICES = {CONTINUE: "Continue anyway", FRESH: "Fresh session", ABORT: "Abort"}
 
 
 @dataclass(frozen=True)
@@ -38,63 +59,109 @@ class SessionOpening:
         self._narration = narration
         self._clock = clock
         self._model = model
+        self.session_id: str | None = None
+        """The session that is opened; its file may not be written yet."""
 
-    def new(self, scenario: Scenario | None) -> OpenedSession:
-        """Start a session in a lab of its own, or in the network that az asks."""
-        az_lab = lab_behind_az() if scenario is None else None
-        session_id = new_session_id(self._clock.now(), self._workspace.taken)
-        lab = start_lab(scenario, self._lab_of(session_id), speed=self._settings.lab_speed) if scenario else None
-        session = Session(
-            session_id=session_id,
-            created_at=isoformat(self._clock.now()),
-            model=self._model,
-            audit_dir=str(self._workspace.audit_dir),
-            network=f"lab {scenario.name} {SIMULATED}" if scenario else network_of_az(az_lab),
-        )
-        self._workspace.set_current_aside()
-        save_session(self._workspace.session_file, session)
-        return OpenedSession(session, lab, az_lab)
+    def new(self, scenario: Scenario | None, symptom: str | None) -> OpenedSession:
+        """Start a session in a lab of its own, or in the network that az asks. `symptom`: None if it is to be asked."""
+        if scenario is None:
+            az_lab = lab_behind_az()
+            return OpenedSession(self._created(self._new_id(), network_of_az(az_lab), symptom), None, az_lab)
+        session_id = self._new_id()
+        lab = start_lab(scenario, self._lab_of(session_id), speed=self._settings.lab_speed)
+        symptom = scenario.briefing.symptom if symptom is None else symptom
+        return OpenedSession(self._created(session_id, network_of_lab(lab), symptom), lab, None)
 
     def resumed(self, session_id: str) -> OpenedSession:
-        """Raises `SessionError` if its network is another one here, or its records were changed and nobody accepts it,
-        and `LabError` if its lab is gone."""
+        """Raises `SessionError` if az here asks another network, or the session is damaged and nobody chooses how to go
+        on, and `LabError` if its lab is gone."""
         path = self._workspace.find(session_id)
-        session, intact = load_session(path)
-        az_lab, has_own_lab = lab_behind_az(), session.network.endswith(SIMULATED)
+        az_lab = lab_behind_az()
+        try:
+            session, intact = load_session(path)
+        except SessionError as unreadable:
+            self._choose([str(unreadable)], str(unreadable), (FRESH, ABORT))
+            return self._fresh(session_id, None, az_lab)
+        has_own_lab = session.network.endswith(SIMULATED)
         if not has_own_lab and session.network != network_of_az(az_lab):
             raise SessionError(
                 f"{session.session_id} investigated {session.network}, and az here asks {network_of_az(az_lab)}: "
                 "resume it in a shell whose az asks the same"
             )
+        lab = reopen_lab(self._lab_of(session.session_id)) if has_own_lab else None
         checks = verify_session(session, session.paths(self._workspace.root), checksum_holds=intact)
         problems = [f"{check.name}: {problem}" for check in checks for problem in check.problems]
         if problems:
-            self._accept_changed_records(session, problems)
+            count = plural(len(problems), "problem")
+            changed = f"the records of {session.session_id} were changed from outside ({count})"
+            if self._choose(problems, changed, (CONTINUE, FRESH, ABORT)) == FRESH:
+                return self._fresh(session.session_id, session.symptom, az_lab)
+            session.integrity_warning = f"when it was resumed, {'; '.join(_first(problems))}"
+        self.session_id = session.session_id
         if path != self._workspace.session_file:
             self._workspace.set_current_aside()
             path.replace(self._workspace.session_file)
         session.is_resume = True
         session.model = self._model
         save_session(self._workspace.session_file, session)
-        return OpenedSession(session, reopen_lab(self._lab_of(session.session_id)) if has_own_lab else None, az_lab)
+        return OpenedSession(session, lab, az_lab)
 
-    def _accept_changed_records(self, session: Session, problems: list[str]) -> None:
-        """Ask before resuming a session whose records were changed from outside."""
-        choice = self._narration.choose(
-            f"Warning: the records of {session.session_id} were changed: {'; '.join(problems)}",
-            {"c": "Continue anyway", "a": "Abort"},
+    def _choose(self, problems: Sequence[str], why: str, offered: Sequence[str]) -> str:
+        """Show the problems and return the choice. Raises `SessionError` with `why` on abort, or if nobody answers."""
+        for line in _first(problems):
+            self._narration.line(f"  [WARN] {line}", style="yellow")
+        choice = self._narration.choose("How to go on?", {key: _CHOICES[key] for key in offered})
+        if choice in {CONTINUE, FRESH}:
+            return choice
+        raise SessionError(
+            f"{why}: check it (ghost audit verify SESSION), then resume on a terminal to choose how to go on, or start "
+            "anew with a symptom"
         )
-        if choice != "c":
-            raise SessionError(
-                f"the records of {session.session_id} were changed from outside ({'; '.join(problems)}): look at them "
-                "(ghost audit verify), then resume on a terminal to continue anyway, or start anew"
-            )
-        session.integrity_warning = f"when it was resumed, {'; '.join(problems)}"
+
+    def _fresh(self, damaged_id: str, symptom: str | None, az_lab: RunningLab | None) -> OpenedSession:
+        """Start anew on the symptom and in the network of a damaged session, in a copy of its lab if it had one."""
+        symptom = symptom or recorded_symptom(SessionPaths(self._workspace.audit_dir, damaged_id).turns)
+        if symptom is not None:
+            self._narration.line(f"Symptom of {damaged_id}: {symptom}")
+        session_id, damaged_lab, lab = self._new_id(), self._lab_of(damaged_id), None
+        if damaged_lab.is_dir():
+            shutil.copytree(damaged_lab, self._lab_of(session_id), symlinks=True)
+            lab = reopen_lab(self._lab_of(session_id))
+        network = network_of_lab(lab) if lab else network_of_az(az_lab)
+        return OpenedSession(self._created(session_id, network, symptom, resumed_from=damaged_id), lab, az_lab)
+
+    def _new_id(self) -> str:
+        self.session_id = new_session_id(self._clock.now(), self._workspace.taken)
+        return self.session_id
+
+    def _created(self, session_id: str, network: str, symptom: str | None, resumed_from: str | None = None) -> Session:
+        session = Session(
+            session_id=session_id,
+            created_at=isoformat(self._clock.now()),
+            resumed_from=resumed_from,
+            model=self._model,
+            audit_dir=str(self._workspace.audit_dir),
+            network=network,
+            symptom=symptom and without_secrets(symptom.strip()),
+            audit_head=NO_RECORDS,
+        )
+        self._workspace.set_current_aside()
+        save_session(self._workspace.session_file, session)
+        return session
 
     def _lab_of(self, session_id: str) -> Path:
         return self._workspace.root / "lab" / session_id
 
 
+def network_of_lab(lab: RunningLab) -> str:
+    return f"lab {lab.briefing.name} {SIMULATED}"
+
+
 def network_of_az(lab: RunningLab | None) -> str:
     """The network that az asks in this shell, by the lab behind it, if there is one."""
     return f"lab {lab.briefing.name} (SIMULATED, asked by az)" if lab else AZURE
+
+
+def _first(problems: Sequence[str]) -> list[str]:
+    more = len(problems) - MAX_LISTED
+    return [*problems[:MAX_LISTED], *([f"and {more} more"] if more > 0 else [])]

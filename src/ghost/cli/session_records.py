@@ -22,16 +22,9 @@ def workspace_of(session_id: str, given: Path | None, settings: Settings) -> tup
     a session of `make demo` is found from the checkout. Raises `SessionError` where nothing holds it.
     """
     workspace = open_workspace(given, settings)
-    try:
-        return workspace, workspace.find(session_id)
-    except SessionError:
-        if given is not None:
-            raise
-        for candidate in sorted(workspace.root.glob("*/audit")):
-            inner = Workspace(candidate.parent)
-            if inner.taken(session_id):
-                return inner, inner.find(session_id)
-        raise
+    inner = () if given else (Workspace(audit.parent) for audit in sorted(workspace.root.glob("*/audit")))
+    holder = next((one for one in (workspace, *inner) if one.taken(session_id)), workspace)
+    return holder, holder.find(session_id)
 
 
 @dataclass(frozen=True)
@@ -53,10 +46,10 @@ def recorded(session_id: str, given: Path | None, settings: Settings) -> Recorde
     """Raises `SessionError` where no record of that id exists."""
     try:
         workspace, path = workspace_of(session_id, given, settings)
+        session, intact = load_session(path)
     except SessionError:
         paths = SessionPaths(open_workspace(given, settings).audit_dir, session_id)
         if not valid_session_id(session_id) or not (paths.shell_audit.is_file() or paths.intent.is_file()):
             raise
         return Recorded(paths)
-    session, intact = load_session(path)
     return Recorded(session.paths(workspace.root), path, session, intact)
