@@ -1,0 +1,124 @@
+"""What a model server is told to answer and what it understood, in one form for every API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from ghost.brain import Message, ToolCall, Turn, Usage
+
+MODEL = "model-x"
+USAGE = Usage(1200, 60)
+KEY = "key-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    thinking: str = ""
+    finish: Literal["stop", "length", "safety", "malformed_call"] = "stop"
+    usage: Usage = USAGE
+
+
+ErrorKind = Literal["bad_request", "wrong_key", "unknown_model", "rate", "quota", "server", "overloaded"]
+
+
+@dataclass(frozen=True)
+class ApiError:
+    kind: ErrorKind
+    message: str = ""
+    retry_after_seconds: int | None = None
+
+
+Broken = Callable[[Any], None]
+"""Writes an answer that is no answer to the connection's stream, head included."""
+
+Answer = Turn | Reply | ApiError | Broken
+Script = Callable[[Sequence[Message]], Answer]
+"""Chooses an answer from the conversation that the request holds."""
+
+
+class RefusedRequest(Exception):  # noqa: N818 - the vendors' answer 400, not a failure of the server
+    """The vendor would answer 400 with this message."""
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A request as its API reads it."""
+
+    model: str
+    key: str
+    system: str
+    tools: dict[str, Any]
+    messages: list[Message]
+
+
+@dataclass
+class Memory:
+    """What a server gave out and expects to see again unchanged."""
+
+    calls: dict[str, str] = field(default_factory=dict)
+    """Name of the tool by call id."""
+    states: dict[str, Any] = field(default_factory=dict)
+    """The opaque state given with a call, by the call's id."""
+
+    def issue(self, prefix: str, call: ToolCall, state: Any = None) -> str:
+        call_id = f"{prefix}{len(self.calls) + 1:06}"
+        self.calls[call_id] = call.name
+        if state is not None:
+            self.states[call_id] = state
+        return call_id
+
+
+class Dialect(Protocol):
+    name: str
+
+    def understand(self, path: str, headers: dict[str, str], body: Any, memory: Memory) -> Understood:
+        """Raises `RefusedRequest`, `KeyError` or `TypeError` for what the API does not accept."""
+        ...
+
+    def body(self, reply: Reply, memory: Memory) -> dict[str, Any]: ...
+
+    def error(self, error: ApiError) -> tuple[int, dict[str, Any]]: ...
+
+
+def refuse_unless(condition: object, message: str) -> None:
+    if not condition:
+        raise RefusedRequest(message)
+
+
+TOOL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+
+
+def check_schema(schema: Any, where: str, known: frozenset[str] | None = None) -> None:
+    """Refuse what one of the vendors refuses in a tool's parameters; `known` names all keywords that there are."""
+    refuse_unless(isinstance(schema, dict), f"{where}: not a schema")
+    for keyword, value in schema.items():
+        refuse_unless(keyword not in {"$defs", "$ref", "$schema"}, f'Unknown name "{keyword}" at {where}')
+        refuse_unless(known is None or keyword in known, f'Unknown name "{keyword}" at {where}: Cannot find field.')
+        if keyword == "properties":
+            for name, inner in value.items():
+                check_schema(inner, f"{where}.{name}", known)
+        elif keyword == "items":
+            check_schema(value, f"{where}.items", known)
+        elif keyword in {"anyOf", "oneOf", "allOf"}:
+            refuse_unless({"type": "null"} not in value, f"{where}.{keyword}: null")
+    is_object = str(schema.get("type", "")).lower() == "object"
+    refuse_unless(not is_object or schema.get("properties"), f"{where}.properties: should be non-empty for OBJECT type")
+    absent = set(schema.get("required", ())) - set(schema.get("properties", ()))
+    refuse_unless(not absent, f"{where}.required: {absent}: property is not defined")
+
+
+def check_tool(name: str, schema: Any, known: frozenset[str] | None = None) -> None:
+    refuse_unless(TOOL_NAME.fullmatch(name), f"tools.{name}: invalid function name")
+    check_schema(schema, f"tools.{name}.parameters", known)
+
+
+def check_answers(asked: Sequence[str], answered: Sequence[str]) -> None:
+    refuse_unless(
+        sorted(asked) == sorted(answered),
+        f"each tool call needs one result immediately after: calls {list(asked)}, results {list(answered)}",
+    )
