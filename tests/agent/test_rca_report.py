@@ -98,7 +98,7 @@ def test_a_damaged_line_of_the_audit_is_said_and_hides_no_record(bench):
     investigation, _, _ = finished(bench, READ, turn("", complete()))
     paths = investigation.session.paths(bench.root)
     paths.shell_audit.write_text(f"{{half\n{paths.shell_audit.read_text()}")
-    report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now(), "s")
+    report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now())
     assert len(report["evidence"]) == 2
     assert any("could not be read: 1" in note for note in report["advisories"])
 

@@ -25,6 +25,25 @@ def test_a_session_round_trips_with_a_checksum_that_holds(tmp_path):
     assert loaded.active_hypothesis_ids == ["h1"]
 
 
+PUBLISHED = (
+    "session_id created_at resumed_from model audit_dir turn_count rca_report_path hypothesis_log denial_tracker "
+    "consecutive_denial_counter active_hypothesis_ids active_task_ids evidence_conflicts is_resume _checksum"
+)
+OF_A_HYPOTHESIS = "id description state denial_count created_at resolved_at resolving_audit_id denial_events"
+OF_A_CONFLICT = "hypothesis_id conflicting_audit_ids higher_fidelity_source resolution description"
+
+
+def test_the_file_has_the_published_fields(tmp_path):
+    original = session()
+    original.hypotheses.register("h1", "d", "r", at="now")
+    original.hypotheses.contradict("h1", ["s_001", "s_002"], "capture (tier 1)", "they disagree")
+    save_session(tmp_path / "s.json", original)
+    content = json.loads((tmp_path / "s.json").read_text())
+    assert set(PUBLISHED.split()) - content.keys() == set()
+    assert set(OF_A_HYPOTHESIS.split()) - content["hypothesis_log"][0].keys() == set()
+    assert set(OF_A_CONFLICT.split()) - content["evidence_conflicts"][0].keys() == set()
+
+
 def test_a_changed_session_is_noticed(tmp_path):
     path = tmp_path / "ghost_session.json"
     save_session(path, session())
