@@ -80,6 +80,7 @@ class Bench:
     desk: Desk = field(default_factory=Desk)
     ran: list[list[str]] = field(default_factory=list)
     max_turns: int = 50
+    now: str = "2026-01-01T12:00:00.000Z"
 
     @property
     def workspace(self) -> Workspace:
@@ -112,7 +113,7 @@ class Bench:
         conversation, unanswered, _ = read_conversation(paths.turns, evidence())
         return Investigation(
             brain=ScriptedBrain(turns),
-            tools=Tools(shell, self.orchestrator, session, evidence, lambda: "2026-01-01T12:00:00.000Z"),
+            tools=Tools(shell, self.orchestrator, session, evidence, lambda: self.now),
             session=session,
             session_file=self.workspace.session_file,
             turns=TurnLog(paths.turns),
@@ -154,4 +155,4 @@ def hypothesis(action: str, identity: str = "h1", **more: Any) -> tuple[str, dic
 
 
 def complete(**more: Any) -> tuple[str, dict[str, Any]]:
-    return "complete_investigation", {"confidence": "high", "root_cause_summary": "It is the rule.", **more}
+    return "complete_investigation", {"confidence": "low", "root_cause_summary": "It is the rule.", **more}

@@ -21,6 +21,7 @@ NEVER_RAN: Final = frozenset({126, 127})
 _PROBES: Final = frozenset(
     {"ping", "traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "curl", "whois", "nc", "nmap", "telnet"}
 )
+_CAPTURE_REPORT: Final = re.compile(r"_(?:executive_summary|forensic_report|comparison|semantic)\.\w+")
 _ENGINE: Final = ("pcap-forensics", "pcap_forensics", "ghost.pcap")
 
 
@@ -42,7 +43,9 @@ def tag_of(record: Mapping[str, Any]) -> Tag:
     if record.get("environment") == "azure" or command.startswith("az "):
         return Tag("[CLOUD]", 2)
     program = command.split(maxsplit=1)[0] if command.strip() else ""
-    if program == "cat" or any(name in command.split(" --")[0] for name in _ENGINE):
+    if (program == "cat" and _CAPTURE_REPORT.search(command)) or any(
+        name in command.split(" --")[0] for name in _ENGINE
+    ):
         return CAPTURE
     return Tag("[LOCAL]", 3 if program in _PROBES else 4)
 

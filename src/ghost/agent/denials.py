@@ -6,11 +6,15 @@ brain reads the count, the reason and the advice in `_meta`. A call that ran res
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ghost.agent.hypotheses import DenialEvent, State
 from ghost.agent.session import Session
 from ghost.brain import ToolCall
+from ghost.policy import load_policy
 from ghost.shell import redact
 
 _RAN = frozenset({"completed", "task_completed", "task_pending"})
@@ -60,6 +64,28 @@ def count_denial(
         elif count == limit - 1:
             meta["approaching_threshold"] = True
             meta["warning"] = f"Denial {count} for hypothesis {hypothesis_id}. One more denial marks it UNVERIFIABLE."
-        else:
-            meta["pivot_instruction"] = "Command denied. Consider an alternative diagnostic approach."
     return meta
+
+
+@dataclass(frozen=True)
+class Pivot:
+    command: str
+    """A regular expression that is searched in the denied command."""
+    example: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class Pivots:
+    generic: str
+    pivots: tuple[Pivot, ...]
+
+
+@cache
+def pivots() -> Pivots:
+    return load_policy(__file__, "pivots.toml", Pivots)
+
+
+def pivot_of(command: str) -> str:
+    """Return what to do instead of a denied command."""
+    return next((p.instead for p in pivots().pivots if re.search(p.command, command)), pivots().generic)

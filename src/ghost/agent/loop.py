@@ -16,6 +16,7 @@ from ghost.brain import Brain, MemoryNote, Message, ResumeNote, ToolCall, ToolRe
 from ghost.records import Clock, Head, isoformat
 
 NO_ONE_CAN_ANSWER: Final = "No one can answer questions now. Conclude with what the records show."
+AFTER_THE_END: Final = "Not run: complete_investigation ended the investigation, and its first conclusion stands."
 RESUMED: Final = (
     "This session was interrupted and is now resumed. Network state may have changed: run the most critical reads "
     "again and compare before you rely on earlier evidence."
@@ -122,6 +123,8 @@ class Investigation:
         self.conversation.append(ToolResults(tuple(results)))
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
+        if self.session.completion is not None:
+            return {"status": "error", "error": "investigation_complete", "message": AFTER_THE_END}
         result = self.tools.call(call)
         meta = count_denial(
             self.session,

@@ -14,7 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ghost.agent.audit_evidence import NEVER_RAN, Evidence, cited_ids, tag_of
+from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
+from ghost.agent.conclusion import summary_ids
 from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
@@ -87,12 +88,8 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "confidence": "low",
         "root_cause_summary": "No conclusion was reached.",
     }
-    confirmed = [h for h in session.hypothesis_log if h.state == "CONFIRMED"]
     summary_text = str(completion.get("root_cause_summary", ""))
-    summary_ids = cited_ids(summary_text, session.session_id) or [i for h in confirmed for i in h.audit_ids]
     statements = completion.get("statements") or []
-    if not summary_ids:
-        summary_ids = [i for s in statements for i in s.get("audit_ids", [])]
     return {
         "session_id": session.session_id,
         "generated": isoformat(now),
@@ -100,7 +97,7 @@ def build_report(session: Session, evidence: Evidence, captures: list[Capture], 
         "brain": session.model,
         "network": session.network,
         "confidence": completion.get("confidence", "low"),
-        "summary": _statement(summary_text, summary_ids, evidence).as_dict(),
+        "summary": _statement(summary_text, summary_ids(completion, session), evidence).as_dict(),
         "statements": [_statement(s["text"], s.get("audit_ids", []), evidence).as_dict() for s in statements],
         "coverage": _coverage(completion.get("coverage") or [], evidence),
         "hypotheses": [h.model_dump(mode="json") for h in session.hypothesis_log],
@@ -218,6 +215,8 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         ]
         if remaining and capture.task.get("cleanup_status") in {"partial", "pending"}:
             notes.append(f"Not removed yet (it may incur charges); to remove it: {'; '.join(remaining)}")
+    if bounds := (session.completion or {}).get("confidence_bounds"):
+        notes.append(f"The confidence was lowered: {'; '.join(bounds)}.")
     if session.integrity_warning:
         notes.append(f"Integrity: {session.integrity_warning}")
     if session.resumed_from:

@@ -52,6 +52,8 @@ class Session(BaseModel):
     is_resume: bool = False
     completion: dict[str, Any] | None = None
     """The arguments of `complete_investigation`, once it was called."""
+    returned_conclusions: int = 0
+    """How often a conclusion was returned to the brain because of its problems."""
     manual_cleanup_pending: list[str] = Field(default_factory=list)
     integrity_warning: str | None = None
     audit_head: dict[str, dict[str, Any]] = Field(default_factory=dict)

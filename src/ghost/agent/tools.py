@@ -5,13 +5,18 @@ A brain can reach nothing else. Arguments are validated first; a wrong call is r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
 from ghost.agent.az_preflight import preflight
+from ghost.agent.conclusion import MAX_RETURNS, bounded_confidence, problems
+from ghost.agent.conflicts import possible_conflicts
+from ghost.agent.denials import pivot_of, was_denied
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
 from ghost.agent.session import Session
 from ghost.agent.tool_arguments import (
@@ -35,6 +40,16 @@ class Orchestrator(Protocol):
     def orchestrate(self, request: dict[str, Any]) -> dict[str, Any]: ...
 
 
+REPEATED_WITHIN_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class _Read:
+    turn: int
+    at: datetime
+    result: dict[str, Any]
+
+
 class Tools:
     """The tools of one session. `call` does not raise for invalid requests of a brain."""
 
@@ -51,6 +66,8 @@ class Tools:
         self._session = session
         self._evidence = evidence
         self._now = now
+        self._reads: dict[str, _Read] = {}
+        """Reads of Azure since the last command that may have changed something; none in a new process."""
         self._tools: dict[str, Callable[[Any], dict[str, Any]]] = {
             "run_shell_cmd": self._run_shell_cmd,
             "capture_traffic": self._capture_traffic,
@@ -76,14 +93,27 @@ class Tools:
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
 
     def _run_shell_cmd(self, request: RunShellCmd) -> dict[str, Any]:
+        """Run a command. A repeated read of Azure is answered from its record while nothing can have changed it."""
         mistake = preflight(request.command)
         if mistake is not None:
             return {"status": "error", "error": "preflight", "suggestion": mistake}
+        command, now = request.command.strip(), datetime.fromisoformat(self._now())
+        if (before := self._reads.get(command)) is not None:
+            age = (now - before.at).total_seconds()
+            if before.turn == self._session.turn_count or 0 <= age <= REPEATED_WITHIN_SECONDS:
+                repeated = {"audit_id": before.result["audit_id"], "age_seconds": round(age)}
+                return {**before.result, "_meta": {**before.result["_meta"], "answered_from_record": repeated}}
         result = self._shell.execute({"command": request.command, "reasoning": request.reasoning})
         meta = tag_of({"command": request.command}).as_meta()
         if result.get("error") == "timeout":
             meta["timeout"] = True
-        return {**result, "_meta": meta}
+        if was_denied(result):
+            meta["pivot_instruction"] = pivot_of(command)
+        elif result.get("classification") == "RISKY":
+            self._reads.clear()
+        elif command.startswith("az ") and result.get("status") == "completed" and result.get("exit_code") == 0:
+            self._reads[command] = _Read(self._session.turn_count, now, {**result, "_meta": meta})
+        return {**result, "_meta": meta | self._conflicts([str(result.get("audit_id"))])}
 
     def _capture_traffic(self, request: CaptureTraffic) -> dict[str, Any]:
         return self._orchestrate(
@@ -113,7 +143,20 @@ class Tools:
         task_id = result.get("task_id")
         if isinstance(task_id, str) and task_id and task_id not in self._session.active_task_ids:
             self._session.active_task_ids.append(task_id)
-        return {**result, "_meta": CAPTURE.as_meta()}
+        self._reads.clear()
+        meta, audit_ids = CAPTURE.as_meta(), list(map(str, result.get("shell_audit_ids") or []))
+        if was_denied(result):
+            records = self._evidence()
+            denied = [records[i] for i in audit_ids if records.get(i, {}).get("status") == "denied"]
+            meta["pivot_instruction"] = pivot_of(str(denied[-1]["command"]) if denied else "")
+        if result.get("status") == "task_completed":
+            meta |= self._conflicts(audit_ids)
+        return {**result, "_meta": meta}
+
+    def _conflicts(self, audit_ids: Sequence[str]) -> dict[str, Any]:
+        if not any(h.resolving_audit_id for h in self._session.hypothesis_log):
+            return {}
+        return possible_conflicts(self._session.hypothesis_log, self._evidence(), audit_ids)
 
     def _manage_hypotheses(self, request: ManageHypotheses) -> dict[str, Any]:
         log = self._session.hypotheses
@@ -145,5 +188,24 @@ class Tools:
             )
 
     def _complete_investigation(self, request: CompleteInvestigation) -> dict[str, Any]:
-        self._session.completion = request.model_dump(mode="json")
-        return {"status": "ok", "message": "the report is being written from the records"}
+        completion, session, evidence = request.model_dump(mode="json"), self._session, self._evidence()
+        found = problems(completion, session, evidence)
+        if found and session.returned_conclusions < MAX_RETURNS:
+            session.returned_conclusions += 1
+            return {
+                "status": "error",
+                "error": "conclusion_incomplete",
+                "problems": found,
+                "message": "The conclusion does not stand yet: correct each problem (cite records that ran, settle the "
+                f"hypotheses, or lower the confidence) and conclude again. Returned {session.returned_conclusions} of "
+                f"{MAX_RETURNS} times; after that it stands, with what is unsupported printed as such.",
+            }
+        completion["confidence"], completion["confidence_bounds"] = bounded_confidence(completion, session, evidence)
+        session.completion = completion
+        return {
+            "status": "ok",
+            "message": "the report is being written from the records",
+            "confidence": completion["confidence"],
+            "confidence_bounds": completion["confidence_bounds"],
+            "problems": found,
+        }

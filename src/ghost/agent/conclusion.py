@@ -1,0 +1,108 @@
+"""Checks of a conclusion before it stands: citations, hypotheses, and how confident the records allow it to be.
+
+A conclusion with problems goes back to the brain twice; then it stands, with what is unsupported printed as such. The
+reasons for the bounds are in `docs/decisions.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ghost.agent.audit_evidence import Evidence, cited_ids, tag_of
+from ghost.agent.hypotheses import State
+from ghost.agent.session import Session
+
+MAX_RETURNS: Final = 2
+"""How often a conclusion with problems goes back to the brain."""
+MAX_LISTED: Final = 12
+_LEVELS: Final = ("low", "medium", "high")
+_LISTED: Final = {"confirmed": State.CONFIRMED, "refuted": State.REFUTED}
+
+
+def summary_ids(completion: Mapping[str, Any], session: Session) -> list[str]:
+    """Return the records the summary rests on: those it names, else those of confirmed hypotheses or of statements."""
+    confirmed = (h for h in session.hypothesis_log if h.state == State.CONFIRMED)
+    return (
+        cited_ids(str(completion.get("root_cause_summary", "")), session.session_id)
+        or [audit_id for h in confirmed for audit_id in h.audit_ids]
+        or [audit_id for s in completion.get("statements") or [] for audit_id in s.get("audit_ids", [])]
+    )
+
+
+def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[str]:
+    """Return what the brain must correct before the conclusion stands; each names its place."""
+    cited = [(f"statement {n}", s["audit_ids"]) for n, s in enumerate(completion["statements"], 1)]
+    cited += [
+        (f"coverage of {c['layer']}", c["audit_ids"]) for c in completion["coverage"] if c["status"] != "not_verified"
+    ]
+    ids = summary_ids(completion, session)
+    if ids or completion["confidence"] != "low":
+        cited.insert(0, ("root_cause_summary", ids))
+    found = [f"{place}: {problem}" for place, ids in cited for problem in _unsupported(ids, evidence)]
+    states = {h.id: h.state for h in session.hypothesis_log}
+    for name in ("confirmed", "refuted", "unverifiable", "contradicted"):
+        for identity in completion[f"{name}_hypotheses"]:
+            if identity not in states:
+                found.append(
+                    f"{name}_hypotheses: no hypothesis {identity!r}; registered: {', '.join(states) or 'none'}"
+                )
+            elif states[identity] != _LISTED.get(name, states[identity]):
+                found.append(
+                    f"{name}_hypotheses: {identity} is {states[identity].value}; settle it with manage_hypotheses "
+                    "and the records that decide"
+                )
+    if completion["confidence"] == "high" and not _confirmed_in_cloud(session, evidence):
+        found.append("confidence: high needs a CONFIRMED hypothesis with a [CLOUD] record that ended with exit 0")
+    return found[:MAX_LISTED]
+
+
+def bounded_confidence(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> tuple[str, list[str]]:
+    """Return the confidence that the records allow, at most the stated one, and why it is lower."""
+    stated = str(completion["confidence"])
+    bounds = [(bound, why) for bound, why in _bounds(completion, session, evidence) if _below(bound, stated)]
+    level = min([stated, *(bound for bound, _ in bounds)], key=_LEVELS.index)
+    return level, [why for _, why in bounds]
+
+
+def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[tuple[str, str]]:
+    states = {h.id: h.state for h in session.hypothesis_log}
+    confirmed = _confirmed_in_cloud(session, evidence)
+    settled = {State.CONFIRMED, State.REFUTED}
+    denied = {i for i, state in states.items() if state == State.UNVERIFIABLE}
+    untested = denied | {i for i in completion["unverifiable_hypotheses"] if states.get(i) not in settled}
+    contradicted = {i for i, state in states.items() if state == State.CONTRADICTED}
+    contradicted |= {i for i in completion["contradicted_hypotheses"] if states.get(i) not in settled}
+    bounds = []
+    if _unsupported(summary_ids(completion, session), evidence):
+        bounds.append(("low", "the summary is not supported by the records"))
+    if any(_unsupported(statement["audit_ids"], evidence) for statement in completion["statements"]):
+        bounds.append(("medium", "a statement is not supported by the records"))
+    if not confirmed:
+        bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
+    if untested and not confirmed:
+        bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
+    elif denied:
+        bounds.append(("medium", f"{', '.join(sorted(denied))} could not be verified"))
+    if contradicted:
+        bounds.append(("medium", f"contradicting results of {', '.join(sorted(contradicted))} are not resolved"))
+    return bounds
+
+
+def _below(bound: str, stated: str) -> bool:
+    return _LEVELS.index(bound) < _LEVELS.index(stated)
+
+
+def _unsupported(audit_ids: list[str], evidence: Evidence) -> list[str]:
+    return evidence.problems(audit_ids) if audit_ids else ["cites no audit record"]
+
+
+def _confirmed_in_cloud(session: Session, evidence: Evidence) -> bool:
+    """Return whether a hypothesis is CONFIRMED by a command in the cloud that succeeded."""
+    records = [
+        evidence.get(audit_id, {})
+        for h in session.hypothesis_log
+        if h.state == State.CONFIRMED
+        for audit_id in h.audit_ids
+    ]
+    return any(tag_of(r).context == "[CLOUD]" and r.get("exit_code") == 0 for r in records)

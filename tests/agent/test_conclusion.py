@@ -1,0 +1,91 @@
+"""A conclusion goes back while its records do not carry it; then it stands, no more confident than they allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agent.conftest import SESSION, Bench, command, complete, hypothesis, turn
+
+ONE, TWO, THREE = (f"{SESSION}_{n:03d}" for n in (1, 2, 3))
+READS = turn("", command("az vm list -g rg"), command("ping -c 1 127.0.0.1"), command("az vm restart -g rg -n vm-1"))
+H1 = hypothesis("register")
+CONFIRMED = turn("", H1, hypothesis("confirm", audit_ids=[ONE]))
+HIGH = {"confidence": "high", "confirmed_hypotheses": ["h1"]}
+
+
+def concluded(bench: Bench, *before, **arguments):
+    """The results of a brain that concludes alike three times, and the session after it."""
+    investigation = bench.investigation([READS, *before, *(turn("", complete(**arguments)) for _ in range(3))])
+    investigation.begin("vm-1 cannot reach vm-2")
+    investigation.run()
+    return [r for call, r in bench.desk.results if call.name == "complete_investigation"], investigation.session
+
+
+PROBLEMS = {
+    "statement 1: cites no audit record": {"statements": [{"text": "x"}]},
+    f"statement 1: {THREE} was denied": {"statements": [{"text": "x", "audit_ids": [THREE]}]},
+    f"coverage of dns: {SESSION}_099 is not": {
+        "coverage": [{"layer": "dns", "status": "cleared", "audit_ids": [f"{SESSION}_099"]}]
+    },
+    f"root_cause_summary: {THREE} was denied": {**HIGH, "root_cause_summary": f"It is the rule ({THREE})."},
+    "confirmed_hypotheses: no hypothesis 'h9'": {**HIGH, "confirmed_hypotheses": ["h9"]},
+    "refuted_hypotheses: h1 is CONFIRMED": {**HIGH, "refuted_hypotheses": ["h1"]},
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_conclusion_with_a_problem_is_returned_twice_and_then_stands_with_less_confidence(bench, problem):
+    results, session = concluded(bench, CONFIRMED, **PROBLEMS[problem])
+    assert [r["status"] for r in results] == ["error", "error", "ok"]
+    assert all(any(p.startswith(problem) for p in r["problems"]) for r in results)
+    assert session.completion["confidence"] != "high" or "hypotheses" in problem
+
+
+def test_a_corrected_conclusion_stands_at_once(bench):
+    wrong = turn("", complete(**HIGH, statements=[{"text": "x"}]))
+    results, session = concluded(bench, CONFIRMED, wrong, **HIGH, statements=[{"text": "x", "audit_ids": [ONE]}])
+    assert [r["status"] for r in results] == ["error", "ok"]
+    assert session.completion["confidence"] == "high"
+    assert session.completion["confidence_bounds"] == []
+
+
+DENIED = turn("", hypothesis("register", "h2"), *[command("az vm restart -g rg -n vm-1", hypothesis_ids=["h2"])] * 3)
+DISAGREE = turn("", hypothesis("register", "h3"), hypothesis("contradict", "h3", audit_ids=[ONE, TWO]))
+BOUNDS = {
+    "all carried": ((CONFIRMED,), {}, "high"),
+    "nothing confirmed": ((), {"root_cause_summary": f"It is the rule ({ONE})."}, "medium"),
+    "nothing cited": ((), {}, "low"),
+    "confirmed by a local probe alone": ((turn("", H1, hypothesis("confirm", audit_ids=[TWO])),), {}, "medium"),
+    "an unsupported statement": ((CONFIRMED,), {"statements": [{"text": "x"}]}, "medium"),
+    "unverifiable, nothing confirmed": ((DENIED,), {"root_cause_summary": f"It is the rule ({ONE})."}, "low"),
+    "unverifiable beside a confirmed cause": ((CONFIRMED, DENIED), {}, "medium"),
+    "said to be unverifiable, but never denied, beside a confirmed cause": (
+        (CONFIRMED, turn("", hypothesis("register", "h2"))),
+        {"unverifiable_hypotheses": ["h2"]},
+        "high",
+    ),
+    "contradicted": ((CONFIRMED, DISAGREE), {"contradicted_hypotheses": ["h3"]}, "medium"),
+    "contradicted and resolved": (
+        (CONFIRMED, DISAGREE, turn("", hypothesis("refute", "h3", audit_ids=[ONE]))),
+        {"refuted_hypotheses": ["h3"]},
+        "high",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOUNDS)
+def test_the_records_bound_the_confidence(bench, case):
+    before, arguments, bound = BOUNDS[case]
+    _, session = concluded(bench, *before, **{"confidence": "high", **arguments})
+    assert session.completion["confidence"] == bound
+    assert bool(session.completion["confidence_bounds"]) is (bound != "high")
+
+
+def test_the_first_conclusion_stays_and_nothing_runs_after_it(bench):
+    both = turn("", complete(), command("az vm list -g rg"), complete(root_cause_summary="Something else."))
+    investigation = bench.investigation([both])
+    investigation.begin("vm-1 cannot reach vm-2")
+    investigation.run()
+    assert bench.ran == []
+    assert [r.get("error") for _, r in bench.desk.results] == [None, *["investigation_complete"] * 2]
+    assert investigation.session.completion["root_cause_summary"] == "It is the rule."
