@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
-from ghost.agent.conclusion import summary_ids
+from ghost.agent.completion import summary_ids
 from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell

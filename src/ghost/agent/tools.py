@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ghost.agent.audit_evidence import CAPTURE, Evidence, tag_of
 from ghost.agent.az_preflight import preflight
-from ghost.agent.conclusion import MAX_RETURNS, bounded_confidence, problems
+from ghost.agent.completion import MAX_RETURNS, bounded_confidence, problems
 from ghost.agent.conflicts import possible_conflicts
 from ghost.agent.denials import pivot_of, was_denied
 from ghost.agent.hypotheses import IllegalHypothesisChange, State
