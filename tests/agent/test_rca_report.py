@@ -139,6 +139,29 @@ def test_the_summary_of_a_capture_is_read_through_the_shell(bench, tmp_path):
     assert report["captures"][0]["executive_summary_audit_id"] == f"{SESSION}_003"
 
 
+@pytest.mark.parametrize(
+    ("report", "summary"),
+    [
+        ("# R\n\n## Executive Summary\n\n### Loss\n3 lost\n\n## Anomaly Table\n| x |\n", "### Loss\n3 lost"),
+        ("# R\n\n## Executive Summary\n\n3 lost\n[truncated: 400 lines omitted]\nthe method\n", "3 lost"),
+        ("# R\n\n## Executive Summary\n3 lost", "3 lost"),
+        ("# R\n\n## Anomaly Table\n", None),
+    ],
+)
+def test_without_the_summary_file_the_section_of_the_report_is_read(bench, tmp_path, report, summary):
+    bench.decide = lambda line: HitlDecision("approve" if line.startswith("cat ") else "deny")
+    path = tmp_path / "t_forensic_report.md"
+    bench.outputs = {**bench.outputs, f"cat {path}": (0, report), "cat ": (1, "")}
+    registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
+    registry.parent.mkdir(parents=True)
+    task = {"task_id": "t", "target": "vm-1", "state": "DONE", "report_path": str(path)}
+    registry.write_text(json.dumps(task) + "\n")
+    _, report, _ = finished(bench, READ, turn("", complete()))
+    capture = report["captures"][0]
+    assert (capture["executive_summary"], capture["executive_summary_audit_id"]) == (summary, f"{SESSION}_004")
+    assert any("was not read" in note for note in report["advisories"]) == (summary is None)
+
+
 def test_a_refused_summary_is_noted_not_hidden(bench, tmp_path):
     task = {"task_id": "t", "target": "vm-1", "state": "DONE", "report_path": str(tmp_path / "t_forensic_report.md")}
     registry = bench.root / "audit" / f"orchestrator_tasks_{SESSION}.jsonl"
@@ -250,3 +273,46 @@ def test_a_program_that_was_not_there_is_no_evidence(bench):
     _, report, _ = finished(bench, ping, turn("", complete(statements=statements)))
     assert report["evidence"][0]["outcome"] == "program not found"
     assert report["statements"][0]["supported"] is False
+
+
+def rule(access: str, **more) -> dict:
+    return {"name": "r", "priority": 100, "direction": "Inbound", "access": access, "protocol": "Tcp", **more}
+
+
+SAYS_ALLOW = rule("Deny", description='"access": "Allow"')
+GROUP = "az network nsg show -g rg -n web"
+EFFECTIVE = "az network nic list-effective-nsg -g rg -n nic-1"
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "is_conflict"),
+    [
+        ("az network nsg rule list -g rg --nsg-name web", [rule("Deny"), rule("Allow")], True),
+        (GROUP, {"securityRules": [], "defaultSecurityRules": [rule("allow")]}, True),
+        (GROUP, {"securityRules": [SAYS_ALLOW], "defaultSecurityRules": [rule("deny")]}, False),
+        (
+            EFFECTIVE,
+            {"value": [{"effectiveSecurityRules": [rule("Allow"), "[truncated: showing 1 of 90 items]"]}]},
+            True,
+        ),
+        (EFFECTIVE, {"value": [{"effectiveSecurityRules": [json.dumps(rule("Allow"))]}]}, True),
+        (EFFECTIVE, {"value": [{"effectiveSecurityRules": [json.dumps(SAYS_ALLOW)]}]}, False),
+        ("az vm list -g rg", [{"name": "Allow", "tags": {"access": "Allow"}}], False),
+    ],
+)
+def test_a_failed_probe_beside_a_rule_that_allows_is_an_advisory(bench, line, output, is_conflict):
+    bench.outputs = {line: (0, json.dumps(output, separators=(",", ":"))), "ping": (1, "100% packet loss")}
+    reads = turn("", command(line), command("ping -c 1 127.0.0.1"))
+    _, report, _ = finished(bench, reads, turn("", complete()))
+    assert [row["outcome"] for row in report["evidence"]] == ["ran", "ran, exit 1"]
+    assert any("local probe failed" in note for note in report["advisories"]) == is_conflict
+
+
+def test_what_is_left_of_earlier_sessions_is_an_advisory(bench):
+    investigation = bench.investigation([turn("", complete())])
+    investigation.session.manual_cleanup_pending = ["ghost_vm_1"]
+    investigation.begin("s")
+    investigation.run()
+    paths = investigation.session.paths(bench.root)
+    report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now())
+    assert any(note.startswith("ghost_vm_1 is left") for note in report["advisories"])

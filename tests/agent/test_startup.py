@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ghost.agent import choose_and_clean, find_orphans
 from ghost.shell import HitlDecision
 from tests.agent.conftest import Desk, NoCaptures, turn
@@ -30,14 +32,14 @@ def offered(bench, choices: list[str | None], cleanup_status: str = "completed")
     return warnings, intents, investigation.session
 
 
-def test_where_nobody_answers_nothing_is_deleted(bench):
-    warnings, intents, _ = offered(bench, [None])
+NAMES = ["ghost_vm_1", "ghost_vm_2", "/w/ghost_x.cap", "ghost_$(x)"]
+
+
+@pytest.mark.parametrize("choice", ["s", None])
+def test_skipped_or_with_nobody_there_nothing_is_deleted_and_all_is_noted(bench, choice):
+    warnings, intents, session = offered(bench, [choice])
     assert (warnings, intents, bench.ran) == ([], ["list_tasks"], [])
-
-
-def test_skipping_deletes_nothing(bench):
-    offered(bench, ["s"])
-    assert bench.ran == []
+    assert session.manual_cleanup_pending == NAMES
 
 
 def test_every_deletion_asks_through_the_gate_and_what_is_left_is_said(bench):
@@ -53,13 +55,14 @@ def test_every_deletion_asks_through_the_gate_and_what_is_left_is_said(bench):
     assert asked == [ORPHANS[1]["command"], ORPHANS[2]["command"]]
     assert bench.ran == []
     assert len(warnings) == 4
-    assert session.manual_cleanup_pending == ["ghost_vm_1"]
+    assert session.manual_cleanup_pending == NAMES
 
 
 def test_reviewing_takes_only_those_that_were_chosen(bench):
-    _, intents, _ = offered(bench, ["r", "y", "n", "n", "n"])
+    _, intents, session = offered(bench, ["r", "y", "n", "n", "n"])
     assert intents == ["list_tasks", "cleanup_task"]
     assert bench.ran == []
+    assert session.manual_cleanup_pending == NAMES[1:]
 
 
 def test_who_approves_the_deletion_of_an_unknown_capture_reads_that_it_may_be_a_colleagues(bench):

@@ -8,11 +8,12 @@ one whose evidence is missing, denied or failed is printed as unsupported. Raw o
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ghost.agent.audit_evidence import NEVER_RAN, Evidence, tag_of
 from ghost.agent.completion import summary_ids
@@ -20,7 +21,13 @@ from ghost.agent.rca_markdown import LAYERS, as_markdown
 from ghost.agent.session import Session, SessionPaths
 from ghost.agent.tools import Shell
 from ghost.errors import RecordError
+from ghost.net import security_rules_in
+from ghost.patterns import lazy
 from ghost.records import isoformat, read_valid_records, write_json, write_text
+
+AZURE_API: Final = 2
+"""The tier of what Azure says about its configuration."""
+_SUMMARY_SECTION = lazy(r"(?ms)^## Executive Summary *$(?P<section>.*?)(?=^## |^\[truncated: |\Z)")
 
 
 @dataclass(frozen=True)
@@ -158,15 +165,23 @@ def _capture(task: dict[str, Any], shell: Shell) -> Capture:
     report_path = task.get("report_path")
     if task.get("state") not in {"COMPLETED", "CLEANING_UP", "DONE"} or not report_path:
         return Capture(task, None, None, wanted=False)
-    requested = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
-    response = shell.execute(
-        {
-            "command": shlex.join(["cat", requested]),
-            "reasoning": f"Reading the executive summary of capture {task['task_id']} for the report.",
-        }
-    )
+    why = f"Reading the executive summary of capture {task['task_id']} for the report."
+    summary_path = str(report_path).replace("_forensic_report.md", "_executive_summary.md")
+    response = shell.execute({"command": shlex.join(["cat", summary_path]), "reasoning": why})
+    if response.get("status") != "completed":
+        return Capture(task, None, response.get("audit_id"), wanted=True)
+    if response.get("exit_code") == 0:
+        return Capture(task, str(response["output"]), response.get("audit_id"), wanted=True)
+    response = shell.execute({"command": shlex.join(["cat", str(report_path)]), "reasoning": why})
     read = response.get("status") == "completed" and response.get("exit_code") == 0
-    return Capture(task, str(response["output"]) if read else None, response.get("audit_id"), wanted=True)
+    summary = _summary_section(str(response["output"])) if read else None
+    return Capture(task, summary, response.get("audit_id"), wanted=True)
+
+
+def _summary_section(report: str) -> str | None:
+    """Return the text below `## Executive Summary`, up to the next such heading or the cut; None without it."""
+    found = _SUMMARY_SECTION.search(report)
+    return found["section"].strip() or None if found else None
 
 
 def _capture_row(capture: Capture) -> dict[str, Any]:
@@ -183,22 +198,7 @@ def _capture_row(capture: Capture) -> dict[str, Any]:
 def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -> list[str]:
     """Return notes for the reader; heuristics, not conclusions."""
     notes = []
-    failed_probe = any(
-        tag_of(r).tier == 3
-        and r.get("status") == "completed"
-        and r.get("exit_code") not in (0, None)
-        and str(r.get("command", "")).startswith(("ping", "traceroute"))
-        for r in evidence.values()
-    )
-    allow_rule = any(
-        tag_of(r).context == "[CLOUD]"
-        and r.get("exit_code") == 0
-        and "az network" in str(r.get("command"))
-        and "nsg" in str(r.get("command"))
-        and '"access": "Allow"' in str(r.get("output"))
-        for r in evidence.values()
-    )
-    if failed_probe and allow_rule:
+    if any(map(_is_failed_probe, evidence.values())) and any(map(_holds_allow_rule, evidence.values())):
         notes.append(
             "A local probe failed while an NSG rule allows traffic. The probe shows the path from the engineer's "
             "machine, not the Azure data path; only a capture shows whether that path is blocked."
@@ -223,5 +223,25 @@ def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -
         notes.append(f"This session was started in place of {session.resumed_from}, whose records were damaged.")
     if evidence.broken_lines:
         notes.append(f"Lines of the audit that could not be read: {', '.join(map(str, evidence.broken_lines))}.")
-    notes += [f"Task {task_id}: some resources need manual deletion." for task_id in session.manual_cleanup_pending]
+    notes += [
+        f"{name} is left from an earlier session: its clean-up was declined or not completed."
+        for name in session.manual_cleanup_pending
+    ]
     return notes
+
+
+def _is_failed_probe(record: dict[str, Any]) -> bool:
+    command = str(record.get("modified_command") or record.get("command") or "")
+    ended = record.get("status") == "completed" and record.get("exit_code") not in {0, None, *NEVER_RAN}
+    return ended and command.startswith(("ping ", "traceroute "))
+
+
+def _holds_allow_rule(record: dict[str, Any]) -> bool:
+    """Return whether a read of Azure returned a security rule that allows; output that is not JSON has none."""
+    if tag_of(record).tier != AZURE_API or record.get("exit_code") != 0:
+        return False
+    try:
+        rules = security_rules_in(json.loads(str(record.get("output"))))
+        return any(rule.access == "Allow" for rule in rules)
+    except (ValueError, RecursionError):
+        return False

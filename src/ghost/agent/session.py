@@ -55,6 +55,7 @@ class Session(BaseModel):
     returned_conclusions: int = 0
     """How often a conclusion was returned to the brain because of its problems."""
     manual_cleanup_pending: list[str] = Field(default_factory=list)
+    """Tasks, captures and files of earlier sessions whose clean-up was declined or failed."""
     integrity_warning: str | None = None
     audit_head: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Heads of the append-only files: `shell`, `tasks`, `turns`."""

@@ -46,37 +46,37 @@ def find_orphans(orchestrator: Orchestrator) -> list[Orphan]:
     return [Orphan.from_dict(value) for value in response.get("orphans") or []]
 
 
-def clean_up(orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell, session: Session) -> list[str]:
-    """Delete orphans, each with approval through the shell. Returns warnings about what is left."""
-    warnings = []
-    for orphan in orphans:
-        if orphan.command is None and orphan.task_id is not None:
-            response = orchestrator.orchestrate({"intent": "cleanup_task", "task_id": orphan.task_id})
-            if response.get("cleanup_status") == "partial":
-                session.manual_cleanup_pending.append(orphan.task_id)
-                warnings.append(f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion.")
-        else:
-            if orphan.command is None:
-                warnings.append(f"{orphan.name}: its name is not safe in a command; delete it manually.")
-                continue
-            why = f"Startup cleanup: {plural(len(orphans), 'orphaned resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
-            response = shell.execute({"command": orphan.command, "reasoning": why})
-            if response.get("status") != "completed" or response.get("exit_code") != 0:
-                warnings.append(f"{orphan.name} was not deleted.")
-    return warnings
-
-
 def choose_and_clean(
     orphans: Sequence[Orphan], orchestrator: Orchestrator, shell: Shell, session: Session, console: Console
 ) -> list[str]:
-    """Offer the clean-up; nothing is deleted if nobody answers."""
-    choice = console.choose(
-        f"{plural(len(orphans), 'orphaned resource')} from earlier sessions.",
-        {"c": "Clean up now", "s": "Skip", "r": "Review each one"},
-    )
-    if choice == "c":
-        return clean_up(orphans, orchestrator, shell, session)
+    """Offer the clean-up and return warnings about what could not be deleted.
+
+    Nothing is deleted if nobody answers. What is left, declined or not deleted, is noted in the session.
+    """
+    choice = None
+    if orphans:
+        choice = console.choose(
+            f"{plural(len(orphans), 'orphaned resource')} from earlier sessions.",
+            {"c": "Clean up now", "s": "Skip", "r": "Review each one"},
+        )
+    chosen = list(orphans) if choice == "c" else []
     if choice == "r":
         chosen = [o for o in orphans if console.choose(f"Delete {o.kind} {o.name}?", {"y": "Yes", "n": "No"}) == "y"]
-        return clean_up(chosen, orchestrator, shell, session)
-    return []
+    failures = {orphan: _clean_up(orphan, orchestrator, shell, len(chosen)) for orphan in chosen}
+    session.manual_cleanup_pending = [o.name for o in orphans if o not in chosen or failures[o]]
+    return [warning for warning in failures.values() if warning]
+
+
+def _clean_up(orphan: Orphan, orchestrator: Orchestrator, shell: Shell, count: int) -> str | None:
+    """Delete an orphan, with approval through the shell. Returns why it is left; None if it was deleted."""
+    if orphan.command is None and orphan.task_id is not None:
+        response = orchestrator.orchestrate({"intent": "cleanup_task", "task_id": orphan.task_id})
+        if response.get("cleanup_status") in {"completed", "skipped"}:
+            return None
+        return f"Task {orphan.task_id}: partial cleanup, some resources require manual deletion."
+    if orphan.command is None:
+        return f"{orphan.name}: its name is not safe in a command; delete it manually."
+    why = f"Startup cleanup: {plural(count, 'orphaned resource')}.{MAY_BE_ANOTHERS.get(orphan.kind, '')}"
+    response = shell.execute({"command": orphan.command, "reasoning": why})
+    deleted = response.get("status") == "completed" and response.get("exit_code") == 0
+    return None if deleted else f"{orphan.name} was not deleted."

@@ -268,7 +268,6 @@ class _Run:
         orphans = find_orphans(orchestrator)
         if not orphans:
             self.narration.line("  [OK] No orphaned resources found.")
-            return
         for kind, words in ORPHAN_KINDS.items():
             of_kind = [o for o in orphans if o.kind == kind]
             if of_kind:

@@ -5,7 +5,12 @@ Starts nothing, reads nothing and imports no other room. `evaluate_gates` decide
 """
 
 from ghost.net.address_matching import HOST_ADDRESS, Network, ServiceTags, parse_ports
-from ghost.net.azure_json import group_from_arm, groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.azure_json import (
+    group_from_arm,
+    groups_from_effective_nsg,
+    routes_from_effective_table,
+    security_rules_in,
+)
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -37,5 +42,6 @@ __all__ = [
     "groups_from_effective_nsg",
     "parse_ports",
     "routes_from_effective_table",
+    "security_rules_in",
     "select_route",
 ]

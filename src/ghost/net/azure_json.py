@@ -2,6 +2,7 @@
 
     az network nic list-effective-nsg           groups_from_effective_nsg
     az network nsg show | list                  group_from_arm
+    any of these, or nsg rule list              security_rules_in
     az network nic show-effective-route-table   routes_from_effective_table
 
 Raise `ValueError` if the JSON does not have that shape; absent or null fields take Azure's defaults.
@@ -9,7 +10,9 @@ Raise `ValueError` if the JSON does not have that shape; absent or null fields t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, get_args
 
 from ghost.net.address_matching import parse_network, parse_ports
@@ -29,6 +32,22 @@ def group_from_arm(answer: Any, association: Association) -> SecurityGroup:
     return SecurityGroup(
         str(group.get("id") or group.get("name") or ""), association, tuple(_arm_rule(rule) for rule in rules)
     )
+
+
+def security_rules_in(answer: Any) -> Iterator[SecurityRule]:
+    """Return the rules anywhere in an answer about groups, also one that `--query` reduced to rows of JSON text.
+
+    What does not parse as a rule is none.
+    """
+    if isinstance(answer, str) and answer.startswith("{"):
+        with suppress(ValueError):
+            answer = json.loads(answer)
+    if isinstance(answer, Mapping):
+        with suppress(ValueError):
+            yield _arm_rule(answer)
+    values = answer.values() if isinstance(answer, Mapping) else answer if isinstance(answer, list) else ()
+    for value in values:
+        yield from security_rules_in(value)
 
 
 def routes_from_effective_table(answer: Any) -> tuple[Route, ...]:
