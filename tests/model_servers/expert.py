@@ -76,7 +76,7 @@ def _covers(ranges: Sequence[str], port: int) -> bool:
     return any(low == "*" or int(low) <= port <= int(high) for low, high in bounds)
 
 
-RULES = "[].{name:name,priority:priority,access:access,direction:direction,ports:destinationPortRanges,port:destinationPortRange}"
+RULES = "[].{name:name,priority:priority,access:access,ports:destinationPortRanges,port:destinationPortRange}"
 
 
 def blocked_port(consult: Consultation) -> None:
