@@ -43,6 +43,7 @@ BAD = {
     "no symptom": (["investigate"], 2, "no symptom"),
     "an empty symptom": (["investigate", "  ", "--lab", "blocked-port"], 2, "no symptom"),
     "resume with a symptom": (["investigate", "x", "--resume", "ghost_1"], 2, "--resume"),
+    "a directory of audits": (["investigate", "x", "--audit-dir", "audits"], 2, "--workspace DIR"),
     "an unknown command": (["frobnicate"], 2, "frobnicate"),
     "an unknown option": (["sessions", "--frob"], 2, "--frob"),
     "a workspace that is a file": (["investigate", "x", "--lab", "blocked-port", "-w", "notes.txt"], 1, "notes.txt"),

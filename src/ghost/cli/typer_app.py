@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ghost import __version__
+from ghost.errors import UsageError
 
 # `\b` keeps the lines of a paragraph apart.
 EXAMPLES = """\b
@@ -73,6 +74,14 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _no_audit_dir(given: str | None) -> None:
+    if given is not None:
+        raise UsageError(
+            "there is no --audit-dir (GHOST_AUDIT_DIR): --workspace DIR (GHOST_WORKSPACE) keeps the audit in DIR/audit, "
+            "beside its session, lock and captures"
+        )
+
+
 @app.callback()
 def ghost(
     context: typer.Context,
@@ -99,6 +108,10 @@ def investigate(
     ] = None,
     private: PrivateOption = False,
     json_: JsonOption = False,
+    audit_dir: Annotated[  # noqa: ARG001 - its callback reads it
+        str | None,
+        typer.Option("--audit-dir", envvar="GHOST_AUDIT_DIR", hidden=True, callback=_no_audit_dir),
+    ] = None,
 ) -> None:
     """Investigate a network failure, in Azure or in the lab."""
     from ghost.cli.investigation_command import Request, investigate
