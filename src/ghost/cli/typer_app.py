@@ -77,8 +77,8 @@ def _version(wanted: bool) -> None:
 def _no_audit_dir(given: str | None) -> None:
     if given is not None:
         raise UsageError(
-            "there is no --audit-dir (GHOST_AUDIT_DIR): --workspace DIR (GHOST_WORKSPACE) keeps the audit in DIR/audit, "
-            "beside its session, lock and captures"
+            "there is no --audit-dir (GHOST_AUDIT_DIR): --workspace DIR (GHOST_WORKSPACE) keeps the audit in "
+            "DIR/audit, beside its session, lock and captures"
         )
 
 
