@@ -80,7 +80,7 @@ class SessionOpening:
         try:
             session, intact = load_session(path)
         except SessionError as unreadable:
-            self._choose([str(unreadable)], str(unreadable), (FRESH, ABORT))
+            self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
             return self._fresh(session_id, None, az_lab)
         has_own_lab = session.network.endswith(SIMULATED)
         if not has_own_lab and session.network != network_of_az(az_lab):
@@ -94,7 +94,7 @@ class SessionOpening:
         if problems:
             count = plural(len(problems), "problem")
             changed = f"the records of {session.session_id} were changed from outside ({count})"
-            if self._choose(problems, changed, (CONTINUE, FRESH, ABORT)) == FRESH:
+            if self._choose(session_id, problems, changed, (CONTINUE, FRESH, ABORT)) == FRESH:
                 return self._fresh(session.session_id, session.symptom, az_lab)
             session.integrity_warning = f"when it was resumed, {'; '.join(_first(problems))}"
         self.session_id = session.session_id
@@ -106,7 +106,7 @@ class SessionOpening:
         save_session(self._workspace.session_file, session)
         return OpenedSession(session, lab, az_lab)
 
-    def _choose(self, problems: Sequence[str], why: str, offered: Sequence[str]) -> str:
+    def _choose(self, session_id: str, problems: Sequence[str], why: str, offered: Sequence[str]) -> str:
         """Show the problems and return the choice. Raises `SessionError` with `why` on abort, or if nobody answers."""
         for line in _first(problems):
             self._narration.line(f"  [WARN] {line}", style="yellow")
@@ -114,8 +114,8 @@ class SessionOpening:
         if choice in {CONTINUE, FRESH}:
             return choice
         raise SessionError(
-            f"{why}: check it (ghost audit verify SESSION), then resume on a terminal to choose how to go on, or start "
-            "anew with a symptom"
+            f"{why}. Check it with ghost audit verify {session_id}; on a terminal --resume offers how to go on, and "
+            "ghost investigate with a symptom starts anew"
         )
 
     def _fresh(self, damaged_id: str, symptom: str | None, az_lab: RunningLab | None) -> OpenedSession:
