@@ -1,4 +1,7 @@
-"""One settings class. Everything comes from the environment or from the command line; there is no file.
+"""One settings class. Everything comes from the command line, the environment or the workspace's `.env`, in this order.
+
+`.env` (`NAME=value` lines, mode 0600, own file, no link) is meant for keys of models. It never reaches a child process,
+and names neither the workspace nor a program.
 
 Keys of the specifications keep their names (`GEMINI_API_KEY`); keys that Ghost adds begin with `GHOST_`.
 """
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import cache
@@ -163,8 +167,11 @@ class Settings:
     """Wanted in `Authorization: Bearer`; required for any bind but loopback."""
 
     def __init__(self, **given: Any) -> None:
-        environment = {name.upper(): value for name, value in os.environ.items() if value}
         known = fields(self)
+        environment = {name.upper(): value for name, value in os.environ.items() if value}
+        workspace = Path(given.get("workspace") or environment.get("GHOST_WORKSPACE", ""))
+        variables = {one.metadata["variable"] for one in known} - _NOT_FROM_A_FILE
+        environment = {**_env_file(workspace / ".env", variables), **environment}
         if unknown := given.keys() - {one.name for one in known}:
             raise TypeError(f"Settings has no {', '.join(sorted(unknown))}")
         for one in known:
@@ -197,6 +204,35 @@ class Settings:
     @property
     def audit_dir(self) -> Path:
         return self.workspace / "audit"
+
+
+_NOT_FROM_A_FILE = {"GHOST_WORKSPACE", "GHOST_AZ"}
+_LINE = re.compile(
+    r"""(?:export\s+)?(?P<name>\w+)\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<plain>.*?))\s*(?:\s\#.*)?"""
+)
+_MAX_BYTES = 65_536
+
+
+def _env_file(path: Path, variables: set[str]) -> dict[str, str]:
+    """Return Ghost's variables in an `.env` file. Raises `ConfigurationError` if it holds some and is not private."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 -- opened by number
+            status = os.fstat(file.fileno())
+            content = file.read(_MAX_BYTES) if stat.S_ISREG(status.st_mode) else b""
+    except OSError:
+        return {}
+    lines = [_LINE.fullmatch(line.strip()) for line in content.decode("utf-8", "replace").splitlines()]
+    values = {m["name"]: m["double"] or m["single"] or m["plain"] or "" for m in lines if m and m["name"] in variables}
+    fault = None
+    if path.is_symlink():
+        fault = "is a link: put the file itself there"
+    elif status.st_uid != os.geteuid():
+        fault = "belongs to another user: make your own"
+    elif status.st_mode & 0o077:
+        fault = f"can be read by others: chmod 600 {path}"
+    if fault and values:
+        raise ConfigurationError(f"{path} holds {', '.join(sorted(values))} and {fault}")
+    return {name: value for name, value in values.items() if value}
 
 
 @cache

@@ -12,6 +12,7 @@ from ghost.agent.resumption import reissue
 from ghost.agent.session import AZURE, NO_RECORDS, Session, SessionPaths, Workspace, load_session, save_session
 from ghost.agent.startup import KINDS as ORPHAN_KINDS
 from ghost.agent.startup import Orphan, choose_and_clean, find_orphans
+from ghost.agent.tool_arguments import tool_declarations
 from ghost.agent.tools import Tools
 from ghost.agent.turns import TurnLog, read_conversation, recorded_symptom, without_secrets
 from ghost.agent.verification import Check, verify_commands, verify_session
@@ -41,6 +42,7 @@ __all__ = [
     "reissue",
     "save_session",
     "tag_of",
+    "tool_declarations",
     "verify_commands",
     "verify_session",
     "without_secrets",

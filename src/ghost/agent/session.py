@@ -33,7 +33,9 @@ class Session(BaseModel):
     resumed_from: str | None = None
     """The damaged session in whose place this one was started."""
     model: str
-    """The brain that investigates: `offline`, or a model's name."""
+    """The brain that investigates: `offline`, or a provider and its model (`gemini/gemini-flash-latest`)."""
+    prompt_sha256: str | None = None
+    """Of the system prompt that the model was given."""
     audit_dir: str
     network: str = AZURE
     """The network under investigation, or the name of a simulated one."""

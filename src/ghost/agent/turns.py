@@ -7,6 +7,7 @@ orchestrator and the hypothesis log hold no output and are stored as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,14 @@ class TurnLog:
 
     def turn(self, number: int, turn: Turn) -> None:
         calls = [{"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in turn.tool_calls]
-        usage = {"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens}
-        self._log.append(
-            {"kind": "turn", "turn": number, "text": without_secrets(turn.text), "tool_calls": calls, "usage": usage}
-        )
+        record = {
+            "kind": "turn",
+            "turn": number,
+            "text": without_secrets(turn.text),
+            "tool_calls": calls,
+            "usage": asdict(turn.usage),
+        }
+        self._log.append({**record, "state": turn.state} if turn.state is not None else record)
 
     def result(self, result: ToolResult) -> None:
         record: dict[str, Any] = {"kind": "result", "call_id": result.call_id, "name": result.name}
@@ -121,7 +126,7 @@ def _messages(
                 yield MemoryNote(str(record.get("text", "")), tuple(map(str, record.get("layers", []))))
             case "turn":
                 calls = tuple(ToolCall(c["id"], c["name"], c["arguments"]) for c in record.get("tool_calls", []))
-                yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})))
+                yield Turn(str(record.get("text", "")), calls, Usage(**record.get("usage", {})), record.get("state"))
             case "result":
                 yield ToolResult(str(record["call_id"]), str(record["name"]), _result(record, audit))
             case _:

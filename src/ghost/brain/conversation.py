@@ -91,7 +91,10 @@ Message = UserMessage | ResumeNote | MemoryNote | Turn | ToolResults
 
 class Brain(Protocol):
     name: str
-    """`offline`, or a model: the name in the session file and the report."""
+    """`offline`, or a model (`gemini/gemini-flash-latest`): the name in the session file and the report."""
+
+    prompt_hash: str | None
+    """SHA-256 of the system prompt; None without one."""
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
         """Return the next turn. Raises `BrainError` if there is none (a provider's error, the end of a script)."""

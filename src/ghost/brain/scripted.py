@@ -16,6 +16,7 @@ class ScriptedBrain:
     """Plays the script from the turn count of the conversation, so that a resumed one continues."""
 
     name = "scripted"
+    prompt_hash = None
 
     def __init__(self, turns: Sequence[Line]) -> None:
         self._lines = tuple(turns)

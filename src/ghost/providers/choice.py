@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ghost.config import SecretStr, Settings
 from ghost.errors import ConfigurationError
 from ghost.hosts import is_loopback
-from ghost.providers.interfaces import EmbeddingsProvider, LLMProvider
+from ghost.providers.interfaces import ChatServer, EmbeddingsProvider, LLMProvider
 from ghost.providers.outgoing_text import OutgoingEmbeddings, OutgoingModel
 from ghost.providers.server_address import server_url
 from ghost.providers.stub import StubEmbeddings, StubLLM
@@ -73,11 +73,23 @@ def language_model(settings: Settings, clock: Clock | None = None) -> LLMProvide
     if ":" in chosen:
         return _own("PROVIDER_LLM", chosen, "generate")  # type: ignore[no-any-return]
     _check_known("PROVIDER_LLM", chosen, VENDORS)
-    server = model_server(settings, chosen, clock=clock)
+    server = _model_server(settings, chosen, clock=clock)
     from ghost.providers.server_models import ServerModel
 
     model = ServerModel(server)
     return model if is_loopback(server.host) else OutgoingModel(model, Placeholders())
+
+
+def chat_server(settings: Settings, provider: str, model: str | None = None) -> ChatServer:
+    """Return the model that is the brain of an investigation, without contacting it. Raises `ConfigurationError`."""
+    _check_known("GHOST_BRAIN", provider, VENDORS)
+    server = _model_server(
+        settings, provider, model, seconds=settings.brain_timeout_seconds, seconds_variable="GHOST_BRAIN_TIMEOUT"
+    )
+    from ghost.providers.server_models import ServerModel
+
+    prices = settings.llm_prices and tuple(float(price) for price in settings.llm_prices.split(","))
+    return ServerModel(server, (prices[0], prices[1]) if prices else None)
 
 
 def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProvider:
@@ -90,7 +102,7 @@ def embeddings(settings: Settings, clock: Clock | None = None) -> EmbeddingsProv
     if ":" in chosen:
         return _own("PROVIDER_EMBED", chosen, "embed")  # type: ignore[no-any-return]
     _check_known("PROVIDER_EMBED", chosen, [name for name in VENDORS if name != "anthropic"])
-    server = model_server(settings, chosen, use="EMBED", clock=clock)
+    server = _model_server(settings, chosen, use="EMBED", clock=clock)
     from ghost.providers.server_models import ServerEmbeddings
 
     model = ServerEmbeddings(server, settings.vector_dim)
@@ -107,7 +119,7 @@ def system_clock(settings: Settings) -> Clock:
     return SystemClock()
 
 
-def model_server(
+def _model_server(
     settings: Settings,
     provider: str,
     model: str | None = None,

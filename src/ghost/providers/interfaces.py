@@ -6,8 +6,15 @@ Calls block; run them in a thread if needed. A provider retries what is worth re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pydantic_ai import ModelResponse
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import ModelRequestParameters
+
+T = TypeVar("T")
 
 
 class LLMProvider(Protocol):
@@ -28,3 +35,29 @@ class EmbeddingsProvider(Protocol):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of `dim` numbers and length 1 per text. Raises `ProviderError`."""
         ...
+
+
+class ChatServer(Protocol):
+    """A model that is asked with messages and tools, one request at a time."""
+
+    name: str
+    """`gemini/gemini-flash-latest`."""
+
+    @property
+    def host(self) -> str: ...
+
+    def request(
+        self,
+        messages: Sequence[ModelMessage],
+        parameters: ModelRequestParameters,
+        max_tokens: int,
+        read: Callable[[ModelResponse], T],
+    ) -> T:
+        """Return `read(response)`; repeated while either fails with a transient `ProviderError`."""
+        ...
+
+    def cost(self, response: ModelResponse) -> float | None:
+        """Return the response's cost in US dollars; None if the model's price is not known."""
+        ...
+
+    def knows_price(self) -> bool: ...

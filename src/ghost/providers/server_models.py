@@ -13,6 +13,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RequestUsage
 
 from ghost.errors import ProviderError
 from ghost.providers.embedding_vectors import batches, unit_vectors
@@ -25,31 +26,38 @@ BATCH = {"gemini": 100}
 """Maximum texts of one request for embeddings, where it is not 64."""
 
 
-def request(
-    server: ModelServer,
-    messages: Sequence[ModelMessage],
-    parameters: ModelRequestParameters,
-    max_tokens: int,
-    read: Callable[[ModelResponse], T],
-) -> T:
-    """Return `read(response)` of one request; repeated while either fails with a transient `ProviderError`."""
-    settings = ModelSettings(max_tokens=max_tokens, max_retries=0)
-
-    async def ask(http: httpx2.AsyncClient) -> T:
-        response = await model_request(
-            server.chat_model(http), messages, model_settings=settings, model_request_parameters=parameters
-        )
-        if response.finish_reason == "content_filter":
-            raise ProviderError(f"{server.name} refused to answer (content filter{_reason(response)}).")
-        return read(response)
-
-    return server.call(ask)
-
-
 class ServerModel:
-    def __init__(self, server: ModelServer) -> None:
+    """`LLMProvider` and `ChatServer`. `prices`: US dollars per million tokens, input and output; else from the table of
+    `genai-prices`.
+    """
+
+    def __init__(self, server: ModelServer, prices: tuple[float, float] | None = None) -> None:
         self.name = server.name
         self._server = server
+        self._prices = prices
+
+    @property
+    def host(self) -> str:
+        return self._server.host
+
+    def request(
+        self,
+        messages: Sequence[ModelMessage],
+        parameters: ModelRequestParameters,
+        max_tokens: int,
+        read: Callable[[ModelResponse], T],
+    ) -> T:
+        settings = ModelSettings(max_tokens=max_tokens, max_retries=0)
+
+        async def ask(http: httpx2.AsyncClient) -> T:
+            response = await model_request(
+                self._server.chat_model(http), messages, model_settings=settings, model_request_parameters=parameters
+            )
+            if response.finish_reason == "content_filter":
+                raise ProviderError(f"{self.name} refused to answer (content filter{_reason(response)}).")
+            return read(response)
+
+        return self._server.call(ask)
 
     def generate(self, system: str, prompt: str, max_tokens: int, **kwargs: Any) -> str:
         schema = kwargs.get("json_schema")
@@ -63,7 +71,24 @@ class ServerModel:
             return ready(response.text, model=self.name, json_schema=schema, cut=cut)
 
         messages = [ModelRequest(parts=[UserPromptPart(prompt)], instructions=system)]
-        return request(self._server, messages, parameters, max_tokens, read)
+        return self.request(messages, parameters, max_tokens, read)
+
+    def cost(self, response: ModelResponse) -> float | None:
+        if self._prices is not None:
+            used = response.usage
+            return (used.input_tokens * self._prices[0] + used.output_tokens * self._prices[1]) / 1e6
+        try:
+            return float(response.cost().total_price)
+        except (LookupError, ValueError, AssertionError):
+            return None
+
+    def knows_price(self) -> bool:
+        vendor = {"gemini": "google"}.get(self._server.provider, self._server.provider)
+        usage = RequestUsage(input_tokens=1, output_tokens=1)
+        probe = ModelResponse(
+            [], usage=usage, model_name=self._server.model, provider_name=vendor, provider_url=self._server.url
+        )
+        return self.cost(probe) is not None
 
 
 class ServerEmbeddings:

@@ -26,6 +26,7 @@ _RESOLUTIONS = {"confirm", "refute", "contradict"}
 
 class OfflineBrain:
     name = "offline"
+    prompt_hash = None
 
     def __init__(self, investigation: Callable[[str, Sequence[str]], Steps[None]] = investigate) -> None:
         self._investigation = investigation

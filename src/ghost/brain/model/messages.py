@@ -1,0 +1,156 @@
+"""The conversation as the messages of `pydantic_ai`, and a model's response as a `Turn`.
+
+What the provider must see again (thought signatures, the order of parts) is the turn's `state`; text and arguments are
+the turn's own, so that they are stored once, redacted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai import ModelRequest, ModelResponse
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequestPart,
+    ModelResponsePart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from ghost.brain.conversation import MemoryNote, Message, ResumeNote, ToolCall, ToolResults, Turn, Usage, UserMessage
+from ghost.redaction import redact
+from ghost.text import map_text
+
+MAX_CALLS = 16
+"""Tool calls of one turn; more are dropped."""
+MAX_TEXT = 20_000
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+Change = Callable[[str], str]
+
+
+def to_messages(conversation: Sequence[Message], system: str, change: Change) -> list[ModelMessage]:
+    """Return the conversation as requests and responses in turn. `change` is applied to every text in it."""
+    messages: list[ModelMessage] = []
+    for message in conversation:
+        if isinstance(message, Turn):
+            messages.append(_response(message, change))
+            continue
+        parts = list(_request_parts(message, change))
+        if messages and isinstance(messages[-1], ModelRequest):
+            messages[-1] = replace(messages[-1], parts=[*messages[-1].parts, *parts])
+        else:
+            messages.append(ModelRequest(parts=parts, instructions=system))
+    return messages
+
+
+def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPart]:
+    match message:
+        case ToolResults(results):
+            for result in results:
+                content = map_text(_readable(result.result), change)
+                yield ToolReturnPart(
+                    tool_name=_name(result.name), content=content, tool_call_id=_wire_id(result.call_id)
+                )
+        case MemoryNote(text):
+            yield UserPromptPart(change(f"Hints from earlier investigations (where to look; never evidence):\n{text}"))
+        case UserMessage(text) | ResumeNote(text):
+            yield UserPromptPart(change(text))
+
+
+def _readable(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result without empty fields, its JSON output as JSON: half the tokens of JSON inside a string."""
+    kept = {key: value for key, value in result.items() if value not in (None, "", [], {})}
+    output = kept.get("output")
+    if isinstance(output, str) and output.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            kept["output"] = json.loads(output)
+    return kept
+
+
+def _response(turn: Turn, change: Change) -> ModelResponse:
+    calls = {_wire_id(call.id): call for call in turn.tool_calls}
+    state = _read_state(turn.state)
+    if state is None or [p.tool_call_id for p in state.parts if isinstance(p, ToolCallPart)] != list(calls):
+        text = [TextPart(turn.text)] if turn.text else []
+        state = ModelResponse(parts=[*text, *(ToolCallPart(_name(c.name), tool_call_id=i) for i, c in calls.items())])
+    parts = [part for part in (_filled(part, turn, calls, change) for part in state.parts) if part is not None]
+    return replace(state, parts=parts or [TextPart("(nothing)")])
+
+
+def _filled(
+    part: ModelResponsePart, turn: Turn, calls: dict[str, ToolCall], change: Change
+) -> ModelResponsePart | None:
+    match part:
+        case TextPart():
+            return replace(part, content=change(turn.text)) if turn.text else None
+        case ToolCallPart():
+            return replace(part, args=map_text(calls[part.tool_call_id].arguments, change))
+        case ThinkingPart():
+            # A changed thought no longer fits its signature: it is left out.
+            return part if change(part.content) == part.content else None
+        case _:
+            return None
+
+
+def to_turn(response: ModelResponse, number: int, cost: float | None) -> Turn:
+    """Return the response as turn `number`: call ids of our own (`t3.1`), at most `MAX_CALLS` calls."""
+    calls = [part for part in response.parts if isinstance(part, ToolCallPart)][:MAX_CALLS]
+    ids = [f"t{number}.{index}" for index in range(1, len(calls) + 1)]
+    # Half a surrogate pair cannot be stored.
+    text = (response.text or "")[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8").strip()
+    tool_calls = tuple(
+        ToolCall(call_id, _name(call.tool_name), map_text(call.args_as_dict(), _storable))
+        for call_id, call in zip(ids, calls, strict=True)
+    )
+    usage = Usage(response.usage.input_tokens, response.usage.output_tokens, cost)
+    return Turn(text, tool_calls, usage, _state(response, text, dict(zip(map(id, calls), ids, strict=True))))
+
+
+def _state(response: ModelResponse, text: str, ids: dict[int, str]) -> dict[str, Any]:
+    parts: list[ModelResponsePart] = []
+    for part in response.parts:
+        if isinstance(part, TextPart) and text and not any(isinstance(p, TextPart) for p in parts):
+            parts.append(replace(part, content=""))
+        elif isinstance(part, ToolCallPart) and id(part) in ids:
+            call = ToolCallPart(_name(part.tool_name), tool_call_id=_wire_id(ids[id(part)]))
+            parts.append(replace(call, provider_name=part.provider_name, provider_details=part.provider_details))
+        elif isinstance(part, ThinkingPart) and redact(part.content)[0] == part.content:
+            parts.append(part)
+    (state,) = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
+    kept: dict[str, Any] = {key: value for key, value in state.items() if value not in (None, [], {})}
+    return kept
+
+
+def _read_state(state: dict[str, Any] | None) -> ModelResponse | None:
+    if state is None:
+        return None
+    try:
+        (read,) = ModelMessagesTypeAdapter.validate_python([state])
+    except ValidationError:  # of another version
+        return None
+    return read if isinstance(read, ModelResponse) else None
+
+
+def _wire_id(call_id: str) -> str:
+    """Return a call id as every provider accepts it."""
+    return _NOT_IN_A_NAME.sub("_", call_id)[:64]
+
+
+def _name(name: str) -> str:
+    """Return a tool's name as every provider accepts it, also one that a model made up."""
+    return _NOT_IN_A_NAME.sub("_", name)[:64] or "unnamed"
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,113 @@
+"""Chooses the brain of an investigation, and says what a model elsewhere will be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ghost.agent import Session, Workspace, load_session, tool_declarations
+from ghost.brain import Brain, OfflineBrain
+from ghost.config import Settings
+from ghost.errors import RecordError, SessionError, UsageError
+from ghost.hosts import is_loopback
+from ghost.providers import VENDORS, chat_server
+from ghost.records import read_json, write_json
+from ghost.redaction import Placeholders, for_outside
+
+BRAINS = ("auto", "offline", *VENDORS)
+FIRST_USE = (
+    "First use of {name} in this workspace. Sent to {host}: the symptom, hints from memory, commands and their results, "
+    "after redaction (secrets become markers or placeholders); names and addresses as they are, unless --private."
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for; None for what it leaves open."""
+
+    brain: str | None = None
+    model: str | None = None
+    max_cost: float | None = None
+    resume: str | None = None
+
+
+@dataclass(frozen=True)
+class ChosenBrain:
+    brain: Brain
+    placeholders: Placeholders | None = None
+    """Shared with the shell, where the model is elsewhere: only the shell restores what it was sent as a placeholder."""
+    notes: tuple[str, ...] = ()
+    """What the engineer is told about the choice."""
+
+
+def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> ChosenBrain:
+    """Return the brain that is wished for, else that of the session to resume, else that of `GHOST_BRAIN`.
+
+    Raises `UsageError` for an unknown one and `ConfigurationError` if its key, model or library is missing.
+    """
+    recorded = _recorded(workspace, wish.resume)
+    recorded_provider, _, recorded_model = recorded.model.partition("/") if recorded else ("", "", "")
+    wanted = wish.brain if wish.brain not in (None, "auto") else recorded_provider or settings.brain
+    if wanted not in BRAINS:
+        raise UsageError(f"there is no brain {wanted!r}: choose one of {', '.join(BRAINS)}")
+    provider = ("gemini" if settings.gemini_api_key else "offline") if wanted == "auto" else wanted
+    if provider == "offline":
+        if wish.model or wish.max_cost:
+            raise UsageError("--model and --max-cost need a model: name its provider with --brain")
+        return ChosenBrain(OfflineBrain(), None, _differences(recorded, OfflineBrain()))
+    model = wish.model or (recorded_model if provider == recorded_provider else None)
+    chosen = _model_brain(provider, model, wish.max_cost or settings.max_cost, settings, workspace)
+    return ChosenBrain(chosen.brain, chosen.placeholders, (*_differences(recorded, chosen.brain), *chosen.notes))
+
+
+def _model_brain(
+    provider: str, model: str | None, max_cost: float | None, settings: Settings, workspace: Workspace
+) -> ChosenBrain:
+    server = chat_server(settings, provider, model)
+    from ghost.brain.model import ModelBrain, system_prompt
+
+    placeholders = None if is_loopback(server.host) else Placeholders()
+    brain = ModelBrain(
+        server,
+        tool_declarations(),
+        system_prompt(),
+        outside=(lambda text: for_outside(text, placeholders)) if placeholders is not None else str,
+        context_tokens=settings.context_tokens,
+        max_output_tokens=settings.max_output_tokens,
+        max_cost=max_cost,
+    )
+    used_file = workspace.audit_dir / "remote_models.json"
+    if placeholders is None or not _is_first_use(used_file, f"{brain.name} {server.host}"):
+        return ChosenBrain(brain, placeholders)
+    return ChosenBrain(brain, placeholders, (FIRST_USE.format(name=brain.name, host=server.host),))
+
+
+def _recorded(workspace: Workspace, resume: str | None) -> Session | None:
+    if resume is None:
+        return None
+    try:
+        return load_session(workspace.find(resume))[0]
+    except SessionError:  # the opening of the session says what is wrong with it
+        return None
+
+
+def _differences(recorded: Session | None, brain: Brain) -> tuple[str, ...]:
+    if recorded is None:
+        return ()
+    if recorded.model != brain.name:
+        return (f"This session began with {recorded.model}; it goes on with {brain.name}.",)
+    if recorded.prompt_sha256 != brain.prompt_hash:
+        return ("The system prompt has changed since this session began.",)
+    return ()
+
+
+def _is_first_use(used_file: Path, use: str) -> bool:
+    """Return whether a model was not used in this workspace before, and note that it is now."""
+    try:
+        used = read_json(used_file)
+    except (FileNotFoundError, RecordError):
+        used = []
+    if isinstance(used, list) and use in used:
+        return False
+    write_json(used_file, [*(used if isinstance(used, list) else []), use])
+    return True
