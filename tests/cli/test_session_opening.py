@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ghost.agent import TurnLog, Workspace, load_session, save_session
-from ghost.brain import UserMessage
+from ghost.brain import OfflineBrain, UserMessage
 from ghost.cli.narration import Narration
 from ghost.cli.session_opening import OpenedSession, SessionOpening
 from ghost.config import Settings
@@ -33,7 +33,7 @@ class Desk:
         typed = iter(answers or "")
         rich = Console(file=self.screen, width=300)
         narration = Narration(rich, interactive=answers is not None, read=lambda _: next(typed))
-        self.opening = SessionOpening(self.workspace, Settings(), narration, SystemClock(), "offline")
+        self.opening = SessionOpening(self.workspace, Settings(), narration, SystemClock(), OfflineBrain())
 
     def resumed(self, session_id: str) -> OpenedSession:
         return self.opening.resumed(session_id)

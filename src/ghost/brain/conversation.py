@@ -93,8 +93,10 @@ class Brain(Protocol):
     name: str
     """`offline`, or a model (`gemini/gemini-flash-latest`): the name in the session file and the report."""
 
-    prompt_hash: str | None
-    """SHA-256 of the system prompt; None without one."""
+    @property
+    def prompt_hash(self) -> str | None:
+        """SHA-256 of the system prompt; None without one."""
+        ...
 
     def next_turn(self, conversation: Sequence[Message]) -> Turn:
         """Return the next turn. Raises `BrainError` if there is none (a provider's error, the end of a script)."""

@@ -16,7 +16,7 @@ from ghost.redaction import Placeholders, for_outside
 
 BRAINS = ("auto", "offline", *VENDORS)
 FIRST_USE = (
-    "First use of {name} in this workspace. Sent to {host}: the symptom, hints from memory, commands and their results, "
+    "First use of {name} in this workspace. Sent to {host}: the symptom, hints from memory, commands and results, "
     "after redaction (secrets become markers or placeholders); names and addresses as they are, unless --private."
 )
 
@@ -35,7 +35,7 @@ class Wish:
 class ChosenBrain:
     brain: Brain
     placeholders: Placeholders | None = None
-    """Shared with the shell, where the model is elsewhere: only the shell restores what it was sent as a placeholder."""
+    """Shared with the shell, where the model is elsewhere: only the shell restores what was sent as a placeholder."""
     notes: tuple[str, ...] = ()
     """What the engineer is told about the choice."""
 

@@ -24,9 +24,10 @@ from ghost.agent import (
     without_secrets,
     write_report,
 )
-from ghost.brain import Brain, Message, OfflineBrain, ToolCall
+from ghost.brain import Message, ToolCall
 from ghost.cli.approvals import ScenarioGate, interactive_gate
-from ghost.cli.narration import NarratedShell, Narration
+from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
+from ghost.cli.narration import NarratedShell, Narration, ShownBrain
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
@@ -45,8 +46,8 @@ AZ_NEEDED = (
 )
 SYMPTOM_NEEDED = 'no symptom: say what fails, for example: ghost investigate "vm-a cannot reach vm-b on 443"'
 PRIVATE_MODE = (
-    "Private mode: addresses, subnets and ids are placeholders, which {map} explains. The offline brain, which sends "
-    "nothing anywhere, compares addresses: without them it finds less."
+    "Private mode: addresses, subnets and ids are placeholders, which {map} explains. Without addresses, any brain "
+    "finds less; the offline one sends nothing anywhere and needs no such mode."
 )
 NOT_FOUND = 127
 
@@ -56,7 +57,7 @@ class Request:
     symptom: str | None
     lab: str | None
     resume: str | None
-    brain: str
+    wish: Wish
     max_turns: int | None
     private: bool
     as_json: bool
@@ -64,14 +65,13 @@ class Request:
 
 def investigate(request: Request, workspace_option: Path | None) -> int:
     """Run one investigation. Returns the exit status; raises `GhostError` or KeyboardInterrupt."""
-    settings = Settings()
+    settings = Settings(workspace=workspace_option) if workspace_option else Settings()
     if request.resume and (request.symptom or request.lab):
         raise UsageError("--resume goes on with a session as it is: leave the symptom and --lab out")
     blank = request.symptom is not None and not request.symptom.strip()
     nobody_to_ask = request.symptom is None and not (request.lab or request.resume or is_interactive())
     if blank or nobody_to_ask:
         raise UsageError(SYMPTOM_NEEDED)
-    brain = choose_brain(request.brain)
     if request.resume:
         workspace, _ = workspace_of(request.resume, workspace_option, settings)
     else:
@@ -80,25 +80,19 @@ def investigate(request: Request, workspace_option: Path | None) -> int:
     narration = Narration(
         to_stderr() if request.as_json else to_stdout(), interactive=is_interactive() and not request.as_json
     )
-    opening = SessionOpening(workspace, settings, narration, SystemClock(), brain.name)
     with workspace_lock(workspace.root):
         private_dir(workspace.audit_dir)
+        chosen = choose_brain(request.wish, settings, workspace)
+        opening = SessionOpening(workspace, settings, narration, SystemClock(), chosen.brain)
         try:
             opened = opening.resumed(request.resume) if request.resume else opening.new(scenario, request.symptom)
-            return _Run(request, settings, workspace, brain, narration, opened).carry_out()
+            return _Run(request, settings, workspace, chosen, narration, opened).carry_out()
         except (KeyboardInterrupt, BrainError):
             if opening.session_id is not None and opening.session_id == workspace.current_id():
                 with contextlib.suppress(OSError):  # where the terminal is gone there is nobody to tell
                     resume = f"ghost investigate --resume {opening.session_id}{_option_of(workspace)}"
                     to_stderr().print(f"Session saved. Resume with: {resume}", markup=False)
             raise
-
-
-def choose_brain(name: str) -> Brain:
-    """The brain of that name; `auto` is the offline one. Raises `UsageError` where there is none."""
-    if name not in {"auto", "offline"}:
-        raise UsageError(f"there is no brain {name!r}: choose auto or offline")
-    return OfflineBrain()
 
 
 class _Run:
@@ -109,14 +103,14 @@ class _Run:
         request: Request,
         settings: Settings,
         workspace: Workspace,
-        brain: Brain,
+        chosen: ChosenBrain,
         narration: Narration,
         opened: OpenedSession,
     ) -> None:
         self.request = request
         self.settings = settings
         self.workspace = workspace
-        self.brain = brain
+        self.chosen = chosen
         self.clock: Clock = SystemClock()
         self.interactive = is_interactive()
         self.narration = narration
@@ -148,7 +142,7 @@ class _Run:
         turns = TurnLog(self.paths.turns)
         conversation, unanswered = self._conversation()
         investigation = Investigation(
-            brain=self.brain,
+            brain=ShownBrain(self.chosen.brain, self.narration),
             tools=Tools(shell, orchestrator, self.session, self._evidence, self._now),
             session=self.session,
             session_file=self.workspace.session_file,
@@ -188,6 +182,7 @@ class _Run:
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
+            placeholders=self.chosen.placeholders,
             roots=self._roots(),
             reads_only=[self.workspace.capture_dir],
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),
@@ -245,8 +240,10 @@ class _Run:
             else "Azure, through your az login"
         )
         self.narration.banner(
-            f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.brain.name}  |  Network: {where}"
+            f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.chosen.brain.name}  |  Network: {where}"
         )
+        for note in self.chosen.notes:
+            self.narration.line(note, style="yellow")
         if self.is_private:
             self.narration.line(PRIVATE_MODE.format(map=_shortened(self.paths.anonymization_map)))
 

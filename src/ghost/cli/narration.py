@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from ghost.brain import ToolCall, Turn
+from ghost.brain import Brain, Message, ToolCall, Turn
 from ghost.patterns import lazy
 from ghost.records import Head
 from ghost.shell import HitlDecision, SafeExecShell
@@ -73,6 +73,11 @@ class Narration:
             words = visible(turn.text.strip(), keep="\n\t")
             self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), words))
 
+        used = turn.usage
+        if used.input_tokens or used.output_tokens:
+            price = f", ${used.cost:.4f}" if used.cost is not None else ""
+            self.line(f"      {used.input_tokens:,} tokens in, {used.output_tokens:,} out{price}", style="dim")
+
     def calling(self, call: ToolCall) -> None:
         if call.name == "run_shell_cmd":
             self.line(f"      why: {call.arguments.get('reasoning', '')}", style="dim")
@@ -129,12 +134,12 @@ class Narration:
         self.line(f"      {response.get('audit_id')}  {outcome}", style="dim")
 
     @contextmanager
-    def running(self, command: str) -> Iterator[None]:
-        """A progress line while a command runs, on a terminal only."""
+    def waiting(self, what: str) -> Iterator[None]:
+        """A progress line while a command runs or a model answers, on a terminal only."""
         if not (self.rich.is_terminal and sys.stdout.isatty()):
             yield
             return
-        self._status = self.rich.status(Text(f"running: {visible(command)[:90]}", style="dim"), spinner="dots")
+        self._status = self.rich.status(Text(visible(what)[:100], style="dim"), spinner="dots")
         try:
             with self._status:
                 yield
@@ -166,6 +171,20 @@ class Narration:
             self.line(f"      {identity} {state}{f' by {cited}' if cited else ''}", style=style)
 
 
+class ShownBrain:
+    """A brain, with a progress line while it decides."""
+
+    def __init__(self, brain: Brain, narration: Narration) -> None:
+        self.name = brain.name
+        self.prompt_hash = brain.prompt_hash
+        self._brain = brain
+        self._narration = narration
+
+    def next_turn(self, conversation: Sequence[Message]) -> Turn:
+        with self._narration.waiting(f"waiting for {self.name}"):
+            return self._brain.next_turn(conversation)
+
+
 class NarratedShell:
     """The shell of an investigation, with each command shown as it runs."""
 
@@ -179,7 +198,7 @@ class NarratedShell:
 
     def execute(self, request: dict[str, Any]) -> dict[str, Any]:
         command = str(request.get("command") or "")
-        with self._narration.running(command):
+        with self._narration.waiting(f"running: {command}"):
             response = self._shell.execute(request)
         self._narration.ran(response, command)
         return response

@@ -23,6 +23,7 @@ from ghost.agent import (
     verify_session,
     without_secrets,
 )
+from ghost.brain import Brain
 from ghost.cli.narration import Narration
 from ghost.config import Settings
 from ghost.errors import SessionError
@@ -49,16 +50,16 @@ class OpenedSession:
 
 
 class SessionOpening:
-    """`model`: the brain's name. The workspace is locked around it."""
+    """The workspace is locked around it."""
 
     def __init__(
-        self, workspace: Workspace, settings: Settings, narration: Narration, clock: Clock, model: str
+        self, workspace: Workspace, settings: Settings, narration: Narration, clock: Clock, brain: Brain
     ) -> None:
         self._workspace = workspace
         self._settings = settings
         self._narration = narration
         self._clock = clock
-        self._model = model
+        self._brain = brain
         self.session_id: str | None = None
         """The session that is opened; its file may not be written yet."""
 
@@ -102,7 +103,7 @@ class SessionOpening:
             self._workspace.set_current_aside()
             path.replace(self._workspace.session_file)
         session.is_resume = True
-        session.model = self._model
+        session.model, session.prompt_sha256 = self._brain.name, self._brain.prompt_hash
         save_session(self._workspace.session_file, session)
         return OpenedSession(session, lab, az_lab)
 
@@ -139,7 +140,8 @@ class SessionOpening:
             session_id=session_id,
             created_at=isoformat(self._clock.now()),
             resumed_from=resumed_from,
-            model=self._model,
+            model=self._brain.name,
+            prompt_sha256=self._brain.prompt_hash,
             audit_dir=str(self._workspace.audit_dir),
             network=network,
             symptom=symptom and without_secrets(symptom.strip()),

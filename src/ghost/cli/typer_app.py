@@ -101,7 +101,19 @@ def investigate(
     symptom: Annotated[str | None, typer.Argument(help="What fails, in your words; asked for if omitted.")] = None,
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="SESSION", help="Resume a session.")] = None,
-    brain: Annotated[str, typer.Option("--brain", help="auto or offline (the same today).")] = "auto",
+    brain: Annotated[
+        str | None,
+        typer.Option(
+            "--brain",
+            help="offline, gemini, openai, anthropic, ollama, or auto: gemini with GEMINI_API_KEY, else offline "
+            "(also: GHOST_BRAIN).",
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The provider's model (also: GHOST_LLM_MODEL).")] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0.001, help="US dollars the model may cost (also: GHOST_MAX_COST)."),
+    ] = None,
     workspace: WorkspaceOption = None,
     max_turns: Annotated[
         int | None, typer.Option("--max-turns", min=1, help="Turns before it asks to continue.")
@@ -114,10 +126,12 @@ def investigate(
     ] = None,
 ) -> None:
     """Investigate a network failure, in Azure or in the lab."""
+    from ghost.cli.brain_choice import Wish
     from ghost.cli.investigation_command import Request, investigate
 
+    wish = Wish(brain, model, max_cost, resume)
     request = Request(
-        symptom=symptom, lab=lab, resume=resume, brain=brain, max_turns=max_turns, private=private, as_json=json_
+        symptom=symptom, lab=lab, resume=resume, wish=wish, max_turns=max_turns, private=private, as_json=json_
     )
     raise typer.Exit(investigate(request, workspace))
 
