@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ghost.shell import redact, truncate
+from ghost.shell import explain, redact, truncate
 from ghost.shell.record.command_output import Output, process_output
 from ghost.shell.record.truncation import WINDOW, shorten
 from ghost.shell.run.execution import STDERR_LIMIT, STDOUT_LIMIT, Captured
@@ -29,6 +29,21 @@ def processed(text: str) -> Output:
 
 def log(lines: int) -> str:
     return "\n".join(f"14:32:00.{n:06} INFO session {n} of 10.0.1.{n % 250} password={PASSWORD}" for n in range(lines))
+
+
+def test_a_cut_answer_of_az_names_the_option_that_shows_the_next_rows() -> None:
+    rows = Captured.of(
+        json.dumps({"value": [{"name": f"rule{n}", "text": "x" * 900} for n in range(106)]}), STDOUT_LIMIT
+    )
+    read = ("az", "network", "nsg", "list", "-g", "rg")
+    for asked, next_rows in (
+        ((), "--query 'value[15:30]'"),
+        (("--query", "[].{value:securityRules}"), "--query '[].{value:securityRules} | value[15:30]'"),
+    ):
+        metadata = process_output(rows, NOTHING, None, (*read, *asked)).metadata
+        assert metadata["narrowing_query"] == next_rows
+        assert explain(f"{' '.join(read)} {next_rows}")["classification"] == "SAFE"
+    assert "narrowing_query" not in process_output(rows, NOTHING, None, ("curl", "http://a/")).metadata
 
 
 TEXTS = {

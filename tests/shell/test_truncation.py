@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ghost.shell import truncate
-from ghost.shell.record.bounded_json import is_deep, is_too_large, read_ends, read_json, written
-from ghost.shell.record.truncation import MAX_CHARACTERS, MAX_LINES, shorten, truncate_shortened
+from ghost.shell.record.bounded_json import is_deep, is_too_large, read_first, read_json, written
+from ghost.shell.record.truncation import ELISION, MAX_CHARACTERS, MAX_LINES, shorten, truncate_shortened
 from tests.each_row import each
 from tests.exhaustive import EXHAUSTIVE, examples, sample
+
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
 
 
 def within_budget(text: str) -> bool:
@@ -35,14 +38,56 @@ def test_nothing_is_cut_below_the_budget() -> None:
     )
 
 
-def test_an_array_keeps_its_first_three_and_its_last_item() -> None:
-    text, metadata = truncate(json.dumps([{"n": n, "text": "x" * 50} for n in range(500)]))
-    items = json.loads(text)
-    assert [item["n"] for item in items if isinstance(item, dict)] == [0, 1, 2, 499]
-    assert "[truncated: showing 4 of 500 items]" in items
+def test_an_array_keeps_its_first_rows_and_their_number() -> None:
+    rows = [{"n": n, "text": "x" * 50} for n in range(500)]
+    text, metadata = truncate(json.dumps(rows))
+    *items, note = json.loads(text)
+    assert items == rows[: len(items)]
+    assert len(items) >= 100
+    assert note == f"[truncated: showing {len(items)} of 500 items]"
     assert metadata["output_type"] == "json_array"
-    assert (metadata["items_total"], metadata["items_shown"]) == (500, 4)
+    assert (metadata["items_total"], metadata["items_shown"]) == (500, len(items))
     assert metadata["truncation_applied"] is True
+    assert metadata["narrowing_query"] == f"[{len(items)}:{2 * len(items)}]"
+
+
+@each("depth", range(4))
+def test_a_long_array_in_an_object_keeps_its_rows_and_names_the_query_for_the_next(depth: int) -> None:
+    rules: Any = [
+        {"name": f"rule-{n}", "priority": n, "ranges": ["0-65535"] * 99, "text": "x" * 200} for n in range(106)
+    ]
+    value = {"a-b": rules}
+    paths = ['"a-b"[{}]', 'value[]."a-b"[] | [{}]', 'x.value[]."a-b"[] | [{}]', 'value[].x.value[]."a-b"[] | [{}]']
+    for level in range(depth):
+        value = {"x": value} if level % 2 else {"value": [value]}
+    text, metadata = truncate(json.dumps(value, indent=2))
+    shown = json.loads(text)
+    for level in reversed(range(depth)):
+        shown = shown["x"] if level % 2 else shown["value"][0]
+    *rows, note = shown["a-b"]
+    assert [row["name"] for row in rows] == [f"rule-{n}" for n in range(len(rows))]
+    assert 20 <= len(rows) < 106
+    assert note == f"[truncated: showing {len(rows)} of 106 items]"
+    assert rows[0]["ranges"][-1] == "[truncated: showing 5 of 99 items]"
+    assert metadata["narrowing_query"] == paths[depth].format(f"{len(rows)}:{2 * len(rows)}")
+
+
+def test_json_that_fits_once_it_is_compact_loses_nothing() -> None:
+    value = {"effectiveSecurityRules": [{"n": n, "access": "Allow"} for n in range(150)]}
+    text, metadata = truncate(json.dumps(value, indent=2))
+    assert json.loads(text) == value
+    assert metadata["truncation_applied"] is False
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="recorded bodies of Azure are not here")
+def test_what_azure_answered_keeps_its_rows() -> None:
+    for path in RECORDED.glob("*.json"):
+        body = json.loads(path.read_text()).get("body")
+        shown = truncate(json.dumps(body, indent=2))[0]
+        assert within_budget(shown)
+        if isinstance(body, dict) and body.get("value"):
+            assert json.loads(shown)["value"][0].keys() == body["value"][0].keys(), path.name
+            assert ELISION not in json.loads(shown)["value"][0].values(), path.name
 
 
 def test_an_array_below_the_budget_says_that_it_is_whole() -> None:
@@ -50,13 +95,13 @@ def test_an_array_below_the_budget_says_that_it_is_whole() -> None:
     assert (metadata["items_total"], metadata["items_shown"], metadata["truncation_applied"]) == (5, 5, False)
 
 
-def test_an_object_keeps_every_top_level_key_and_three_levels() -> None:
-    value = {f"key{n}": {"a": {"b": {"c": {"d": 1}}}, "list": list(range(100))} for n in range(30)}
+def test_an_object_keeps_every_top_level_key() -> None:
+    value = {f"key{n}": {"a": {"b": {"c": {"d": 1}}}, "list": list(range(1000))} for n in range(30)}
     text, metadata = truncate(json.dumps(value, indent=2))
     shown = json.loads(text)
     assert list(shown) == list(value)
-    assert shown["key0"]["a"]["b"] == "..."
-    assert shown["key0"]["list"] == [0, 1, 2, "[truncated: showing 4 of 100 items]", 99]
+    assert shown["key0"]["a"] == value["key0"]["a"]
+    assert shown["key0"]["list"] == [*range(100), "[truncated: showing 100 of 1000 items]"]
     assert metadata["output_type"] == "json_object"
     assert "items_total" not in metadata
 
@@ -180,24 +225,24 @@ def test_the_memory_is_bounded_however_much_an_output_holds(kind: str) -> None:
     assert shown[1]["truncation_applied"] is True
 
 
-def test_of_an_array_that_is_too_large_to_be_read_the_ends_are_shown_and_the_items_counted() -> None:
+def test_of_an_array_that_is_too_large_to_be_read_the_first_items_are_shown_and_all_counted() -> None:
     items = [{"n": n, "text": f"item, [{n}]"} for n in range(100_000)]
     text = json.dumps(items, indent=1)
     assert is_too_large(text)
     with pytest.raises(ValueError, match="larger"):
         read_json(text)
-    assert read_ends(f" {text}\n", 3, 1) == (items[:3], items[-1:], 100_000)
+    assert read_first(f" {text}\n", 3) == (items[:3], 100_000)
     shortened, extent = shorten(text)
     assert extent is not None
     shown, metadata = truncate_shortened(shortened, extent)
-    assert json.loads(shown) == [*items[:3], "[truncated: showing 4 of 100000 items]", items[-1]]
-    assert (metadata["items_total"], metadata["items_shown"]) == (100_000, 4)
+    assert json.loads(shown) == [*items[:40], "[truncated: showing 40 of 100000 items]"]
+    assert (metadata["items_total"], metadata["items_shown"]) == (100_000, 40)
 
 
 @each("text", ["[1,2", "[1 2]", "[1,]", "[]", "[1] x", "[1]]", "[NaN]", "[", '["' + "x" * 300_000 + '"]'])
-def test_what_is_no_array_of_short_items_has_no_ends(text: str) -> None:
+def test_what_is_no_array_of_short_items_is_not_read(text: str) -> None:
     with pytest.raises(ValueError):
-        read_ends(text, 3, 1)
+        read_first(text, 3)
 
 
 def test_writing_stops_at_the_length_and_at_what_is_deep() -> None:

@@ -32,13 +32,12 @@ def is_too_large(text: str) -> bool:
     return 2 * len(text) + sum(text.count(mark) * size for mark, size in _BYTES_OF.items()) > MOST_BYTES
 
 
-def read_ends(text: str, head: int, tail: int) -> tuple[list[Any], list[Any], int]:
-    """The first and last items of an array and its length, without keeping the items between.
+def read_first(text: str, head: int) -> tuple[list[Any], int]:
+    """The first items of an array and its length, without keeping the others.
 
     `ValueError` where it is no array of JSON, or has an item that is longer than 262,144 characters.
     """
     first: list[Any] = []
-    last: list[Any] = []
     count, position, start = 0, _behind_blanks(text, _behind_blanks(text, 0) + 1), -1
     stretch = ""
     while True:
@@ -50,11 +49,9 @@ def read_ends(text: str, head: int, tail: int) -> tuple[list[Any], list[Any], in
         count += 1
         if count <= head:
             first.append(item)
-        else:
-            last = [*last, item][-tail:]
         position = _behind_blanks(text, start + end)
         if text.startswith("]", position) and _behind_blanks(text, position + 1) == len(text):
-            return first, last, count
+            return first, count
         if not text.startswith(",", position):
             raise ValueError("no array")
         position = _behind_blanks(text, position + 1)

@@ -8,6 +8,7 @@ fails, the caller gets an exception and no text.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -70,6 +71,9 @@ def _processed(
         text, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
         found += more_found
         metadata["total_bytes"] = stdout.total
+        if (query := metadata.pop("narrowing_query", None)) is not None and command[:1] == ("az",):
+            option = redact(_narrowing(command, query))[0]
+            metadata["narrowing_query"] = anonymizer.anonymize(option) if anonymizer is not None else option
         if not stdout.complete:
             metadata |= {"truncation_applied": True, "total_lines": stdout.lines}
     errors = plain(decode(stderr))
@@ -85,6 +89,12 @@ def _processed(
         text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
     return Output(text, errors, metadata)
+
+
+def _narrowing(command: Sequence[str], query: str) -> str:
+    """The option that shows the rows which follow those shown."""
+    asked = command[command.index("--query") + 1] if "--query" in command[:-1] else None
+    return f"--query {shlex.quote(query if asked is None else f'{asked} | {query}')}"
 
 
 def _answer(text: str, command: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:

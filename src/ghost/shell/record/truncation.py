@@ -6,19 +6,18 @@ shortened before it is redacted: to what may be shown, and what must be seen bes
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ghost.patterns import lazy
 from ghost.redaction import opening_of
-from ghost.shell.record.bounded_json import is_too_large, read_ends, read_json, written
+from ghost.shell.record.bounded_json import DEEPEST, is_too_large, read_first, read_json, written
 
 MAX_LINES = 200
 CHARACTERS_PER_TOKEN = 4
 MAX_CHARACTERS = 4_000 * CHARACTERS_PER_TOKEN
-ARRAY_HEAD, ARRAY_TAIL = 3, 1
 TEXT_HEAD, TEXT_TAIL = 20, 10
 MAX_DEPTH = 3
 ELISION = "..."
@@ -30,6 +29,8 @@ _CUT_LINE_NOTE = 50  # room for the note at the end of a cut line
 _WORD_EDGE = lazy(r"[\s\"'<>]")
 _LONGEST_WORD = 1_024
 _CUT_LINE = lazy(r" ?\[truncated: (\d+) characters omitted\]$")
+_READ = 40  # items of an array that is too large to be read whole; each may have 262,144 characters
+_IDENTIFIER = lazy(r"[A-Za-z_]\w*")
 _CUT_ARRAY = lazy(r"\[truncated: showing \d+ of (\d+) items\]")
 
 # Shortened: a line as far as one may be shown and some more; at either end as much as 20 such lines, so that a key
@@ -55,10 +56,9 @@ def shorten(text: str, *, whole: bool = True) -> tuple[str, Extent | None]:
     kind, value = _recognise(text) if whole else _TEXT
     lines = text.count("\n") + (not text.endswith("\n"))
     size = len(text.encode("utf-8", "replace"))
-    if kind == "json_array":
-        return _short_array(value, WIDE)[0], Extent(kind, lines, size, _items(value)[1])
-    if kind == "json_object":
-        return _short_object(value, WIDE), Extent(kind, lines, size)
+    if kind.startswith("json"):
+        items = _items(value)[1] if isinstance(value, list) else None
+        return _short_json(value, WIDE)[0], Extent(kind, lines, size, items)
     return _both_ends(text, lines), Extent(kind, lines, size)
 
 
@@ -94,13 +94,17 @@ def truncate_as(kind: str, value: Any, text: str, total_lines: int | None = None
         "output_type": kind,
     }
     if kind == "json_array":
-        metadata |= {"items_total": len(value), "items_shown": len(_items(value)[0])}
+        metadata |= {"items_total": _items(value)[1], "items_shown": len(_items(value)[0])}
     if within_budget(text):
         return text, metadata
-    if kind == "json_array":
-        shortened, metadata["items_shown"] = _short_array(value)
-    elif kind == "json_object":
-        shortened = _short_object(value)
+    if kind.startswith("json"):
+        if (compact := written(value, None, MAX_CHARACTERS)) is not None:
+            return compact, metadata  # nothing is missing
+        shortened, rows = _short_json(value)
+        if kind == "json_array":
+            metadata["items_shown"] = min(rows, metadata["items_shown"])
+        if rows and (query := _next_rows(json.loads(shortened), rows)) is not None:
+            metadata["narrowing_query"] = query
     elif kind == "tabular":
         shortened, metadata["lines_shown"] = _short_table(lines, total)
     else:
@@ -118,7 +122,7 @@ def within_budget(text: str) -> bool:
 def _recognise(text: str) -> tuple[str, Any]:
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            value = _ends_of_array(text) if is_too_large(text) else read_json(text)
+            value = _beginning_of_array(text) if is_too_large(text) else read_json(text)
         except ValueError:
             pass
         else:
@@ -126,12 +130,12 @@ def _recognise(text: str) -> tuple[str, Any]:
     return ("tabular" if _is_table(text) else "text"), None
 
 
-def _ends_of_array(text: str) -> list[Any]:
-    """The first and last items of an array that is too large to be read whole, with a note between them."""
+def _beginning_of_array(text: str) -> list[Any]:
+    """The first items of an array that is too large to be read whole, with a note of their number."""
     if not text.lstrip().startswith("["):
         raise ValueError("no array")
-    first, last, total = read_ends(text, ARRAY_HEAD, ARRAY_TAIL)
-    return [*first, _note(len(first) + len(last), total), *last]
+    first, total = read_first(text, _READ)
+    return [*first, _note(len(first), total)]
 
 
 def _is_table(text: str) -> bool:
@@ -145,72 +149,68 @@ def _is_table(text: str) -> bool:
     return _COLUMN_GAP.search(lines[0]) is not None and not lines[0][0].isspace() and parted >= 0.8 * len(lines)
 
 
-# JSON: ever shorter forms are tried until one is within the budget: first the depth, then the longest string.
+# JSON: ever shorter forms are tried until one is within the budget: first fewer rows, then less of each.
+
+
+@dataclass(frozen=True)
+class Form:
+    rows: int
+    """Items shown of an array."""
+    inner: int
+    """Items shown of an array of plain values inside a row."""
+    longest: int | None
+    """Characters shown of a string."""
+    depth: int = DEEPEST
 
 
 @dataclass(frozen=True)
 class Budget:
     characters: int
     lines: float
-    forms: tuple[tuple[int, int | None], ...]
+    forms: tuple[Form, ...]
 
 
-_STEPS = ((MAX_DEPTH, None), (MAX_DEPTH, 1000), (MAX_DEPTH, 200), (2, 200), (2, 60), (1, 60))
-SHOWN = Budget(MAX_CHARACTERS, MAX_LINES, _STEPS)
-WIDE = Budget(2 * WINDOW, math.inf, (*_STEPS[:1], (MAX_DEPTH, MAX_CHARACTERS), (MAX_DEPTH, 2000), *_STEPS[1:]))
+ROWS = (500, 200, 100, 70, 50, 40, 30, 20, 15, 10, 7, 5, 3, 2, 1)
+_FORMS = (
+    *(form for rows in ROWS for form in (Form(rows, rows, None), Form(rows, min(rows, 5), 1000))),
+    *(Form(1, 1, longest, depth) for longest, depth in ((200, DEEPEST), (200, MAX_DEPTH), (60, 2), (60, 1))),
+)
+SHOWN = Budget(MAX_CHARACTERS, MAX_LINES, _FORMS)
+WIDE = Budget(2 * WINDOW, math.inf, (Form(ROWS[0], ROWS[0], None), Form(ROWS[0], ROWS[0], MAX_CHARACTERS), *_FORMS))
 
 
-def _short_array(items: list[Any], budget: Budget = SHOWN) -> tuple[str, int]:
-    for head, tail in ((ARRAY_HEAD, ARRAY_TAIL), (1, 0)):
-        shown, count = _ends(items, head, tail)
-        if (text := _first_within(budget, _forms(shown, budget))) is not None:
-            return text, count
-    return written([_note(0, _items(items)[1])], None, math.inf) or "[]", 0
-
-
-def _short_object(value: dict[str, Any], budget: Budget = SHOWN) -> str:
-    text = _first_within(budget, _forms(value, budget, unshortened=False))
-    keys = list(value)
+def _short_json(value: Any, budget: Budget = SHOWN) -> tuple[str, int]:
+    """`value` within the budget, and how many rows of an array are shown."""
+    for form in budget.forms:
+        if (text := _written_within(budget, _cut_to(value, form))) is not None:
+            return text, form.rows
+    if isinstance(value, list):
+        return written([_note(0, _items(value)[1])], None, math.inf) or "[]", 0
+    keys, text = list(value), None
     while text is None:  # thousands of keys: a part of them, none of their values
         keys = keys[: len(keys) // 2]
         note = f"[truncated: showing {len(keys)} of {len(value)} keys]"
-        text = _first_within(budget, iter([{**{k[:100]: ELISION for k in keys}, note: ELISION}]))
-    return text
+        text = _written_within(budget, {**{k[:100]: ELISION for k in keys}, note: ELISION})
+    return text, 0
 
 
-def _forms(value: Any, budget: Budget, unshortened: bool = True) -> Iterator[Any]:
-    if unshortened:
-        yield value
-    for depth, longest in budget.forms:
-        yield _shallow(value, depth, longest)
-
-
-def _shallow(value: Any, depth: int, longest: int | None) -> Any:
-    """`value` with `depth` levels of containers, nested arrays cut to their ends, strings to `longest` characters."""
-    if isinstance(value, (dict, list)) and value and depth == 0:
+def _cut_to(value: Any, form: Form, depth: int = 0, in_row: bool = False) -> Any:
+    if isinstance(value, (dict, list)) and value and depth == form.depth:
         return ELISION
     if isinstance(value, dict):
-        return {key[:longest]: _shallow(inner, depth - 1, longest) for key, inner in value.items()}
+        return {key[: form.longest]: _cut_to(inner, form, depth + 1, in_row) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_shallow(inner, depth - 1, longest) for inner in _ends(value, ARRAY_HEAD, ARRAY_TAIL)[0]]
-    return _cut(value, longest) if isinstance(value, str) else value
-
-
-def _ends(items: list[Any], head: int, tail: int) -> tuple[list[Any], int]:
-    """The first and last items with a note between them, and how many of the items are shown."""
-    real, total = _items(items)
-    if len(real) <= head + tail:
-        return items, len(real)
-    shown = head + tail
-    return [*real[:head], _note(shown, total), *real[len(real) - tail :]], shown
+        real, total = _items(value)
+        is_plain = in_row and not any(isinstance(inner, (dict, list)) for inner in real[: form.rows])
+        shown = [_cut_to(inner, form, depth + 1, True) for inner in real[: form.inner if is_plain else form.rows]]
+        return shown if len(shown) == total else [*shown, _note(len(shown), total)]
+    return _cut(value, form.longest) if isinstance(value, str) else value
 
 
 def _items(items: list[Any]) -> tuple[list[Any], int]:
     """The items and their number; for an array that was cut before, the number in its note."""
-    if len(items) <= ARRAY_HEAD + ARRAY_TAIL + 1:
-        for index, item in enumerate(items):
-            if isinstance(item, str) and (note := _CUT_ARRAY.fullmatch(item)) is not None:
-                return items[:index] + items[index + 1 :], int(note[1])
+    if items and isinstance(items[-1], str) and (note := _CUT_ARRAY.fullmatch(items[-1])) is not None:
+        return items[:-1], int(note[1])
     return items, len(items)
 
 
@@ -218,12 +218,34 @@ def _note(shown: int, total: int) -> str:
     return f"[truncated: showing {shown} of {total} items]"
 
 
-def _first_within(budget: Budget, forms: Iterator[Any]) -> str | None:
-    for form in forms:
-        for indent in (2, None):
-            text = written(form, indent, budget.characters)
-            if text is not None and len(text.splitlines()) <= budget.lines:
-                return text
+def _next_rows(shown: Any, rows: int) -> str | None:
+    """The JMESPath of the next rows of the outermost array of which the first `rows` are shown."""
+    level: list[tuple[str, Any]] = [("", shown)]
+    while level:
+        for path, inner in level:
+            if isinstance(inner, list) and len(inner) == rows + 1 and _items(inner)[1] > rows:
+                return f"{path}[] | [{rows}:{2 * rows}]" if "[]" in path else f"{path}[{rows}:{2 * rows}]"
+        level = [deeper for path, inner in level for deeper in _inside(path, inner)]
+    return None
+
+
+def _inside(path: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, list):
+        return [(f"{path}[]", inner) for inner in value]
+    if isinstance(value, dict):
+        return [(f"{path}.{_name(key)}".lstrip("."), inner) for key, inner in value.items()]
+    return []
+
+
+def _name(key: str) -> str:
+    return key if _IDENTIFIER.fullmatch(key) else json.dumps(key)
+
+
+def _written_within(budget: Budget, value: Any) -> str | None:
+    for indent in (2, None):
+        text = written(value, indent, budget.characters)
+        if text is not None and len(text.splitlines()) <= budget.lines:
+            return text
     return None
 
 
