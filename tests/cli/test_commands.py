@@ -39,7 +39,7 @@ BAD = {
     "an unknown session to verify": (["audit", "verify", "ghost_1"], 1, "ghost_1"),
     "an unknown session to resume": (["investigate", "--resume", "ghost_1"], 1, "ghost_1"),
     "a session id that is a path": (["audit", "verify", "../../etc/passwd"], 1, "no session"),
-    "an unknown brain": (["investigate", "x", "--brain", "hal"], 2, "there is no brain 'gemini'"),
+    "an unknown brain": (["investigate", "x", "--brain", "hal"], 2, "there is no brain 'hal'"),
     "no symptom": (["investigate"], 2, "no symptom"),
     "an empty symptom": (["investigate", "  ", "--lab", "blocked-port"], 2, "no symptom"),
     "resume with a symptom": (["investigate", "x", "--resume", "ghost_1"], 2, "--resume"),

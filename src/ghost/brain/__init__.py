@@ -1,7 +1,13 @@
 """Brains: they choose the next step of an investigation. A brain speaks and requests tools; it executes nothing.
 
-`OfflineBrain` investigates without a model; `ScriptedBrain` plays the turns of a test.
+`OfflineBrain` investigates without a model, `model_brain` makes one of a model; `ScriptedBrain` plays the turns of a
+test.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ghost.brain.conversation import (
     Brain,
@@ -19,6 +25,9 @@ from ghost.brain.conversation import (
 from ghost.brain.offline import OfflineBrain
 from ghost.brain.scripted import ScriptedBrain
 
+if TYPE_CHECKING:
+    from ghost.providers import ChatServer
+
 __all__ = [
     "Brain",
     "MemoryNote",
@@ -33,4 +42,25 @@ __all__ = [
     "Turn",
     "Usage",
     "UserMessage",
+    "model_brain",
 ]
+
+
+def model_brain(
+    server: ChatServer,
+    tools: Sequence[ToolDeclaration],
+    *,
+    outside: Callable[[str], str],
+    context_tokens: int,
+    max_output_tokens: int,
+    max_cost: float | None = None,
+) -> Brain:
+    """Return the model behind `server` as a brain. `outside` is applied to every text that it is sent.
+
+    Raises `ConfigurationError` if `max_cost` (US dollars) cannot be held, since the model's price is not known.
+    """
+    from ghost.brain.model.model_brain import ModelBrain
+    from ghost.brain.model.system_prompt import assembled_prompt
+
+    limits = {"context_tokens": context_tokens, "max_output_tokens": max_output_tokens}
+    return ModelBrain(server, tools, assembled_prompt(), outside=outside, max_cost=max_cost, **limits)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ghost.agent import Session, Workspace, load_session, tool_declarations
-from ghost.brain import Brain, OfflineBrain
+from ghost.brain import Brain, OfflineBrain, model_brain
 from ghost.config import Settings
 from ghost.errors import RecordError, SessionError, UsageError
 from ghost.hosts import is_loopback
@@ -64,13 +64,10 @@ def _model_brain(
     provider: str, model: str | None, max_cost: float | None, settings: Settings, workspace: Workspace
 ) -> ChosenBrain:
     server = chat_server(settings, provider, model)
-    from ghost.brain.model import ModelBrain, system_prompt
-
     placeholders = None if is_loopback(server.host) else Placeholders()
-    brain = ModelBrain(
+    brain = model_brain(
         server,
         tool_declarations(),
-        system_prompt(),
         outside=(lambda text: for_outside(text, placeholders)) if placeholders is not None else str,
         context_tokens=settings.context_tokens,
         max_output_tokens=settings.max_output_tokens,

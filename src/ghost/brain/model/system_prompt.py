@@ -28,7 +28,7 @@ class SystemPrompt:
 
 
 @cache
-def system_prompt() -> SystemPrompt:
+def assembled_prompt() -> SystemPrompt:
     folder = Path(__file__).parent / "prompt"
     parts = load_policy(folder, "parts.toml", Parts)
     texts = [(folder / f"{name}.md").read_text(encoding="utf-8").strip() for name in parts.files]
