@@ -117,6 +117,15 @@ def test_problems_are_listed_one_a_line_ten_at_most(tmp_path, begun):
     assert warning.endswith("and 2 more")
 
 
+def test_an_archived_file_that_names_another_session_is_not_resumed(tmp_path, begun):
+    workspace = Workspace(tmp_path)
+    workspace.set_current_aside()
+    other = load_session(workspace.find(begun))[0].model_copy(update={"session_id": "ghost_20260101_000000"})
+    save_session(workspace.find(begun), other)
+    with pytest.raises(SessionError, match="is of another session: ghost_20260101_000000"):
+        Desk(tmp_path, "ca").resumed(begun)
+
+
 def test_an_archived_session_of_the_same_id_is_not_overwritten(tmp_path, begun):
     workspace = Workspace(tmp_path)
     archived = load_session(workspace.session_file)[0].paths(tmp_path).archived_session

@@ -80,6 +80,8 @@ class SessionOpening:
         az_lab = lab_behind_az()
         try:
             session, intact = load_session(path)
+            if session.session_id != session_id:
+                raise SessionError(f"the session file {path} is of another session: {session.session_id}")
         except SessionError as unreadable:
             self._choose(session_id, [str(unreadable)], str(unreadable), (FRESH, ABORT))
             return self._fresh(session_id, None, az_lab)
