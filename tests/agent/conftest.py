@@ -80,6 +80,8 @@ class Bench:
     desk: Desk = field(default_factory=Desk)
     ran: list[list[str]] = field(default_factory=list)
     max_turns: int = 50
+    runs_programs: bool = False
+    """Whether the programs on disk run, instead of the table."""
     now: str = "2026-01-01T12:00:00.000Z"
 
     @property
@@ -92,7 +94,8 @@ class Bench:
             hitl_callback=lambda command, reasoning, risk, tier: self.decide(command),
             audit_dir=str(self.root / "audit"),
             program_dirs=[self.programs],
-            runner=self._run,
+            reads_only=[self.root / "captures"],
+            runner=None if self.runs_programs else self._run,
         )
 
     def _run(self, arguments: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:

@@ -63,6 +63,8 @@ def test_no_daily_read_is_called_a_mistake() -> None:
         ("az network nsg rule list -g g --nsg-names n", ["no option --nsg-names", "Did you mean --nsg-name?"]),
         ("az network watcher packet-capture show -g g -n c", ["no option -g"]),
         ("az network watcher packet-capture create --location l -n c", ["no option --location"]),
+        ("az vm list -g g | grep x", ["takes no word '|'", "one plain command runs", "--query"]),
+        ("az vm list -g g 2>/dev/null", ["without pipes or redirections"]),
         ("az vm list prod-rg", ["takes no word 'prod-rg'", "name the option it belongs to"]),
         ("az vm show -g g -n my vm", ["takes no word 'vm'", "in quotes"]),
         ("az vm list -g", ["-g of az vm list needs a value"]),

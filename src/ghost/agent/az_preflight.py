@@ -26,6 +26,7 @@ from ghost.azure import (
 )
 
 _GLOBAL_OPTIONS = "--help/-h? --verbose? --debug? --only-show-errors? --output/-o --query"
+_OPERATOR = re.compile(r"[|&;]+|\d?[<>]{1,2}.*")
 _NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 
 
@@ -197,6 +198,8 @@ def _line_mistake(command: Command, words: Sequence[str], configuration: Configu
 
 
 def _stray_word_advice(words: Sequence[str], position: int) -> str:
+    if _OPERATOR.fullmatch(words[position]):
+        return ": one plain command runs, without pipes or redirections. Leave out what follows and filter with --query"
     if any(word.startswith("-") for word in words[:position]):
         return ": put a value with spaces in quotes, or leave the word out"
     return ": leave it out, or name the option it belongs to"
