@@ -29,9 +29,9 @@ def count_denial(
     session: Session, call: ToolCall, result: dict[str, Any], *, turn: int, limit: int, at: str
 ) -> dict[str, Any]:
     """Record the result against the hypotheses it concerns; return the fields to add to its `_meta`."""
-    hypothesis_ids = [h for h in call.arguments.get("hypothesis_ids") or [] if isinstance(h, str)]
-    known = {h.id for h in session.hypothesis_log}
-    concerned = [h for h in hypothesis_ids if h in known] or list(session.active_hypothesis_ids)
+    named = call.arguments.get("hypothesis_ids")
+    concerned = [h.id for h in session.hypothesis_log if isinstance(named, list) and h.id in named]
+    concerned = concerned or list(session.active_hypothesis_ids)
     if not was_denied(result):
         if result.get("status") in _RAN:
             for hypothesis_id in concerned:

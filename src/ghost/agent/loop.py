@@ -11,7 +11,7 @@ from ghost.agent.denials import count_denial
 from ghost.agent.resumption import reissue
 from ghost.agent.session import Session, save_session
 from ghost.agent.tools import Orchestrator, Tools
-from ghost.agent.turns import TurnLog
+from ghost.agent.turns import TurnLog, recordable
 from ghost.brain import Brain, MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.records import Clock, Head, isoformat
 
@@ -96,7 +96,7 @@ class Investigation:
         self.conversation.append(note)
 
     def _step(self) -> None:
-        turn = self.brain.next_turn(self.conversation)
+        turn = recordable(self.brain.next_turn(self.conversation))
         self.session.turn_count += 1
         self.turns.turn(self.session.turn_count, turn)
         self.conversation.append(turn)

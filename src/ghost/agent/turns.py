@@ -6,8 +6,9 @@ orchestrator and the hypothesis log hold no output and are stored as they are.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,14 @@ class TurnLog:
         else:
             record["kept"] = result.result
         self._log.append(record)
+
+
+def recordable(turn: Turn) -> Turn:
+    """Return the turn without what a file cannot hold and no server accepts: lone surrogates, NaN and infinities."""
+    calls = [(call.id, call.name, call.arguments) for call in turn.tool_calls]
+    spoken = json.dumps([turn.text, turn.state, calls], ensure_ascii=False).encode("utf-8", "replace")
+    text, state, calls = json.loads(spoken, parse_constant=lambda _: None)
+    return replace(turn, text=text, state=state, tool_calls=tuple(ToolCall(*call) for call in calls))
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
