@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from ghost.brain.offline.case import LAYERS, Case, run
@@ -39,7 +40,7 @@ Confidence = Literal["high", "medium", "low"]
 
 def conclude(case: Case, symptom: Symptom) -> Steps[None]:
     confidence = _confidence(case)
-    yield from _complete(case, confidence, _summary(case, symptom), _actions(case))
+    yield from _complete(case, confidence, _summary(case, symptom), _actions(case), _unverifiable(case))
 
 
 def conclude_unresolved(case: Case, ends: Ends, tenant: Tenant) -> Steps[None]:
@@ -107,13 +108,16 @@ def _nothing_to_examine(case: Case, summary: str, why: str, action: str) -> Step
     yield from _complete(case, "low", summary, [action])
 
 
-def _complete(case: Case, confidence: Confidence, summary: str, actions: list[str]) -> Steps[None]:
+def _complete(
+    case: Case, confidence: Confidence, summary: str, actions: list[str], unverifiable: Sequence[str] = ()
+) -> Steps[None]:
+    """Conclude. `unverifiable`: hypotheses that were registered; without a path to examine there are none."""
     arguments: dict[str, Any] = {
         "confidence": confidence,
         "root_cause_summary": summary,
         "confirmed_hypotheses": [h for h, action in case.resolved.items() if action == "confirm"],
         "refuted_hypotheses": [h for h, action in case.resolved.items() if action == "refute"],
-        "unverifiable_hypotheses": _unverifiable(case),
+        "unverifiable_hypotheses": list(unverifiable),
         "recommended_actions": actions,
         "statements": [{"text": text, "audit_ids": list(ids)} for text, ids in _cause_first(case) if ids],
         "coverage": [_coverage(case, layer) for layer in LAYERS],
