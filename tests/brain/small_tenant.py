@@ -17,7 +17,7 @@ import jmespath
 from ghost.brain import Brain, Message, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 
 SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
-NOBODY = "No one can answer questions now. Conclude with what the records show."
+NOBODY = "No one can answer questions now. Go on with the tools, or conclude with what the records show."
 
 
 def rule(name: str, priority: int, access: str, direction: str = "Inbound", **fields: Any) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from ghost.agent.turns import TurnLog, recordable
 from ghost.brain import Brain, MemoryNote, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.records import Clock, Head, isoformat
 
-NO_ONE_CAN_ANSWER: Final = "No one can answer questions now. Conclude with what the records show."
+NO_ONE_CAN_ANSWER: Final = (
+    "No one can answer questions now. Go on with the tools, or conclude with what the records show."
+)
 AFTER_THE_END: Final = "Not run: complete_investigation ended the investigation, and its first conclusion stands."
 RESUMED: Final = (
     "This session was interrupted and is now resumed. Network state may have changed: run the most critical reads "
@@ -149,7 +151,7 @@ class Investigation:
             self._conclude("The engineer ended the investigation before a conclusion was reached.")
         elif answer is not None:
             self._add_message(UserMessage(answer))
-        elif any(isinstance(m, UserMessage) and m.text == NO_ONE_CAN_ANSWER for m in self.conversation):
+        elif self.conversation[-2:-1] == [UserMessage(NO_ONE_CAN_ANSWER)]:
             self._conclude(f"The investigation needs an answer that nobody could give: {turn.text}")
         else:
             self._add_message(UserMessage(NO_ONE_CAN_ANSWER))

@@ -79,8 +79,8 @@ class Narration:
             self.line(f"      {used.input_tokens:,} tokens in, {used.output_tokens:,} out{price}", style="dim")
 
     def calling(self, call: ToolCall) -> None:
-        if call.name == "run_shell_cmd":
-            self.line(f"      why: {call.arguments.get('reasoning', '')}", style="dim")
+        if call.name == "run_shell_cmd" and (why := call.arguments.get("reasoning")):
+            self.line(f"      why: {why}", style="dim")
 
     def returned(self, call: ToolCall, result: dict[str, Any]) -> None:
         if call.name == "manage_hypotheses":
@@ -89,6 +89,8 @@ class Narration:
             self.line(f"      {call.name}: {result.get('message') or result.get('error')}", style="red")
         elif result.get("error") == "preflight":
             self.line(f"      not run: {result.get('suggestion')}", style="yellow")
+        elif result.get("error") == "invalid_arguments":
+            self.line(f"      not run: {result.get('message')}", style="yellow")
         meta = result.get("_meta", {})
         for key in ("warning", "instruction"):
             if key in meta:

@@ -66,7 +66,7 @@ def _oldest_first(conversation: Sequence[Message]) -> Iterator[str]:
     """Return the call ids of the results to shorten: the oldest first, those that a hypothesis cites last."""
     messages = [message for message in conversation if isinstance(message, ToolResults)][:-KEPT_WHOLE]
     cited = _cited(conversation)
-    results = [result for message in messages for result in message.results]
+    results = [r for message in messages for r in message.results if tokens_of(_short(r.result)) < tokens_of(r.result)]
     for wanted in (False, True):
         yield from (r.call_id for r in results if (r.result.get("audit_id") in cited) is wanted)
 
@@ -83,5 +83,6 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {
         key: result[key] for key in ("status", "exit_code", "error", "task_id", "state", "audit_id") if key in result
     }
-    where = f"; the whole result is record {result['audit_id']}: to see more, read again, narrowed by --query"
-    return {**kept, "output": first, "note": "shortened" + (where if result.get("audit_id") else "")}
+    record = result.get("audit_id")
+    where = f"; the whole result is record {record}: to see more, read again, narrowed by --query" if record else ""
+    return {**kept, "output": first, "note": f"shortened{where}"}

@@ -36,6 +36,9 @@ MAX_CALLS = 16
 MAX_TEXT = 20_000
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
+_KEPT = ("kind", "provider_name", "canonical_system", "timestamp")
+"""Of a response: what decides whether its thought signatures may be sent again."""
+
 Change = Callable[[str], str]
 
 
@@ -127,9 +130,14 @@ def _state(response: ModelResponse, text: str, ids: dict[int, str]) -> dict[str,
             parts.append(replace(call, provider_name=part.provider_name, provider_details=part.provider_details))
         elif isinstance(part, ThinkingPart) and redact(part.content)[0] == part.content:
             parts.append(part)
-    (state,) = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
-    kept: dict[str, Any] = {key: value for key, value in state.items() if value not in (None, [], {})}
-    return kept
+    said = ModelResponse(parts, provider_name=response.provider_name)
+    said.canonical_system = response.canonical_system
+    (state,) = ModelMessagesTypeAdapter.dump_python([said], mode="json")
+    return {**{key: state[key] for key in _KEPT}, "parts": [_without_empty(part) for part in state["parts"]]}
+
+
+def _without_empty(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if value not in (None, {}) or key == "content"}
 
 
 def _read_state(state: dict[str, Any] | None) -> ModelResponse | None:

@@ -1,0 +1,64 @@
+"""The budget of a conversation: old results are shortened, nothing cited is lost."""
+
+from __future__ import annotations
+
+from ghost.brain import Message, ToolCall, ToolResult, ToolResults, Turn, UserMessage
+from ghost.brain.model.context_budget import KEPT_WHOLE, ContextBudget, tokens_of
+
+
+def conversation_of(turns: int, cited: int) -> list[Message]:
+    messages: list[Message] = [UserMessage("symptom")]
+    for n in range(1, turns + 1):
+        command = ToolCall(f"t{n}.1", "run_shell_cmd", {"command": "az x"})
+        resolve = ToolCall(f"t{n}.2", "manage_hypotheses", {"audit_ids": [f"s_{cited:03}"]})
+        output = "\n".join(f"line {line} of {n}" for line in range(200))
+        result = {"status": "completed", "exit_code": 0, "audit_id": f"s_{n:03}", "output": output}
+        messages += [
+            Turn(f"turn {n}", (command, resolve)),
+            ToolResults(
+                (ToolResult(command.id, "run_shell_cmd", result), ToolResult(resolve.id, "m", {"status": "ok"}))
+            ),
+        ]
+    return messages
+
+
+def outputs_of(messages: list[Message] | None) -> dict[str, str]:
+    assert messages is not None
+    results = [r.result for m in messages if isinstance(m, ToolResults) for r in m.results]
+    return {result["audit_id"]: result["output"] for result in results if "audit_id" in result}
+
+
+def size_of(messages: list[Message]) -> int:
+    return sum(tokens_of(message) for message in messages)
+
+
+def test_within_the_budget_nothing_is_changed():
+    conversation = conversation_of(5, 1)
+    assert ContextBudget(size_of(conversation), 0).fitted(conversation) == conversation
+
+
+def test_the_oldest_results_become_their_record_and_first_lines_the_cited_and_newest_stay():
+    conversation = conversation_of(20, cited=2)
+    whole = outputs_of(conversation)
+    limit = size_of(conversation) * 2 // 3
+    fitted = ContextBudget(limit, 0).fitted(conversation)
+    assert size_of(fitted or []) <= limit
+    sent = outputs_of(fitted)
+    assert sent.keys() == whole.keys()
+    shortened = [audit_id for audit_id in whole if sent[audit_id] != whole[audit_id]]
+    assert "s_001" in shortened
+    assert not {"s_002", "s_019", "s_020"} & set(shortened)
+    assert all(sent[audit_id] == "\n".join(whole[audit_id].splitlines()[:3]) for audit_id in shortened)
+
+
+def test_what_was_shortened_stays_so_and_there_is_room_for_the_next_turns():
+    conversation = conversation_of(20, cited=1)
+    budget = ContextBudget(size_of(conversation) - 1, 0)
+    first = outputs_of(budget.fitted(conversation))
+    later = outputs_of(budget.fitted(conversation_of(22, cited=1)))
+    assert [audit_id for audit_id in first if later[audit_id] != first[audit_id]] == []
+
+
+def test_a_conversation_that_cannot_be_made_to_fit_is_refused():
+    conversation = conversation_of(KEPT_WHOLE, 1)
+    assert ContextBudget(200, 100).fitted(conversation) is None
