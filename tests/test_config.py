@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from ghost.config import Settings
+from ghost.errors import ConfigurationError
 
 SPECIFIED = {
     "SOC_ENABLED": ("soc_enabled", True, False),
@@ -38,3 +40,54 @@ def test_the_specified_variables_have_their_defaults_and_each_one_counts(monkeyp
     found = {name: (getattr(default, name), getattr(changed, name)) for name, _, _ in SPECIFIED.values()}
     assert found == {name: (before, after) for name, before, after in SPECIFIED.values()}
     assert (default.allowlist(), changed.allowlist()) == (["example.com", "localhost"], ["*"])
+
+
+def env_file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / ".env"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_the_workspaces_env_file_is_read_and_the_environment_wins(tmp_path, monkeypatch) -> None:
+    for variable in ("GEMINI_API_KEY", "GHOST_LLM_MODEL", "GHOST_MAX_TURNS", "GHOST_BRAIN", "GHOST_LLM_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("GHOST_BRAIN", "offline")
+    lines = (
+        "# keys\nexport GEMINI_API_KEY='a#b'\nGHOST_LLM_MODEL = m-1 # which\nGHOST_MAX_TURNS=7\nGHOST_BRAIN=ollama\n"
+    )
+    env_file(
+        tmp_path,
+        lines + 'GHOST_LLM_URL="http://127.0.0.1:1"\nOTHER=x\nnot a line\nGHOST_AZ=/evil\nGHOST_WORKSPACE=/evil\n',
+    )
+    settings = Settings(workspace=tmp_path)
+    assert settings.gemini_api_key is not None
+    assert settings.gemini_api_key.get_secret_value() == "a#b"
+    assert (settings.llm_model, settings.max_turns, settings.brain) == ("m-1", 7, "offline")
+    assert settings.llm_url == "http://127.0.0.1:1"
+    assert (settings.az, settings.workspace) == (None, tmp_path)
+    assert "GEMINI_API_KEY" not in os.environ  # so no child process gets it
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_an_env_file_that_others_can_read_is_refused_where_it_holds_settings_of_ghost(tmp_path, mode) -> None:
+    env_file(tmp_path, "GEMINI_API_KEY=k\n", mode)
+    with pytest.raises(ConfigurationError, match="GEMINI_API_KEY and can be read by others: chmod 600"):
+        Settings(workspace=tmp_path)
+    env_file(tmp_path, "DATABASE=k\n", mode)
+    assert Settings(workspace=tmp_path).workspace == tmp_path
+
+
+def test_an_env_file_that_is_a_link_is_refused(tmp_path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / ".env").symlink_to(env_file(tmp_path / "there", "GEMINI_API_KEY=k\n"))
+    with pytest.raises(ConfigurationError, match="is a link"):
+        Settings(workspace=tmp_path)
+
+
+def test_what_is_no_env_file_is_passed_over(tmp_path) -> None:
+    (tmp_path / ".env").mkdir()
+    assert Settings(workspace=tmp_path).workspace == tmp_path
+    (tmp_path / ".env").rmdir()
+    os.mkfifo(tmp_path / ".env")
+    assert Settings(workspace=tmp_path).workspace == tmp_path

@@ -1,0 +1,101 @@
+"""Which brain investigates: the option, the session, GHOST_BRAIN, in this order; and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ghost.agent import Session, Workspace, save_session
+from ghost.cli.brain_choice import Wish, choose_brain
+from ghost.config import Settings
+from ghost.errors import ConfigurationError, UsageError
+from ghost.records import private_dir
+
+KEY = "k-0123456789"
+
+
+@pytest.fixture
+def workspace(tmp_path, monkeypatch) -> Workspace:
+    for variable in ("GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GHOST_BRAIN", "GHOST_LLM_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    private_dir(tmp_path / "audit")
+    return Workspace(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wish", "settings", "name"),
+    [
+        (Wish(), {}, "offline"),
+        (Wish("auto"), {}, "offline"),
+        (Wish(), {"gemini_api_key": KEY}, "gemini/gemini-flash-latest"),
+        (Wish(), {"openai_api_key": KEY, "anthropic_api_key": KEY}, "offline"),
+        (Wish(), {"brain": "anthropic", "anthropic_api_key": KEY, "llm_model": "m"}, "anthropic/m"),
+        (Wish("offline"), {"gemini_api_key": KEY}, "offline"),
+        (Wish("openai", "m"), {"openai_api_key": KEY, "llm_model": "other"}, "openai/m"),
+        (Wish("ollama", "m"), {}, "ollama/m"),
+        (Wish("openai", "m"), {"llm_url": "http://127.0.0.1:1"}, "openai/m"),
+    ],
+)
+def test_the_brain_that_is_asked_for(workspace, wish, settings, name):
+    assert choose_brain(wish, Settings(**settings), workspace).brain.name == name
+
+
+@pytest.mark.parametrize(
+    ("wish", "settings", "error", "words"),
+    [
+        (Wish("hal"), {}, UsageError, "no brain 'hal'"),
+        (Wish(), {"brain": "hal"}, UsageError, "no brain 'hal'"),
+        (Wish("gemini"), {}, ConfigurationError, "GEMINI_API_KEY"),
+        (Wish("anthropic", "m"), {}, ConfigurationError, "ANTHROPIC_API_KEY"),
+        (Wish("openai"), {"openai_api_key": KEY}, ConfigurationError, "--model NAME"),
+        (Wish("offline", "m"), {}, UsageError, "--model"),
+        (Wish(max_cost=1.0), {}, UsageError, "--max-cost"),
+        (Wish("ollama", "no-such-model", 1.0), {}, ConfigurationError, "GHOST_LLM_PRICES"),
+    ],
+)
+def test_what_is_missing_is_named(workspace, wish, settings, error, words):
+    with pytest.raises(error, match=words):
+        choose_brain(wish, Settings(**settings), workspace)
+
+
+def test_a_limit_of_cost_holds_with_a_known_or_a_given_price(workspace):
+    choose_brain(Wish("openai", "gpt-4o", 1.0), Settings(openai_api_key=KEY), workspace)
+    choose_brain(Wish("ollama", "own", 1.0), Settings(llm_prices="0.5,1"), workspace)
+
+
+def test_the_first_use_of_a_model_elsewhere_says_what_is_sent_and_the_shell_shares_its_placeholders(workspace):
+    settings = Settings(gemini_api_key=KEY)
+    first, second = (choose_brain(Wish(), settings, workspace) for _ in range(2))
+    (note,) = first.notes
+    assert "generativelanguage.googleapis.com" in note
+    assert second.notes == ()
+    assert first.placeholders is not None
+    local = choose_brain(Wish("ollama", "m"), settings, workspace)
+    assert (local.notes, local.placeholders) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "prompt", "wish", "name", "said"),
+    [
+        ("ollama/own", "same", Wish(resume="ghost_20260115_143022"), "ollama/own", None),
+        ("ollama/own", "same", Wish("auto", resume="ghost_20260115_143022"), "ollama/own", None),
+        ("ollama/own", "old", Wish(resume="ghost_20260115_143022"), "ollama/own", "system prompt has changed"),
+        ("ollama/own", "same", Wish(model="b", resume="ghost_20260115_143022"), "ollama/b", "goes on with ollama/b"),
+        ("ollama/own", "same", Wish("offline", resume="ghost_20260115_143022"), "offline", "goes on with offline"),
+        ("offline", None, Wish(resume="ghost_20260115_143022"), "offline", None),
+    ],
+)
+def test_a_session_goes_on_with_its_own_brain_or_says_what_differs(workspace, recorded, prompt, wish, name, said):
+    same = choose_brain(Wish("ollama", "own"), Settings(), workspace).brain.prompt_hash
+    save_session(
+        workspace.session_file,
+        Session(
+            session_id="ghost_20260115_143022",
+            created_at="2026-01-15T14:30:22Z",
+            model=recorded,
+            prompt_sha256=same if prompt == "same" else prompt,
+            audit_dir="audit",
+        ),
+    )
+    chosen = choose_brain(wish, Settings(gemini_api_key=KEY), workspace)
+    assert chosen.brain.name == name
+    assert (said in " ".join(chosen.notes)) if said else chosen.notes == ()
