@@ -316,3 +316,22 @@ def test_what_is_left_of_earlier_sessions_is_an_advisory(bench):
     paths = investigation.session.paths(bench.root)
     report, _ = write_report(investigation.session, paths, investigation.shell, FixedClock().now())
     assert any(note.startswith("ghost_vm_1 is left") for note in report["advisories"])
+
+
+def test_verification_fails_after_a_full_output_was_changed_or_deleted(bench):
+    bench.outputs["az vm list"] = (0, json.dumps([{"name": f"vm-{n}", "text": "x" * 200} for n in range(200)]))
+    investigation, _, _ = finished(bench, READ, turn("", complete()))
+    paths = investigation.session.paths(bench.root)
+    kept = paths.full_output(f"{SESSION}_001")
+
+    def problems():
+        return [
+            p for check in verify_session(investigation.session, paths, checksum_holds=True) for p in check.problems
+        ]
+
+    assert len(json.loads(kept.read_text())) == 200
+    assert problems() == []
+    kept.write_text("[]")
+    assert problems() == [f"the full output of {SESSION}_001 was modified"]
+    kept.unlink()
+    assert problems() == [f"the full output of {SESSION}_001 cannot be read: No such file or directory"]

@@ -84,6 +84,10 @@ class SessionPaths:
     def shell_audit(self) -> Path:
         return self.audit_dir / f"shell_audit_{self.session_id}.jsonl"
 
+    def full_output(self, audit_id: str) -> Path:
+        """Present where the record holds a part of the output."""
+        return self.audit_dir / "output" / f"{audit_id}.txt"
+
     @property
     def intent(self) -> Path:
         """Present while a command runs; left behind if it was cut off."""

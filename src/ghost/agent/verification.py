@@ -48,6 +48,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         checks.append(
             Check("audit ids", "each once", tuple(f"{i} occurs more than once in the audit" for i in repeated))
         )
+    checks += _full_outputs(paths)
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
@@ -74,6 +75,21 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     if paths.turns.exists():
         checks.insert(0, Check("session file", "of an investigation", ("it is missing or damaged",)))
     return checks
+
+
+def _full_outputs(paths: SessionPaths) -> list[Check]:
+    """Check the full outputs that the audit keeps beside it."""
+    digests = {i: r["output_sha256"] for i, r in Evidence(paths.shell_audit).items() if r.get("output_sha256")}
+    if not digests:
+        return []
+    problems = []
+    for audit_id, digest in digests.items():
+        try:
+            if file_sha256(paths.full_output(audit_id)) != digest:
+                problems.append(f"the full output of {audit_id} was modified")
+        except OSError as error:
+            problems.append(f"the full output of {audit_id} cannot be read: {error.strerror}")
+    return [Check("full outputs", plural(len(digests), "file"), tuple(problems))]
 
 
 def _report_files(session: Session, paths: SessionPaths) -> Check:

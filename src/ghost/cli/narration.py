@@ -220,7 +220,8 @@ def _outcome(response: dict[str, Any]) -> str:
         reason = response.get("denial_reason")
         return f"denied{f': {reason}' if reason else ''}"
     if status == "error":
-        return f"error: {response.get('error')}"
+        why = visible(str(response.get("message") or ""))[:200]
+        return f"error: {response.get('error')}{f': {why}' if why else ''}"
     lines = (response.get("output_metadata") or {}).get("total_lines")
     seconds = response.get("duration_seconds") or 0.0
     words = f"exit {exit_code}, {seconds:.1f} s" + (f", {plural(lines, 'line')}" if lines else "")

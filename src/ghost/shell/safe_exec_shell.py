@@ -185,6 +185,9 @@ class SafeExecShell:
                 output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer, ran)
             except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
                 record = replace(record, status="error", error="redaction_failure")
+        if output.full is not None and (kept := self._audit.keep_output(audit_id, output.full)) is not None:
+            output.metadata["full_output"] = str(kept[0])
+            record = replace(record, output_sha256=kept[1])
         record = replace(_with_output(record, output), message=self._written(self._failure(record.error, outcome)))
         return self._answer(record, output, self._audit.write(record))
 

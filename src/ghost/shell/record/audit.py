@@ -6,6 +6,7 @@ said on standard error and to the caller, and stops nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ from threading import RLock
 from typing import Any
 
 from ghost.errors import RecordError, WorkspaceError
-from ghost.records import ChainedLog, Head, read_valid_records
+from ghost.records import ChainedLog, Head, read_valid_records, write_text
 from ghost.shell.judge.decision import SAFE
 from ghost.shell.record.intent import INTENT, Intent, hold_session, left_behind, session_of, to_disk
 
@@ -54,6 +55,8 @@ class AuditRecord:
     stderr: str = ""
     output_summary: str = ""
     output_truncated: bool = False
+    output_sha256: str | None = None
+    """Of the file with the full output (`output_path`), where `output` is a part of it."""
     redactions_applied: bool = False
     redaction_categories: tuple[str, ...] = ()
     redaction_rules: Mapping[str, int] = field(default_factory=dict)
@@ -145,6 +148,16 @@ class ShellAudit:
             self._warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
         return True
 
+    def keep_output(self, audit_id: str, text: str) -> tuple[Path, str] | None:
+        """Write the full output of a command beside the audit. Returns its path and SHA-256; None where it failed."""
+        path = output_path(self.path.parent, audit_id)
+        try:
+            write_text(path, text)
+        except RecordError as error:
+            self._warn(f"the full output of {audit_id} is not kept: {error}")
+            return None
+        return path, hashlib.sha256(text.encode()).hexdigest()
+
     def _settle_own(self) -> None:
         try:
             _settle(self.intent_path, OTHER_PROCESS_SECONDS)
@@ -161,6 +174,10 @@ class ShellAudit:
             self._warn(f"the audit cannot be read: {error}")
             return 0
         return max([lines, *_sequences(records)])
+
+
+def output_path(directory: Path, audit_id: str) -> Path:
+    return directory / "output" / f"{audit_id}.txt"
 
 
 def audit_path(directory: Path, session_id: str) -> Path:

@@ -38,6 +38,8 @@ class Output:
     text: str = ""
     stderr: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    full: str | None = None
+    """The redacted text of which `text` is a part; None where nothing is missing or the output is very long."""
 
 
 def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
@@ -65,10 +67,10 @@ def _processed(
     if is_binary(stdout):
         text = f"[binary output: {stdout.total} bytes, not displayed]"
         metadata = _described("binary", 0, 0, stdout.total, truncated=True)
-        found: list[dict[str, Any]] = []
+        full, found = None, list[dict[str, Any]]()
     else:
         text, found = _answer(plain(decode(stdout)), command) if yields else (plain(decode(stdout)), [])
-        text, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
+        text, full, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
         found += more_found
         metadata["total_bytes"] = stdout.total
         if (query := metadata.pop("narrowing_query", None)) is not None and command[:1] == ("az",):
@@ -87,8 +89,9 @@ def _processed(
     if anonymizer is not None:
         of_azure = command[:1] == ("az",)
         text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
+        full = full and anonymizer.anonymize(full, of_azure=of_azure)
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
-    return Output(text, errors, metadata)
+    return Output(text, errors, metadata, full)
 
 
 def _narrowing(command: Sequence[str], query: str) -> str:
@@ -114,10 +117,16 @@ def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]
     return text, [found, described(counts), more]
 
 
-def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-    """Redact and truncate `text`. Returns the text, the metadata and the counts."""
+def _readable(
+    text: str, *, whole: bool, cut_short: bool
+) -> tuple[str, str | None, dict[str, Any], list[dict[str, Any]]]:
+    """Redact and truncate `text`. Returns the text, all of it where a part is missing, the metadata and the counts.
+
+    Of a text that was shortened the parts at the seams serve only to tell secrets: it is never kept in full.
+    """
     text, extent = shorten(text, whole=whole)
     text, found = _finished(text, cut_short=cut_short)
+    full = text
     has_unfinished_line = cut_short and text.endswith(UNFINISHED)
     if extent is not None:
         text, metadata = truncate_shortened(text, extent)
@@ -126,7 +135,8 @@ def _readable(text: str, *, whole: bool, cut_short: bool) -> tuple[str, dict[str
     if has_unfinished_line:
         metadata["truncation_applied"] = True
     text, more = redact(text)
-    return text, metadata, [*found, more]
+    is_cut = extent is None and metadata["truncation_applied"]
+    return text, full if is_cut else None, metadata, [*found, more]
 
 
 def decode(captured: Captured) -> str:
