@@ -68,9 +68,11 @@ def test_the_first_use_of_a_model_elsewhere_says_what_is_sent_and_the_shell_shar
     (note,) = first.notes
     assert "generativelanguage.googleapis.com" in note
     assert second.notes == ()
-    assert first.placeholders is not None
+    assert first.outgoing("saw q7RkLm92Pw4RtVbZ81Tx") == "saw [TOKEN_1]"
+    assert first.outgoing.placeholders.restore("[TOKEN_1]") == "q7RkLm92Pw4RtVbZ81Tx"
     local = choose_brain(Wish("ollama", "m"), settings, workspace)
-    assert (local.notes, local.placeholders) == ((), None)
+    assert (local.notes, local.outgoing.placeholders) == ((), None)
+    assert local.outgoing("saw q7RkLm92Pw4RtVbZ81Tx") == "saw q7RkLm92Pw4RtVbZ81Tx"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ghost.agent import Session, Workspace, load_session, tool_declarations
@@ -31,11 +32,29 @@ class Wish:
     resume: str | None = None
 
 
+class Outgoing:
+    """What is done to each text before a model gets it: placeholders of private mode, and for a model elsewhere those of
+    secrets and random tokens. A text that was sent once is sent the same again, so that a provider's cache of it holds.
+    """
+
+    def __init__(self, placeholders: Placeholders | None) -> None:
+        self.placeholders = placeholders
+        """Shared with the shell, which alone restores them. None for a model on this machine."""
+        self.hide: Callable[[str], str] = str
+        """The shell's, in private mode."""
+        self._sent: dict[str, str] = {}
+
+    def __call__(self, text: str) -> str:
+        if text not in self._sent:
+            hidden = self.hide(text)
+            self._sent[text] = for_outside(hidden, self.placeholders) if self.placeholders is not None else hidden
+        return self._sent[text]
+
+
 @dataclass(frozen=True)
 class ChosenBrain:
     brain: Brain
-    placeholders: Placeholders | None = None
-    """Shared with the shell, where the model is elsewhere: only the shell restores what was sent as a placeholder."""
+    outgoing: Outgoing = field(default_factory=lambda: Outgoing(None))
     notes: tuple[str, ...] = ()
     """What the engineer is told about the choice."""
 
@@ -54,29 +73,29 @@ def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> Chosen
     if provider == "offline":
         if wish.model or wish.max_cost:
             raise UsageError("--model and --max-cost need a model: name its provider with --brain")
-        return ChosenBrain(OfflineBrain(), None, _differences(recorded, OfflineBrain()))
+        return ChosenBrain(OfflineBrain(), notes=_differences(recorded, OfflineBrain()))
     model = wish.model or (recorded_model if provider == recorded_provider else None)
     chosen = _model_brain(provider, model, wish.max_cost or settings.max_cost, settings, workspace)
-    return ChosenBrain(chosen.brain, chosen.placeholders, (*_differences(recorded, chosen.brain), *chosen.notes))
+    return ChosenBrain(chosen.brain, chosen.outgoing, (*_differences(recorded, chosen.brain), *chosen.notes))
 
 
 def _model_brain(
     provider: str, model: str | None, max_cost: float | None, settings: Settings, workspace: Workspace
 ) -> ChosenBrain:
     server = chat_server(settings, provider, model)
-    placeholders = None if is_loopback(server.host) else Placeholders()
+    outgoing = Outgoing(None if is_loopback(server.host) else Placeholders())
     brain = model_brain(
         server,
         tool_declarations(),
-        outside=(lambda text: for_outside(text, placeholders)) if placeholders is not None else str,
+        outside=outgoing,
         context_tokens=settings.context_tokens,
         max_output_tokens=settings.max_output_tokens,
         max_cost=max_cost,
     )
     used_file = workspace.audit_dir / "remote_models.json"
-    if placeholders is None or not _is_first_use(used_file, f"{brain.name} {server.host}"):
-        return ChosenBrain(brain, placeholders)
-    return ChosenBrain(brain, placeholders, (FIRST_USE.format(name=brain.name, host=server.host),))
+    if outgoing.placeholders is None or not _is_first_use(used_file, f"{brain.name} {server.host}"):
+        return ChosenBrain(brain, outgoing)
+    return ChosenBrain(brain, outgoing, (FIRST_USE.format(name=brain.name, host=server.host),))
 
 
 def _recorded(workspace: Workspace, resume: str | None) -> Session | None:

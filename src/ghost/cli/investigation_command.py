@@ -128,6 +128,7 @@ class _Run:
             self.narration.line(f"This session is finished. Its report: {self.session.rca_report_path}")
             return 0
         safe_shell = self._shell()
+        self.chosen.outgoing.hide = safe_shell.anonymized
         shell = NarratedShell(safe_shell, self.narration)
         self._check_access(shell)
         orchestrator = CloudOrchestrator(
@@ -182,7 +183,7 @@ class _Run:
             audit_dir=str(self.workspace.audit_dir),
             timeout_seconds=self.settings.command_timeout_seconds,
             anonymization_enabled=self.is_private,
-            placeholders=self.chosen.placeholders,
+            placeholders=self.chosen.outgoing.placeholders,
             roots=self._roots(),
             reads_only=[self.workspace.capture_dir],
             **lab_programs(self.lab or self.lab_behind_az, own_az=self.lab is None),

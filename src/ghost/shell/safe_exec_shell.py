@@ -121,6 +121,10 @@ class SafeExecShell:
     def audit_head(self) -> Head:
         return self._audit.head
 
+    def anonymized(self, text: str) -> str:
+        """`text` with the placeholders of private mode; unchanged without it."""
+        return self._anonymizer.anonymize(text) if self._anonymizer is not None else text
+
     @staticmethod
     def explain(command: str, roots: Sequence[str | Path] | None = None) -> dict[str, Any]:
         """How a command is taken apart and judged, by which rule, and the nearest SAFE one; nothing runs."""
