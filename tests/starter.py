@@ -31,8 +31,10 @@ CHECKOUT = Path(__file__).parents[1]
 class Starter:
     """Starts processes one after another; `close` ends what starts them.
 
-    `module` is run by `python` with the number of a socket, for `serve`.
+    `module` is run by `python` with the number of a socket, for `serve`. `running`: the process of the last start.
     """
+
+    running = 0
 
     def __init__(self, module: str, python: Path = Path(sys.executable), environment: Mapping[str, str] | None = None):
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -58,7 +60,7 @@ class Starter:
             socket.send_fds(self._socket, [order], theirs)
             for end in theirs:
                 os.close(end)
-            pid = self._answer()
+            self.running = pid = self._answer()
             with contextlib.suppress(BrokenPipeError):
                 to_it.write(stdin)
                 to_it.close()

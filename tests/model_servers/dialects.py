@@ -70,7 +70,7 @@ ERRORS: dict[str, dict[ErrorKind, tuple[int, str, str]]] = {
 }
 
 
-def _result(call_id: str, name: str, content: Any) -> ToolResult:
+def _result(call_id: str, content: Any) -> ToolResult:
     """A tool's result as a model reads it: JSON, or a text that holds JSON."""
     if isinstance(content, list):
         content = "".join(str(block.get("text", "")) for block in content)
@@ -79,7 +79,7 @@ def _result(call_id: str, name: str, content: Any) -> ToolResult:
             content = json.loads(content)
         except ValueError:
             content = {"text": content}
-    return ToolResult(call_id, name, content if isinstance(content, dict) else {"result": content})
+    return ToolResult(call_id, "", content if isinstance(content, dict) else {"result": content})
 
 
 class Gemini(Dialect):
@@ -120,24 +120,18 @@ class Gemini(Dialect):
             if content["role"] == "model":
                 calls = [part for part in parts if "functionCall" in part]
                 open_ids = [part["functionCall"]["id"] for part in calls]
-                for part in calls:
-                    self._check_signature(part, memory)
+                for part in calls[:1]:  # of parallel calls only the first is signed
+                    # The SDK writes bytes in the URL-safe alphabet; the API reads both.
+                    memory.check(part.get("thoughtSignature", "").translate(str.maketrans("-_", "+/")))
                 asked = (part["functionCall"] for part in calls)
                 messages.append(Turn(text, tuple(ToolCall(c["id"], c["name"], c.get("args", {})) for c in asked)))
                 continue
             refuse_unless(content["role"] == "user", "Please use a valid role: user, model.")
             if answers:
-                messages.append(ToolResults(tuple(_result(a["id"], a["name"], a["response"]) for a in answers)))
+                messages.append(ToolResults(tuple(_result(a["id"], a["response"]) for a in answers)))
             if text:
                 messages.append(UserMessage(text))
         return messages
-
-    def _check_signature(self, part: Any, memory: Memory) -> None:
-        expected = memory.states.get(part["functionCall"]["id"])
-        given = part.get("thoughtSignature")
-        # The SDK writes bytes in the URL-safe alphabet; the API reads both.
-        same = (given or "").translate(str.maketrans("-_", "+/")) == (expected or "")
-        refuse_unless(same, "Function call is missing a thought_signature in functionCall parts.")
 
     def body(self, reply: Reply, memory: Memory) -> dict[str, Any]:
         parts: list[dict[str, Any]] = []
@@ -145,12 +139,12 @@ class Gemini(Dialect):
             parts.append({"text": reply.thinking, "thought": True})
         if reply.text:
             parts.append({"text": reply.text})
-        for number, call in enumerate(reply.calls):
-            # Of parallel calls only the first is signed.
-            signature = base64.b64encode(f"\xfb\xff state {len(memory.calls)} {reply.thinking}".encode()).decode()
-            call_id = memory.issue("gc-", call, signature if number == 0 else None)
-            part: dict[str, Any] = {"functionCall": {"id": call_id, "name": call.name, "args": call.arguments}}
-            parts.append({**part, "thoughtSignature": signature} if number == 0 else part)
+        for call in reply.calls:
+            called = {"id": memory.next_id("gc-"), "name": call.name, "args": call.arguments}
+            parts.append({"functionCall": called})
+            if call is reply.calls[0]:
+                memory.states.append(base64.b64encode(f"\xfb\xff state {memory.issued}".encode("latin-1")).decode())
+                parts[-1]["thoughtSignature"] = memory.states[-1]
         usage = reply.usage
         metadata = {
             "promptTokenCount": usage.input_tokens,
@@ -169,6 +163,9 @@ class Gemini(Dialect):
         details: list[dict[str, Any]] = []
         if error.kind == "wrong_key":
             details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"})
+        if error.kind == "quota":
+            violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
+            details.append({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]})
         if error.retry_after_seconds is not None:
             delay = f"{error.retry_after_seconds}s"
             details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
@@ -187,8 +184,7 @@ class OpenAI(Dialect):
         for message in [*body["messages"], {"role": "end"}]:
             role = message["role"]
             if role == "tool":
-                call_id = message["tool_call_id"]
-                answered.append(_result(call_id, memory.calls.get(call_id, ""), message["content"]))
+                answered.append(_result(message["tool_call_id"], message["content"]))
                 continue
             check_answers(open_ids, [result.call_id for result in answered])
             if answered:
@@ -213,7 +209,7 @@ class OpenAI(Dialect):
         cut = reply.finish == "malformed_call"
         calls = [
             {
-                "id": memory.issue("call_", call),
+                "id": memory.next_id("call_"),
                 "type": "function",
                 "function": {"name": call.name, "arguments": CUT_ARGUMENTS if cut else json.dumps(call.arguments)},
             }
@@ -259,7 +255,7 @@ class Anthropic(Dialect):
             # Results stand before any text of the message that follows the calls.
             count = len(open_ids)
             check_answers(open_ids, [block.get("tool_use_id", "") for block in blocks[:count]])
-            results = [_result(b["tool_use_id"], memory.calls[b["tool_use_id"]], b["content"]) for b in blocks[:count]]
+            results = [_result(block["tool_use_id"], block["content"]) for block in blocks[:count]]
             stray = [block for block in blocks[count:] if block["type"] == "tool_result"]
             refuse_unless(not stray, "messages: unexpected `tool_use_id` found in `tool_result` blocks")
             if results:
@@ -268,9 +264,8 @@ class Anthropic(Dialect):
             uses = [block for block in blocks if block["type"] == "tool_use"]
             open_ids = [use["id"] for use in uses]
             if message["role"] == "assistant":
-                for use in uses[:1]:
-                    state = memory.states.get(use["id"])
-                    refuse_unless(state is None or blocks[0] == state, "messages: thinking blocks cannot be modified")
+                if uses:
+                    memory.check(blocks[0])
                 messages.append(Turn(text, tuple(ToolCall(use["id"], use["name"], use["input"]) for use in uses)))
             elif text:
                 messages.append(UserMessage(text))
@@ -281,15 +276,14 @@ class Anthropic(Dialect):
     def body(self, reply: Reply, memory: Memory) -> dict[str, Any]:
         blocks: list[dict[str, Any]] = []
         if reply.thinking:
-            signature = base64.b64encode(f"state {len(memory.calls)}".encode()).decode()
+            signature = base64.b64encode(f"state {memory.issued}".encode()).decode()
             blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": signature})
-        state = blocks[0] if blocks else None
+            memory.states += blocks if reply.calls else []
         if reply.text:
             blocks.append({"type": "text", "text": reply.text})
         for call in reply.calls:
             given = {} if reply.finish == "malformed_call" else call.arguments
-            call_id = memory.issue("toolu_", call, state)
-            blocks.append({"type": "tool_use", "id": call_id, "name": call.name, "input": given})
+            blocks.append({"type": "tool_use", "id": memory.next_id("toolu_"), "name": call.name, "input": given})
         usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
         finish = FINISH[self.name].get(reply.finish, "tool_use" if reply.calls else "end_turn")
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "model-x-001", "stop_sequence": None}

@@ -58,19 +58,17 @@ class Understood:
 
 @dataclass
 class Memory:
-    """What a server gave out and expects to see again unchanged."""
+    """The opaque states that a server gave with its calls, and expects to see again unchanged."""
 
-    calls: dict[str, str] = field(default_factory=dict)
-    """Name of the tool by call id."""
-    states: dict[str, Any] = field(default_factory=dict)
-    """The opaque state given with a call, by the call's id."""
+    states: list[Any] = field(default_factory=list)
+    issued: int = 0
 
-    def issue(self, prefix: str, call: ToolCall, state: Any = None) -> str:
-        call_id = f"{prefix}{len(self.calls) + 1:06}"
-        self.calls[call_id] = call.name
-        if state is not None:
-            self.states[call_id] = state
-        return call_id
+    def next_id(self, prefix: str) -> str:
+        self.issued += 1
+        return f"{prefix}{self.issued:06}"
+
+    def check(self, state: Any) -> None:
+        refuse_unless(not self.states or state in self.states, "a tool call is missing the state that it came with")
 
 
 class Dialect(Protocol):

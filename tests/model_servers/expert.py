@@ -66,9 +66,15 @@ def _is_resumption(message: Message) -> bool:
     return isinstance(message, ResumeNote) or (isinstance(message, UserMessage) and RESUMED in message.text)
 
 
+def _read(result: Result) -> Any:
+    """The output as JSON: a model may be sent it as such, or as text."""
+    output = result["output"]
+    return json.loads(output) if isinstance(output, str) else output
+
+
 def _rows(result: Result) -> list[Any]:
-    rows = json.loads(result["output"])
-    return rows if isinstance(rows, list) else [rows]
+    rows: list[Any] = _read(result)
+    return rows
 
 
 def _covers(ranges: Sequence[str], port: int) -> bool:
@@ -131,9 +137,7 @@ def wire_loss(consult: Consultation) -> None:
     (done,) = consult.ask("Is it done?", ("check_task", task_id), until=lambda r: r["status"] != "task_pending")
     pcap = done["result"]["local_pcap_path"]
     (findings,) = consult.ask("What does the capture show?", command(f"pcap-forensics {shlex.quote(pcap)} --findings"))
-    loss = next(
-        finding for finding in json.loads(findings["output"])["findings"] if finding["kind"] in {"loss", "rto_loss"}
-    )
+    loss = next(finding for finding in _read(findings)["findings"] if finding["kind"] in {"loss", "rto_loss"})
     sender, receiver = (loss["who"][end] for end in ("src", "dst"))
     assert (sender, receiver) == ("10.30.1.4", "10.40.1.10")
     consult.ask(

@@ -67,7 +67,7 @@ def serving(dialect: Dialect, script: Script | Sequence[Answer]) -> Iterator[Mod
             headers = {name.lower(): value for name, value in self.headers.items()}
             answer = state.answer(self.path, headers, body)
             if isinstance(answer, Turn):
-                answer = Reply(answer.text, answer.tool_calls)
+                answer = Reply(answer.text, answer.tool_calls, thinking="One step at a time.")
             if isinstance(answer, Reply):
                 self._send(200, state.dialect.body(answer, state.memory))
             elif isinstance(answer, ApiError):
@@ -83,7 +83,7 @@ def serving(dialect: Dialect, script: Script | Sequence[Answer]) -> Iterator[Mod
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(encoded)))
-            if retry_after_seconds is not None:
+            if retry_after_seconds is not None and state.dialect.name != "gemini":  # its body says so
                 self.send_header("retry-after", str(retry_after_seconds))
             self.end_headers()
             self.wfile.write(encoded)
