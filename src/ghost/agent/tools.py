@@ -89,7 +89,7 @@ class Tools:
         try:
             return self._tools[call.name](ARGUMENTS[call.name].model_validate(call.arguments))
         except ValidationError as invalid:
-            mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in invalid.errors())
+            mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg'][:200]}" for e in invalid.errors()[:5])
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
 
     def _run_shell_cmd(self, request: RunShellCmd) -> dict[str, Any]:

@@ -33,8 +33,8 @@ class Wish:
 
 
 class Outgoing:
-    """What is done to each text before a model gets it: placeholders of private mode, and for a model elsewhere those of
-    secrets and random tokens. A text that was sent once is sent the same again, so that a provider's cache of it holds.
+    """What is done to each text before a model gets it: placeholders of private mode, and for a model elsewhere of
+    secrets and random tokens. A text is sent the same each time, so that a provider's cache of it holds.
     """
 
     def __init__(self, placeholders: Placeholders | None) -> None:
