@@ -47,7 +47,8 @@ class ServerModel:
         max_tokens: int,
         read: Callable[[ModelResponse], T],
     ) -> T:
-        settings = ModelSettings(max_tokens=max_tokens, max_retries=0)
+        # An investigation sends its conversation again with each turn: what a provider keeps of it costs a tenth.
+        settings = ModelSettings(max_tokens=max_tokens, max_retries=0, cache=bool(parameters.function_tools))
 
         async def ask(http: httpx2.AsyncClient) -> T:
             response = await model_request(
