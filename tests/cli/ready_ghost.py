@@ -48,15 +48,15 @@ def _starter() -> Starter:
     return starter
 
 
-def _main(words: Sequence[str]) -> int:
-    from ghost.cli import main
+def main(words: Sequence[str]) -> int:
+    from ghost.cli import main as ghost_main
 
     if os.environ.pop(IN_PROCESS, None):
         SafeExecShell.__init__.__kwdefaults__["runner"] = in_process.run
     if moment := os.environ.pop(SIGNAL_AT, None):
         _signal_at(*moment.split())
     sys.argv = ["ghost", *words]
-    return main()
+    return ghost_main()
 
 
 def _signal_at(name: str, count: str) -> None:
@@ -81,4 +81,4 @@ if __name__ == "__main__":
     for found in pkgutil.iter_modules(ghost.cli.__path__):
         with contextlib.suppress(ImportError):  # of what is not installed or broken: whoever asks for it is told
             importlib.import_module(f"ghost.cli.{found.name}")
-    serve(int(sys.argv[1]), _main)
+    serve(int(sys.argv[1]), main)

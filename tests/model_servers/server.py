@@ -138,8 +138,3 @@ def huge_answer(stream: Any) -> None:
 def invalid_utf8(stream: Any) -> None:
     content = b'{"id": "\xff\xfe\xc3(", "choices": []}'
     stream.write(_HEAD + b"content-length: %d\r\n\r\n" % len(content) + content)
-
-
-def no_json(stream: Any) -> None:
-    content = b"<html><title>502 Bad Gateway</title></html>"
-    stream.write(_HEAD + b"content-length: %d\r\n\r\n" % len(content) + content)
