@@ -15,6 +15,7 @@ HIGH = {"confidence": "high", "confirmed_hypotheses": ["h1"]}
 
 def concluded(bench: Bench, *before, **arguments):
     """The results of a brain that concludes alike three times, and the session after it."""
+    arguments = {"coverage": [{"layer": "nsg_inbound", "status": "at_fault", "audit_ids": [ONE]}], **arguments}
     investigation = bench.investigation([READS, *before, *(turn("", complete(**arguments)) for _ in range(3))])
     investigation.begin("vm-1 cannot reach vm-2")
     investigation.run()
@@ -56,6 +57,12 @@ BOUNDS = {
     "nothing confirmed": ((), {"root_cause_summary": f"It is the rule ({ONE})."}, "medium"),
     "nothing cited": ((), {}, "low"),
     "confirmed by a local probe alone": ((turn("", H1, hypothesis("confirm", audit_ids=[TWO])),), {}, "medium"),
+    "no layer at fault": ((CONFIRMED,), {"coverage": []}, "medium"),
+    "another record at fault": (
+        (CONFIRMED,),
+        {"coverage": [{"layer": "dns", "status": "at_fault", "audit_ids": [TWO]}]},
+        "medium",
+    ),
     "an unsupported statement": ((CONFIRMED,), {"statements": [{"text": "x"}]}, "medium"),
     "unverifiable, nothing confirmed": ((DENIED,), {"root_cause_summary": f"It is the rule ({ONE})."}, "low"),
     "unverifiable beside a confirmed cause": ((CONFIRMED, DENIED), {}, "medium"),

@@ -52,8 +52,11 @@ def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence
                     f"{name}_hypotheses: {identity} is {states[identity].value}; settle it with manage_hypotheses "
                     "and the records that decide"
                 )
-    if completion["confidence"] == "high" and not _confirmed_in_cloud(session, evidence):
-        found.append("confidence: high needs a CONFIRMED hypothesis with a [CLOUD] record that ended with exit 0")
+    if completion["confidence"] == "high" and not _at_fault(completion, _confirming(session, evidence)):
+        found.append(
+            "confidence: high needs a layer at_fault in coverage that cites a [CLOUD] record, ended with exit 0, of a "
+            "CONFIRMED hypothesis"
+        )
     return found[:MAX_LISTED]
 
 
@@ -67,7 +70,7 @@ def bounded_confidence(completion: Mapping[str, Any], session: Session, evidence
 
 def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence) -> list[tuple[str, str]]:
     states = {h.id: h.state for h in session.hypothesis_log}
-    confirmed = _confirmed_in_cloud(session, evidence)
+    confirmed = _confirming(session, evidence)
     settled = {State.CONFIRMED, State.REFUTED}
     denied = {i for i, state in states.items() if state == State.UNVERIFIABLE}
     untested = denied | {i for i in completion["unverifiable_hypotheses"] if states.get(i) not in settled}
@@ -80,6 +83,8 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("medium", "a statement is not supported by the records"))
     if not confirmed:
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
+    elif not _at_fault(completion, confirmed):
+        bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
     if untested and not confirmed:
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
     elif denied:
@@ -97,12 +102,13 @@ def _unsupported(audit_ids: list[str], evidence: Evidence) -> list[str]:
     return evidence.problems(audit_ids) if audit_ids else ["cites no audit record"]
 
 
-def _confirmed_in_cloud(session: Session, evidence: Evidence) -> bool:
-    """Return whether a hypothesis is CONFIRMED by a command in the cloud that succeeded."""
-    records = [
-        evidence.get(audit_id, {})
-        for h in session.hypothesis_log
-        if h.state == State.CONFIRMED
-        for audit_id in h.audit_ids
-    ]
-    return any(tag_of(r).context == "[CLOUD]" and r.get("exit_code") == 0 for r in records)
+def _confirming(session: Session, evidence: Evidence) -> set[str]:
+    """Return the records of CONFIRMED hypotheses whose command ran in the cloud and succeeded."""
+    cited = {audit_id for h in session.hypothesis_log if h.state == State.CONFIRMED for audit_id in h.audit_ids}
+    records = {audit_id: evidence[audit_id] for audit_id in cited if audit_id in evidence}
+    return {i for i, r in records.items() if tag_of(r).context == "[CLOUD]" and r.get("exit_code") == 0}
+
+
+def _at_fault(completion: Mapping[str, Any], confirming: set[str]) -> bool:
+    """Return whether a layer is said to be at fault by one of these records."""
+    return any(c["status"] == "at_fault" and confirming.intersection(c["audit_ids"]) for c in completion["coverage"])
