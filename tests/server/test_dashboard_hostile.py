@@ -58,9 +58,8 @@ def nothing_came_of_it(page: Page) -> None:
 
 
 def hostile_report(root: Path, paths: SessionPaths, session: Session) -> None:
-    report: dict[str, Any] = build_report(
-        session, Evidence(paths.shell_audit), [], datetime(2025, 1, 15, tzinfo=UTC), HOSTILE
-    )
+    session.symptom = HOSTILE
+    report: dict[str, Any] = build_report(session, Evidence(paths.shell_audit), [], datetime(2025, 1, 15, tzinfo=UTC))
     report |= {"statements": [{"text": HOSTILE, "audit_ids": [ADDRESS, f"{SESSION}_001"], "supported": True}, None, 7]}
     report |= {
         "recommended_actions": [f"`az {HOSTILE}`", {"not": "text"}],
