@@ -19,8 +19,10 @@ DEMANDS = [match.groups() for row in ROWS if (match := ROW.fullmatch(row))]
 
 @cache
 def functions_of(path: str) -> set[str]:
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8")) if (ROOT / path).is_file() else ast.Module([], [])
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    """Names of the functions of a module, and of those in its classes."""
+    body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body if (ROOT / path).is_file() else []
+    body += [node for owner in body if isinstance(owner, ast.ClassDef) for node in owner.body]
+    return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 @cache
