@@ -662,6 +662,7 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
         "captures/a_summary.md",
         "notes.txt",
         "audit/ghost_rca_s2.md",
+        "audit/shell_audit_s1_2.jsonl",
         "audit/anonymization_map_s1.json",
         "x.cap",
     ):
@@ -689,7 +690,9 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
         *("az deployment group create -g rg --template-file notes.txt", "az rest --url u --body @notes.txt"),
         *("az storage blob upload -f notes.txt -c c", "sh -c 'cat n*'", "python3 -c 'print(open(chr(47)))'"),
         *("tcpdump -nn -r x.cap -c 5", "cat captures/a_summary.md notes.txt", "cat captures/a_summary.md | cat x.cap"),
-        *("awk 1 notes.txt", "tac /proc/self/status"),
+        *("awk 1 notes.txt", "tac /proc/self/status", "cat audit/shell_audit_s1_2.jsonl", "python3.11 -c 'print(1)'"),
+        *("tcpdump -nrx.cap -c 5", "tshark -nrx.cap", "date -ufnotes.txt", "xargs -0anotes.txt echo"),
+        *("curl file://127.0.0.1/etc/hosts", "find -files0-from notes.txt"),
     ):  # fmt: skip
         response = ask(shell, command)
         assert (response["status"], response["error"]) == ("error", "forbidden_command"), command

@@ -6,6 +6,7 @@ It knows nothing of who asks or why, keeps no raw output, retries nothing, and n
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,7 +234,9 @@ class SafeExecShell:
         """Whether a real path is a capture, a report or a record of this session; not the mapping of private mode."""
         audit = os.path.realpath(self._audit.path.parent) + "/"
         if real.startswith(audit):
-            return self.session_id in real.removeprefix(audit) and not real.startswith(f"{audit}anonymization_map_")
+            # Not those of SESSION_2, which began in the same second; audit ids have three digits and more.
+            named = re.search(rf"{re.escape(self.session_id)}(?!_?\d{{1,2}}(?!\d)|\d)", real.removeprefix(audit))
+            return named is not None and not real.startswith(f"{audit}anonymization_map_")
         return Roots(self._reads_only or ()).hold(real)
 
     def _asked_for_token(self, decision: Decision, command: str) -> Decision:

@@ -25,6 +25,8 @@ from ghost.shell.policy_tables import policy_table
 _DEPTH = 4
 """How many quoted commands inside one another are opened: sudo sh -c "bash -c '...'"."""
 _WORDS_WITH_REAL_PATHS = 256
+_LONGEST_CLUSTER = 32
+"""Characters of short options in one word before the value of the last."""
 
 _ASSIGNMENT = lazy(r"[A-Za-z_][A-Za-z0-9_]*=")
 _DURATION = lazy(r"[0-9][0-9.]*[smhd]?")
@@ -35,7 +37,7 @@ _NESTED = lazy(r"[ ;|&$`'\"()\n<>]")
 _STRING = lazy(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 _BREAKS = lazy(r"[=@:,<>]")
 _SCHEME = lazy(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_FILE_SCHEME = lazy(r"file:/*(?:localhost)?/", re.IGNORECASE)
+_FILE_SCHEME = lazy(r"file:(?://[^/]*)?/+", re.IGNORECASE)
 _PATH_LIKE = lazy(r"[/~@]")
 _SPACE = lazy(r"\s+")
 
@@ -304,7 +306,9 @@ def _find(segment: Sequence[str]) -> Refusal | None:
 
 
 def _program(word: str) -> str:
-    return word.rpartition("/")[2].lower()
+    """The program's name without its directory and version: `python3.11` is `python`."""
+    name = word.rpartition("/")[2].lower()
+    return name.rstrip("0123456789.") or name
 
 
 @cache
@@ -409,7 +413,7 @@ def _looked_up(segment: Sequence[str]) -> str | None:
 def _tells_no_content(segment: Sequence[str]) -> bool:
     """Whether the program shows facts about a file and not its content: ls, and find unless it runs something."""
     return _program(segment[0]) in _policy().tell_no_content and not any(
-        word.startswith(("-exec", "-ok", "-fprint")) for word in segment
+        word.startswith(("-exec", "-ok", "-fprint", "-files")) for word in segment
     )
 
 
@@ -453,7 +457,8 @@ def _files_named(segment: Sequence[str]) -> Iterator[str]:
     is_az = segment[0] == "az"
     for before, word in pairwise(segment):
         if before not in _policy().az_text_options:
-            for path in (word, word.partition("=")[2], word[2:] if word.startswith("-") else ""):
+            joined = range(2, min(len(word), _LONGEST_CLUSTER)) if word.startswith("-") else ()  # -nrFILE
+            for path in (word, word.partition("=")[2], *(word[start:] for start in joined)):
                 if not is_az or "/" in path or os.path.isfile(path):  # noqa: PTH113 - a directory may share a group's name
                     yield path
     if is_az:
