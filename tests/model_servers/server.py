@@ -61,6 +61,10 @@ def serving(dialect: Dialect, script: Script | Sequence[Answer]) -> Iterator[Mod
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # a client that was killed, or has read enough
+                super().handle()
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             state.received.append(f"{self.requestline}\r\n{self.headers}".encode() + body)
@@ -75,8 +79,7 @@ def serving(dialect: Dialect, script: Script | Sequence[Answer]) -> Iterator[Mod
                 self._send(status, content, answer.retry_after_seconds)
             else:
                 self.close_connection = True
-                with suppress(OSError):
-                    answer(self.wfile)
+                answer(self.wfile)
 
         def _send(self, status: int, content: Any, retry_after_seconds: int | None = None) -> None:
             encoded = json.dumps(content).encode()
