@@ -131,6 +131,7 @@ class Gemini(Dialect):
                 messages.append(ToolResults(tuple(_result(a["id"], a["response"]) for a in answers)))
             if text:
                 messages.append(UserMessage(text))
+        check_answers(open_ids, [])
         return messages
 
     def body(self, reply: Reply, memory: Memory) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ghost.brain import Brain, Message, ToolCall, ToolResult, ToolResults, UserM
 from ghost.errors import BrainError
 from ghost.providers.model_server import ModelServer
 from ghost.providers.server_models import ServerModel
+from ghost.records import Clock
 from tests.model_servers.dialects import DIALECTS
 from tests.model_servers.exchange import KEY, MODEL, Answer, ApiError, Dialect, Reply
 from tests.model_servers.server import (
@@ -74,7 +75,7 @@ def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
     """Ask for a turn, and for the next one, which holds the first in the form of its API."""
     clock = WaitingClock()
     with serving(dialect, row.answers) as server:
-        brain = _brain(dialect, server.url, clock, 0.4 if endless_answer in row.answers else 60.0)
+        brain = brain_of(dialect, server.url, clock, 0.4 if endless_answer in row.answers else 60.0)
         conversation: list[Message] = [UserMessage("vm-a cannot reach vm-b")]
         try:
             turn = brain.next_turn(conversation)
@@ -99,9 +100,11 @@ def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
     yield from server.refused
 
 
-def _brain(dialect: Dialect, url: str, clock: WaitingClock, seconds: float) -> Brain:
+def brain_of(dialect: Dialect, url: str, clock: Clock | None = None, seconds: float = 60.0) -> Brain:
     address = url + ("/v1" if dialect.name == "openai" else "")
     names = "GHOST_LLM_URL", KEY, "GHOST_LLM_KEY"
-    server = ModelServer(dialect.name, MODEL, address, *names, seconds, clock, Highest(), "GHOST_BRAIN_TIMEOUT")
+    server = ModelServer(
+        dialect.name, MODEL, address, *names, seconds, clock or WaitingClock(), Highest(), "GHOST_BRAIN_TIMEOUT"
+    )
     limits = {"context_tokens": 60_000, "max_output_tokens": 2000}
     return model_brain(ServerModel(server), tool_declarations(), outside=str, **limits)
