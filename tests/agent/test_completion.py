@@ -63,6 +63,16 @@ BOUNDS = {
         {"coverage": [{"layer": "dns", "status": "at_fault", "audit_ids": [TWO]}]},
         "medium",
     ),
+    "the layer at fault cites a bad record too": (
+        (CONFIRMED,),
+        {"coverage": [{"layer": "dns", "status": "at_fault", "audit_ids": [ONE, THREE]}]},
+        "medium",
+    ),
+    "the layer at fault is cleared below": (
+        (CONFIRMED,),
+        {"coverage": [{"layer": "dns", "status": s, "audit_ids": [ONE]} for s in ("at_fault", "cleared")]},
+        "medium",
+    ),
     "an unsupported statement": ((CONFIRMED,), {"statements": [{"text": "x"}]}, "medium"),
     "unverifiable, nothing confirmed": ((DENIED,), {"root_cause_summary": f"It is the rule ({ONE})."}, "low"),
     "unverifiable beside a confirmed cause": ((CONFIRMED, DENIED), {}, "medium"),
@@ -86,6 +96,14 @@ def test_the_records_bound_the_confidence(bench, case):
     _, session = concluded(bench, *before, **{"confidence": "high", **arguments})
     assert session.completion["confidence"] == bound
     assert bool(session.completion["confidence_bounds"]) is (bound != "high")
+
+
+def test_the_reads_of_the_start_confirm_nothing(bench):
+    investigation = bench.investigation([READS, CONFIRMED, *[turn("", complete(**HIGH))] * 3])
+    investigation.session.startup_audit_ids = [ONE]
+    investigation.begin("vm-1 cannot reach vm-2")
+    investigation.run()
+    assert investigation.session.completion["confidence"] == "medium"
 
 
 def test_the_first_conclusion_stays_and_nothing_runs_after_it(bench):

@@ -32,13 +32,18 @@ def test_a_brain_that_concludes_ends_the_investigation(bench):
 def test_results_are_tagged_with_where_they_were_seen_and_their_tier(bench):
     run(
         bench.investigation(
-            [turn("Looking.", command("az vm list -g rg"), command("ping -c 1 127.0.0.1")), turn("", complete())]
+            [
+                turn(
+                    "Looking.", *map(command, ("az vm list -g rg", "ping -c 1 127.0.0.1", "ping -c 1 pcap-forensics"))
+                ),
+                turn("", complete()),
+            ]
         )
     )
-    tags = [result["_meta"] for _, result in bench.desk.results[:2]]
+    tags = [result["_meta"] for _, result in bench.desk.results[:3]]
     assert tags == [
         {"context": "[CLOUD]", "evidence_tier": 2},
-        {"context": "[LOCAL]", "evidence_tier": 3},
+        *[{"context": "[LOCAL]", "evidence_tier": 3}] * 2,
     ]
 
 

@@ -22,7 +22,7 @@ _PROBES: Final = frozenset(
     {"ping", "traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "curl", "whois", "nc", "nmap", "telnet"}
 )
 _CAPTURE_REPORT: Final = re.compile(r"_(?:executive_summary|forensic_report|comparison|semantic)\.\w+")
-_ENGINE: Final = ("pcap-forensics", "pcap_forensics", "ghost.pcap")
+_ENGINE: Final = re.compile(r"(?:\S*/)?(?:pcap-forensics|python[\d.]*(?: -I)? -m (?:ghost\.pcap|pcap_forensics))(?!\S)")
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,7 @@ def tag_of(record: Mapping[str, Any]) -> Tag:
     if record.get("environment") == "azure" or command.startswith("az "):
         return Tag("[CLOUD]", 2)
     program = command.split(maxsplit=1)[0] if command.strip() else ""
-    if (program == "cat" and _CAPTURE_REPORT.search(command)) or any(
-        name in command.split(" --")[0] for name in _ENGINE
-    ):
+    if (program == "cat" and _CAPTURE_REPORT.search(command)) or _ENGINE.match(command):
         return CAPTURE
     return Tag("[LOCAL]", 3 if program in _PROBES else 4)
 

@@ -52,7 +52,7 @@ def problems(completion: Mapping[str, Any], session: Session, evidence: Evidence
                     f"{name}_hypotheses: {identity} is {states[identity].value}; settle it with manage_hypotheses "
                     "and the records that decide"
                 )
-    if completion["confidence"] == "high" and not _at_fault(completion, _confirming(session, evidence)):
+    if completion["confidence"] == "high" and not _at_fault(completion, evidence, _confirming(session, evidence)):
         found.append(
             "confidence: high needs a layer at_fault in coverage that cites a [CLOUD] record, ended with exit 0, of a "
             "CONFIRMED hypothesis"
@@ -83,7 +83,7 @@ def _bounds(completion: Mapping[str, Any], session: Session, evidence: Evidence)
         bounds.append(("medium", "a statement is not supported by the records"))
     if not confirmed:
         bounds.append(("medium", "no hypothesis is CONFIRMED by a [CLOUD] record"))
-    elif not _at_fault(completion, confirmed):
+    elif not _at_fault(completion, evidence, confirmed):
         bounds.append(("medium", "no layer at fault rests on a record of a CONFIRMED hypothesis"))
     if untested and not confirmed:
         bounds.append(("low", f"{', '.join(sorted(untested))} could not be verified"))
@@ -103,12 +103,15 @@ def _unsupported(audit_ids: list[str], evidence: Evidence) -> list[str]:
 
 
 def _confirming(session: Session, evidence: Evidence) -> set[str]:
-    """Return the records of CONFIRMED hypotheses whose command ran in the cloud and succeeded."""
+    """Return the records of CONFIRMED hypotheses whose command the brain asked for, ran in the cloud and succeeded."""
     cited = {audit_id for h in session.hypothesis_log if h.state == State.CONFIRMED for audit_id in h.audit_ids}
+    cited -= set(session.startup_audit_ids)
     records = {audit_id: evidence[audit_id] for audit_id in cited if audit_id in evidence}
     return {i for i, r in records.items() if tag_of(r).context == "[CLOUD]" and r.get("exit_code") == 0}
 
 
-def _at_fault(completion: Mapping[str, Any], confirming: set[str]) -> bool:
-    """Return whether a layer is said to be at fault by one of these records."""
-    return any(c["status"] == "at_fault" and confirming.intersection(c["audit_ids"]) for c in completion["coverage"])
+def _at_fault(completion: Mapping[str, Any], evidence: Evidence, confirming: set[str]) -> bool:
+    """Return whether the report will print a layer at fault that rests on one of these records."""
+    printed = {c["layer"]: c for c in completion["coverage"]}  # of two rows of a layer, the last
+    blamed = [c["audit_ids"] for c in printed.values() if c["status"] == "at_fault"]
+    return any(confirming.intersection(ids) and not evidence.problems(ids) for ids in blamed)

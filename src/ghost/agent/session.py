@@ -52,6 +52,8 @@ class Session(BaseModel):
     active_task_ids: list[str] = Field(default_factory=list)
     evidence_conflicts: list[EvidenceConflict] = Field(default_factory=list)
     is_resume: bool = False
+    startup_audit_ids: list[str] = Field(default_factory=list)
+    """Records of commands that each start runs by itself; they confirm nothing."""
     completion: dict[str, Any] | None = None
     """The arguments of `complete_investigation`, once it was called."""
     returned_conclusions: int = 0

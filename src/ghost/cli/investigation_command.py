@@ -129,6 +129,8 @@ class _Run:
             return 0
         safe_shell = self._shell()
         self.chosen.outgoing.hide = safe_shell.anonymized
+        conversation, unanswered = self._conversation()
+        before = set(self._evidence()) if conversation else set()
         shell = NarratedShell(safe_shell, self.narration)
         self._check_access(shell)
         orchestrator = CloudOrchestrator(
@@ -141,7 +143,6 @@ class _Run:
         )
         memory = None if self.is_private else self._memory()
         turns = TurnLog(self.paths.turns)
-        conversation, unanswered = self._conversation()
         investigation = Investigation(
             brain=ShownBrain(self.chosen.brain, self.narration),
             tools=Tools(shell, orchestrator, self.session, self._evidence, self._now),
@@ -159,6 +160,7 @@ class _Run:
         )
         try:
             self._report_orphans(orchestrator, shell)
+            self.session.startup_audit_ids += [i for i in self._evidence() if i not in before]
             if not conversation:
                 symptom = self.session.symptom = self.session.symptom or self._asked_symptom()
                 investigation.begin(symptom, memory.hints(symptom, self.session.network) if memory else None)
