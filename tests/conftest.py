@@ -42,7 +42,13 @@ GZIP = r"\x1f\x8b"
 
 
 # Begun first, so that no worker is left alone with one of them at the end.
-LONGEST = ("test_conformance.py", "test_end_to_end.py", "test_investigation_by_real_az.py", "test_whole_capture.py")
+LONGEST = (
+    "test_conformance.py",
+    "test_end_to_end.py",
+    "test_investigation_by_real_az.py",
+    "test_investigations.py",
+    "test_whole_capture.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

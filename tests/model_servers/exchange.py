@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from ghost.brain import Message, ToolCall, Turn, Usage
+from tests.providers.servers import Step
 
 MODEL = "model-x"
 USAGE = Usage(1200, 60)
@@ -33,10 +34,8 @@ class ApiError:
     retry_after_seconds: int | None = None
 
 
-Broken = Callable[[Any], None]
-"""Writes an answer that is no answer to the connection's stream, head included."""
-
-Answer = Turn | Reply | ApiError | Broken
+Answer = Turn | Reply | ApiError | Step
+"""A step writes to the connection what is no answer, head included."""
 Script = Callable[[Sequence[Message]], Answer]
 """Chooses an answer from the conversation that the request holds."""
 

@@ -79,7 +79,7 @@ def serving(dialect: Dialect, script: Script | Sequence[Answer]) -> Iterator[Mod
                 self._send(status, content, answer.retry_after_seconds)
             else:
                 self.close_connection = True
-                answer(self.wfile)
+                answer(self.connection)
 
         def _send(self, status: int, content: Any, retry_after_seconds: int | None = None) -> None:
             encoded = json.dumps(content).encode()
@@ -113,31 +113,3 @@ def _in_order(answers: Sequence[Answer]) -> Script:
         return left.pop(0) if len(left) > 1 else left[0]
 
     return script
-
-
-_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"
-
-
-def cut_connection(stream: Any) -> None:
-    stream.write(_HEAD + b"content-length: 1000\r\n\r\n" + b'{"id": "x", ')
-
-
-def endless_answer(stream: Any) -> None:
-    """A space now and then, until the reader leaves: never late by a read timeout, never complete."""
-    stop = threading.Event()
-    stream.write(_HEAD + b"\r\n")
-    for _ in range(6000):
-        stream.write(b" ")
-        stream.flush()
-        stop.wait(0.05)
-
-
-def huge_answer(stream: Any) -> None:
-    stream.write(_HEAD + b"\r\n" + b'{"id": "')
-    for _ in range(100):
-        stream.write(b"x" * 2**20)
-
-
-def invalid_utf8(stream: Any) -> None:
-    content = b'{"id": "\xff\xfe\xc3(", "choices": []}'
-    stream.write(_HEAD + b"content-length: %d\r\n\r\n" % len(content) + content)

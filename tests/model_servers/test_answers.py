@@ -17,17 +17,12 @@ from ghost.providers.server_models import ServerModel
 from ghost.records import Clock
 from tests.model_servers.dialects import DIALECTS
 from tests.model_servers.exchange import KEY, MODEL, Answer, ApiError, Dialect, Reply
-from tests.model_servers.server import (
-    cut_connection,
-    endless_answer,
-    huge_answer,
-    invalid_utf8,
-    serving,
-)
-from tests.providers.servers import Highest, WaitingClock
+from tests.model_servers.server import serving
+from tests.providers.servers import Highest, WaitingClock, answer, dripping_body, half_a_body, huge_body
 
 LIST = ToolCall("", "run_shell_cmd", {"command": "az vm list -o json", "reasoning": "Which machines are there?"})
 CHECK = ToolCall("", "check_task", {"task_id": "täsk \u202e😀"})
+INVALID_UTF8 = b'{"id": "\xff\xfe\xc3(", "choices": []}'
 FINE = Reply("Then I look.", (LIST,), "A list first.")
 ODD = ToolCall("", "rm -rf /; " + "x" * 300, {"\ud800": ["\ud83d", {"deep": [[[["\udfff"]]]]}]})
 
@@ -54,14 +49,14 @@ ROWS = {
     "a safety stop": Row([Reply(finish="safety")], "refused to answer"),
     "a limit of rate": Row([ApiError("rate", retry_after_seconds=7), FINE], ["run_shell_cmd"], 2, [7]),
     "a server that fails": Row([ApiError("server"), ApiError("overloaded"), FINE], ["run_shell_cmd"], 3, [0.5, 1]),
-    "a connection cut": Row([cut_connection, FINE], ["run_shell_cmd"], 2),
+    "a connection cut": Row([half_a_body({"id": "x"}), FINE], ["run_shell_cmd"], 2),
     "a quota used up": Row([ApiError("quota")], "quota of this key is used up: raise it"),
     "no such model": Row([ApiError("unknown_model", MODEL)], r"Check the model's name \(model-x\)"),
     "a wrong key": Row([ApiError("wrong_key")], "check GHOST_LLM_KEY"),
     "a schema refused": Row([ApiError("bad_request", "tools.0: bad schema")], "tools.0: bad schema"),
-    "an answer without an end": Row([endless_answer], "seconds of GHOST_BRAIN_TIMEOUT", None),
-    "an answer of 100 MB": Row([huge_answer], "over the size limit"),
-    "no UTF-8": Row([invalid_utf8], "not usable|empty answer", 4),
+    "an answer without an end": Row([dripping_body], "seconds of GHOST_BRAIN_TIMEOUT", None),
+    "an answer of 100 MB": Row([huge_body], "over the size limit"),
+    "no UTF-8": Row([answer(200, INVALID_UTF8)], "not usable|empty answer", 4),
 }
 
 
@@ -75,7 +70,7 @@ def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
     """Ask for a turn, and for the next one, which holds the first in the form of its API."""
     clock = WaitingClock()
     with serving(dialect, row.answers) as server:
-        brain = brain_of(dialect, server.url, clock, 0.4 if endless_answer in row.answers else 60.0)
+        brain = brain_of(dialect, server.url, clock, 0.4 if dripping_body in row.answers else 60.0)
         conversation: list[Message] = [UserMessage("vm-a cannot reach vm-b")]
         try:
             turn = brain.next_turn(conversation)

@@ -19,7 +19,9 @@ from tests.model_servers.dialects import DIALECTS
 from tests.model_servers.exchange import KEY, MODEL, Answer, ApiError, Dialect
 from tests.model_servers.expert import EXPERTS, expert
 from tests.model_servers.ready_ghost import run_ghost, starter
-from tests.model_servers.server import ModelServer, endless_answer, huge_answer, invalid_utf8, serving
+from tests.model_servers.server import ModelServer, serving
+from tests.model_servers.test_answers import INVALID_UTF8
+from tests.providers.servers import answer, dripping_body, huge_body
 from tests.test_end_to_end import Finished, the_cause_is_right
 
 KILLED_AT = {"blocked-port": 3, "wire-loss": 5}
@@ -29,9 +31,9 @@ FAULTS: list[tuple[str, Answer]] = [
     ("check GHOST_LLM_KEY", ApiError("wrong_key")),
     ("quota of this key is used up", ApiError("quota")),
     ("tools.0.parameters: not accepted", ApiError("bad_request", "tools.0.parameters: not accepted")),
-    ("over the size limit", huge_answer),
-    ("GHOST_BRAIN_TIMEOUT", endless_answer),
-    ("gave a", invalid_utf8),
+    ("over the size limit", huge_body),
+    ("GHOST_BRAIN_TIMEOUT", dripping_body),
+    ("gave a", answer(200, INVALID_UTF8)),
 ]
 """What a server answers, and what the line says that is read then."""
 
@@ -72,7 +74,7 @@ def _investigate(directory: Path, scenario: str, dialect: Dialect, faults: Seque
         words = ["--lab", scenario, "--brain", dialect.name, "--model", MODEL]
         for line, fault in faults:
             server.script = lambda _, fault=fault: fault
-            seconds = "0.5" if fault is endless_answer else "30"
+            seconds = "0.5" if fault is dripping_body else "30"
             failed = ghost("investigate", *words, server=server, cwd=directory, GHOST_BRAIN_TIMEOUT=seconds)
             assert failed.returncode == 1, failed.stderr[-2000:]
             said, saved = failed.stderr.splitlines()[-2:]

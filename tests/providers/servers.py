@@ -147,7 +147,7 @@ def dripping_body(connection: socket.socket) -> None:
 
 def huge_body(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n")
-    for _ in range(64):
+    for _ in range(100):
         connection.sendall(b" " * 2**20)
 
 
