@@ -59,6 +59,23 @@ def test_what_was_shortened_stays_so_and_there_is_room_for_the_next_turns():
     assert [audit_id for audit_id in first if later[audit_id] != first[audit_id]] == []
 
 
+def test_a_verbose_model_and_many_large_answers_at_once_still_fit():
+    def calls(n: int) -> tuple[ToolCall, ...]:
+        return tuple(ToolCall(f"t{n}.{c}", "x", {"command": "x" * 8000, "more": ["y"] * 500}) for c in range(16))
+
+    state = {"parts": [{"part_kind": "thinking", "content": "z" * 20_000}]}
+    conversation: list[Message] = [UserMessage("symptom")]
+    for n in range(3):
+        answers = tuple(ToolResult(call.id, "x", {"output": "o" * 8000}) for call in calls(n))
+        conversation += [Turn("t" * 20_000, calls(n), state=state), ToolResults(answers)]
+    conversation.append(Turn("t" * 20_000, state=state))
+    fitted = ContextBudget(20_000, 0).fitted(conversation)
+    assert fitted is not None
+    assert [type(message) for message in fitted] == [type(message) for message in conversation]
+    assert fitted[-2] != conversation[-2]
+    assert ContextBudget(size_of(conversation) // 2, 0).fitted(conversation)[-2] == conversation[-2]
+
+
 def test_a_conversation_that_cannot_be_made_to_fit_is_refused():
     conversation = conversation_of(KEPT_WHOLE, 1)
     assert ContextBudget(200, 100).fitted(conversation) is None

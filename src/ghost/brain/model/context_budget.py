@@ -1,4 +1,5 @@
-"""What of a conversation a model is sent: old results become their record, verdict and first lines.
+"""What of a conversation a model is sent: old results become their record, verdict and first lines, then old turns the
+beginnings of what was said.
 
 Nothing is lost: the audit keeps each result, and the shortened one names its record.
 """
@@ -6,23 +7,25 @@ Nothing is lost: the audit keeps each result, and the shortened one names its re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from ghost.brain.conversation import Message, ToolResult, ToolResults, Turn
+from ghost.brain.conversation import Message, ToolCall, ToolResult, ToolResults, Turn
+from ghost.text import map_text
 
 CHARACTERS_PER_TOKEN: Final = 3
 """A cautious estimate: JSON, addresses and ids take more tokens than prose."""
 KEPT_WHOLE: Final = 2
-"""The newest messages of results, which the model is about to read."""
-FIRST_LINES, FIRST_CHARACTERS = 3, 300
+"""The newest messages of results, which the model is about to read. They are shortened only if nothing else is left."""
+FIRST_LINES, FIRST_CHARACTERS, FIRST_ITEMS = 3, 300, 20
 SPARE: Final = 0.7
 """Once over the budget, results are shortened to this part of it, so that the beginning seldom changes (a provider's
 cache of it holds)."""
 
 
 class ContextBudget:
-    """Decides which results are shortened; remembers its decisions for the next turn."""
+    """Decides what is shortened; remembers its decisions for the next turn."""
 
     def __init__(self, tokens: int, reserved: int) -> None:
         """`tokens` of the whole request; `reserved` of them for the system prompt and the tools."""
@@ -31,17 +34,23 @@ class ContextBudget:
 
     def fitted(self, conversation: Sequence[Message]) -> list[Message] | None:
         """Return the conversation within the budget; None if even the shortened one is too long."""
-        if self._size(conversation) > self._tokens:
-            for call_id in [*_oldest_first(conversation)]:
-                self._shortened.add(call_id)
-                if self._size(conversation) <= self._tokens * SPARE:
-                    break
-        return self._applied(conversation) if self._size(conversation) <= self._tokens else None
+        size = _size(self._applied(conversation))
+        if size > self._tokens:
+            for pieces, part in zip(_pieces(conversation), (SPARE, 1.0), strict=True):
+                for key, saved in pieces:
+                    if size <= self._tokens * part:
+                        break
+                    size -= saved if key not in self._shortened else 0
+                    self._shortened.add(key)
+        fitted = self._applied(conversation)
+        return fitted if _size(fitted) <= self._tokens else None
 
     def _applied(self, conversation: Sequence[Message]) -> list[Message]:
-        return [self._one(message) for message in conversation]
+        return [self._one(index, message) for index, message in enumerate(conversation)]
 
-    def _one(self, message: Message) -> Message:
+    def _one(self, index: int, message: Message) -> Message:
+        if isinstance(message, Turn):
+            return _short_turn(message) if _key(index) in self._shortened else message
         if not isinstance(message, ToolResults):
             return message
         return ToolResults(
@@ -53,8 +62,9 @@ class ContextBudget:
             )
         )
 
-    def _size(self, conversation: Sequence[Message]) -> int:
-        return sum(tokens_of(message) for message in self._applied(conversation))
+
+def _size(conversation: Sequence[Message]) -> int:
+    return sum(tokens_of(message) for message in conversation)
 
 
 def tokens_of(value: Any) -> int:
@@ -62,13 +72,31 @@ def tokens_of(value: Any) -> int:
     return len(json.dumps(value, default=vars, ensure_ascii=False)) // CHARACTERS_PER_TOKEN
 
 
-def _oldest_first(conversation: Sequence[Message]) -> Iterator[str]:
-    """Return the call ids of the results to shorten: the oldest first, those that a hypothesis cites last."""
-    messages = [message for message in conversation if isinstance(message, ToolResults)][:-KEPT_WHOLE]
+Piece = tuple[str, int]
+"""The key of a result or of a turn, and the tokens that shortening it saves."""
+
+
+def _pieces(conversation: Sequence[Message]) -> tuple[list[Piece], list[Piece]]:
+    """Return what can be shortened, in this order: old results, those that a hypothesis cites, and old turns; and
+    apart, for when that is not enough, the newest.
+    """
+    answered = [index for index, message in enumerate(conversation) if isinstance(message, ToolResults)]
+    newest = answered[-KEPT_WHOLE:][0] - 1 if answered else 0
     cited = _cited(conversation)
-    results = [r for message in messages for r in message.results if tokens_of(_short(r.result)) < tokens_of(r.result)]
-    for wanted in (False, True):
-        yield from (r.call_id for r in results if (r.result.get("audit_id") in cited) is wanted)
+    old: tuple[list[Piece], list[Piece], list[Piece]] = ([], [], [])
+    new: list[Piece] = []
+    for index, message in enumerate(conversation):
+        is_old = index < newest
+        if isinstance(message, Turn) and (saved := tokens_of(message) - tokens_of(_short_turn(message))) > 0:
+            (old[2] if is_old else new).append((_key(index), saved))
+        for result in message.results if isinstance(message, ToolResults) else ():
+            if (saved := tokens_of(result.result) - tokens_of(_short(result.result))) > 0:
+                (old[result.result.get("audit_id") in cited] if is_old else new).append((result.call_id, saved))
+    return [*old[0], *old[1], *old[2]], new
+
+
+def _key(index: int) -> str:
+    return f"turn at {index}"
 
 
 def _cited(conversation: Sequence[Message]) -> set[Any]:
@@ -86,3 +114,16 @@ def _short(result: dict[str, Any]) -> dict[str, Any]:
     record = result.get("audit_id")
     where = f"; the whole result is record {record}: to see more, read again, narrowed by --query" if record else ""
     return {**kept, "output": first, "note": f"shortened{where}"}
+
+
+def _short_turn(turn: Turn) -> Turn:
+    """Return a turn with the beginnings of its texts, without thoughts."""
+    calls = (ToolCall(c.id, c.name, map_text(c.arguments, _beginning, items=FIRST_ITEMS)) for c in turn.tool_calls)
+    state = turn.state
+    if state is not None:
+        state = {**state, "parts": [part for part in state.get("parts", ()) if part.get("part_kind") != "thinking"]}
+    return replace(turn, text=_beginning(turn.text), tool_calls=tuple(calls), state=state)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= FIRST_CHARACTERS else f"{text[:FIRST_CHARACTERS]} [shortened]"

@@ -34,6 +34,10 @@ from ghost.text import map_text
 MAX_CALLS = 16
 """Tool calls of one turn; more are dropped."""
 MAX_TEXT = 20_000
+MAX_ARGUMENTS = 40_000
+"""Characters of one call's arguments, several times those of any call that is accepted."""
+MAX_STATE = 60_000
+"""Characters of a provider's state; without it a turn is sent again as it was said."""
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 _KEPT = ("kind", "provider_name", "canonical_system", "timestamp")
@@ -113,11 +117,20 @@ def to_turn(response: ModelResponse, number: int, cost: float | None) -> Turn:
     # Half a surrogate pair cannot be stored.
     text = (response.text or "")[:MAX_TEXT].encode("utf-8", "replace").decode("utf-8").strip()
     tool_calls = tuple(
-        ToolCall(call_id, _name(call.tool_name), map_text(call.args_as_dict(), _storable))
-        for call_id, call in zip(ids, calls, strict=True)
+        ToolCall(call_id, _name(call.tool_name), _arguments(call)) for call_id, call in zip(ids, calls, strict=True)
     )
     usage = Usage(response.usage.input_tokens, response.usage.output_tokens, cost)
-    return Turn(text, tool_calls, usage, _state(response, text, dict(zip(map(id, calls), ids, strict=True))))
+    state = _state(response, text, dict(zip(map(id, calls), ids, strict=True)))
+    return Turn(text, tool_calls, usage, state if len(json.dumps(state)) <= MAX_STATE else None)
+
+
+def _arguments(call: ToolCallPart) -> dict[str, Any]:
+    """Return a call's arguments; of those no tool accepts, what is wrong."""
+    size = len(call.args_as_json_str())
+    if size > MAX_ARGUMENTS:
+        return {"too_long": f"{size} characters of arguments, at most {MAX_ARGUMENTS}"}
+    arguments: dict[str, Any] = map_text(call.args_as_dict(), _storable)
+    return arguments
 
 
 def _state(response: ModelResponse, text: str, ids: dict[int, str]) -> dict[str, Any]:
