@@ -109,7 +109,7 @@ class Gemini(Dialect):
 
     def _messages(self, contents: Sequence[Any], memory: Memory) -> list[Message]:
         messages: list[Message] = []
-        open_ids: list[str] = []
+        open_ids, states = list[str](), list[str]()
         for content in contents:
             parts = content["parts"]
             refuse_unless(parts, "contents.parts must not be empty.")
@@ -122,7 +122,7 @@ class Gemini(Dialect):
                 open_ids = [part["functionCall"]["id"] for part in calls]
                 for part in calls[:1]:  # of parallel calls only the first is signed
                     # The SDK writes bytes in the URL-safe alphabet; the API reads both.
-                    memory.check(part.get("thoughtSignature", "").translate(str.maketrans("-_", "+/")))
+                    states.append(part.get("thoughtSignature", "").translate(str.maketrans("-_", "+/")))
                 asked = (part["functionCall"] for part in calls)
                 messages.append(Turn(text, tuple(ToolCall(c["id"], c["name"], c.get("args", {})) for c in asked)))
                 continue
@@ -132,6 +132,7 @@ class Gemini(Dialect):
             if text:
                 messages.append(UserMessage(text))
         check_answers(open_ids, [])
+        memory.check(states)
         return messages
 
     def body(self, reply: Reply, memory: Memory) -> dict[str, Any]:
@@ -244,7 +245,7 @@ class Anthropic(Dialect):
         for name, schema in tools.items():
             check_tool(name, schema)
         messages: list[Message] = []
-        open_ids: list[str] = []
+        open_ids, states = list[str](), list[Any]()
         for message in [*body["messages"], {"role": "end", "content": [{"type": "end"}]}]:
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -265,11 +266,11 @@ class Anthropic(Dialect):
             uses = [block for block in blocks if block["type"] == "tool_use"]
             open_ids = [use["id"] for use in uses]
             if message["role"] == "assistant":
-                if uses:
-                    memory.check(blocks[0])
+                states += blocks[:1] if uses else []
                 messages.append(Turn(text, tuple(ToolCall(use["id"], use["name"], use["input"]) for use in uses)))
             elif text:
                 messages.append(UserMessage(text))
+        memory.check(states)
         return Understood(
             body["model"], headers.get("x-api-key") or _bearer(headers), _text(body.get("system")), tools, messages
         )

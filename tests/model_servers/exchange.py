@@ -66,8 +66,10 @@ class Memory:
         self.issued += 1
         return f"{prefix}{self.issued:06}"
 
-    def check(self, state: Any) -> None:
-        refuse_unless(not self.states or state in self.states, "a tool call is missing the state that it came with")
+    def check(self, given: Sequence[Any]) -> None:
+        """The states of the calls in a request, in their order."""
+        issued = [state for state in self.states if state in given]
+        refuse_unless(not self.states or issued == given, "a tool call is missing the state that it came with")
 
 
 class Dialect(Protocol):
