@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, ip_network
 
-from ghost.net import HOST_ADDRESS, Flow, Network, Route, SecurityGroup, SecurityRule, ServiceTags, evaluate_gates
+from ghost.net import HOST_ADDRESS, Flow, Prefix, Route, SecurityGroup, SecurityRule, ServiceTags, evaluate_gates
 
 STORAGE_PORT = 443
 
@@ -64,7 +64,7 @@ def by_gates(groups: Iterable[SecurityGroup], location: str | None) -> PathVerdi
     return PathVerdict(None, f"it depends on {_rule_text(rule, group)}")
 
 
-def _public(prefix: str) -> Network | None:
+def _public(prefix: str) -> Prefix | None:
     try:
         network = ip_network(prefix, strict=False)
     except ValueError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ghost.errors import LabError
 from ghost.lab.world import SecurityGroup, VirtualNetwork, World, named
-from ghost.net import Network, parse_ports
+from ghost.net import Prefix, parse_ports
 from ghost.policy import from_dict, to_dict
 
 
@@ -126,7 +126,7 @@ def _inside(inner: str, outer: str) -> bool:
     return within.version == around.version and within.subnet_of(around)  # type: ignore[arg-type]
 
 
-def _network(text: str) -> Network:
+def _network(text: str) -> Prefix:
     try:
         return ip_network(text)
     except ValueError as error:

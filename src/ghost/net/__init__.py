@@ -1,16 +1,21 @@
 """Azure's decisions about packets, as pure functions over what the Azure API returns.
 
-Starts nothing, reads nothing and imports no other room. `evaluate_gates` decides for network security groups,
-`select_route` for routes; the parsers turn the Azure CLI's JSON into their arguments.
+Starts nothing, reads nothing and imports no other room. `walk` takes a packet through a `Network` and back, `explain`
+tells the faults with what mends them, and `needed`, `absorb` and `collect` say what to read for it. `evaluate_gates`
+decides for network security groups, `select_route` for routes.
 """
 
-from ghost.net.address_matching import HOST_ADDRESS, Network, ServiceTags, parse_ports
+from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, parse_ports
 from ghost.net.azure_json import (
     group_from_arm,
     groups_from_effective_nsg,
     routes_from_effective_table,
     security_rules_in,
 )
+from ghost.net.changes import Change
+from ghost.net.faults import Fault, explain
+from ghost.net.network import Missing, Network
+from ghost.net.packet_path import Hop, Walk, walk
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -23,25 +28,39 @@ from ghost.net.security import (
     evaluate_gates,
     evaluate_group,
 )
+from ghost.net.snapshot import Answer, Read, absorb, collect, needed
 
 __all__ = [
     "HOST_ADDRESS",
+    "Answer",
+    "Change",
     "Direction",
+    "Fault",
     "Flow",
     "GateVerdict",
+    "Hop",
+    "Missing",
     "Network",
+    "Prefix",
+    "Read",
     "Route",
     "SecurityGroup",
     "SecurityRule",
     "ServiceTags",
     "Verdict",
+    "Walk",
+    "absorb",
+    "collect",
     "default_rules",
     "evaluate_gates",
     "evaluate_group",
+    "explain",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "needed",
     "parse_ports",
     "routes_from_effective_table",
     "security_rules_in",
     "select_route",
+    "walk",
 ]

@@ -14,7 +14,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+Prefix = IPv4Network | IPv6Network
 
 HOST_ADDRESS = "168.63.129.16"
 """The virtual public address of the Azure host, from which load balancer probes come.
@@ -28,23 +28,29 @@ class ServiceTags:
     """Prefixes of service tags, as seen from one network interface.
 
     `virtual_network` holds the prefixes of the interface's network and of all networks and sites connected to it;
-    `others` the known prefixes of further tags and application security groups (by name or id).
+    `others` the known prefixes of further tags and application security groups (by name or id). `may_hold_more`: sites
+    behind a gateway are not known, so that an address outside of `virtual_network` may still be part of it.
     """
 
     virtual_network: tuple[str, ...] = ()
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_hold_more: bool = False
 
     def covers(self, tag: str, address: Address) -> bool | None:
         name = tag.casefold()
         if name == "virtualnetwork":
             if str(address) == HOST_ADDRESS:
                 return True
-            return _within(self.virtual_network, address) if self.virtual_network else None
+            if _within(self.virtual_network, address):
+                return True
+            return False if self.virtual_network and not self.may_hold_more else None
         if name == "azureloadbalancer":
             return str(address) == HOST_ADDRESS
         if name == "internet":
             outside = address.is_global and str(address) != HOST_ADDRESS
-            return outside and not _within(self.virtual_network, address)
+            if not outside or _within(self.virtual_network, address):
+                return False
+            return None if self.may_hold_more else True
         for known, prefixes in self.others.items():
             if known.casefold() == name:
                 return _within(prefixes, address)
@@ -79,7 +85,7 @@ def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = Tr
 
 
 @lru_cache(maxsize=4096)
-def parse_network(text: str) -> Network | None:
+def parse_network(text: str) -> Prefix | None:
     """Return the prefix in `text`, or None for a tag. Host bits are allowed, as in Azure."""
     try:
         return ip_network(text, strict=False)

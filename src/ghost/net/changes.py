@@ -1,0 +1,145 @@
+"""Changes to a network, as data: what would mend a hop, or what somebody proposes. Each gives the changed network.
+
+What Azure computed for an interface is changed with the configuration that it was computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ghost.net.network import Network, Peering, key, name_of
+from ghost.net.routes import Route
+from ghost.net.security import SecurityRule
+
+
+@dataclass(frozen=True)
+class RemoveRule:
+    group: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"without rule {self.rule} of {name_of(self.group)}"
+
+    def applied(self, network: Network) -> Network:
+        return _with_rules(network, self.group, lambda rules: [r for r in rules if r.name != self.rule])
+
+
+@dataclass(frozen=True)
+class AddRule:
+    group: str
+    rule: SecurityRule
+
+    def __str__(self) -> str:
+        return f"with a rule in {name_of(self.group)}: {self.rule}"
+
+    def applied(self, network: Network) -> Network:
+        return _with_rules(network, self.group, lambda rules: [*rules, self.rule])
+
+
+@dataclass(frozen=True)
+class RemoveRoute:
+    """Of a user-defined route; the system route that it replaced takes its place."""
+
+    table: str
+    route: str
+
+    def __str__(self) -> str:
+        return f"without route {self.route} of {name_of(self.table)}"
+
+    def applied(self, network: Network) -> Network:
+        table = network.route_table(self.table)
+        removed = [route for route in table.routes if route.name == self.route]
+        kept = tuple(route for route in table.routes if route.name != self.route)
+        effective = {
+            of: replace(computed, routes=tuple(_without(computed.routes, removed)))
+            for of, computed in network.effective_routes.items()
+        }
+        changed = network.with_resources("route_tables", [replace(table, routes=kept)])
+        return replace(changed, effective_routes=effective)
+
+
+@dataclass(frozen=True)
+class ConnectPeering:
+    """On both sides."""
+
+    networks: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"with {name_of(self.networks[0])} and {name_of(self.networks[1])} connected"
+
+    def applied(self, network: Network) -> Network:
+        for owner, remote in (self.networks, self.networks[::-1]):
+            network = _with_peering(network, owner, remote, lambda p: replace(p, state="Connected"))
+        return network
+
+
+@dataclass(frozen=True)
+class AllowForwarded:
+    owner: str
+    remote: str
+
+    def __str__(self) -> str:
+        return f"with forwarded traffic of {name_of(self.remote)} let into {name_of(self.owner)}"
+
+    def applied(self, network: Network) -> Network:
+        return _with_peering(network, self.owner, self.remote, lambda p: replace(p, allow_forwarded=True))
+
+
+@dataclass(frozen=True)
+class EnableForwarding:
+    interface: str
+
+    def __str__(self) -> str:
+        return f"with IP forwarding on at {name_of(self.interface)}"
+
+    def applied(self, network: Network) -> Network:
+        interface = replace(network.interfaces[key(self.interface)], ip_forwarding=True)
+        return network.with_resources("interfaces", [interface])
+
+
+@dataclass(frozen=True)
+class StartMachine:
+    machine: str
+
+    def __str__(self) -> str:
+        return f"with {name_of(self.machine)} running"
+
+    def applied(self, network: Network) -> Network:
+        return network.with_resources("machines", [replace(network.machine(self.machine), power="running")])
+
+
+Change = RemoveRule | AddRule | RemoveRoute | ConnectPeering | AllowForwarded | EnableForwarding | StartMachine
+
+
+def _with_rules(
+    network: Network, group_id: str, change: Callable[[Iterable[SecurityRule]], list[SecurityRule]]
+) -> Network:
+    effective = {
+        of: replace(
+            computed,
+            groups=tuple(
+                replace(group, rules=tuple(change(group.rules))) if key(group.name) == key(group_id) else group
+                for group in computed.groups
+            ),
+        )
+        for of, computed in network.effective_groups.items()
+    }
+    known = network.security_groups.get(key(group_id))
+    if known is not None:
+        network = network.with_resources("security_groups", [replace(known, rules=tuple(change(known.rules)))])
+    return replace(network, effective_groups=effective)
+
+
+def _without(routes: Iterable[Route], removed: list[Route]) -> Iterable[Route]:
+    names, prefixes = {route.name for route in removed}, {route.prefix for route in removed}
+    for route in routes:
+        if route.source.casefold() == "user" and route.name in names and route.prefix in prefixes:
+            continue
+        yield replace(route, state="Active") if route.prefix in prefixes else route
+
+
+def _with_peering(network: Network, owner: str, remote: str, change: Callable[[Peering], Peering]) -> Network:
+    home = network.virtual_network(owner)
+    peerings = tuple(change(p) if key(p.remote) == key(remote) else p for p in home.peerings)
+    return network.with_resources("virtual_networks", [replace(home, peerings=peerings)])

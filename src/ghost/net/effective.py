@@ -1,0 +1,118 @@
+"""The groups and routes of one interface: as Azure computed them where that was read, else from configuration.
+
+https://learn.microsoft.com/azure/virtual-network/virtual-networks-udr-overview
+https://learn.microsoft.com/azure/virtual-network/service-tags-overview
+https://learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ghost.net.address_matching import HOST_ADDRESS, ServiceTags
+from ghost.net.network import Interface, Missing, Network, Subnet, VirtualNetwork, key
+from ghost.net.routes import PREFERRED_TO_BGP, Route
+from ghost.net.security import SecurityGroup
+
+UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
+"""Private space outside the network, for which every interface has a route that drops."""
+GATEWAY_SUBNET = "gatewaysubnet"
+
+
+@dataclass(frozen=True)
+class InterfaceRoutes:
+    routes: tuple[Route, ...]
+    references: tuple[str, ...]
+    learned_unknown: bool = False
+    """A gateway may add routes that configuration does not tell."""
+
+    def is_certain(self, route: Route | None) -> bool:
+        """Return whether no learned route can win over `route`: only those within the network and to peers are safe."""
+        if not self.learned_unknown:
+            return True
+        return route is not None and route.source == "Default" and route.next_hop_type.casefold() in PREFERRED_TO_BGP
+
+
+@dataclass(frozen=True)
+class InterfaceGroups:
+    groups: tuple[SecurityGroup, ...]
+    tags: ServiceTags
+    references: tuple[str, ...]
+    computed: bool
+    """Whether Azure computed them, so that there is nothing more to read."""
+
+
+def routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
+    """Return the routes that packets of the interface take. Raises `Unread`."""
+    computed = network.effective_routes.get(key(interface.id))
+    if computed is not None:
+        return InterfaceRoutes(computed.routes, (computed.reference,))
+    home, subnet = network.subnet_of(interface)
+    table = network.route_table(subnet.route_table) if subnet.route_table else None
+    user = table.routes if table else ()
+    replaced = {route.prefix for route in user}
+    peers = [prefix for peering in home.peerings if peering.is_connected for prefix in peering.remote_prefixes]
+    system = [
+        *((prefix, "VnetLocal") for prefix in home.prefixes),
+        *((prefix, "VNetPeering") for prefix in peers),
+        ("0.0.0.0/0", "Internet"),
+        *((prefix, "None") for prefix in UNUSED_PREFIXES if prefix not in {*home.prefixes, *peers}),
+    ]
+    routes = [Route(prefix, hop) for prefix, hop in system if prefix not in replaced]
+    references = (interface.reference, home.reference, *((table.reference,) if table else ()))
+    learned_unknown = has_gateway(home) and (table is None or table.propagates_bgp)
+    return InterfaceRoutes((*user, *routes), references, learned_unknown)
+
+
+def groups_of(network: Network, interface: Interface) -> InterfaceGroups:
+    """Return the groups that packets of the interface meet, and its tags. Raises `Unread`."""
+    home, subnet = network.subnet_of(interface)
+    tags = tags_of(network, home, subnet)
+    computed = network.effective_groups.get(key(interface.id))
+    if computed is not None:
+        return InterfaceGroups(computed.groups, tags, (computed.reference,), computed=True)
+    groups, references = [], [interface.reference, home.reference]
+    for group_id, association in ((subnet.security_group, "subnet"), (interface.security_group, "nic")):
+        if group_id is not None:
+            rules = network.security_group(group_id)
+            groups.append(SecurityGroup(rules.id, "subnet" if association == "subnet" else "nic", rules.rules))
+            references.append(rules.reference)
+    return InterfaceGroups(tuple(groups), tags, tuple(references), computed=False)
+
+
+def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTags:
+    """Return the tags as the subnet's interfaces see them.
+
+    VirtualNetwork holds the network, the peers it gives access to, the prefixes of user-defined routes and the host.
+    """
+    prefixes = [*home.prefixes, f"{HOST_ADDRESS}/32"]
+    prefixes += [
+        p for peering in home.peerings if peering.is_connected and peering.allow_access for p in peering.remote_prefixes
+    ]
+    table = network.route_tables.get(key(subnet.route_table)) if subnet.route_table else None
+    prefixes += [route.prefix for route in table.routes] if table else []
+    return ServiceTags(tuple(dict.fromkeys(prefixes)), _application_groups(network), has_gateway(home))
+
+
+def has_gateway(home: VirtualNetwork) -> bool:
+    """Return whether a gateway of the network, or of a peer, may teach its subnets routes."""
+    own = any(subnet.name.casefold() == GATEWAY_SUBNET for subnet in home.subnets)
+    return own or any(peering.is_connected and peering.use_remote_gateways for peering in home.peerings)
+
+
+def _application_groups(network: Network) -> dict[str, tuple[str, ...]]:
+    """Return the addresses in each application security group; none where not all interfaces were read."""
+    members: dict[str, list[str]] = {}
+    for interface in network.interfaces.values() if "interfaces" in network.complete else ():
+        for configuration in interface.configurations:
+            for group in configuration.application_groups:
+                members.setdefault(group, []).append(configuration.address)
+    return {group: tuple(addresses) for group, addresses in members.items()}
+
+
+def missing_groups(interface: Interface) -> Missing:
+    return Missing("effective_groups", interface.id)
+
+
+def missing_routes(interface: Interface) -> Missing:
+    return Missing("effective_routes", interface.id)

@@ -1,0 +1,113 @@
+"""The faults of a walk, each with its counterfactual: the change is applied and the packet walked again.
+
+A second, independent fault is found by walking on as if the first were mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ghost.net.changes import (
+    AddRule,
+    AllowForwarded,
+    Change,
+    ConnectPeering,
+    EnableForwarding,
+    RemoveRoute,
+    RemoveRule,
+    StartMachine,
+)
+from ghost.net.network import Network, Unread, key
+from ghost.net.packet_path import Hop, Outcome, Walk, walk
+from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
+
+MAX_FAULTS: Final = 10
+
+
+@dataclass(frozen=True)
+class Fault:
+    hop: Hop
+    """What stops the packet."""
+    mend: Change | None
+    """The change with which the packet passes this hop; None if none is known."""
+    outcome: Outcome
+    """Of the walk with this change and those of the faults before it."""
+
+    @property
+    def kind(self) -> str:
+        return self.hop.fault or self.hop.kind
+
+
+def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[Fault]:
+    """Return the faults in the order in which the packet meets them; empty if it passes or nothing certain stops it."""
+    faults: list[Fault] = []
+    walked = walk(network, flow, source=source)
+    while walked.blocker is not None and len(faults) < MAX_FAULTS:
+        blocker = walked.blocker
+        mended = next(_mended(network, blocker, flow, source), None)
+        if mended is None:
+            faults.append(Fault(blocker, None, walked.outcome))
+            break
+        change, network, walked = mended
+        faults.append(Fault(blocker, change, walked.outcome))
+    return faults
+
+
+def _mended(network: Network, blocker: Hop, flow: Flow, source: str | None) -> Iterator[tuple[Change, Network, Walk]]:
+    """Yield the changes with which the packet is no longer stopped at this place, the smallest first."""
+    for change in _changes(network, blocker, flow):
+        try:
+            changed = change.applied(network)
+        except Unread:
+            continue
+        walked = walk(changed, flow, source=source)
+        if walked.blocker is None or _place(walked.blocker) != _place(blocker):
+            yield change, changed, walked
+
+
+def _place(hop: Hop) -> tuple[str, ...]:
+    return hop.leg, hop.kind, key(hop.resource), hop.direction or "", hop.fault or ""
+
+
+def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Change]:
+    match hop.fault:
+        case "security_rule":
+            if hop.rule is not None and not hop.is_default_rule:
+                yield RemoveRule(hop.resource, hop.rule)
+            yield AddRule(hop.resource, _allowing(hop, flow))
+        case "route_none" | "route_missing":
+            interface = network.interfaces[key(hop.resource)]
+            table = network.subnet_of(interface)[1].route_table
+            for route in network.route_table(table).routes if table else ():
+                if hop.rule == str(route) and route.name:
+                    yield RemoveRoute(table or "", route.name)
+        case "peering_disconnected":
+            home = network.virtual_network(hop.resource)
+            for peering in home.peerings:
+                if not peering.is_connected or peering.name == hop.rule:
+                    yield ConnectPeering((home.id, peering.remote))
+        case "peering_forwarded":
+            home = network.virtual_network(hop.resource)
+            yield from (AllowForwarded(home.id, p.remote) for p in home.peerings if p.name == hop.rule)
+        case "ip_forwarding_off":
+            yield EnableForwarding(hop.resource)
+        case "machine_stopped":
+            yield StartMachine(hop.resource)
+
+
+def _allowing(hop: Hop, flow: Flow) -> SecurityRule:
+    """Return a rule that lets exactly this flow pass, before the one that denies it."""
+    priority = min(hop.priority or FIRST_DEFAULT_PRIORITY, 4097) - 1
+    port = "*" if flow.destination_port is None else str(flow.destination_port)
+    return SecurityRule(
+        "allow-flow",
+        priority,
+        hop.direction or "Inbound",
+        "Allow",
+        flow.protocol,
+        source_prefixes=(flow.source_address,),
+        destination_prefixes=(flow.destination_address,),
+        destination_ports=(port,),
+    )

@@ -1,0 +1,101 @@
+"""What is read, and what an answer tells: held to bodies that Azure really answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ghost.net import azure_resources
+from ghost.net.network import Missing, Network
+from ghost.net.packet_path import walk
+from ghost.net.snapshot import Answer, Read, absorb, argv_of, collect, needed
+from ghost.shell import SAFE, classify
+from tests.net.small_network import flow, nic_id, nsg_id
+
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
+recorded = pytest.mark.skipif(not RECORDED.is_dir(), reason="needs the recorded answers of Azure")
+
+
+def body(name: str) -> Any:
+    return json.loads((RECORDED / f"{name}.json").read_text())["body"]
+
+
+@recorded
+def test_the_readers_understand_what_azure_really_answered():
+    (nic,) = azure_resources.interfaces(body("nic-get"), "r")
+    assert (nic.name, nic.address, nic.reference) == ("vm1VMNic", "10.0.0.4", "r")
+    assert nic.subnet.endswith("/virtualNetworks/vm1VNET/subnets/vm1Subnet")
+    assert nic.machine is not None
+    assert nic.configurations[0].public_address is not None
+    (table,) = azure_resources.route_tables(body("route-table-get"))
+    assert [str(route) for route in table.routes] == ["10.0.5.0/24 -> None (my-route), User route"]
+    assert not table.propagates_bgp
+    (group,) = azure_resources.security_groups(body("nsg-get-rule-put-by-template"))
+    assert [rule.name for rule in group.rules][:2] == ["default-allow-ssh", "open-port-80"]
+    (machine,) = azure_resources.machines(body("vm-get-instance-view"))
+    assert machine.power == "running"
+
+
+@recorded
+@pytest.mark.parametrize(
+    "name", ["peering-get-connected", "peering-get-initiated", "peering-get-initiated-2023", "peering-get"]
+)
+def test_a_peering_is_read_from_each_version_of_the_api(name):
+    network = {"id": nic_id("x"), "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/8"]}}}
+    network["properties"]["virtualNetworkPeerings"] = [body(name)]
+    ((peering,),) = [each.peerings for each in azure_resources.virtual_networks([network])]
+    assert peering.state in ("Connected", "Initiated")
+    assert peering.remote
+    assert peering.remote_prefixes
+
+
+def test_each_read_runs_unasked_and_one_that_fails_is_remembered():
+    of_interface = [Missing("effective_groups", nic_id("a")), Missing("effective_routes", nic_id("a"))]
+    singles = [
+        Missing(kind, nsg_id("n")) for kind in ("virtual_networks", "security_groups", "route_tables", "machines")
+    ]
+    for missing in (Missing("interfaces"), *of_interface, *singles):
+        assert classify(" ".join(argv_of(missing)))[0] == SAFE, missing
+        failed = absorb(Network(), Read(argv_of(missing), missing), Answer("", failure="AuthorizationFailed"))
+        assert failed.failed == {missing: "AuthorizationFailed"}
+
+
+def test_a_read_that_fails_is_not_repeated_and_its_reason_is_told():
+    asked: list[Read] = []
+
+    def execute(read: Read) -> Answer:
+        asked.append(read)
+        return Answer("", failure="AuthorizationFailed: no right to read")
+
+    there = flow("Tcp 10.0.0.4 10.0.1.4:80")
+    network = collect([there], execute)
+    assert len(asked) == 1
+    walked = walk(network, there)
+    assert (walked.outcome, walked.missing) == ("unknown", ())
+    assert "AuthorizationFailed" in walked.hops[0].reason
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["value", "id", "properties", "ipConfigurations", "subnets", "addressSpace", "name", "subnet"]
+                ),
+                inner,
+            )
+        ),
+    )
+)
+def test_no_answer_breaks_a_reader(answer):
+    for kind in ("interfaces", "virtual_networks", "security_groups", "route_tables", "machines", "effective_routes"):
+        missing = Missing(kind, "" if kind == "interfaces" else nic_id("a"))
+        network = absorb(Network(), Read(("az", "x"), missing), Answer(json.dumps(answer), "r"))
+        assert needed(network, [flow("Tcp 10.0.0.4 10.0.1.4:80")]) is not None

@@ -1,0 +1,256 @@
+"""A packet's way: what stops it is certain, what is not known is unknown, and a mend is walked, not said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from ghost.net.faults import explain
+from ghost.net.network import EffectiveGroups, EffectiveRoutes, Missing, Network, key
+from ghost.net.packet_path import walk
+from ghost.net.routes import Route
+from ghost.net.security import SecurityGroup
+from tests.net.small_network import (
+    flow,
+    machine_id,
+    network,
+    nic,
+    nic_id,
+    nsg_id,
+    peering,
+    rule,
+    rules,
+    subnet,
+    table,
+    vnet,
+)  # fmt: skip
+
+WEB_TO_DB = flow("Tcp 10.0.0.4 10.0.1.4:5432")
+
+
+def one_vnet(*more: object, web_table: str | None = None, db_nsg: str | None = None, stopped=()) -> Network:
+    home = vnet(
+        "home",
+        "10.0.0.0/16",
+        subnet("home/web", "10.0.0.0/24", table=web_table),
+        subnet("home/db", "10.0.1.0/24", nsg=db_nsg),
+        subnet("home/nva", "10.0.2.0/24"),
+    )
+    machines = (
+        nic("web", "10.0.0.4", "home/web"),
+        nic("db", "10.0.1.4", "home/db"),
+        nic("nva", "10.0.2.4", "home/nva"),
+    )
+    return network(home, *machines, *more, stopped=stopped)
+
+
+def hub_and_spokes(**spoke_b: object) -> Network:
+    """Spokes a and b, each peered with a hub that has an appliance; a route of each leads through it."""
+    return network(
+        vnet("hub", "10.0.0.0/16", subnet("hub/nva", "10.0.0.0/24"), peerings=(
+            peering("a", "10.1.0.0/16"), peering("b", "10.2.0.0/16"))),
+        vnet("a", "10.1.0.0/16", subnet("a/s", "10.1.0.0/24", table="ra"), peerings=(
+            peering("hub", "10.0.0.0/16", allow_forwarded=True),)),
+        vnet("b", "10.2.0.0/16", subnet("b/s", "10.2.0.0/24", table="rb"), peerings=(
+            peering("hub", "10.0.0.0/16", **{"allow_forwarded": True, **spoke_b}),)),
+        table("ra", "to-b 10.2.0.0/16 VirtualAppliance 10.0.0.4"),
+        table("rb", "to-a 10.1.0.0/16 VirtualAppliance 10.0.0.4"),
+        nic("nva", "10.0.0.4", "hub/nva", forwards=True), nic("va", "10.1.0.4", "a/s"), nic("vb", "10.2.0.4", "b/s"),
+    )  # fmt: skip
+
+
+def test_a_packet_that_nothing_stops_passes_there_and_back():
+    walked = walk(one_vnet(), WEB_TO_DB)
+    assert walked.outcome == "passes"
+    assert {(hop.leg, hop.kind) for hop in walked.hops} == {
+        ("forward", "machine"), ("forward", "route"), ("return", "machine"), ("return", "route"),
+    }  # fmt: skip
+    assert all(hop.references for hop in walked.hops)
+
+
+@pytest.mark.parametrize(
+    ("made", "fault", "rule_named", "mend"),
+    [
+        (one_vnet(rules("n", "no 200 Inbound Deny Tcp 10.0.0.0/24 *:5000-6000"), db_nsg="n"),
+         "security_rule", "no", "without rule no of n"),
+        (one_vnet(rules("n", "yes 300 Inbound Allow Tcp * *:80", "no 400 Inbound Deny * * *:*"), db_nsg="n"),
+         "security_rule", "no", "without rule no of n"),
+        (one_vnet(table("r", "hole 10.0.1.0/24 None"), web_table="r"), "route_none", "hole", "without route hole"),
+        (one_vnet(stopped=("db",)), "machine_stopped", None, "with db running"),
+        (one_vnet(stopped=("web",)), "machine_stopped", None, "with web running"),
+        (one_vnet(table("r", "x 10.0.1.0/24 VirtualAppliance 10.0.2.4"), web_table="r"),
+         "ip_forwarding_off", "enableIPForwarding", "IP forwarding on at nva-nic"),
+    ],
+)  # fmt: skip
+def test_what_stops_a_packet_is_named_with_the_change_that_lets_it_pass(made, fault, rule_named, mend):
+    (found, *others) = explain(made, WEB_TO_DB)
+    assert (found.kind, others) == (fault, [])
+    assert (rule_named or "") in str(found.hop.rule)
+    assert mend in str(found.mend)
+    assert walk(found.mend.applied(made), WEB_TO_DB).outcome == found.outcome != "blocked"
+
+
+def test_where_no_removal_helps_it_is_mended_by_a_rule_for_exactly_this_flow():
+    made = one_vnet(
+        rules("n", "no-vnet 4000 Inbound Deny * VirtualNetwork *:*", "y 100 Inbound Allow Tcp 1.2.3.4 *:1"), db_nsg="n"
+    )
+    outside = flow("Tcp 10.0.0.4 10.0.1.4:1")
+    (fault,) = explain(made, outside)
+    assert str(fault.mend) == "without rule no-vnet of n"
+    denied = one_vnet(rules("n", "web 100 Outbound Deny * * *:*"))
+    made = replace(
+        denied, interfaces={**denied.interfaces, key(nic_id("web")): nic("web", "10.0.0.4", "home/web", nsg="n")}
+    )
+    made = replace(made, security_groups={key(nsg_id("n")): rules("n", "other 100 Outbound Allow Udp * *:53")})
+    assert explain(made, WEB_TO_DB) == []  # AllowVnetOutBound
+    made = replace(
+        made,
+        security_groups={
+            key(nsg_id("n")): rules("n", "d 4096 Outbound Deny * * *:*", "e 4095 Outbound Deny Tcp * *:*")
+        },
+    )
+    (fault,) = explain(made, WEB_TO_DB)
+    assert "allow-flow (priority 4094" in str(fault.mend)
+
+
+def test_two_faults_are_two():
+    made = one_vnet(
+        table("r", "hole 10.0.1.0/24 None"), rules("n", "no 200 Inbound Deny Tcp * *:5432"), web_table="r", db_nsg="n"
+    )
+    assert [(fault.kind, fault.outcome) for fault in explain(made, WEB_TO_DB)] == [
+        ("route_none", "blocked"),
+        ("security_rule", "passes"),
+    ]
+
+
+@pytest.mark.parametrize("state", ["Disconnected", "Initiated"])
+def test_a_peering_that_is_not_connected_stops_both_ways(state):
+    made = hub_and_spokes()
+    direct = flow("Tcp 10.1.0.4 10.0.0.4:22")
+    assert walk(made, direct).outcome == "passes"
+    for owner, remote in (("a", "hub"), ("hub", "a")):
+        home = made.virtual_networks[key(f"{vnet(owner, '10.9.0.0/16').id}")]
+        broken = replace(
+            home, peerings=tuple(replace(p, state=state) if p.name == f"to-{remote}" else p for p in home.peerings)
+        )
+        (fault,) = explain(made.with_resources("virtual_networks", [broken]), direct)
+        assert (fault.kind, fault.outcome) == ("peering_disconnected", "passes")
+        assert state in fault.hop.reason
+
+
+def test_without_access_the_tag_does_not_hold_the_peer_but_a_rule_with_its_addresses_lets_it_in():
+    def made(*texts: str) -> Network:
+        return network(
+            vnet("a", "10.1.0.0/16", subnet("a/s", "10.1.0.0/24"), peerings=(peering("b", "10.2.0.0/16"),)),
+            vnet("b", "10.2.0.0/16", subnet("b/s", "10.2.0.0/24", nsg="n"), peerings=(
+                peering("a", "10.1.0.0/16", allow_access=False),)),
+            rules("n", *texts), nic("va", "10.1.0.4", "a/s"), nic("vb", "10.2.0.4", "b/s"),
+        )  # fmt: skip
+
+    there = flow("Tcp 10.1.0.4 10.2.0.4:443")
+    assert walk(made(), there).blocker.rule == "DenyAllInBound"
+    assert walk(made("yes 100 Inbound Allow Tcp 10.1.0.0/16 *:443"), there).outcome == "passes"
+
+
+def test_through_an_appliance_the_far_spoke_must_let_forwarded_traffic_in():
+    there = flow("Tcp 10.1.0.4 10.2.0.4:443")
+    walked = walk(hub_and_spokes(), there)
+    assert walked.outcome == "unknown"  # what the appliance does with it is not Azure's
+    assert [hop.reason for hop in walked.hops if hop.verdict == "unknown"] == [
+        "what nva-nic forwards is not told by Azure"
+    ] * 2
+    (fault,) = explain(hub_and_spokes(allow_forwarded=False), there)
+    assert fault.kind == "peering_forwarded"
+    assert str(fault.mend) == "with forwarded traffic of hub let into b"
+
+
+def test_a_loop_of_routes_ends():
+    made = one_vnet(table("r", "x 10.0.1.0/24 VirtualAppliance 10.0.0.9"), web_table="r")
+    made = made.with_resources("interfaces", [nic("nva", "10.0.0.9", "home/web")])  # its own subnet has the route too
+    assert [fault.kind for fault in explain(made, WEB_TO_DB)] == ["ip_forwarding_off", "routing_loop"]
+
+
+def test_an_answer_past_the_appliance_is_not_called_a_fault():
+    made = hub_and_spokes()
+    made = made.with_resources("route_tables", [table("rb", "x 192.168.0.0/16 None")])
+    spoke = made.virtual_networks[key(vnet("b", "").id)]
+    direct = replace(spoke, peerings=(*spoke.peerings, peering("a", "10.1.0.0/16")))
+    other = made.virtual_networks[key(vnet("a", "").id)]
+    both = replace(other, peerings=(*other.peerings, peering("b", "10.2.0.0/16")))
+    walked = walk(made.with_resources("virtual_networks", [direct, both]), flow("Tcp 10.1.0.4 10.2.0.4:443"))
+    assert walked.outcome == "unknown"
+    assert "the packet but not its answer" in walked.hops[-1].reason
+
+
+def test_what_was_not_read_is_unknown_and_says_what_to_read():
+    whole = one_vnet(rules("n", "no 200 Inbound Deny Tcp * *:5432"), db_nsg="n")
+    assert walk(Network(), WEB_TO_DB).missing == (Missing("interfaces"),)
+    for kind, missing in (
+        ("security_groups", Missing("security_groups", nsg_id("n"))),
+        ("machines", Missing("machines", machine_id("web"))),
+    ):
+        walked = walk(replace(whole, **{kind: {}, "complete": whole.complete - {kind}}), WEB_TO_DB)
+        assert missing in walked.missing
+        assert walked.outcome == ("blocked" if kind == "machines" else "unknown")  # a later drop is certain
+
+
+def test_a_gateway_may_teach_routes_which_only_azure_knows():
+    made = one_vnet()
+    home = next(iter(made.virtual_networks.values()))
+    with_gateway = made.with_resources(
+        "virtual_networks", [replace(home, subnets=(*home.subnets, subnet("home/GatewaySubnet", "10.0.9.0/24")))]
+    )
+    assert walk(with_gateway, WEB_TO_DB).outcome == "passes"  # routes within the network win over learned ones
+    away = walk(with_gateway, flow("Tcp 10.0.0.4 172.16.0.4:443"))
+    assert away.missing == (Missing("effective_routes", nic_id("web")),)
+    learned = EffectiveRoutes((Route("172.16.0.0/16", "None", source="Default"),), "read-routes")
+    told = replace(with_gateway, effective_routes={key(nic_id("web")): learned})
+    assert walk(told, flow("Tcp 10.0.0.4 172.16.0.4:443")).blocker.references == ("read-routes",)
+
+
+def test_a_rule_by_a_tag_that_is_not_known_asks_for_what_azure_computed():
+    made = one_vnet(rules("n", "sql 100 Inbound Deny Tcp Sql *:5432"), db_nsg="n")
+    walked = walk(made, WEB_TO_DB)
+    assert (walked.outcome, walked.missing) == ("unknown", (Missing("effective_groups", nic_id("db")),))
+    computed = SecurityGroup(nsg_id("n"), "subnet", (rule("sql 100 Inbound Deny Tcp 20.0.0.0/8 *:5432"),))
+    told = replace(made, effective_groups={key(nic_id("db")): EffectiveGroups((computed,), "read-groups")})
+    assert walk(told, WEB_TO_DB).outcome == "passes"
+
+
+def test_overlapping_addresses_are_not_guessed():
+    made = network(
+        vnet("a", "10.0.0.0/16", subnet("a/s", "10.0.0.0/24")), vnet("b", "10.0.0.0/16", subnet("b/s", "10.0.0.0/24")),
+        nic("one", "10.0.0.4", "a/s"), nic("two", "10.0.0.4", "b/s"), nic("far", "10.0.0.5", "b/s"),
+    )  # fmt: skip
+    there = flow("Tcp 10.0.0.4 10.0.0.5:80")
+    assert "say which one" in walk(made, there).hops[0].reason
+    assert walk(made, there, source=nic_id("two")).outcome == "passes"
+    assert walk(made, there, source=nic_id("one")).outcome == "unknown"
+
+
+WORDS = (
+    ["Allow", "Deny"],
+    ["Tcp", "Udp", "*"],
+    ["*", "10.0.0.0/24", "VirtualNetwork", "10.9.0.0/16"],
+    ["*:*", "*:5432", "*:80", "*:5000-6000"],
+)
+
+
+def test_rules_below_the_decisive_one_and_their_order_change_nothing():
+    random = Random(15)
+    for _ in range(200):
+        texts = [
+            " ".join([f"r{n}", str(random.randrange(100, 4000)), "Inbound", *(random.choice(words) for words in WORDS)])
+            for n in range(6)
+        ]
+        texts = list({text.split()[1]: text for text in texts}.values())
+        made = one_vnet(rules("n", *texts), db_nsg="n")
+        gate = next(hop for hop in walk(made, WEB_TO_DB).hops if hop.kind == "security_group")
+        above = [text for text in texts if int(text.split()[1]) <= (gate.priority or 0)]
+        for other in (random.sample(texts, len(texts)), above):
+            same = next(
+                h for h in walk(one_vnet(rules("n", *other), db_nsg="n"), WEB_TO_DB).hops if h.kind == "security_group"
+            )
+            assert (same.verdict, same.rule) == (gate.verdict, gate.rule)
