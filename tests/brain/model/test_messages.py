@@ -117,7 +117,7 @@ def test_arguments_that_are_no_object_reach_the_tools_which_refuse_them(args):
 def test_a_turn_keeps_no_huge_arguments_and_no_huge_state():
     huge = ToolCallPart("run_shell_cmd", {"command": "x" * 16_000_000}, tool_call_id="1")
     turn = to_turn(ModelResponse([ThinkingPart("x" * 16_000_000), huge]), 1, None)
-    assert turn.tool_calls[0].arguments == {"too_long": "16000014 characters of arguments, at most 40000"}
+    assert turn.tool_calls[0].arguments == {"too_long": "16000015 characters of arguments, at most 40000"}
     assert turn.state is None
     assert len(messages_of([turn])[0]["parts"]) == 1
 

@@ -126,10 +126,10 @@ def to_turn(response: ModelResponse, number: int, cost: float | None) -> Turn:
 
 def _arguments(call: ToolCallPart) -> dict[str, Any]:
     """Return a call's arguments; of those no tool accepts, what is wrong."""
-    size = len(call.args_as_json_str())
+    arguments: dict[str, Any] = map_text(call.args_as_dict(), _storable)
+    size = len(json.dumps(arguments))
     if size > MAX_ARGUMENTS:
         return {"too_long": f"{size} characters of arguments, at most {MAX_ARGUMENTS}"}
-    arguments: dict[str, Any] = map_text(call.args_as_dict(), _storable)
     return arguments
 
 
