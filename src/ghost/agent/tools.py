@@ -89,6 +89,9 @@ class Tools:
         try:
             return self._tools[call.name](ARGUMENTS[call.name].model_validate(call.arguments))
         except ValidationError as invalid:
+            if "INVALID_JSON" in call.arguments:  # of `ghost.brain.model`: the arguments were no JSON object
+                message = f"{call.name}: its arguments were not a JSON object: call it again with valid JSON"
+                return {"status": "error", "error": "invalid_arguments", "message": message}
             mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))[:80]}: {e['msg'][:200]}" for e in invalid.errors()[:5])
             return {"status": "error", "error": "invalid_arguments", "message": f"{call.name}: {mistakes}"}
 

@@ -142,6 +142,7 @@ class ModelServer:
         refused = _cause(error, RefusedAnswer)
         if refused is not None:
             hint = f": set {self.url_variable} to its address" if "redirects" in str(refused) else ""
+            hint = hint or ": is it the server of a model? See " + self.url_variable
             return ProviderError(f"{self.url} {refused}{hint}.")
         if isinstance(error, ModelHTTPError):
             return self._answered(error)
@@ -157,13 +158,15 @@ class ModelServer:
                 f"{self.url} cannot be reached: is the server running, is {self.url_variable} right?", transient=True
             )
         if (broken := _cause(error, httpx2.TransportError)) is not None:
-            return ProviderError(f"{self.url} closed the connection ({type(broken).__name__}).", transient=True)
+            closed = f"{self.url} closed the connection ({type(broken).__name__}): try again later"
+            return ProviderError(f"{closed}, or check {self.url_variable}.", transient=True)
         if isinstance(error, ContentFilterError):
-            return ProviderError(f"{self.name} refused to answer (content filter).")
+            return ProviderError(f"{self.name} refused to answer (content filter): choose another model.")
         if isinstance(error, UserError):
             return ProviderError(f"{self.name}: {self._without_key(str(error))}.")
         what = type(error).__name__ if not isinstance(error, AgentRunError) else "its shape is not that of the API"
-        return ProviderError(f"{self.url} gave a response that is not usable ({what}).", transient=True)
+        unusable = f"{self.url} gave a response that is not usable ({what})"
+        return ProviderError(f"{unusable}: try again later, or choose another model.", transient=True)
 
     def _answered(self, error: ModelHTTPError) -> ProviderError:
         status, where = error.status_code, self.url
@@ -173,7 +176,9 @@ class ModelServer:
         hint = ""
         if status == 404:
             hint = f" Check the model's name ({self.model}) and {self.url_variable}."
-        elif isinstance(error, ModelContextWindowExceededError):
+        elif status in (400, 422):
+            hint = " The server does not accept the request: choose another model or server."
+        if isinstance(error, ModelContextWindowExceededError):
             hint = " The conversation is too long for this model: lower GHOST_CONTEXT_TOKENS."
         elif isinstance(error, ModelQuotaExceededError):
             hint = " The quota of this key is used up: raise it with the provider, or choose another model."

@@ -55,7 +55,9 @@ class ServerModel:
                 self._server.chat_model(http), messages, model_settings=settings, model_request_parameters=parameters
             )
             if response.finish_reason == "content_filter":
-                raise ProviderError(f"{self.name} refused to answer (content filter{_reason(response)}).")
+                raise ProviderError(
+                    f"{self.name} refused to answer (content filter{_reason(response)}): choose another model."
+                )
             return read(response)
 
         return self._server.call(ask)

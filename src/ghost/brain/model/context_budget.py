@@ -68,7 +68,10 @@ def _size(conversation: Sequence[Message]) -> int:
 
 
 def tokens_of(value: Any) -> int:
-    """Estimate the tokens of a message or of anything that becomes JSON."""
+    """Estimate the tokens of a message or of anything that becomes JSON. Of a turn's state only thoughts are sent."""
+    if isinstance(value, Turn):
+        parts = (value.state or {}).get("parts") or []
+        value = [value.text, value.tool_calls, [part for part in parts if part.get("part_kind") == "thinking"]]
     return len(json.dumps(value, default=vars, ensure_ascii=False)) // CHARACTERS_PER_TOKEN
 
 

@@ -78,6 +78,8 @@ def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPar
 def _readable(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result without empty fields, its JSON output as JSON: half the tokens of JSON inside a string."""
     kept = {key: value for key, value in result.items() if value not in (None, "", [], {})}
+    told = {key: value for key, value in (kept.get("output_metadata") or {}).items() if value}
+    kept = {**kept, "output_metadata": told} if told else {k: v for k, v in kept.items() if k != "output_metadata"}
     output = kept.get("output")
     if isinstance(output, str) and output.lstrip()[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
