@@ -16,6 +16,7 @@ EXAMPLES = """\b
 Examples:
   ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
   ghost investigate --resume SESSION     (resumes an interrupted session)
+  ghost investigate "vm-a cannot reach vm-b on 443" --brain gemini     (a model investigates)
   ghost sessions
   ghost pcap capture.pcap --report-dir reports
   ghost shell run "ss -tln"

@@ -190,7 +190,8 @@ def _import_client(provider: str) -> type[ModelServer]:
             raise ModuleNotFoundError(name=SDK[provider])
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"The provider {provider!r} needs {error.name}: pip install 'ghost-investigator[models]'."
+            f"The provider {provider} needs the extra `models` ({error.name} is missing): pip install "
+            "'ghost-investigator[models]'."
         ) from None
     return ModelServer
 
