@@ -10,13 +10,13 @@ import pytest
 
 from ghost.agent import tool_declarations
 from ghost.agent.turns import recordable
-from ghost.brain import Brain, Message, ToolCall, ToolResult, ToolResults, UserMessage, model_brain
+from ghost.brain import Brain, Message, ToolCall, ToolResult, ToolResults, Usage, UserMessage, model_brain
 from ghost.errors import BrainError
 from ghost.providers.model_server import ModelServer
 from ghost.providers.server_models import ServerModel
 from ghost.records import Clock
 from tests.model_servers.dialects import DIALECTS
-from tests.model_servers.exchange import KEY, MODEL, Answer, ApiError, Dialect, Reply
+from tests.model_servers.exchange import KEY, MODEL, USAGE, Answer, ApiError, Dialect, Reply
 from tests.model_servers.server import serving
 from tests.providers.servers import Highest, WaitingClock, answer, dripping_body, half_a_body, huge_body
 
@@ -95,11 +95,34 @@ def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
     yield from server.refused
 
 
-def brain_of(dialect: Dialect, url: str, clock: Clock | None = None, seconds: float = 60.0) -> Brain:
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_limit_of_cost_ends_the_turns_also_where_no_tokens_are_reported(dialect: Dialect) -> None:
+    for usage, turns, why in (USAGE, 1, r"has cost \$1\.26 of the \$1\.00"), (Usage(0, 60), 0, "does not report"):
+        with serving(dialect, [Reply("I look.", (LIST,), usage=usage)]) as server:
+            brain = brain_of(dialect, server.url, prices=(1000, 1000), max_cost=1.0)
+            conversation: list[Message] = [UserMessage("vm-a cannot reach vm-b")]
+            for _ in range(turns):
+                made = brain.next_turn(conversation)
+                conversation += [made, ToolResults((ToolResult(made.tool_calls[0].id, "run_shell_cmd", {}),))]
+            with pytest.raises(BrainError, match=why):
+                brain.next_turn(conversation)
+        assert len(server.received) == 1
+
+
+def brain_of(
+    dialect: Dialect,
+    url: str,
+    clock: Clock | None = None,
+    seconds: float = 60.0,
+    *,
+    prices: tuple[float, float] | None = None,
+    max_cost: float | None = None,
+) -> Brain:
     address = url + ("/v1" if dialect.name == "openai" else "")
     names = "GHOST_LLM_URL", KEY, "GHOST_LLM_KEY"
     server = ModelServer(
         dialect.name, MODEL, address, *names, seconds, clock or WaitingClock(), Highest(), "GHOST_BRAIN_TIMEOUT"
     )
     limits = {"context_tokens": 60_000, "max_output_tokens": 2000}
-    return model_brain(ServerModel(server), tool_declarations(), outside=str, **limits)
+    tools = tool_declarations()
+    return model_brain(ServerModel(server, prices), tools, outside=str, max_cost=max_cost, **limits)

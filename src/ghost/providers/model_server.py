@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import urllib.parse
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -35,6 +36,8 @@ from ghost.records import Clock
 from ghost.text import one_line
 
 T = TypeVar("T")
+
+warnings.filterwarnings("ignore", module="pydantic_ai")  # about what a server answered; they would go to the terminal
 
 NO_KEY = "none"
 """Sent where a server wants no key; the SDKs demand one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import httpx2
@@ -80,18 +81,20 @@ class ServerModel:
         if self._prices is not None:
             used = response.usage
             return (used.input_tokens * self._prices[0] + used.output_tokens * self._prices[1]) / 1e6
-        try:
-            return float(response.cost().total_price)
-        except (LookupError, ValueError, AssertionError):
-            return None
+        for priced in (response, self._as_asked(response.usage)):  # a server may call its model by another name
+            with suppress(LookupError, ValueError, AssertionError):
+                return float(priced.cost().total_price)
+        return None
 
     def knows_price(self) -> bool:
+        return self.cost(self._as_asked(RequestUsage(input_tokens=1, output_tokens=1))) is not None
+
+    def _as_asked(self, usage: RequestUsage) -> ModelResponse:
+        """Return an empty response of the model as it was asked for."""
         vendor = {"gemini": "google"}.get(self._server.provider, self._server.provider)
-        usage = RequestUsage(input_tokens=1, output_tokens=1)
-        probe = ModelResponse(
+        return ModelResponse(
             [], usage=usage, model_name=self._server.model, provider_name=vendor, provider_url=self._server.url
         )
-        return self.cost(probe) is not None
 
 
 class ServerEmbeddings:

@@ -72,6 +72,12 @@ class ModelBrain:
 
         def read(response: ModelResponse) -> Turn:
             turn = to_turn(response, len(turns) + 1, self._server.cost(response))
+            used = turn.usage
+            if self._max_cost is not None and not (used.input_tokens > 0 and used.cost is not None and used.cost >= 0):
+                raise ProviderError(
+                    f"{self.name} does not report the tokens that it uses, so that its cost cannot be limited: leave "
+                    "--max-cost out"
+                )
             if not turn.tool_calls:
                 self._check_text_only(turn, response)
             return turn
