@@ -52,10 +52,11 @@ class Narration:
 
     def banner(self, *lines: str) -> None:
         rule = "═" * min(RULE_WIDTH, self.rich.width)
-        self.line("\n".join([rule, *(f"  {visible(line)}" for line in lines), rule]), style="bold")
+        for line in (rule, *(f"  {visible(line)}" for line in lines), rule):
+            self.line(line, style="bold")
 
     def line(self, text: str, style: str | None = None) -> None:
-        self.show(Text(visible(text, keep="\n\t"), style=style or ""))
+        self.show(Text(_indented(text), style=style or ""))
 
     def show(self, what: RenderableType) -> None:
         """Everything shown passes here. Raises `TerminalGoneError` where it cannot be written."""
@@ -70,8 +71,7 @@ class Narration:
 
     def said(self, turn: Turn) -> None:
         if turn.text.strip():
-            words = visible(turn.text.strip(), keep="\n\t")
-            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), words))
+            self.show(Text.assemble("\n", ("[Ghost Agent] ", "bold magenta"), _indented(turn.text.strip())))
 
         used = turn.usage
         if used.input_tokens or used.output_tokens:
@@ -212,6 +212,11 @@ _QUERY = lazy(r"(--query )'([^']{60})[^']*'")
 def short(command: str) -> str:
     """The command with a long `--query` shortened; the audit holds the whole command."""
     return _QUERY.sub(r"\1'\2…'", command)
+
+
+def _indented(text: str) -> str:
+    """`text` for the terminal, its further lines indented: none of a model's looks like one of the shell's."""
+    return visible(text, keep="\n\t").replace("\n", "\n    ")
 
 
 def _outcome(response: dict[str, Any]) -> str:
