@@ -17,6 +17,7 @@ Examples:
   ghost investigate "VMs in prod-subnet cannot reach the Redis cache on port 6379" --lab blocked-port
   ghost investigate --resume SESSION     (resumes an interrupted session)
   ghost investigate "vm-a cannot reach vm-b on 443" --brain gemini     (a model investigates)
+  ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port
   ghost sessions
   ghost pcap capture.pcap --report-dir reports
   ghost shell run "ss -tln"
@@ -135,6 +136,35 @@ def investigate(
         symptom=symptom, lab=lab, resume=resume, wish=wish, max_turns=max_turns, private=private, as_json=json_
     )
     raise typer.Exit(investigate(request, workspace))
+
+
+@app.command(
+    epilog="Examples: ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port; "
+    'ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port --assume "no-rule cache-nsg close-legacy-ports"'
+)
+def reach(
+    source: Annotated[str, typer.Argument(help="A machine, an interface or a private address.")],
+    destination: Annotated[str, typer.Argument(help="The same.")],
+    port: Annotated[int | None, typer.Argument(min=1, max=65535, help="Destination port; none for icmp.")] = None,
+    protocol: Annotated[str, typer.Option("--protocol", help="tcp, udp or icmp.")] = "tcp",
+    lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
+    assume: Annotated[
+        list[str] | None,
+        typer.Option("--assume", metavar="CHANGE", help="Walk as if this were changed; a wrong one lists the forms."),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="From every interface, SOURCE included.")] = False,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """Show the way of a packet by configuration, and its first blocker.
+
+    Reads with SAFE commands only. Exit status 0 passes, 3 unknown, 4 blocked.
+    """
+    from ghost.cli.reach_command import Question
+    from ghost.cli.reach_command import reach as reached
+
+    question = Question(source, destination, port, protocol, lab, assume or [], all_, json_)
+    raise typer.Exit(reached(question, workspace))
 
 
 @app.command(epilog="Example: ghost sessions --workspace demo")

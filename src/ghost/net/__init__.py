@@ -14,8 +14,9 @@ from ghost.net.azure_json import (
 )
 from ghost.net.changes import Change
 from ghost.net.faults import Fault, explain
-from ghost.net.network import Missing, Network
+from ghost.net.network import Missing, Network, name_of
 from ghost.net.packet_path import Hop, Walk, walk
+from ghost.net.proposals import proposed
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -28,7 +29,7 @@ from ghost.net.security import (
     evaluate_gates,
     evaluate_group,
 )
-from ghost.net.snapshot import Answer, Read, absorb, collect, needed
+from ghost.net.snapshot import Answer, Read, absorb, collect, needed, read_interfaces
 
 __all__ = [
     "HOST_ADDRESS",
@@ -57,8 +58,11 @@ __all__ = [
     "explain",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "name_of",
     "needed",
     "parse_ports",
+    "proposed",
+    "read_interfaces",
     "routes_from_effective_table",
     "security_rules_in",
     "select_route",

@@ -38,6 +38,22 @@ class AddRule:
 
 
 @dataclass(frozen=True)
+class AddRoute:
+    table: str
+    route: Route
+
+    def __str__(self) -> str:
+        return f"with a route in {name_of(self.table)}: {self.route}"
+
+    def applied(self, network: Network) -> Network:
+        """What Azure computed for interfaces is dropped where the table may be theirs: it is derived anew."""
+        table = network.route_table(self.table)
+        kept = tuple(route for route in table.routes if route.prefix != self.route.prefix)
+        changed = network.with_resources("route_tables", [replace(table, routes=(*kept, self.route))])
+        return replace(changed, effective_routes={})
+
+
+@dataclass(frozen=True)
 class RemoveRoute:
     """Of a user-defined route; the system route that it replaced takes its place."""
 
@@ -109,7 +125,9 @@ class StartMachine:
         return network.with_resources("machines", [replace(network.machine(self.machine), power="running")])
 
 
-Change = RemoveRule | AddRule | RemoveRoute | ConnectPeering | AllowForwarded | EnableForwarding | StartMachine
+Change = (
+    RemoveRule | AddRule | RemoveRoute | AddRoute | ConnectPeering | AllowForwarded | EnableForwarding | StartMachine
+)
 
 
 def _with_rules(

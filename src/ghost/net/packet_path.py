@@ -250,7 +250,7 @@ def _gates(network: Network, interface: Interface, flow: Flow, direction: Direct
             "security_group",
             gate.group.name,
             "pass" if gate.allowed else "drop",
-            gate.reason,
+            f"{gate.rule or 'no rule'} of {name_of(gate.group.name)} at the {gate.gate}, {direction.lower()}",
             gate.rule.name if gate.rule else None,
             None if gate.allowed else "security_rule",
             direction,

@@ -64,6 +64,13 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave no usable answer: {str(unreadable)[:200]}")
 
 
+def read_interfaces(execute: Callable[[Read], Answer], network: Network | None = None) -> Network:
+    """Return the network with all interfaces: what names and addresses stand for."""
+    missing = Missing("interfaces")
+    read = Read(argv_of(missing), missing)
+    return absorb(network or Network(), read, execute(read))
+
+
 def collect(flows: Iterable[Flow], execute: Callable[[Read], Answer], network: Network | None = None) -> Network:
     """Return a network that holds what the flows' walks need, as far as `execute` tells it."""
     flows, network = list(flows), network or Network()

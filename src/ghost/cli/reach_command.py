@@ -1,0 +1,227 @@
+"""`ghost reach`: the way of a packet by configuration, read with SAFE commands, and what a change would do to it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from ghost.cli.shell_options import lab_programs
+from ghost.cli.terminal import to_stderr, to_stdout
+from ghost.config import Settings
+from ghost.errors import UsageError
+from ghost.lab import RunningLab, lab_behind_az, load_scenario
+from ghost.lab import start as start_lab
+from ghost.net import (
+    Answer,
+    Fault,
+    Flow,
+    Network,
+    Read,
+    Walk,
+    collect,
+    explain,
+    name_of,
+    proposed,
+    read_interfaces,
+    walk,
+)
+from ghost.records import SystemClock, new_session_id
+from ghost.shell import SafeExecShell
+from ghost.text import visible
+
+STATUS: Final = {"passes": 0, "unknown": 3, "blocked": 4}
+NOT_SHOWN: Final = (
+    "Configuration does not show whether a guest's firewall lets it in and something listens there, nor loss and delay "
+    "on the wire: see ghost investigate."
+)
+PROTOCOLS: Final = {"tcp": "Tcp", "udp": "Udp", "icmp": "Icmp"}
+
+
+@dataclass(frozen=True)
+class Question:
+    source: str
+    destination: str
+    port: int | None
+    protocol: str
+    lab: str | None
+    assume: Sequence[str]
+    from_all: bool
+    as_json: bool
+
+
+def reach(question: Question, workspace_option: Path | None) -> int:
+    """Print the way of a packet. Returns 0 if it passes, 3 if that is not known, 4 if it is blocked."""
+    settings = Settings(workspace=workspace_option) if workspace_option else Settings()
+    settings = replace(settings, workspace=settings.workspace.absolute())
+    if settings.private:
+        raise UsageError("a walk compares addresses, which private mode hides: unset GHOST_PRIVATE for ghost reach")
+    reader = _Reader(settings, question)
+    network = read_interfaces(reader.execute)
+    destination = _address(network, question.destination)
+    protocol = PROTOCOLS.get(question.protocol.casefold())
+    if protocol is None:
+        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
+    sources = [_address(network, question.source)] if not question.from_all else _others(network, destination)
+    flows = [Flow(protocol, source, None, destination, question.port) for source in sources]
+    network = collect(flows, reader.execute, network)
+    for text in question.assume:
+        try:
+            network = proposed(text, network).applied(network)
+        except ValueError as wrong:
+            raise UsageError(str(wrong)) from None
+        network = collect(flows, reader.execute, network)
+    walks = [walk(network, flow) for flow in flows]
+    if question.as_json:
+        print(json.dumps([_as_dict(each, explain(network, each.flow)) for each in walks], ensure_ascii=False, indent=2))
+    elif question.from_all:
+        _show_all(network, walks)
+    else:
+        _show(network, walks[0], explain(network, walks[0].flow))
+    return max(STATUS[each.outcome] for each in walks) if not question.from_all else 0
+
+
+class _Reader:
+    """Answers reads through a shell of its own session, with every command on record."""
+
+    def __init__(self, settings: Settings, question: Question) -> None:
+        self._status = to_stderr()
+        moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
+        session_id = f"reach_{moment}_{secrets.token_hex(3)}"
+        lab = _lab(settings, question.lab, session_id)
+        self._shell = SafeExecShell(
+            session_id,
+            audit_dir=settings.audit_dir,
+            timeout_seconds=settings.command_timeout_seconds,
+            anonymization_enabled=False,
+            roots=[Path.cwd(), settings.workspace],
+            **lab_programs(lab, own_az=question.lab is None),
+        )
+
+    def execute(self, read: Read) -> Answer:
+        command = shlex.join(read.argv)
+        if self._status.is_terminal:
+            self._status.print(Text(f"reading: {visible(command)[:100]}", style="dim"))
+        response = self._shell.execute({"command": command, "reasoning": f"The way of a packet needs: {read.missing}."})
+        if response["status"] != "completed" or response["exit_code"] != 0:
+            said = str(response["stderr"]).strip().splitlines()
+            why = said[-1] if said else str(response["message"] or response["error"] or response["status"])
+            return Answer("", str(response["audit_id"]), visible(why)[:300])
+        return Answer(_whole_output(response), str(response["audit_id"]))
+
+
+def _whole_output(response: dict[str, Any]) -> str:
+    """Return the output that the conversation would get, or the file that holds it whole."""
+    full = response["output_metadata"].get("full_output")
+    return Path(full).read_text(encoding="utf-8") if full else str(response["output"])
+
+
+def _lab(settings: Settings, name: str | None, session_id: str) -> RunningLab | None:
+    if name is None:
+        return lab_behind_az()
+    return start_lab(load_scenario(name), settings.workspace / "lab" / session_id, speed=settings.lab_speed)
+
+
+def _address(network: Network, named: str) -> str:
+    """Return the address that is meant by an address or the name of a machine or an interface."""
+    try:
+        return str(ip_address(named))
+    except ValueError:
+        pass
+    names = {
+        address_name.casefold(): interface
+        for interface in network.interfaces.values()
+        for address_name in (interface.name, name_of(interface.machine or interface.id))
+    }
+    if named.casefold() in names:
+        return names[named.casefold()].address
+    raise UsageError(f"no machine or interface is named {named!r}; there are: {', '.join(sorted(names)) or 'none'}")
+
+
+def _others(network: Network, destination: str) -> list[str]:
+    return sorted({i.address for i in network.interfaces.values() if not i.has(destination)}, key=ip_address)
+
+
+_VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}
+
+
+def _show(network: Network, walked: Walk, faults: list[Fault]) -> None:
+    out = to_stdout()
+    out.print(Text(_named(network, walked.flow), style="bold"))
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(5):
+        table.add_column(overflow="fold")
+    for hop in walked.hops:
+        verdict, style = _VERDICT.get(hop.verdict, (hop.verdict.upper(), "bold red"))
+        table.add_row(
+            "→" if hop.leg == "forward" else "←",
+            hop.kind.replace("_", " "),
+            Text(verdict, style=style),
+            visible(hop.reason),
+            Text(" ".join(dict.fromkeys(reference.rpartition("_")[2] for reference in hop.references)), style="dim"),
+        )
+    out.print(table)
+    out.print(Text(_summary(walked), style="bold"))
+    for fault in faults:
+        if fault.mend is not None:
+            out.print(f"  {visible(str(fault.mend))}: {_then(fault)}", markup=False)
+    if walked.outcome == "passes":
+        out.print(NOT_SHOWN, markup=False)
+    records = next((reference for hop in walked.hops for reference in hop.references), "").rpartition("_")[0]
+    if records:
+        out.print(Text(f"Records: ghost audit show {records}", style="dim"))
+
+
+def _summary(walked: Walk) -> str:
+    if walked.blocker is not None:
+        return f"BLOCKED: {visible(walked.blocker.reason)}  ({walked.blocker.page})"
+    if walked.outcome == "passes":
+        return "PASSES, there and back."
+    unknown = next(hop for hop in walked.hops if hop.verdict == "unknown")
+    return f"UNKNOWN: {visible(unknown.reason)}"
+
+
+def _then(fault: Fault) -> str:
+    return {"passes": "it passes", "blocked": "the next fault blocks it", "unknown": "not known beyond"}[fault.outcome]
+
+
+def _show_all(network: Network, walks: list[Walk]) -> None:
+    for walked in walks:
+        to_stdout().print(f"{_named(network, walked.flow)}  {_summary(walked)}", markup=False)
+
+
+def _named(network: Network, flow: Flow) -> str:
+    def name(address: str) -> str:
+        found = network.interfaces_with(address)
+        return f"{name_of(found[0].machine or found[0].id)} ({address})" if len(found) == 1 else address
+
+    port = f" {flow.protocol.casefold()}/{flow.destination_port}" if flow.destination_port is not None else " icmp"
+    return visible(f"{name(flow.source_address)} → {name(flow.destination_address)}{port}")
+
+
+def _as_dict(walked: Walk, faults: list[Fault]) -> dict[str, Any]:
+    return {
+        "flow": asdict(walked.flow),
+        "outcome": walked.outcome,
+        "hops": [{**asdict(hop), "page": hop.page} for hop in walked.hops],
+        "faults": [
+            {
+                "kind": fault.kind,
+                "resource": fault.hop.resource,
+                "rule": fault.hop.rule,
+                "direction": fault.hop.direction,
+                "mend": str(fault.mend) if fault.mend else None,
+                "outcome_with_mend": fault.outcome,
+            }
+            for fault in faults
+        ],
+        "not_shown": NOT_SHOWN,
+    }

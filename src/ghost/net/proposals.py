@@ -1,0 +1,122 @@
+"""Changes that somebody proposes, as text.
+
+    rule GROUP NAME PRIORITY Inbound|Outbound Allow|Deny PROTOCOL SOURCE DESTINATION PORTS
+    no-rule GROUP NAME
+    route TABLE NAME PREFIX TYPE [NEXT-HOP]
+    no-route TABLE NAME
+    peering NETWORK NETWORK
+    forwarded NETWORK FROM-NETWORK
+    start MACHINE
+
+Resources are named by name or id.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Final, get_args
+
+from ghost.net.address_matching import parse_network, parse_ports
+from ghost.net.changes import (
+    AddRoute,
+    AddRule,
+    AllowForwarded,
+    Change,
+    ConnectPeering,
+    RemoveRoute,
+    RemoveRule,
+    StartMachine,
+)
+from ghost.net.network import Kind, Network, key, name_of
+from ghost.net.routes import Route
+from ghost.net.security import Access, Direction, SecurityRule
+
+FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
+
+
+def proposed(text: str, network: Network) -> Change:
+    """Return the change that `text` describes. Raises `ValueError` with what is wrong, and the forms there are."""
+    words = shlex.split(text)
+    parse = _PARSERS.get((words[0], len(words) - 1)) if words else None
+    if parse is None:
+        raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
+    return parse(network, words[1:])
+
+
+def _rule(network: Network, words: list[str]) -> Change:
+    group, name, priority, direction, access, protocol, source, destination, ports = words
+    if not priority.isdecimal() or not 100 <= int(priority) <= 4096:
+        raise ValueError(f"{priority!r} is no priority: 100 to 4096")
+    for port in ports.split(","):
+        parse_ports(port)
+    rule = SecurityRule(
+        name,
+        int(priority),
+        _one_of(direction, get_args(Direction)),  # type: ignore[arg-type]
+        _one_of(access, get_args(Access)),  # type: ignore[arg-type]
+        protocol,
+        source_prefixes=tuple(source.split(",")),
+        destination_prefixes=tuple(destination.split(",")),
+        destination_ports=tuple(ports.split(",")),
+    )
+    return AddRule(_id(network, "security_groups", group), rule)
+
+
+def _route(network: Network, words: list[str]) -> Change:
+    table, name, prefix, hop_type, *next_hop = words
+    if parse_network(prefix) is None:
+        raise ValueError(f"{prefix!r} is no prefix")
+    made = Route(prefix, hop_type, next_hop[0] if next_hop else None, "User", name=name)
+    return AddRoute(_id(network, "route_tables", table), made)
+
+
+def _no_rule(network: Network, words: list[str]) -> Change:
+    group = network.security_groups[key(_id(network, "security_groups", words[0]))]
+    return RemoveRule(group.id, _one_of(words[1], [rule.name for rule in group.rules]))
+
+
+def _no_route(network: Network, words: list[str]) -> Change:
+    table = network.route_tables[key(_id(network, "route_tables", words[0]))]
+    return RemoveRoute(table.id, _one_of(words[1], [route.name or "" for route in table.routes]))
+
+
+def _peering(network: Network, words: list[str]) -> Change:
+    return ConnectPeering((_id(network, "virtual_networks", words[0]), _id(network, "virtual_networks", words[1])))
+
+
+def _forwarded(network: Network, words: list[str]) -> Change:
+    return AllowForwarded(_id(network, "virtual_networks", words[0]), _id(network, "virtual_networks", words[1]))
+
+
+def _start(network: Network, words: list[str]) -> Change:
+    return StartMachine(_id(network, "machines", words[0]))
+
+
+_PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]] = {
+    ("rule", 9): _rule,
+    ("no-rule", 2): _no_rule,
+    ("route", 4): _route,
+    ("route", 5): _route,
+    ("no-route", 2): _no_route,
+    ("peering", 2): _peering,
+    ("forwarded", 2): _forwarded,
+    ("start", 1): _start,
+}
+
+
+def _id(network: Network, kind: Kind, named: str) -> str:
+    known: list[str] = [resource.id for resource in getattr(network, kind).values()]
+    found = [each for each in known if key(named) in (key(each), name_of(each).casefold())]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted(map(name_of, known))) or "none"
+    which = f"{'several' if found else 'no'} {kind.replace('_', ' ')}"
+    raise ValueError(f"{which} on the way are named {named!r}; there are: {names}")
+
+
+def _one_of(word: str, known: list[str] | tuple[str, ...]) -> str:
+    for each in known:
+        if each.casefold() == word.casefold():
+            return each
+    raise ValueError(f"{word!r} is none of {', '.join(known) or 'nothing'}")

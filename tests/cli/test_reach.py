@@ -1,0 +1,72 @@
+"""`ghost reach` on both networks of the lab, through the lab's az."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.test_commands import ghost
+
+FAST = {"GHOST_LAB_SPEED": "1000", "COLUMNS": "200"}
+BLOCKED = ("reach", "web-vm-01", "10.20.2.5", "6379", "--lab", "blocked-port")
+
+
+def test_the_first_blocker_and_what_mends_it_are_told(tmp_path):
+    result = ghost(*BLOCKED, cwd=tmp_path, in_process=True, **FAST)
+    assert result.returncode == 4, result.stderr
+    assert (
+        "BLOCKED: close-legacy-ports (priority 200, Deny Tcp 10.20.1.0/24 -> *:6000-6500) of cache-nsg" in result.stdout
+    )
+    assert "without rule close-legacy-ports of cache-nsg: it passes" in result.stdout
+    session = result.stdout.rsplit("ghost audit show ", 1)[1].strip()
+    assert ghost("audit", "verify", session, cwd=tmp_path, in_process=True).returncode == 0
+
+
+def test_a_proposed_change_is_walked(tmp_path):
+    mended = ("--assume", "no-rule cache-nsg close-legacy-ports")
+    opened = ("--assume", "rule cache-nsg x 100 Inbound Allow Tcp 10.20.1.4 10.20.2.5 6379")
+    for change in (mended, opened):
+        assert ghost(*BLOCKED, *change, cwd=tmp_path, in_process=True, **FAST).returncode == 0
+    routed = ghost(
+        *BLOCKED, *opened, "--assume", "route prod-routes hole 10.20.2.0/24 None", cwd=tmp_path, in_process=True, **FAST
+    )
+    assert routed.returncode == 4
+    assert "hole" in routed.stdout
+    wrong = ghost(*BLOCKED, "--assume", "no-rule cache-nsg nothing", cwd=tmp_path, in_process=True, **FAST)
+    assert (wrong.returncode, "close-legacy-ports" in wrong.stderr) == (2, True)
+
+
+def test_where_configuration_lets_it_pass_it_says_what_it_does_not_show(tmp_path):
+    result = ghost(
+        "reach", "app-vm-01", "db-vm-01", "5432", "--lab", "wire-loss", "--json", cwd=tmp_path, in_process=True, **FAST
+    )
+    assert result.returncode == 0, result.stderr
+    (walked,) = json.loads(result.stdout)
+    assert (walked["outcome"], walked["faults"]) == ("passes", [])
+    assert {hop["verdict"] for hop in walked["hops"]} == {"pass"}
+    assert all(hop["references"] for hop in walked["hops"])
+    assert "loss" in walked["not_shown"]
+
+
+def test_all_tells_who_reaches_a_destination(tmp_path):
+    result = ghost(
+        "reach",
+        "any",
+        "redis-cache-01",
+        "6379",
+        "--lab",
+        "blocked-port",
+        "--all",
+        cwd=tmp_path,
+        in_process=True,
+        **FAST,
+    )
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["web-vm-01", "jobs-vm-01"]
+    assert ["BLOCKED" in line for line in result.stdout.splitlines()] == [True, False]
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path):
+    result = ghost(
+        "reach", "nobody", "10.20.2.5", "6379", "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST
+    )
+    assert result.returncode == 2
+    assert "redis-cache-01" in result.stderr
