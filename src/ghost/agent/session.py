@@ -33,7 +33,9 @@ class Session(BaseModel):
     resumed_from: str | None = None
     """The damaged session in whose place this one was started."""
     model: str
-    """The brain that investigates: `offline`, or a provider and its model (`gemini/gemini-flash-latest`)."""
+    """The brain that investigates: `offline`, or provider, model and server (`ollama/qwen3 at 127.0.0.1`)."""
+    earlier_models: list[str] = Field(default_factory=list)
+    """The brains that investigated before `model`, if the session was resumed with another."""
     prompt_sha256: str | None = None
     """Of the system prompt that the model was given."""
     audit_dir: str

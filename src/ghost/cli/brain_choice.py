@@ -17,8 +17,8 @@ from ghost.redaction import Placeholders, for_outside
 
 BRAINS = ("auto", "offline", *VENDORS)
 FIRST_USE = (
-    "First use of {name} in this workspace. Sent to {host}: the symptom, hints from memory, commands and results, "
-    "after redaction (secrets become markers or placeholders); names and addresses as they are, unless --private."
+    "First use of {name} in this workspace. It is sent the symptom, hints from memory, commands and results, after "
+    "redaction (secrets become markers or placeholders); names and addresses as they are, unless --private."
 )
 
 
@@ -65,7 +65,9 @@ def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> Chosen
     Raises `UsageError` for an unknown one and `ConfigurationError` if its key, model or library is missing.
     """
     recorded = _recorded(workspace, wish.resume)
-    recorded_provider, _, recorded_model = recorded.model.partition("/") if recorded else ("", "", "")
+    recorded_provider, _, recorded_model = (
+        recorded.model.partition(" at ")[0].partition("/") if recorded else ("", "", "")
+    )
     wanted = wish.brain if wish.brain not in (None, "auto") else recorded_provider or settings.brain
     if wanted not in BRAINS:
         raise UsageError(f"there is no brain {wanted!r}: choose one of {', '.join(BRAINS)}")
@@ -93,9 +95,9 @@ def _model_brain(
         max_cost=max_cost,
     )
     used_file = workspace.audit_dir / "remote_models.json"
-    if outgoing.placeholders is None or not _is_first_use(used_file, f"{brain.name} {server.host}"):
+    if outgoing.placeholders is None or not _is_first_use(used_file, brain.name):
         return ChosenBrain(brain, outgoing)
-    return ChosenBrain(brain, outgoing, (FIRST_USE.format(name=brain.name, host=server.host),))
+    return ChosenBrain(brain, outgoing, (FIRST_USE.format(name=brain.name),))
 
 
 def _recorded(workspace: Workspace, resume: str | None) -> Session | None:
@@ -108,7 +110,7 @@ def _recorded(workspace: Workspace, resume: str | None) -> Session | None:
 
 
 def _differences(recorded: Session | None, brain: Brain) -> tuple[str, ...]:
-    if recorded is None:
+    if recorded is None or recorded.completion is not None:
         return ()
     if recorded.model != brain.name:
         return (f"This session began with {recorded.model}; it goes on with {brain.name}.",)

@@ -24,10 +24,10 @@ from ghost.agent import (
     without_secrets,
     write_report,
 )
-from ghost.brain import Message, ToolCall
+from ghost.brain import Message, ToolCall, Turn, Usage
 from ghost.cli.approvals import ScenarioGate, interactive_gate
 from ghost.cli.brain_choice import ChosenBrain, Wish, choose_brain
-from ghost.cli.narration import NarratedShell, Narration, ShownBrain
+from ghost.cli.narration import NarratedShell, Narration, ShownBrain, used_up
 from ghost.cli.session_memory import SessionMemory
 from ghost.cli.session_opening import OpenedSession, SessionOpening, network_of_az
 from ghost.cli.session_records import open_workspace, workspace_of
@@ -174,7 +174,8 @@ class _Run:
         except (KeyboardInterrupt, BrainError):
             investigation.save()
             raise
-        return self._show_end(report, markdown, self.clock.monotonic() - began)
+        model_turns = [m for m in conversation if isinstance(m, Turn) and m.usage != Usage()]
+        return self._show_end(report, markdown, self.clock.monotonic() - began, model_turns)
 
     # -- setting up
 
@@ -243,7 +244,10 @@ class _Run:
             else "Azure, through your az login"
         )
         self.narration.banner(
-            f"GHOST  |  Session: {self.session.session_id}", f"Brain: {self.chosen.brain.name}  |  Network: {where}"
+            f"GHOST  |  Session: {self.session.session_id}",
+            f"Brain: {self.session.model}",
+            f"Network: {where}",
+            *([f"Symptom: {self.session.symptom}"] if self.session.symptom else []),
         )
         for note in self.chosen.notes:
             self.narration.line(note, style="yellow")
@@ -275,7 +279,7 @@ class _Run:
         for warning in choose_and_clean(orphans, orchestrator, shell, self.session, self.narration):
             self.narration.line(f"  [WARN] {warning}", style="yellow")
 
-    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float) -> int:
+    def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> int:
         written = self.session.rca_report_path
         if self.request.as_json:
             print(json.dumps(report, ensure_ascii=False, indent=2))
@@ -287,6 +291,7 @@ class _Run:
         self.narration.banner(
             f"RCA REPORT WRITTEN: {_shortened(self.paths.report)}",
             f"Confidence: {report['confidence']}  |  Turns: {self.session.turn_count}  |  Duration: {elapsed(seconds)}",
+            *([f"Model: {used_up(model_turns)}"] if model_turns else []),
         )
         self.narration.line(f"Check it:  ghost audit verify {self.session.session_id}{_option_of(self.workspace)}")
         return 0
@@ -296,6 +301,8 @@ class _Run:
         label = "Root cause" if found and report["summary"]["supported"] else "Conclusion"
         doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
         self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
+        for why in (self.session.completion or {}).get("confidence_bounds") or []:
+            self.narration.line(f"Confidence is {report['confidence']} at most: {why}", style="yellow")
         for action in report["recommended_actions"]:
             self.narration.line(f"  - {action}")
 

@@ -75,8 +75,7 @@ class Narration:
 
         used = turn.usage
         if used.input_tokens or used.output_tokens:
-            price = f", ${used.cost:.4f}" if used.cost is not None else ""
-            self.line(f"      {used.input_tokens:,} tokens in, {used.output_tokens:,} out{price}", style="dim")
+            self.line(f"      {used_up([turn])}", style="dim")
 
     def calling(self, call: ToolCall) -> None:
         if call.name == "run_shell_cmd" and (why := call.arguments.get("reasoning")):
@@ -204,6 +203,14 @@ class NarratedShell:
             response = self._shell.execute(request)
         self._narration.ran(response, command)
         return response
+
+
+def used_up(turns: Sequence[Turn]) -> str:
+    """Return the tokens and the price of turns in words; a price that is not known for each is left out."""
+    tokens_in, tokens_out = (sum(getattr(t.usage, f"{way}_tokens") for t in turns) for way in ("input", "output"))
+    costs = [turn.usage.cost for turn in turns]
+    price = "" if None in costs else f", ${sum(cost or 0.0 for cost in costs):.4f}"
+    return f"{tokens_in:,} tokens in, {tokens_out:,} out{price}"
 
 
 _QUERY = lazy(r"(--query )'([^']{60})[^']*'")

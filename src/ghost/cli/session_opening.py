@@ -105,7 +105,10 @@ class SessionOpening:
             self._workspace.set_current_aside()
             path.replace(self._workspace.session_file)
         session.is_resume = True
-        session.model, session.prompt_sha256 = self._brain.name, self._brain.prompt_hash
+        if session.completion is None:
+            if session.model != self._brain.name:
+                session.earlier_models.append(session.model)
+            session.model, session.prompt_sha256 = self._brain.name, self._brain.prompt_hash
         save_session(self._workspace.session_file, session)
         return OpenedSession(session, lab, az_lab)
 

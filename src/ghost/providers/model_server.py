@@ -32,7 +32,7 @@ from pydantic_ai.profiles.openai import OpenAIModelProfile
 from ghost.errors import ConfigurationError, GhostError, ProviderError
 from ghost.providers.bounded_transport import RefusedAnswer, bounded_client, proxy_for
 from ghost.providers.retries import TRANSIENT_STATUS, retried, retry_after_seconds
-from ghost.records import Clock
+from ghost.records import Clock, elapsed
 from ghost.text import one_line
 
 T = TypeVar("T")
@@ -158,7 +158,8 @@ class ModelServer:
             return ProviderError(f"{self.url} shows a certificate that is not trusted ({untrusted.verify_message}).")
         if _cause(error, httpx2.ConnectError) is not None:
             return ProviderError(
-                f"{self.url} cannot be reached: is the server running, is {self.url_variable} right?", transient=True
+                f"{self.url} cannot be reached: is this machine online, the server running, {self.url_variable} right?",
+                transient=True,
             )
         if (broken := _cause(error, httpx2.TransportError)) is not None:
             closed = f"{self.url} closed the connection ({type(broken).__name__}): try again later"
@@ -175,7 +176,12 @@ class ModelServer:
         status, where = error.status_code, self.url
         message = self._without_key(_message(error.body))
         if status in (401, 403) or "API_KEY_INVALID" in str(error.body):  # what it says may repeat the key
-            return ProviderError(f"{where} rejected the key (status {status}): check {self.key_variable}.")
+            what = f"rejected the key (status {status}): check" if self.key else f"needs a key (status {status}): set"
+            return ProviderError(f"{where} {what} {self.key_variable}.")
+        headers = error.headers or {}
+        wait = retry_after_seconds(headers.get("retry-after"), self.clock)
+        if wait is None and error.retry_after is not None:
+            wait = retry_after_seconds(str(error.retry_after), self.clock)
         hint = ""
         if status == 404:
             hint = f" Check the model's name ({self.model}) and {self.url_variable}."
@@ -185,10 +191,8 @@ class ModelServer:
             hint = " The conversation is too long for this model: lower GHOST_CONTEXT_TOKENS."
         elif isinstance(error, ModelQuotaExceededError):
             hint = " The quota of this key is used up: raise it with the provider, or choose another model."
-        headers = error.headers or {}
-        wait = retry_after_seconds(headers.get("retry-after"), self.clock)
-        if wait is None and error.retry_after is not None:
-            wait = retry_after_seconds(str(error.retry_after), self.clock)
+        elif status in TRANSIENT_STATUS:
+            hint = f" Try again {f'in {elapsed(wait)}' if wait else 'later'}."
         return ProviderError(
             f"{where} answered with status {status}{f': {message}' if message else ''}.{hint}",
             transient=status in TRANSIENT_STATUS and not isinstance(error, ModelQuotaExceededError),

@@ -33,7 +33,7 @@ class ModelBrain:
         max_cost: float | None = None,
     ) -> None:
         """`outside`: applied to every text that is sent. Raises `ConfigurationError` if `max_cost` cannot be held."""
-        self.name = server.name
+        self.name = f"{server.name} at {server.host}"
         self.prompt_hash = prompt.sha256
         self._server = server
         self._prompt = prompt.text
@@ -61,7 +61,7 @@ class ModelBrain:
         spent = sum(turn.usage.cost or 0.0 for turn in turns)
         if self._max_cost is not None and spent >= self._max_cost:
             raise BrainError(
-                f"{self.name} has cost ${spent:.2f} of the ${self._max_cost:.2f} allowed: resume with a higher "
+                f"{self.name} has cost ${spent:.4g} of the ${self._max_cost:g} allowed: resume with a higher "
                 "--max-cost, or with --brain offline"
             )
         fitted = self._budget.fitted(conversation)
