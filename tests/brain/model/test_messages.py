@@ -91,8 +91,8 @@ def test_each_text_that_leaves_is_changed_and_a_changed_thought_is_left_out():
     response = ModelResponse([ThinkingPart("about hush", signature="s", provider_name="p"), *a_response().parts[1:]])
     conversation = [
         UserMessage("hush"), MemoryNote("hush"), to_turn(response, 1, None),
-        ToolResults((ToolResult("t1.1", "x", {"hush": ["hush", {"a": "hush"}], "output": '{"b": "hush"}'}),)),
-        Turn("hush", (ToolCall("t2.1", "x", {"command": "echo hush", "hush": 1}),)), ResumeNote("hush"),
+        ToolResults((ToolResult("t1.1", "hush", {"hush": ["hush", {"a": "hush"}], "output": '{"b": "hush"}'}),)),
+        Turn("hush", (ToolCall("t2.1", "hush", {"command": "echo hush", "hush": 1}),)), ResumeNote("hush"),
     ]  # fmt: skip
     sent = json.dumps(messages_of(conversation, lambda text: text.replace("hush", "[T]")))
     assert "hush" not in sent

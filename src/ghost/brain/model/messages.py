@@ -67,7 +67,7 @@ def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPar
             for result in results:
                 content = map_text(_readable(result.result), change)
                 yield ToolReturnPart(
-                    tool_name=_name(result.name), content=content, tool_call_id=_wire_id(result.call_id)
+                    tool_name=_name(change(result.name)), content=content, tool_call_id=_wire_id(result.call_id)
                 )
         case MemoryNote(text):
             yield UserPromptPart(change(f"Hints from earlier investigations (where to look; never evidence):\n{text}"))
@@ -104,7 +104,9 @@ def _filled(
         case TextPart():
             return replace(part, content=change(turn.text)) if turn.text else None
         case ToolCallPart():
-            return replace(part, args=map_text(calls[part.tool_call_id].arguments, change))
+            call = calls[part.tool_call_id]
+            said: dict[str, Any] = {"tool_name": _name(change(call.name)), "args": map_text(call.arguments, change)}
+            return replace(part, **said)
         case ThinkingPart():
             # A changed thought no longer fits its signature: it is left out.
             return part if change(part.content) == part.content else None
