@@ -50,11 +50,19 @@ def env_file(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def test_the_workspaces_env_file_is_read_and_the_environment_wins(tmp_path, monkeypatch) -> None:
-    for variable in ("GEMINI_API_KEY", "GHOST_LLM_MODEL", "GHOST_MAX_TURNS", "GHOST_BRAIN", "GHOST_LLM_URL"):
+    for variable in (
+        "GEMINI_API_KEY",
+        "GHOST_LLM_MODEL",
+        "GHOST_MAX_TURNS",
+        "GHOST_BRAIN",
+        "GHOST_LLM_URL",
+        "GHOST_MAX_COST",
+    ):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("GHOST_BRAIN", "offline")
     lines = (
-        "# keys\nexport GEMINI_API_KEY='a#b'\nGHOST_LLM_MODEL = m-1 # which\nGHOST_MAX_TURNS=7\nGHOST_BRAIN=ollama\n"
+        "\ufeffGHOST_MAX_COST=3\n# keys\nexport GEMINI_API_KEY='a#b'\nGHOST_LLM_MODEL = m-1 # which\n"
+        "GHOST_MAX_TURNS=7\nGHOST_BRAIN=ollama\n"
     )
     env_file(
         tmp_path,
@@ -64,7 +72,7 @@ def test_the_workspaces_env_file_is_read_and_the_environment_wins(tmp_path, monk
     assert settings.gemini_api_key is not None
     assert settings.gemini_api_key.get_secret_value() == "a#b"
     assert (settings.llm_model, settings.max_turns, settings.brain) == ("m-1", 7, "offline")
-    assert settings.llm_url == "http://127.0.0.1:1"
+    assert (settings.llm_url, settings.max_cost) == ("http://127.0.0.1:1", 3.0)
     assert (settings.az, settings.workspace) == (None, tmp_path)
     assert "GEMINI_API_KEY" not in os.environ  # so no child process gets it
 

@@ -221,7 +221,7 @@ def _env_file(path: Path, variables: set[str]) -> dict[str, str]:
             content = file.read(_MAX_BYTES) if stat.S_ISREG(status.st_mode) else b""
     except OSError:
         return {}
-    lines = [_LINE.fullmatch(line.strip()) for line in content.decode("utf-8", "replace").splitlines()]
+    lines = [_LINE.fullmatch(line.strip()) for line in content.decode("utf-8-sig", "replace").splitlines()]
     values = {m["name"]: m["double"] or m["single"] or m["plain"] or "" for m in lines if m and m["name"] in variables}
     fault = None
     if path.is_symlink():
