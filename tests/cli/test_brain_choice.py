@@ -66,10 +66,12 @@ def test_a_limit_of_cost_holds_with_a_known_or_a_given_price(workspace):
 
 def test_the_first_use_of_a_model_elsewhere_says_what_is_sent_and_the_shell_shares_its_placeholders(workspace):
     settings = Settings(gemini_api_key=KEY)
-    first, second = (choose_brain(Wish(), settings, workspace) for _ in range(2))
+    untold, first = (choose_brain(Wish(), settings, workspace) for _ in range(2))
     (note,) = first.notes
     assert "generativelanguage.googleapis.com" in note
-    assert second.notes == ()
+    assert untold.notes == first.notes
+    first.told()
+    assert choose_brain(Wish(), settings, workspace).notes == ()
     assert first.outgoing("saw q7RkLm92Pw4RtVbZ81Tx") == "saw [TOKEN_1]"
     assert first.outgoing.placeholders.restore("[TOKEN_1]") == "q7RkLm92Pw4RtVbZ81Tx"
     local = choose_brain(Wish("ollama", "m"), settings, workspace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ghost.agent import Session, Workspace, load_session, tool_declarations
@@ -57,6 +57,8 @@ class ChosenBrain:
     outgoing: Outgoing = field(default_factory=lambda: Outgoing(None))
     notes: tuple[str, ...] = ()
     """What the engineer is told about the choice."""
+    told: Callable[[], None] = lambda: None
+    """To be called once the notes were shown."""
 
 
 def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> ChosenBrain:
@@ -78,7 +80,7 @@ def choose_brain(wish: Wish, settings: Settings, workspace: Workspace) -> Chosen
         return ChosenBrain(OfflineBrain(), notes=_differences(recorded, OfflineBrain()))
     model = wish.model or (recorded_model if provider == recorded_provider else None)
     chosen = _model_brain(provider, model, wish.max_cost or settings.max_cost, settings, workspace)
-    return ChosenBrain(chosen.brain, chosen.outgoing, (*_differences(recorded, chosen.brain), *chosen.notes))
+    return replace(chosen, notes=(*_differences(recorded, chosen.brain), *chosen.notes))
 
 
 def _model_brain(
@@ -95,9 +97,11 @@ def _model_brain(
         max_cost=max_cost,
     )
     used_file = workspace.audit_dir / "remote_models.json"
-    if outgoing.placeholders is None or not _is_first_use(used_file, brain.name):
+    used = _used(used_file)
+    if outgoing.placeholders is None or brain.name in used:
         return ChosenBrain(brain, outgoing)
-    return ChosenBrain(brain, outgoing, (FIRST_USE.format(name=brain.name),))
+    note = FIRST_USE.format(name=brain.name)
+    return ChosenBrain(brain, outgoing, (note,), lambda: write_json(used_file, [*used, brain.name]))
 
 
 def _recorded(workspace: Workspace, resume: str | None) -> Session | None:
@@ -119,13 +123,10 @@ def _differences(recorded: Session | None, brain: Brain) -> tuple[str, ...]:
     return ()
 
 
-def _is_first_use(used_file: Path, use: str) -> bool:
-    """Return whether a model was not used in this workspace before, and note that it is now."""
+def _used(used_file: Path) -> list[str]:
+    """Return the models elsewhere, with their servers, whose first use in this workspace was told."""
     try:
         used = read_json(used_file)
     except (FileNotFoundError, RecordError):
-        used = []
-    if isinstance(used, list) and use in used:
-        return False
-    write_json(used_file, [*(used if isinstance(used, list) else []), use])
-    return True
+        return []
+    return used if isinstance(used, list) else []

@@ -251,6 +251,7 @@ class _Run:
         )
         for note in self.chosen.notes:
             self.narration.line(note, style="yellow")
+        self.chosen.told()
         if self.is_private:
             self.narration.line(PRIVATE_MODE.format(map=_shortened(self.paths.anonymization_map)))
 
@@ -282,7 +283,7 @@ class _Run:
     def _show_end(self, report: dict[str, Any], markdown: str, seconds: float, model_turns: list[Turn]) -> int:
         written = self.session.rca_report_path
         if self.request.as_json:
-            print(json.dumps(report, ensure_ascii=False, indent=2))
+            print(json.dumps(report, indent=2))  # a terminal obeys some characters beyond ASCII
         self.narration.line("")
         self._conclusion(report)
         if written is None:
