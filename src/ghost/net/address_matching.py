@@ -59,7 +59,7 @@ class ServiceTags:
 
 def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> bool | None:
     """Return whether one of `prefixes` (`*`, an address, a prefix or a service tag) covers `address`."""
-    parsed = ip_address(address)
+    parsed = parse_address(address)
     answer: bool | None = False
     for prefix in prefixes:
         network = parse_network(prefix)
@@ -84,6 +84,9 @@ def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = Tr
     return any(low <= port <= high for low, high in spans)
 
 
+parse_address = lru_cache(maxsize=65_536)(ip_address)
+
+
 @lru_cache(maxsize=4096)
 def parse_network(text: str) -> Prefix | None:
     """Return the prefix in `text`, or None for a tag. Host bits are allowed, as in Azure."""
@@ -93,6 +96,7 @@ def parse_network(text: str) -> Prefix | None:
         return None
 
 
+@lru_cache(maxsize=4096)
 def parse_ports(text: str) -> tuple[int, int]:
     """Return the first and last port of a range. Raises `ValueError` if it is not a range."""
     if text == "*":

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from ipaddress import ip_address
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ghost.net.address_matching import parse_network
 from ghost.net.routes import Route
@@ -90,6 +91,10 @@ class VirtualNetwork(Resource):
     peerings: tuple[Peering, ...] = ()
     dns_servers: tuple[str, ...] = ()
 
+    @cached_property
+    def subnet_ids(self) -> dict[str, Subnet]:
+        return {key(subnet.id): subnet for subnet in self.subnets}
+
     def holds(self, address: str) -> bool:
         return within(self.prefixes, address)
 
@@ -159,6 +164,19 @@ class Network:
     failed: Mapping[Missing, str] = field(default_factory=dict)
     """Reads that were tried and told nothing, with the reason: they are not asked for again."""
 
+    @cached_property
+    def _by_address(self) -> dict[str, list[Interface]]:
+        found: dict[str, list[Interface]] = {}
+        for interface in self.interfaces.values():
+            for configuration in interface.configurations:
+                found.setdefault(configuration.address, []).append(interface)
+        return found
+
+    @cached_property
+    def derived(self) -> dict[tuple[str, str], Any]:
+        """What was derived for interfaces, by kind and id: kept, since a network does not change."""
+        return {}
+
     def with_resources(self, kind: Kind, resources: Iterable[Resource], *, complete: bool = False) -> Network:
         """Return the network with these resources added or replaced. `complete`: they are all there are of the kind."""
         known = {**getattr(self, kind), **{key(resource.id): resource for resource in resources}}
@@ -167,9 +185,9 @@ class Network:
 
     def interface_at(self, address: str, networks: Iterable[VirtualNetwork]) -> Interface | None:
         """Return the interface that has `address` in one of `networks`. Raises `Unread`."""
-        places = {key(subnet.id) for network in networks for subnet in network.subnets}
-        for interface in self.interfaces.values():
-            if key(interface.subnet) in places and interface.has(address):
+        places = [network.subnet_ids for network in networks]
+        for interface in self.interfaces_with(address):
+            if any(key(interface.subnet) in ids for ids in places):
                 return interface
         if "interfaces" not in self.complete:
             self.need(Missing("interfaces"), f"no interface that was read has {address}")
@@ -177,13 +195,12 @@ class Network:
 
     def interfaces_with(self, address: str) -> list[Interface]:
         """Return the interfaces that have `address`, in any network: address spaces may overlap."""
-        return [interface for interface in self.interfaces.values() if interface.has(address)]
+        return self._by_address.get(address, [])
 
     def subnet_of(self, interface: Interface) -> tuple[VirtualNetwork, Subnet]:
         """Return the interface's network and subnet. Raises `Unread`."""
-        wanted = key(interface.subnet)
         home = self.virtual_network(interface.subnet.partition("/subnets/")[0])
-        subnet = next((subnet for subnet in home.subnets if key(subnet.id) == wanted), None)
+        subnet = home.subnet_ids.get(key(interface.subnet))
         if subnet is None:
             raise Unread(
                 None, f"{home.name} has no subnet {name_of(interface.subnet)}, where {interface.name} should be"

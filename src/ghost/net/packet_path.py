@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from ghost.net.effective import groups_of, missing_groups, missing_routes, routes_of
 from ghost.net.network import Interface, Missing, Network, Peering, Unread, VirtualNetwork, key, name_of, within
-from ghost.net.routes import Route, select_route
+from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow, evaluate_gates
 
 Leg = Literal["forward", "return"]
@@ -179,7 +179,7 @@ class _Routed:
 def _routed(network: Network, here: Interface, destination: str) -> _Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
     table = routes_of(network, here)
-    route = select_route(table.routes, destination)
+    route = table.select(destination)
     if not table.is_certain(route):
         network.need(missing_routes(here), f"a gateway may have taught {here.name} a route to {destination}")
     home, _ = network.subnet_of(here)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Literal
 
 from ghost.net.address_matching import ServiceTags, covers_address, covers_port
@@ -94,6 +95,14 @@ class SecurityGroup:
     rules: tuple[SecurityRule, ...] = ()
     """Custom rules; default rules may be among them and are added where they are not."""
 
+    @cached_property
+    def in_order(self) -> dict[Direction, list[SecurityRule]]:
+        """The rules of each direction by priority, default rules last."""
+        names = {rule.name.casefold() for rule in self.rules if rule.is_default}
+        missing = [rule for rule in default_rules() if rule.name.casefold() not in names]
+        ordered = sorted((*self.rules, *missing), key=lambda rule: rule.priority)
+        return {each: [rule for rule in ordered if rule.direction == each] for each in GATE_ORDER}
+
 
 @dataclass(frozen=True)
 class GateVerdict:
@@ -167,7 +176,7 @@ def evaluate_group(
 ) -> GateVerdict:
     known_tags = tags or ServiceTags()
     undecided: list[SecurityRule] = []
-    for rule in rules_in_order(group, direction):
+    for rule in group.in_order[direction]:
         match rule.matches(flow, known_tags):
             case True:
                 reason = (
@@ -180,13 +189,7 @@ def evaluate_group(
     return GateVerdict(False, None, group, direction, reason, tuple(undecided))
 
 
-def rules_in_order(group: SecurityGroup, direction: Direction) -> list[SecurityRule]:
-    """Return the group's rules of one direction by priority, default rules last."""
-    names = {rule.name.casefold() for rule in group.rules if rule.is_default}
-    missing = [rule for rule in default_rules() if rule.name.casefold() not in names]
-    return sorted((rule for rule in (*group.rules, *missing) if rule.direction == direction), key=lambda r: r.priority)
-
-
+@cache
 def default_rules() -> tuple[SecurityRule, ...]:
     """Return the six default rules of every group."""
     vnet, probe, everywhere = ("VirtualNetwork",), ("AzureLoadBalancer",), ("*",)
