@@ -10,8 +10,9 @@ import statistics
 import time
 from ipaddress import ip_address, ip_network
 
-from ghost.net import Network, walk
 from tests.net.small_network import flow, network, nic, rules, subnet, table, vnet
+
+from ghost.net import Network, walk
 
 WALKS, BOUND_SECONDS, ROUNDS = 10_000, 5.0, 3
 
