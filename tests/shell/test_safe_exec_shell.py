@@ -693,6 +693,7 @@ def test_an_investigation_reads_only_its_own_files(make: Any, tmp_path: Path, mo
         *("awk 1 notes.txt", "tac /proc/self/status", "cat audit/shell_audit_s1_2.jsonl", "python3.11 -c 'print(1)'"),
         *("tcpdump -nrx.cap -c 5", "tshark -nrx.cap", "date -ufnotes.txt", "xargs -0anotes.txt echo"),
         *("curl file://127.0.0.1/etc/hosts", "find -files0-from notes.txt"),
+        *("curl '{file:}//127.0.0.1/%65tc/hosts'", "az deployment group create --template-uri file:///etc/hosts"),
     ):  # fmt: skip
         response = ask(shell, command)
         assert (response["status"], response["error"]) == ("error", "forbidden_command"), command

@@ -38,6 +38,7 @@ _STRING = lazy(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 _BREAKS = lazy(r"[=@:,<>]")
 _SCHEME = lazy(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE_SCHEME = lazy(r"file:(?://[^/]*)?/+", re.IGNORECASE)
+_GLOB = lazy(r"[][{}\\]")
 _PATH_LIKE = lazy(r"[/~@]")
 _SPACE = lazy(r"\s+")
 
@@ -438,6 +439,8 @@ def foreign_file(command: str, is_own: Callable[[str], bool]) -> str | None:
             continue
         if code := next((name for name in _programs(segment) if name in policy.shells | policy.interpreters), None):
             return f"{code} runs code that may read any file."
+        if address := next((word for word in segment if _FILE_SCHEME.search(_GLOB.sub("", word))), None):
+            return f"{address[:120]} is the address of a file."
         for path, real in _existing(_files_named(segment)):
             if not is_own(real) and real != os.devnull:
                 return f"{path[:120]} is a file of this machine (really {real[:160]})."
