@@ -76,6 +76,20 @@ def test_a_verbose_model_and_many_large_answers_at_once_still_fit():
     assert ContextBudget(size_of(conversation) // 2, 0).fitted(conversation)[-2] == conversation[-2]
 
 
+def test_where_even_short_turns_are_too_many_the_oldest_are_left_out():
+    conversation = conversation_of(200, cited=2)
+    budget = ContextBudget(8_000, 0)
+    first = budget.fitted(conversation)
+    assert first is not None
+    assert first[0] == UserMessage("symptom")
+    assert isinstance(first[1], UserMessage)
+    assert "s_002" in first[1].text
+    assert [type(m) for m in first[2:]] == [Turn, ToolResults] * (len(first) // 2 - 1)
+    later = budget.fitted([*conversation, *conversation_of(1, 1)[1:]])
+    assert later is not None
+    assert later[: len(first) - 2 * KEPT_WHOLE] == first[: len(first) - 2 * KEPT_WHOLE]
+
+
 def test_a_conversation_that_cannot_be_made_to_fit_is_refused():
     conversation = conversation_of(KEPT_WHOLE, 1)
     assert ContextBudget(200, 100).fitted(conversation) is None

@@ -1,5 +1,5 @@
 """What of a conversation a model is sent: old results become their record, verdict and first lines, then old turns the
-beginnings of what was said.
+beginnings of what was said, and at last the oldest are left out.
 
 Nothing is lost: the audit keeps each result, and the shortened one names its record.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ghost.brain.conversation import Message, ToolCall, ToolResult, ToolResults, Turn
+from ghost.brain.conversation import Message, ToolCall, ToolResult, ToolResults, Turn, UserMessage
 from ghost.text import map_text
 
 CHARACTERS_PER_TOKEN: Final = 3
@@ -22,6 +22,8 @@ FIRST_LINES, FIRST_CHARACTERS, FIRST_ITEMS = 3, 300, 20
 SPARE: Final = 0.7
 """Once over the budget, results are shortened to this part of it, so that the beginning seldom changes (a provider's
 cache of it holds)."""
+LEFT_OUT: Final = "The oldest turns are left out here. Records that they cite: {}."
+MAX_CITED: Final = 100
 
 
 class ContextBudget:
@@ -31,6 +33,8 @@ class ContextBudget:
         """`tokens` of the whole request; `reserved` of them for the system prompt and the tools."""
         self._tokens = tokens - reserved
         self._shortened: set[str] = set()
+        self._first = 0
+        """Index of the first turn that is sent."""
 
     def fitted(self, conversation: Sequence[Message]) -> list[Message] | None:
         """Return the conversation within the budget; None if even the shortened one is too long."""
@@ -43,10 +47,22 @@ class ContextBudget:
                     size -= saved if key not in self._shortened else 0
                     self._shortened.add(key)
         fitted = self._applied(conversation)
+        if _size(fitted) > self._tokens:
+            for self._first in [i for i, m in enumerate(conversation) if isinstance(m, Turn) and i > self._first]:
+                fitted = self._applied(conversation)
+                if _size(fitted) <= self._tokens * SPARE:
+                    break
         return fitted if _size(fitted) <= self._tokens else None
 
     def _applied(self, conversation: Sequence[Message]) -> list[Message]:
-        return [self._one(index, message) for index, message in enumerate(conversation)]
+        before = [m for m in conversation[: self._first] if not isinstance(m, Turn | ToolResults)]
+        if self._first:
+            before.append(
+                UserMessage(
+                    LEFT_OUT.format(", ".join(sorted(_cited(conversation[: self._first]))[:MAX_CITED]) or "none")
+                )
+            )
+        return [*before, *(self._one(i, m) for i, m in enumerate(conversation) if i >= self._first)]
 
     def _one(self, index: int, message: Message) -> Message:
         if isinstance(message, Turn):
@@ -102,7 +118,7 @@ def _key(index: int) -> str:
     return f"turn at {index}"
 
 
-def _cited(conversation: Sequence[Message]) -> set[Any]:
+def _cited(conversation: Sequence[Message]) -> set[str]:
     calls = [call for message in conversation if isinstance(message, Turn) for call in message.tool_calls]
     lists = [call.arguments.get("audit_ids") for call in calls]
     return {audit_id for ids in lists if isinstance(ids, list) for audit_id in ids if isinstance(audit_id, str)}
