@@ -10,7 +10,7 @@ import pytest
 
 from ghost.agent import tool_declarations
 from ghost.agent.turns import recordable
-from ghost.brain import Brain, Message, ToolCall, ToolResult, ToolResults, Usage, UserMessage, model_brain
+from ghost.brain import Brain, Message, ResumeNote, ToolCall, ToolResult, ToolResults, Usage, UserMessage, model_brain
 from ghost.errors import BrainError
 from ghost.providers.model_server import ModelServer
 from ghost.providers.server_models import ServerModel
@@ -67,7 +67,7 @@ def test_each_answer_becomes_a_turn_or_one_line_that_says_why(dialect: Dialect) 
 
 
 def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
-    """Ask for a turn, and for the next one, which holds the first in the form of its API."""
+    """Ask for a turn, and for the next one, which holds the first in the form of its API, killed amid its calls."""
     clock = WaitingClock()
     with serving(dialect, row.answers) as server:
         brain = brain_of(dialect, server.url, clock, 0.4 if dripping_body in row.answers else 60.0)
@@ -84,9 +84,8 @@ def _mistakes(dialect: Dialect, row: Row) -> Iterator[str]:
             server.script = lambda _: FINE
             results = tuple(ToolResult(call.id, call.name, {"status": "ok"}) for call in turn.tool_calls)
             asked = len(server.received)
-            brain.next_turn(
-                [*conversation, recordable(turn), ToolResults(results) if results else UserMessage("Go on.")]
-            )
+            killed = ToolResults(results[:1]), ResumeNote("Resumed."), ToolResults(results[1:])
+            brain.next_turn([*conversation, recordable(turn), *(killed if results else [UserMessage("Go on.")])])
             del server.received[asked:]
     if row.requests not in (None, len(server.received)):
         yield f"{len(server.received)} requests"

@@ -55,7 +55,9 @@ def to_messages(conversation: Sequence[Message], system: str, change: Change) ->
             continue
         parts = list(_request_parts(message, change))
         if messages and isinstance(messages[-1], ModelRequest):
-            messages[-1] = replace(messages[-1], parts=[*messages[-1].parts, *parts])
+            # Results come first: after a kill, the note of the resumption stands before those of the open calls.
+            parts = sorted([*messages[-1].parts, *parts], key=lambda part: not isinstance(part, ToolReturnPart))
+            messages[-1] = replace(messages[-1], parts=parts)
         else:
             messages.append(ModelRequest(parts=parts, instructions=system))
     return messages
