@@ -75,6 +75,8 @@ class GuestVerdict:
     """The answer of a reject; the reason why the verdict is unknown."""
     decisions: tuple[Decision, ...] = ()
     """One of each base chain that the packet met."""
+    doubts: tuple[str, ...] = ()
+    """Matches that were not known. If the verdict is known, they decide only by which rule it is given."""
 
     @property
     def decisive(self) -> Decision | None:
@@ -134,10 +136,10 @@ def evaluate(
     outcomes = [*ended, *(GuestVerdict("accept", left, "", decisions) for left, decisions in live.items())]
     distinct = {(o.verdict, o.detail, o.packet if o.verdict == "accept" else None) for o in outcomes}
     if len(distinct) == 1 and outcomes[-1].verdict != "unknown":
-        return outcomes[-1]
+        return replace(outcomes[-1], doubts=tuple(doubts))
     first_unknown = next((o for o in outcomes if o.verdict == "unknown"), outcomes[0])
     reasons = dict.fromkeys([*doubts, *(o.detail for o in outcomes if o.verdict == "unknown")])
-    return GuestVerdict("unknown", packet, "; ".join(reasons), first_unknown.decisions)
+    return GuestVerdict("unknown", packet, "; ".join(reasons), first_unknown.decisions, tuple(doubts))
 
 
 def _place(chain: Chain, hook: Hook) -> tuple[int, int]:

@@ -44,7 +44,21 @@ PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security":
 VERDICTS: dict[str, ActionKind] = {"ACCEPT": "accept", "DROP": "drop", "RETURN": "return"}
 TRANSLATIONS: dict[str, ActionKind] = {name.upper(): name for name in get_args(Translation)}
 WITHOUT_VERDICT = frozenset(
-    ("LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "TCPMSS", "TOS", "DSCP")
+    (
+        "LOG",
+        "NFLOG",
+        "ULOG",
+        "TRACE",
+        "AUDIT",
+        "SET",
+        "TCPMSS",
+        "CHECKSUM",
+        "CLASSIFY",
+        "TOS",
+        "DSCP",
+        "MARK",
+        "CONNMARK",
+    )
 )
 """Targets after which the next rule is asked. What they mark matters only to matches that are unknown anyway."""
 REJECTS = {

@@ -42,10 +42,14 @@ PORT_PROTOCOLS = ("tcp", "udp", "dccp", "sctp", "udplite")
 STATE_BITS = _numbers("INVALID=1 ESTABLISHED=2 RELATED=4 NEW=8 UNTRACKED=64")
 TCP_FLAGS = _numbers("FIN=1 SYN=2 RST=4 PSH=8 ACK=16 URG=32 ECN=64 CWR=128")
 ICMP_TYPES = {
-    "icmp": _numbers("echo-reply=0 destination-unreachable=3 redirect=5 echo-request=8 time-exceeded=11"),
+    "icmp": _numbers(
+        "echo-reply=0 destination-unreachable=3 source-quench=4 redirect=5 echo-request=8 router-advertisement=9"
+        " router-solicitation=10 time-exceeded=11 parameter-problem=12 timestamp-request=13 timestamp-reply=14"
+    ),
     "icmpv6": _numbers(
         "destination-unreachable=1 packet-too-big=2 time-exceeded=3 parameter-problem=4 echo-request=128 echo-reply=129"
-        " nd-router-solicit=133 nd-router-advert=134 nd-neighbor-solicit=135 nd-neighbor-advert=136"
+        " mld-listener-query=130 mld-listener-report=131 mld-listener-done=132 nd-router-solicit=133"
+        " nd-router-advert=134 nd-neighbor-solicit=135 nd-neighbor-advert=136 nd-redirect=137 mld2-listener-report=143"
     ),
 }
 
