@@ -302,8 +302,10 @@ class _Run:
         label = "Root cause" if found and report["summary"]["supported"] else "Conclusion"
         doubt = "" if report["summary"]["supported"] else " (NOT supported by the records)"
         self.narration.line(f"{label}{doubt}: {report['summary']['text']}", style="bold")
-        for why in (self.session.completion or {}).get("confidence_bounds") or []:
-            self.narration.line(f"Confidence is {report['confidence']} at most: {why}", style="yellow")
+        if bounds := (self.session.completion or {}).get("confidence_bounds"):
+            self.narration.line(
+                f"Confidence was lowered to {report['confidence']}: {'; '.join(bounds)}", style="yellow"
+            )
         for action in report["recommended_actions"]:
             self.narration.line(f"  - {action}")
 

@@ -88,7 +88,7 @@ class Narration:
             self.line(f"      {call.name}: {result.get('message') or result.get('error')}", style="red")
         elif result.get("error") == "preflight":
             self.line(f"      not run: {result.get('suggestion')}", style="yellow")
-        elif result.get("error") == "invalid_arguments":
+        elif result.get("error") in {"invalid_arguments", "investigation_complete"}:
             self.line(f"      not run: {result.get('message')}", style="yellow")
         meta = result.get("_meta", {})
         for key in ("warning", "instruction"):
