@@ -120,6 +120,8 @@ def understood(raw: bytes) -> tuple[int, Seen] | None:
         return None
     number = int.from_bytes(payload[place + 5 : place + 8], "big")
     if icmp and icmp[0] not in (0, 8, 128, 129):
+        if icmp[0] != (3 if name == "icmp" else 1):  # a redirect
+            return None
         return number, Seen("reject", f"{name} {icmp[0]}/{icmp[1]}")
     source, destination = map(ip_address, ends)
     ports = struct.unpack("!HH", payload[:4]) if not icmp else (None, None)
