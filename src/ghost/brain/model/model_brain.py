@@ -86,7 +86,8 @@ class ModelBrain:
         try:
             return self._server.request(messages, self._tools, self._max_output_tokens, read)
         except ProviderError as failed:
-            raise BrainError(str(failed).rstrip(".")) from None
+            wait = f" (it asks to wait {failed.retry_after_seconds:.0f} s)" if failed.retry_after_seconds else ""
+            raise BrainError(f"{str(failed).rstrip('.')}{wait}") from None
 
     def _check_text_only(self, turn: Turn, response: ModelResponse) -> None:
         if response.finish_reason == "length":
