@@ -21,6 +21,8 @@ HOST_ADDRESS = "168.63.129.16"
 
 https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
 """
+METADATA_ADDRESS = "169.254.169.254"
+"""The metadata service of the Azure host."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ghost.net.security import SecurityGroup
 
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops."""
+DEFAULT_PREFIXES = ("0.0.0.0/0", "::/0")
 GATEWAY_SUBNET = "gatewaysubnet"
 
 
@@ -94,20 +95,23 @@ def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
     return InterfaceRoutes((*user, *routes), references, learned_unknown)
 
 
-def groups_of(network: Network, interface: Interface) -> InterfaceGroups:
-    """Return the groups that packets of the interface meet, and its tags. Raises `Unread`."""
-    place = ("groups", key(interface.id))
+def groups_of(network: Network, interface: Interface, *, as_configured: bool = False) -> InterfaceGroups:
+    """Return the groups that packets of the interface meet, and its tags. Raises `Unread`.
+
+    `as_configured`: with the names of tags in their rules, which Azure's computation replaces by prefixes.
+    """
+    place = ("configured groups" if as_configured else "groups", key(interface.id))
     if place not in network.derived:
-        network.derived[place] = _groups_of(network, interface)
+        network.derived[place] = _groups_of(network, interface, as_configured)
     groups: InterfaceGroups = network.derived[place]
     return groups
 
 
-def _groups_of(network: Network, interface: Interface) -> InterfaceGroups:
+def _groups_of(network: Network, interface: Interface, as_configured: bool) -> InterfaceGroups:
     home, subnet = network.subnet_of(interface)
     tags = tags_of(network, home, subnet)
     computed = network.effective_groups.get(key(interface.id))
-    if computed is not None:
+    if computed is not None and not as_configured:
         return InterfaceGroups(computed.groups, tags, (computed.reference,), computed=True)
     groups, references = [], [interface.reference, home.reference]
     for group_id, association in ((subnet.security_group, "subnet"), (interface.security_group, "nic")):
@@ -122,14 +126,18 @@ def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTa
     """Return the tags as the subnet's interfaces see them.
 
     VirtualNetwork holds the network, the peers it gives access to, the prefixes of user-defined routes and the host.
+    It "might also contain default routes", so that a route for 0.0.0.0/0 leaves open what it holds.
     """
     prefixes = [*home.prefixes, f"{HOST_ADDRESS}/32"]
     prefixes += [
         p for peering in home.peerings if peering.is_connected and peering.allow_access for p in peering.remote_prefixes
     ]
     table = network.route_tables.get(key(subnet.route_table)) if subnet.route_table else None
-    prefixes += [route.prefix for route in table.routes] if table else []
-    return ServiceTags(tuple(dict.fromkeys(prefixes)), _application_groups(network), has_gateway(home))
+    user = [route.prefix for route in table.routes] if table else []
+    prefixes += [prefix for prefix in user if prefix not in DEFAULT_PREFIXES]
+    open_ended = has_gateway(home) or any(prefix in DEFAULT_PREFIXES for prefix in user)
+    unread = subnet.route_table is not None and table is None
+    return ServiceTags(tuple(dict.fromkeys(prefixes)), _application_groups(network), open_ended or unread)
 
 
 def has_gateway(home: VirtualNetwork) -> bool:

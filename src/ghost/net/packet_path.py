@@ -6,14 +6,15 @@ fault, and the walk goes on where the way does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
 from ghost.net.effective import groups_of, missing_groups, missing_routes, routes_of
 from ghost.net.network import Interface, Missing, Network, Peering, Unread, VirtualNetwork, key, name_of, within
 from ghost.net.routes import Route
-from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow, evaluate_gates
+from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow, SecurityGroup, SecurityRule, evaluate_gates
 
 Leg = Literal["forward", "return"]
 HopVerdict = Literal["pass", "drop", "reject", "rewrite", "unknown"]
@@ -21,6 +22,14 @@ Outcome = Literal["passes", "blocked", "unknown"]
 
 MAX_APPLIANCES: Final = 8
 """Appliances on one way; more are a loop."""
+PLATFORM_TAGS: Final = {
+    (HOST_ADDRESS, 53): "AzurePlatformDNS",
+    (HOST_ADDRESS, 67): None,
+    (HOST_ADDRESS, 80): None,
+    (HOST_ADDRESS, 32526): None,
+    (METADATA_ADDRESS, 80): "AzurePlatformIMDS",
+}
+"""Services of the host, and the tag by which alone a security rule can deny one."""
 _AZURE: Final = "https://learn.microsoft.com/azure/virtual-network/"
 PAGES: Final = {
     "machine": "https://learn.microsoft.com/azure/virtual-machines/states-billing",
@@ -29,6 +38,7 @@ PAGES: Final = {
     "peering": f"{_AZURE}virtual-network-manage-peering",
     "appliance": f"{_AZURE}virtual-networks-udr-overview#user-defined",
     "interface": f"{_AZURE}virtual-network-network-interface",
+    "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
 }
 
 
@@ -105,10 +115,11 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     `source`: id of the interface that sends, where several have the flow's source address.
     """
     here = _sender(network, flow, source)
-    if isinstance(here, Hop):
-        return Walk(flow, (here,))
     forward, back = _Way(), _Way()
-    hops = list(_leg(network, here, flow, forward))
+    if isinstance(here, Hop):
+        hops = [here, *_arrival(network, flow, forward)]
+    else:
+        hops = list(_leg(network, here, flow, forward))
     if forward.interface is not None and not any(hop.stops for hop in hops):
         answer = Flow(
             flow.protocol, flow.destination_address, flow.destination_port, flow.source_address, flow.source_port
@@ -134,9 +145,22 @@ def _sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop
     return Hop("interface", "", "unknown", reason, missing=None if missing in network.failed else missing)
 
 
+def _arrival(network: Network, flow: Flow, way: _Way) -> Iterator[Hop]:
+    """Yield what a packet from outside meets at its destination, whichever way it came."""
+    there = network.interfaces_with(flow.destination_address)
+    outside = "interfaces" in network.complete and not network.interfaces_with(flow.source_address)
+    if outside and len(there) == 1:
+        way.interface = there[0]
+        yield from _gates(network, there[0], flow, "Inbound")
+        yield from _machine(network, there[0])
+
+
 def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
     yield from _machine(network, here)
+    if flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
+        yield from _platform(network, here, flow, is_answer=is_answer)
+        return
     while True:
         if not is_answer:
             yield from _gates(network, here, flow, "Outbound")
@@ -145,7 +169,11 @@ def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer:
         except Unread as unread:
             yield Hop("route", here.id, "unknown", unread.reason, missing=unread.missing)
             return
-        yield routed.hop
+        hop = routed.hop
+        if way.appliances and hop.stops:
+            reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
+            hop = replace(hop, verdict="unknown", reason=reason, fault=None)
+        yield hop
         if routed.next_interface is None:
             return
         yield from _crossing(network, here, routed.next_interface, flow)
@@ -238,14 +266,42 @@ def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualN
     )
 
 
-def _gates(network: Network, interface: Interface, flow: Flow, direction: Direction) -> Iterator[Hop]:
+def _platform(network: Network, here: Interface, flow: Flow, *, is_answer: bool) -> Iterator[Hop]:
+    """Yield what stands before a service of the host: no route, and of the groups only rules for the service's tag."""
+    served = is_answer or (flow.destination_address, flow.destination_port) in PLATFORM_TAGS
+    tag = PLATFORM_TAGS.get((flow.destination_address, flow.destination_port or 0))
+    if tag is not None and not is_answer:
+        yield from _gates(network, here, flow, "Outbound", platform_tag=tag)
+    if served:
+        reason = f"{flow.destination_address} is the host, to which neither routes nor other rules apply"
+        yield Hop("platform", here.id, "pass", reason)
+    else:
+        yield Hop("platform", here.id, "unknown", f"Azure names no service of the host at {flow}")
+
+
+def _targeting(groups: Iterable[SecurityGroup], tag: str) -> Iterator[SecurityGroup]:
+    """Yield the groups with rules for a tag of the platform, with these rules alone; what they do not match passes."""
+    for group in groups:
+        named = [r for r in group.rules if tag.casefold() in map(str.casefold, r.destination_prefixes)]
+        if named:
+            passing = SecurityRule("no rule of the tag", FIRST_DEFAULT_PRIORITY - 1, "Outbound", "Allow")
+            yield replace(group, rules=(*named, passing))
+
+
+def _gates(
+    network: Network, interface: Interface, flow: Flow, direction: Direction, *, platform_tag: str | None = None
+) -> Iterator[Hop]:
     """Yield a hop for each group that a packet meets; a fresh flow only, since groups let answers pass."""
     try:
-        effective = groups_of(network, interface)
+        effective = groups_of(network, interface, as_configured=platform_tag is not None)
     except Unread as unread:
         yield Hop("security_group", interface.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
         return
-    for gate in evaluate_gates(effective.groups, flow, direction, effective.tags).gates:
+    groups, tags = effective.groups, effective.tags
+    if platform_tag is not None:
+        groups = tuple(_targeting(groups, platform_tag))
+        tags = replace(tags, others={**tags.others, platform_tag: (flow.destination_address,)})
+    for gate in evaluate_gates(groups, flow, direction, tags).gates:
         hop = Hop(
             "security_group",
             gate.group.name,

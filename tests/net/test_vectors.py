@@ -1,0 +1,51 @@
+"""The walk against Azure's own pages: each vector cites a page, says its rule, and expects what it follows."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ghost.net.packet_path import Hop, Walk, walk
+from tests.net.small_network import described, flow
+
+VECTORS = Path(__file__).parent / "vectors"
+
+
+def test_security_rules_decide_as_azures_pages_say() -> None:
+    def gate(walked: Walk) -> Hop | None:
+        """The group that stops the packet, else one that is not known, else the last it meets."""
+        gates = [hop for hop in walked.hops if hop.kind == "security_group"]
+        not_passed = (hop for hop in gates if hop.verdict != "pass")
+        return min(not_passed, key=lambda hop: hop.verdict, default=gates[-1] if gates else None)
+
+    assert differences("security_rules", gate) == ""
+
+
+def differences(name: str, decisive: Any) -> str:
+    """Return the vectors of a file that the walk does not follow. `expect`: a verdict and the rule or route.
+
+    Of an unknown verdict, a part of the reason. A certain answer between two machines that pass must come back too.
+    """
+    content = vectors(name)
+    first = next(iter(content["networks"]))
+    found = []
+    for vector in content["vector"]:
+        assert vector["page"].startswith("https://learn.microsoft.com/azure/"), vector
+        made = described([*content["networks"][vector.get("on", first)], *vector.get("with", ())])
+        walked = walk(made, flow(vector["flow"]))
+        hop = decisive(walked)
+        verdict = hop.verdict if hop is not None else "pass"
+        expected, _, by = vector["expect"].partition(" ")
+        by, _, at = by.partition(" of ")
+        told = (hop.reason if verdict == "unknown" else hop.rule or "") if hop is not None else ""
+        same = verdict == expected and (by in told if verdict == "unknown" else by == told)
+        same = same and (not at or (hop is not None and hop.resource.endswith(f"/{at}")))
+        same = same and (walked.outcome == "blocked") == (expected == "drop")
+        if not same:
+            found.append(f"{vector['says']}: expected {vector['expect']}, got {verdict} {told} ({walked.outcome})")
+    return "\n".join(found)
+
+
+def vectors(name: str) -> dict[str, Any]:
+    return tomllib.loads((VECTORS / f"{name}.toml").read_text(encoding="utf-8"))
