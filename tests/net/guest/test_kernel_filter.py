@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,12 +13,23 @@ from ipaddress import ip_address
 
 import pytest
 
-from ghost.net.guest import GuestVerdict, Hook, Packet, Ruleset, State, evaluate, read_iptables, read_nft
+from ghost.net.guest import (
+    GuestVerdict,
+    Hook,
+    Packet,
+    Ruleset,
+    State,
+    evaluate,
+    listeners_at,
+    read_iptables,
+    read_listeners,
+    read_nft,
+)
 from tests.exhaustive import EXHAUSTIVE
 from tests.net.guest.kernel import ACK, FIN, KEEP, LOCAL, SYN, TRACK, Guest, Seen, device_of, one_processor
 from tests.net.guest.rule_sets import Draw, iptables_rules, nft_rules
 
-pytestmark = [pytest.mark.needs("ip", "nft", "iptables")]
+pytestmark = [pytest.mark.needs("ip", "nft", "iptables", "ss")]
 
 ANSWERS = {
     **{f"icmp 3/{code}": f"icmp {kind}-unreachable" for code, kind in enumerate(("net", "host", "prot", "port"))},
@@ -196,3 +208,32 @@ def test_the_kernel_and_the_model_agree_on_each_packet(guest: Guest) -> None:
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:5])
     assert min(tally[kind] for kind in ("accept", "drop", "reject")) > 50, tally
     assert 0 < tally["unknown"] < sum(tally.values()) / 10, tally
+
+
+def test_listening_sockets_answer_as_they_were_bound(guest: Guest) -> None:
+    bound = [("0.0.0.0", 0), ("127.0.0.1", 0), ("10.0.0.1", 0), ("::", 0), ("::", 1), ("::1", 0), ("fd01::1", 0)]
+    bound += [("::ffff:10.0.0.2", 0)]
+    listening = []
+    for port, (address, six_only) in enumerate(bound, 2000):
+        listening.append(guest.space.socket(family=family_of(address)))
+        if ":" in address:
+            listening[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, six_only)
+        listening[-1].bind((address, port))
+        listening[-1].listen()
+    guest.run("nft", "flush", "ruleset")
+    found = read_listeners(guest.run("ss", "-tlnpH"))
+    wrong = []
+    for port in range(2000, 2000 + len(bound)):
+        for address in ("127.0.0.1", "10.0.0.1", "10.0.0.2", "::1", "fd00::1", "fd01::1"):
+            with guest.space.socket(family=family_of(address)) as client:
+                connected = client.connect_ex((address, port)) == 0
+            if connected != bool(listeners_at(found, ip_address(address), port)):
+                wrong.append((bound[port - 2000], address, connected))
+    for each in listening:
+        each.close()
+    assert len(found) == len(bound)
+    assert not wrong
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

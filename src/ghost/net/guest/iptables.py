@@ -173,8 +173,13 @@ def _matches(
     if option == "-f":  # a later fragment: never, packets are whole
         yield Match(("meta l4proto",), (), negated)
         return
+    if option == "--syn":
+        option, values = "--tcp-flags", ["FIN,SYN,RST,ACK", "SYN"]
     if not values:
-        raise ValueError(f"{option} has no value")
+        if option in BASE_OPTIONS:
+            raise ValueError(f"{option} has no value")
+        yield Match((f"{module} {option}",))
+        return
     value = values[0]
     match option:
         case "-s" | "--src-range":
