@@ -274,7 +274,9 @@ TRACK = """flush ruleset
 table inet keep {
  chain before { type filter hook prerouting priority 500; ct state new counter; }
  chain made { type filter hook output priority 500; ct state new counter; }
- chain quiet { type filter hook output priority -500; icmpv6 type != { destination-unreachable, echo-request, echo-reply } drop; }
+ chain quiet { type filter hook output priority -500;
+  icmpv6 type != { destination-unreachable, echo-request, echo-reply } drop
+ }
 }
 """
 """Connections are tracked all the time; nothing of the guest's own is among the packets."""
