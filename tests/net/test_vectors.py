@@ -22,6 +22,13 @@ def test_security_rules_decide_as_azures_pages_say() -> None:
     assert differences("security_rules", gate) == ""
 
 
+def test_routes_are_chosen_as_azures_pages_say() -> None:
+    def route(walked: Walk) -> Hop | None:
+        return walked.blocker or next((hop for hop in walked.hops if hop.kind == "route"), None)
+
+    assert differences("routes", route) == ""
+
+
 def differences(name: str, decisive: Any) -> str:
     """Return the vectors of a file that the walk does not follow. `expect`: a verdict and the rule or route.
 

@@ -7,9 +7,10 @@ https://learn.microsoft.com/azure/virtual-network/virtual-network-manage-peering
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address
 
 from ghost.net.address_matching import HOST_ADDRESS, ServiceTags, parse_network
 from ghost.net.network import Interface, Missing, Network, Subnet, VirtualNetwork, key
@@ -28,6 +29,8 @@ class InterfaceRoutes:
     references: tuple[str, ...]
     learned_unknown: bool = False
     """A gateway may add routes that configuration does not tell."""
+    services: tuple[str, ...] = ()
+    """Service endpoints, and tags of user-defined routes: routes with prefixes that configuration does not tell."""
 
     @cached_property
     def _by_prefix(self) -> dict[int, dict[int, list[Route]]]:
@@ -49,11 +52,18 @@ class InterfaceRoutes:
             found += networks.get(number >> (32 - length) << (32 - length), [])
         return select_route(found, address)
 
-    def is_certain(self, route: Route | None) -> bool:
-        """Return whether no learned route can win over `route`: only those within the network and to peers are safe."""
-        if not self.learned_unknown:
-            return True
-        return route is not None and route.source == "Default" and route.next_hop_type.casefold() in PREFERRED_TO_BGP
+    def doubt(self, route: Route | None, address: str) -> str | None:
+        """Return what may win over `route`, as far as configuration does not tell; None if it is certain.
+
+        No learned route wins over those within the network and to peers, and no service has a private address.
+        """
+        if self.services and ip_address(address).is_global:
+            return f"{', '.join(self.services)} may hold {address}, with a route of its own"
+        if self.learned_unknown and not (
+            route and route.source == "Default" and route.next_hop_type.casefold() in PREFERRED_TO_BGP
+        ):
+            return f"a gateway may have taught a route to {address}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -87,12 +97,22 @@ def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
         *((prefix, "VnetLocal") for prefix in home.prefixes),
         *((prefix, "VNetPeering") for prefix in peers),
         ("0.0.0.0/0", "Internet"),
-        *((prefix, "None") for prefix in UNUSED_PREFIXES if prefix not in {*home.prefixes, *peers}),
+        *((prefix, "None") for prefix in _unused(home, peers, user)),
     ]
     routes = [Route(prefix, hop) for prefix, hop in system if prefix not in replaced]
     references = (interface.reference, home.reference, *((table.reference,) if table else ()))
     learned_unknown = has_gateway(home) and (table is None or table.propagates_bgp)
-    return InterfaceRoutes((*user, *routes), references, learned_unknown)
+    services = (*subnet.service_endpoints, *(r.prefix for r in user if parse_network(r.prefix) is None))
+    return InterfaceRoutes((*user, *routes), references, learned_unknown, services)
+
+
+def _unused(home: VirtualNetwork, peers: Iterable[str], user: Iterable[Route]) -> list[str]:
+    """Return the private space that is dropped: none with a user-defined route for 0.0.0.0/0, and none in a network."""
+    if any(route.prefix == "0.0.0.0/0" for route in user):
+        return []
+    own = [network for prefix in home.prefixes if isinstance(network := parse_network(prefix), IPv4Network)]
+    unused = ((prefix, IPv4Network(prefix)) for prefix in UNUSED_PREFIXES if prefix not in peers)
+    return [prefix for prefix, reserved in unused if not any(reserved.subnet_of(network) for network in own)]
 
 
 def groups_of(network: Network, interface: Interface, *, as_configured: bool = False) -> InterfaceGroups:

@@ -208,8 +208,8 @@ def _routed(network: Network, here: Interface, destination: str) -> _Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
     table = routes_of(network, here)
     route = table.select(destination)
-    if not table.is_certain(route):
-        network.need(missing_routes(here), f"a gateway may have taught {here.name} a route to {destination}")
+    if doubt := table.doubt(route, destination):
+        network.need(missing_routes(here), f"{here.name}: {doubt}")
     home, _ = network.subnet_of(here)
     hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
     if route is None or route.next_hop_type.casefold() == "none":
