@@ -48,6 +48,8 @@ class _Bounds:
     le: float | None = None
     max_length: int | None = None
     pattern: str | None = None
+    form: str | None = None
+    """What `pattern` asks for, in words."""
 
     def fault_of(self, value: Any) -> str | None:
         if self.ge is not None and not value >= self.ge:
@@ -59,7 +61,7 @@ class _Bounds:
         if self.max_length is not None and len(value) > self.max_length:
             return f"must have at most {self.max_length} characters"
         if self.pattern is not None and re.search(self.pattern, value) is None:
-            return f"must match {self.pattern}"
+            return f"must be {self.form}" if self.form else f"must match {self.pattern}"
         return None
 
 
@@ -92,7 +94,9 @@ class Settings:
     max_output_tokens: int = _setting("GHOST_MAX_OUTPUT_TOKENS", 8192, ge=64)
     max_cost: float | None = _setting("GHOST_MAX_COST", gt=0)
     """US dollars that the model of one investigation may cost; `--max-cost` wins."""
-    llm_prices: str | None = _setting("GHOST_LLM_PRICES", pattern=r"^\d+(\.\d+)?,\d+(\.\d+)?$")
+    llm_prices: str | None = _setting(
+        "GHOST_LLM_PRICES", pattern=r"^\d+(\.\d+)?,\d+(\.\d+)?$", form="two prices with a comma, such as 0.30,2.50"
+    )
     """`input,output` in US dollars per million tokens, for a model whose price is not in the table."""
     workspace: Path = _setting("GHOST_WORKSPACE", Path())
     """Where the session, the audit, captures and data of one investigation live."""

@@ -147,9 +147,11 @@ class Coverage(_Arguments):
         description="local_probe, vm_state, nsg_outbound, nsg_inbound, routes, peering, dns, service_endpoints, "
         "load_balancer, guest_firewall or wire.",
     )
-    status: Literal["cleared", "at_fault", "not_verified"]
+    status: Literal["cleared", "at_fault", "not_verified"] = Field(
+        description="cleared and at_fault need the audit_ids that show it."
+    )
     audit_ids: AuditIds
-    note: str = Field("", max_length=2000)
+    note: str = Field("", max_length=2000, description="What was seen, or why it was not checked.")
 
 
 class CompleteInvestigation(_Arguments):
