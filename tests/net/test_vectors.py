@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from ghost.net.packet_path import Hop, Walk, walk
+from ghost.net.packet_path import PAGES, Hop, Walk, walk
 from tests.net.small_network import described, flow
 
 VECTORS = Path(__file__).parent / "vectors"
+DOC = Path(__file__).parents[2] / "docs" / "network-model.md"
 
 
 def test_security_rules_decide_as_azures_pages_say() -> None:
@@ -29,10 +31,26 @@ def test_routes_are_chosen_as_azures_pages_say() -> None:
     assert differences("routes", route) == ""
 
 
+def test_peerings_let_pass_what_azures_pages_say() -> None:
+    def decisive(walked: Walk) -> Hop | None:
+        unknown = (hop for hop in walked.hops if hop.verdict == "unknown")
+        crossed = (hop for hop in walked.hops if hop.kind == "peering")
+        return walked.blocker or next(unknown, None) or next(crossed, None)
+
+    assert differences("peerings", decisive) == ""
+
+
+def test_the_documentation_names_every_hop_and_counts_the_vectors() -> None:
+    text = DOC.read_text(encoding="utf-8")
+    counts = dict(re.findall(r"^\| `tests/net/vectors/(\w+)\.toml` \|.*\| (\d+) \|$", text, re.MULTILINE))
+    assert counts == {path.stem: str(len(vectors(path.stem)["vector"])) for path in VECTORS.glob("*.toml")}
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == {*PAGES}
+
+
 def differences(name: str, decisive: Any) -> str:
     """Return the vectors of a file that the walk does not follow. `expect`: a verdict and the rule or route.
 
-    Of an unknown verdict, a part of the reason. A certain answer between two machines that pass must come back too.
+    Of an unknown verdict, a part of the reason. Only what is expected to drop may be blocked, its answer included.
     """
     content = vectors(name)
     first = next(iter(content["networks"]))

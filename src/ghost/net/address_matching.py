@@ -32,11 +32,13 @@ class ServiceTags:
     `virtual_network` holds the prefixes of the interface's network and of all networks and sites connected to it;
     `others` the known prefixes of further tags and application security groups (by name or id). `may_hold_more`: sites
     behind a gateway are not known, so that an address outside of `virtual_network` may still be part of it.
+    `members_known`: all interfaces were read, so that an application security group not in `others` has no member.
     """
 
     virtual_network: tuple[str, ...] = ()
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     may_hold_more: bool = False
+    members_known: bool = False
 
     def covers(self, tag: str, address: Address) -> bool | None:
         name = tag.casefold()
@@ -56,7 +58,7 @@ class ServiceTags:
         for known, prefixes in self.others.items():
             if known.casefold() == name:
                 return _within(prefixes, address)
-        return None
+        return False if self.members_known and "/applicationsecuritygroups/" in name else None
 
 
 def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> bool | None:

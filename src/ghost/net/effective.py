@@ -155,9 +155,13 @@ def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTa
     table = network.route_tables.get(key(subnet.route_table)) if subnet.route_table else None
     user = [route.prefix for route in table.routes] if table else []
     prefixes += [prefix for prefix in user if prefix not in DEFAULT_PREFIXES]
-    open_ended = has_gateway(home) or any(prefix in DEFAULT_PREFIXES for prefix in user)
     unread = subnet.route_table is not None and table is None
-    return ServiceTags(tuple(dict.fromkeys(prefixes)), _application_groups(network), open_ended or unread)
+    return ServiceTags(
+        tuple(dict.fromkeys(prefixes)),
+        _application_groups(network),
+        may_hold_more=has_gateway(home) or unread or any(prefix in DEFAULT_PREFIXES for prefix in user),
+        members_known="interfaces" in network.complete,
+    )
 
 
 def has_gateway(home: VirtualNetwork) -> bool:
