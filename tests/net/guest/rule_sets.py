@@ -22,8 +22,8 @@ PREFIXES = {
     ),
     6: ("fd00::/64", "fd00::10/124", "fd01::/16", "fd00::/15"),
 }
-INTERFACES = ("eth0", "net1", "eth+", "net+", "lo", "ens5", "e+")
-NFT_INTERFACES = ("eth0", "net1", '"eth*"', '"n*"', "lo", "{ eth0, lo }", '{ "e*", lo }')
+INTERFACES = ("eth0", "net1", "eth+", "net+", "lo", "eth", "e+")
+NFT_INTERFACES = ("eth0", "net1", '"eth*"', '"n*"', "lo", "eth", "{ eth0, lo }", '{ "e*", lo }')
 MASKS = {4: ("255.0.255.0", "0.0.0.1"), 6: ("ffff::f", "::1")}
 MASKED = {4: ("10.0.0.0", "0.0.0.1", "0.0.0.0"), 6: ("fd00::1", "fd01::", "::1", "::")}
 UNKNOWN = ("-m mark --mark 0x0", "-m length --length 0:100", "-m pkttype --pkt-type unicast", "-m length ! --length 9")
@@ -254,7 +254,7 @@ def _nft_sets(draw: Draw, family: str) -> list[str]:
         f"set ends {{ type {kind} . inet_service; flags interval; elements = {{ "
         f"{PREFIXES[version][0]} . 0-{draw.choice(PORTS)}, {base} . 443-65535 }}\n}}",
         "map ways { type inet_service : verdict; flags interval; "
-        "elements = { 22 : accept, 53 : drop, 80-443 : jump two, 1000 : return, * : continue }\n}"
+        "elements = { 22 : accept, 53 : drop, 80-443 : jump two, 1000 : return, * : jump one }\n}"
         if draw.maybe(0.5)
         else "map ways { type inet_service : verdict; elements = { 22 : accept, 53 : drop, 80 : goto two }\n}",
         f"# {layer}",

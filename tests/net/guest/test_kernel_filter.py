@@ -26,7 +26,7 @@ from ghost.net.guest import (
     read_nft,
 )
 from tests.exhaustive import EXHAUSTIVE
-from tests.net.guest.kernel import ACK, FIN, KEEP, LOCAL, SYN, TRACK, Guest, Seen, device_of, one_processor
+from tests.net.guest.kernel import ACK, FIN, KEEP, LOCAL, SYN, TRACK, Guest, Seen, Sent, device_of, one_processor
 from tests.net.guest.rule_sets import Draw, iptables_rules, nft_rules
 
 pytestmark = [pytest.mark.needs("ip", "nft", "iptables", "ss")]
@@ -208,6 +208,56 @@ def test_the_kernel_and_the_model_agree_on_each_packet(guest: Guest) -> None:
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:5])
     assert min(tally[kind] for kind in ("accept", "drop", "reject")) > 50, tally
     assert 0 < tally["unknown"] < sum(tally.values()) / 10, tally
+
+
+NAT, FILTER = "type nat hook", "type filter hook"
+EDGES = {
+    "nat chains are asked at their place whatever their priority": (
+        f"ip|{NAT} prerouting priority 50|dnat to 10.0.0.2|{FILTER} prerouting priority 0|ip daddr 10.0.0.1 drop",
+        f"ip|{NAT} prerouting priority -150|dnat to 10.0.0.2|{FILTER} prerouting priority -120|ip daddr 10.0.0.2 drop",
+        f"ip|{NAT} input priority 0|snat to 10.0.0.12|{FILTER} input priority 50|ip saddr 10.0.0.12 drop",
+        f"ip|{NAT} prerouting priority -100|dnat to 10.0.0.2|{NAT} prerouting priority -100|dnat to 10.1.0.1",
+    ),
+    "an answer or a translation asks for the family and the protocol": (
+        f"inet|{FILTER} input priority 0|reject with icmp net-unreachable|{FILTER} input priority 1|drop",
+        f"inet|{FILTER} input priority 0|reject with icmpv6 no-route|{FILTER} input priority 1|drop",
+        f"inet|{FILTER} input priority 0|reject with tcp reset|{FILTER} input priority 1|drop",
+        f"inet|{NAT} prerouting priority -100|dnat ip to 10.0.0.2|{NAT} prerouting priority 0|dnat ip6 to fd01::1",
+    ),
+    "among equal priorities the last registered is asked first": (
+        f"inet|{FILTER} input priority 0|drop|{FILTER} input priority 0|reject",
+        f"inet|{FILTER} input priority 0|reject|{FILTER} input priority 0|drop",
+    ),
+    "behind a forward the interface of arrival is still known": (
+        f"inet|{FILTER} postrouting priority 0|iifname eth0 drop|{FILTER} postrouting priority 1|drop",
+        f"inet|{FILTER} postrouting priority 0|iifname net1 drop|{FILTER} forward priority 1|oifname eth0 drop",
+    ),
+}
+
+
+def test_edges_that_random_rules_seldom_meet(guest: Guest) -> None:
+    ends = [("10.0.0.10", "10.0.0.1"), ("fd00::10", "fd00::1"), ("10.0.0.10", "10.1.0.11"), ("fd00::10", "fd01::11")]
+    packets = [
+        Sent(
+            Packet(protocol, ip_address(source), ip_address(to), 1000 + number, 22, in_interface="eth0"),
+            2 * number + other,
+        )
+        for number, (source, to) in enumerate(ends)
+        for other, protocol in enumerate(("tcp", "udp"))
+    ]
+    wrong = []
+    for promise, edges in EDGES.items():
+        for edge in edges:
+            family, first, rule, second, other_rule = edge.split("|")
+            chains = f"chain a {{ {first};\n {rule}\n }}\n chain b {{ {second};\n {other_rule}\n }}"
+            guest.run("nft", "-f", "-", stdin=f"{TRACK}table {family} edge {{\n {chains}\n}}\n")
+            guest.forget_connections()
+            rules = read_nft(listed(guest, "nft"))
+            for sent, seen in zip(packets, guest.observe(packets), strict=True):
+                verdict = expected(rules, sent.packet, "NEW")
+                if verdict.verdict == "unknown" or not agrees(verdict, seen):
+                    wrong.append((promise, edge, sent.packet, seen, verdict))
+    assert not wrong
 
 
 def test_listening_sockets_answer_as_they_were_bound(guest: Guest) -> None:

@@ -209,13 +209,13 @@ def _route(row: Mapping[str, Any]) -> GuestRoute:
         int(row.get("metric", 0)),
         int(str(row.get("tos", 0)), 0),
         next((int(metric["mtu"]) for metric in row.get("metrics", ()) if "mtu" in metric), None),
-        ip_address(source) if source else None,
+        ip_address(str(source)) if source else None,
     )
 
 
 def _hop(row: Mapping[str, Any]) -> NextHop:
     gateway = row.get("gateway") or row.get("via", {}).get("host")
-    return NextHop(str(row["dev"]), ip_address(gateway) if gateway else None)
+    return NextHop(str(row["dev"]), ip_address(str(gateway)) if gateway else None)
 
 
 def _rule(row: Mapping[str, Any]) -> RoutingRule:
@@ -236,7 +236,11 @@ def _rule(row: Mapping[str, Any]) -> RoutingRule:
 
 def _selector(row: Mapping[str, Any], field: str) -> Prefix | None:
     stated = row.get(field, "all")
-    return None if stated == "all" else ip_network(f"{stated}/{row[field + 'len']}" if f"{field}len" in row else stated)
+    return (
+        None
+        if stated == "all"
+        else ip_network(f"{stated}/{row[field + 'len']}" if f"{field}len" in row else str(stated))
+    )
 
 
 def _kind(stated: str) -> Kind:
