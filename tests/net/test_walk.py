@@ -8,7 +8,9 @@ from random import Random
 import pytest
 
 from ghost.net.faults import explain
-from ghost.net.network import EffectiveGroups, EffectiveRoutes, Missing, Network, key
+from ghost.net.guest import read_iptables
+from ghost.net.guest.listeners import read_listeners
+from ghost.net.network import EffectiveGroups, EffectiveRoutes, Guest, Missing, Network, key
 from ghost.net.packet_path import walk
 from ghost.net.routes import Route
 from ghost.net.security import SecurityGroup
@@ -254,3 +256,52 @@ def test_rules_below_the_decisive_one_and_their_order_change_nothing():
                 h for h in walk(one_vnet(rules("n", *other), db_nsg="n"), WEB_TO_DB).hops if h.kind == "security_group"
             )
             assert (same.verdict, same.rule) == (gate.verdict, gate.rule)
+
+
+def with_guest(
+    made: Network, name: str, save: str | None = None, sockets: str | None = None, **more: object
+) -> Network:
+    guest = Guest(
+        id=machine_id(name),
+        reference=f"inside-{name}",
+        packet_filter=read_iptables(save) if save else None,
+        listeners=tuple(("tcp", listener) for listener in read_listeners(sockets)) if sockets is not None else None,
+        **more,  # type: ignore[arg-type]
+    )
+    return replace(made, guests={**made.guests, key(machine_id(name)): guest})
+
+
+DROPS = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{}COMMIT\n"
+ANSWERS = "-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT\n"
+
+
+@pytest.mark.parametrize(
+    ("guest", "outcome", "fault"),
+    [
+        ({"save": DROPS.format("")}, "blocked", "guest_firewall"),
+        ({"save": DROPS.format("-A INPUT -p tcp --dport 5432 -j ACCEPT\n")}, "passes", None),
+        ({"save": DROPS.format("-A INPUT -p tcp -j REJECT --reject-with tcp-reset\n")}, "blocked", "guest_firewall"),
+        ({"save": DROPS.format("-A INPUT -p tcp -m recent --name x --rcheck -j ACCEPT\n")}, "unknown", None),
+        ({"sockets": "LISTEN 0 128 0.0.0.0:5432 0.0.0.0:*\n"}, "passes", None),
+        ({"sockets": "LISTEN 0 128 127.0.0.1:5432 0.0.0.0:*\n"}, "blocked", "not_listening"),
+        ({"sockets": ""}, "blocked", "not_listening"),
+    ],
+)
+def test_the_guest_at_the_destination_decides_where_it_was_read(guest, outcome, fault):
+    walked = walk(with_guest(one_vnet(), "db", **guest), WEB_TO_DB)
+    assert (walked.outcome, walked.blocker and walked.blocker.fault) == (outcome, fault)
+    (decided,) = [hop for hop in walked.hops if hop.kind == "guest" and hop.leg == "forward"]
+    assert decided.references == ("inside-db",)
+
+
+def test_the_guest_that_sends_must_let_the_answer_in():
+    assert walk(with_guest(one_vnet(), "web", DROPS.format("")), WEB_TO_DB).blocker.leg == "return"
+    assert walk(with_guest(one_vnet(), "web", DROPS.format(ANSWERS)), WEB_TO_DB).outcome == "passes"
+
+
+def test_an_appliance_that_was_read_forwards_or_does_not():
+    there = flow("Tcp 10.1.0.4 10.2.0.4:443")
+    assert walk(with_guest(hub_and_spokes(), "nva", forwards=True), there).outcome == "passes"
+    assert walk(with_guest(hub_and_spokes(), "nva", forwards=False), there).blocker.fault == "guest_not_forwarding"
+    closed = DROPS.format("-A FORWARD -j DROP\n")
+    assert walk(with_guest(hub_and_spokes(), "nva", closed, forwards=True), there).blocker.fault == "guest_firewall"

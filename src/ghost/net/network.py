@@ -13,6 +13,8 @@ from ipaddress import ip_address
 from typing import Any, Literal, TypeVar
 
 from ghost.net.address_matching import parse_network
+from ghost.net.guest.listeners import Listener
+from ghost.net.guest.ruleset import Ruleset
 from ghost.net.routes import Route
 from ghost.net.security import SecurityGroup, SecurityRule
 
@@ -145,6 +147,17 @@ class Machine(Resource):
     """`running`, `deallocated`, ...; None if it was not read."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Guest(Resource):
+    """The inside of a machine; `id` is the machine's. None: not read."""
+
+    packet_filter: Ruleset | None = None
+    listeners: tuple[tuple[str, Listener], ...] | None = None
+    """Each with its protocol, `tcp` or `udp`."""
+    forwards: bool | None = None
+    """Whether it routes what is not for it (net.ipv4.ip_forward)."""
+
+
 Known = TypeVar("Known", bound=Resource)
 
 
@@ -158,6 +171,8 @@ class Network:
     security_groups: Mapping[str, RuleSet] = field(default_factory=dict)
     route_tables: Mapping[str, RouteTable] = field(default_factory=dict)
     machines: Mapping[str, Machine] = field(default_factory=dict)
+    guests: Mapping[str, Guest] = field(default_factory=dict)
+    """By the folded id of the machine."""
     effective_groups: Mapping[str, EffectiveGroups] = field(default_factory=dict)
     effective_routes: Mapping[str, EffectiveRoutes] = field(default_factory=dict)
     complete: frozenset[Kind] = frozenset()

@@ -6,12 +6,14 @@ fault, and the walk goes on where the way does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
 from ghost.net.effective import groups_of, missing_groups, missing_routes, routes_of
+from ghost.net.guest import Hook, State
+from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
 from ghost.net.network import Interface, Missing, Network, Peering, Unread, VirtualNetwork, key, name_of, within
 from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow, SecurityGroup, SecurityRule, evaluate_gates
@@ -38,6 +40,7 @@ PAGES: Final = {
     "peering": f"{_AZURE}virtual-network-manage-peering",
     "appliance": f"{_AZURE}virtual-networks-udr-overview#user-defined",
     "interface": f"{_AZURE}virtual-network-network-interface",
+    "guest": "https://learn.microsoft.com/troubleshoot/azure/virtual-machines/linux/",
     "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
 }
 
@@ -153,11 +156,14 @@ def _arrival(network: Network, flow: Flow, way: _Way) -> Iterator[Hop]:
         way.interface = there[0]
         yield from _gates(network, there[0], flow, "Inbound")
         yield from _machine(network, there[0])
+        yield from _guest(network, there[0], flow, INPUT)
 
 
 def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
+    state: State = "ESTABLISHED" if is_answer else "NEW"
     yield from _machine(network, here)
+    yield from _guest(network, here, flow, OUTPUT, state)
     if flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
         yield from _platform(network, here, flow, is_answer=is_answer)
         return
@@ -183,6 +189,7 @@ def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer:
         if there.has(flow.destination_address):
             way.interface = there
             yield from _machine(network, there)
+            yield from _guest(network, there, flow, INPUT, state)
             return
         if key(there.id) in way.appliances or len(way.appliances) == MAX_APPLIANCES:
             yield Hop(
@@ -194,7 +201,7 @@ def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer:
             )
             return
         way.appliances = (*way.appliances, key(there.id))
-        yield from _forwarding(network, there)
+        yield from _forwarding(network, there, flow, state)
         here = there
 
 
@@ -347,7 +354,7 @@ def _peering(owner: VirtualNetwork, remote: VirtualNetwork) -> Peering | None:
     return next((peering for peering in owner.peerings if key(peering.remote) == key(remote.id)), None)
 
 
-def _forwarding(network: Network, appliance: Interface) -> Iterator[Hop]:
+def _forwarding(network: Network, appliance: Interface, flow: Flow, state: State) -> Iterator[Hop]:
     """Yield what an appliance does with a packet that is not for it."""
     yield from _machine(network, appliance)
     hop = Hop("appliance", appliance.id, "pass", f"{appliance.name} forwards", references=(appliance.reference,))
@@ -355,8 +362,32 @@ def _forwarding(network: Network, appliance: Interface) -> Iterator[Hop]:
         reason = f"IP forwarding is off at {appliance.name}: Azure drops what is not addressed to it"
         yield replace(hop, verdict="drop", reason=reason, rule="enableIPForwarding", fault="ip_forwarding_off")
         return
-    # What runs in it is not Azure's: whether the guest forwards, and what its firewall does, is not known.
-    yield replace(hop, verdict="unknown", reason=f"what {appliance.name} forwards is not told by Azure")
+    guest = guest_of(network, appliance)
+    if guest is None or guest.forwards is None:
+        yield replace(hop, verdict="unknown", reason=f"what {appliance.name} forwards is not told by Azure")
+    elif not guest.forwards:
+        reason = f"{guest.name} forwards nothing (net.ipv4.ip_forward is 0)"
+        yield replace(hop, verdict="drop", reason=reason, rule="net.ipv4.ip_forward", fault="guest_not_forwarding")
+    else:
+        yield hop
+        yield from _guest(network, appliance, flow, FORWARD, state)
+
+
+def _guest(
+    network: Network, interface: Interface, flow: Flow, hooks: Sequence[Hook], state: State = "NEW"
+) -> Iterator[Hop]:
+    """Yield what the guest decides, where it was read."""
+    guest = guest_of(network, interface)
+    for decided in guest_decisions(guest, flow, hooks, state) if guest is not None else ():
+        yield Hop(
+            "guest",
+            interface.machine or interface.id,
+            decided.verdict,
+            decided.reason,
+            decided.rule,
+            decided.fault,
+            references=(decided.reference,),
+        )
 
 
 def _machine(network: Network, interface: Interface) -> Iterator[Hop]:

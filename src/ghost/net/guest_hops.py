@@ -1,0 +1,71 @@
+"""What the guest of a machine does with a packet of a walk: its packet filter, and its listening sockets.
+
+A guest that was not read says nothing: configuration in Azure does not show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Literal
+
+from ghost.net.guest import FORWARD, INPUT, OUTPUT, Hook, Packet, State, evaluate
+from ghost.net.guest.listeners import listeners_at
+from ghost.net.network import Guest, Interface, Network, key
+from ghost.net.security import Flow
+
+__all__ = ["FORWARD", "INPUT", "OUTPUT", "GuestDecision", "guest_decisions", "guest_of"]
+ECHO_REQUEST = 8
+
+
+@dataclass(frozen=True)
+class GuestDecision:
+    verdict: Literal["pass", "drop", "reject", "rewrite", "unknown"]
+    reason: str
+    rule: str | None
+    fault: str | None
+    reference: str
+
+
+def guest_of(network: Network, interface: Interface) -> Guest | None:
+    return network.guests.get(key(interface.machine)) if interface.machine else None
+
+
+def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State) -> Iterator[GuestDecision]:
+    """Yield what the filter decides on `hooks`, and for a new packet that comes in, whether something listens."""
+    packet = Packet(
+        flow.protocol.casefold(),
+        ip_address(flow.source_address),
+        ip_address(flow.destination_address),
+        flow.source_port,
+        flow.destination_port,
+        icmp_type=ECHO_REQUEST if flow.protocol.casefold() == "icmp" and state == "NEW" else None,
+        in_interface="" if "output" in hooks else None,
+        out_interface="" if "input" in hooks else None,
+    )
+    port = flow.destination_port
+    if guest.packet_filter is not None:
+        found = evaluate(guest.packet_filter, hooks, packet, state)
+        rule = str(found.decisive) if found.decisive else None
+        direction = "out of" if "output" in hooks else "into" if "input" in hooks else "through"
+        reason = f"{rule or 'no chain'} {direction} {guest.name}{f': {found.detail}' if found.detail else ''}"
+        if found.verdict == "accept":
+            rewritten = found.packet != packet
+            port = found.packet.destination_port
+            yield GuestDecision("rewrite" if rewritten else "pass", reason, rule, None, guest.reference)
+        else:
+            fault = None if found.verdict == "unknown" else "guest_firewall"
+            yield GuestDecision(found.verdict, reason, rule, fault, guest.reference)
+            return
+    if guest.listeners is not None and "input" in hooks and state == "NEW" and flow.has_ports and port is not None:
+        protocol = flow.protocol.casefold()
+        sockets = [listener for of, listener in guest.listeners if of == protocol]
+        heard = listeners_at(sockets, ip_address(flow.destination_address), port)
+        what = f"{protocol} port {port} of {guest.name}"
+        if heard:
+            yield GuestDecision(
+                "pass", f"{heard[0].process or 'a socket'} listens on {what}", None, None, guest.reference
+            )
+        else:
+            yield GuestDecision("reject", f"nothing listens on {what}", None, "not_listening", guest.reference)
