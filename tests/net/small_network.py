@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ghost.net.guest import Ruleset
 from ghost.net.network import (
     EffectiveRoutes,
+    Guest,
     Interface,
     IpConfiguration,
     Machine,
@@ -122,6 +124,8 @@ def network(*resources: object, stopped: tuple[str, ...] = ()) -> Network:
     made = Network()
     made = made.with_resources("interfaces", nics, complete=True)
     made = made.with_resources("machines", machines, complete=True)
+    guests = {key(guest.id): guest for guest in resources if isinstance(guest, Guest)}
+    made = replace(made, guests=guests)
     for kind, of in (("virtual_networks", VirtualNetwork), ("security_groups", RuleSet), ("route_tables", RouteTable)):
         made = made.with_resources(kind, [r for r in resources if isinstance(r, of)], complete=True)  # type: ignore[arg-type]
     return made
@@ -139,7 +143,7 @@ def described(lines: Iterable[str]) -> Network:
     """Return a completely read network from lines; a later line of the same resource changes what it gives.
 
         vnet NAME PREFIXES                  subnet NETWORK/NAME PREFIX [nsg=G] [table=T] [endpoints=SERVICES]
-        vm NAME ADDRESS SUBNET [nsg=G] [asg=GROUPS] [forwards=yes]
+        vm NAME ADDRESS SUBNET [nsg=G] [asg=GROUPS] [forwards=yes: without translating addresses]
         peering OWNER REMOTE [state=Initiated] [access=no] [forwarded=yes] [transit=yes] [gateway=yes]
         nsg NAME       rule GROUP RULE      table NAME [bgp=no]     route TABLE ROUTE
         effective VM PREFIX TYPE SOURCE [state=Invalid] [hop=ADDRESS] [name=ROUTE]
@@ -212,6 +216,7 @@ def described(lines: Iterable[str]) -> Network:
     made = network(
         *networks,
         *nics,
+        *(Guest(id=nic.machine or "", packet_filter=Ruleset()) for nic in nics if nic.ip_forwarding),
         *(rules(names[0], *texts.get(f"rule {names[0]}", ())) for names, _ in of.get("nsg", ())),
         *(
             table(names[0], *texts.get(f"route {names[0]}", ()), bgp=settings.get("bgp") != "no")

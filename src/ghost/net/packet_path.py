@@ -110,6 +110,12 @@ class _Way:
 
     interface: Interface | None = None
     appliances: tuple[str, ...] = ()
+    may_translate: str | None = None
+    """An appliance that was passed and may have changed the addresses: its packet filter was not read."""
+
+
+_BY_ADDRESS: Final = {"security_rule", "peering_forwarded", "route_none", "route_missing"}
+"""Faults that another source or destination address would not meet."""
 
 
 def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
@@ -122,16 +128,28 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     if isinstance(here, Hop):
         hops = [here, *_arrival(network, flow, forward)]
     else:
-        hops = list(_leg(network, here, flow, forward))
+        hops = list(_doubted(network, _leg(network, here, flow, forward), forward))
     if forward.interface is not None and not any(hop.stops for hop in hops):
         answer = Flow(
             flow.protocol, flow.destination_address, flow.destination_port, flow.source_address, flow.source_port
         )
-        returned = [
-            replace(hop, leg="return") for hop in _leg(network, forward.interface, answer, back, is_answer=True)
-        ]
-        hops += [*returned, *_asymmetry(forward, back)]
+        back.may_translate = forward.may_translate
+        answered = _doubted(network, _leg(network, forward.interface, answer, back, is_answer=True), back)
+        hops += [*(replace(hop, leg="return") for hop in answered), *_asymmetry(forward, back)]
     return Walk(flow, tuple(hops))
+
+
+def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
+    """Yield the hops; behind an appliance that may translate addresses, what depends on them stops nothing for sure."""
+    for hop in hops:
+        if way.may_translate is not None and hop.fault in _BY_ADDRESS:
+            reason = f"{hop.reason}, unless {way.may_translate} translates addresses"
+            hop = replace(hop, verdict="unknown", reason=reason, fault=None)
+        yield hop
+        if hop.kind == "appliance":
+            guest = guest_of(network, network.interfaces[key(hop.resource)])
+            if guest is None or guest.packet_filter is None:
+                way.may_translate = name_of(hop.resource)
 
 
 def _sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
