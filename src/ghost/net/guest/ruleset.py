@@ -59,7 +59,7 @@ class Packet:
     """A whole packet (no fragment) without extension headers. None: not known."""
 
     protocol: str
-    """A name of `PROTOCOLS`."""
+    """A name of `PROTOCOLS`; of ICMP for IPv6 "icmpv6"."""
     source: Address | None
     destination: Address | None
     source_port: int | None = None
