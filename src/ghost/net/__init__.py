@@ -1,6 +1,6 @@
 """Azure's decisions about packets, as pure functions over what the Azure API returns.
 
-Starts nothing, reads nothing and imports no other room. `walk` takes a packet through a `Network` and back, `explain`
+Starts nothing and reads nothing. `walk` takes a packet through a `Network` and back, `explain`
 tells the faults with what mends them, and `needed`, `absorb` and `collect` say what to read for it. `evaluate_gates`
 decides for network security groups, `select_route` for routes.
 """
@@ -13,6 +13,7 @@ from ghost.net.azure_json import (
     security_rules_in,
 )
 from ghost.net.changes import Change
+from ghost.net.fault_kinds import FaultKind, known_kinds
 from ghost.net.faults import Fault, explain
 from ghost.net.network import Missing, Network, name_of
 from ghost.net.packet_path import Hop, Walk, walk
@@ -37,6 +38,7 @@ __all__ = [
     "Change",
     "Direction",
     "Fault",
+    "FaultKind",
     "Flow",
     "GateVerdict",
     "Hop",
@@ -58,6 +60,7 @@ __all__ = [
     "explain",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "known_kinds",
     "name_of",
     "needed",
     "parse_ports",
