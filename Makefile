@@ -72,13 +72,13 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 		|| { echo "Ghost needs Python 3.11 or newer; name one with: make PYTHON=python3.12 demo" >&2; exit 1; }; \
 		$(PYTHON) -m venv $(VENV); }
 	@echo "Installing what Ghost needs (one to two minutes, once) ..."
-	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-compile --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.ready-dev: requirements-dev.lock $(VENV)/.ready
 	@echo "Installing what the tests need ..."
-	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
 clean:
