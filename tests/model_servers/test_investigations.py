@@ -52,7 +52,7 @@ def the_session(directory: Path) -> str:
 
 
 def test_through_faults_and_a_kill_the_cause_is_found(tmp_path: Path) -> None:
-    cases = sample(product(EXPERTS, DIALECTS), 4, seed=4)
+    cases = sample(product(EXPERTS, DIALECTS), 3, seed=4)
     for number, (scenario, dialect) in enumerate(cases):
         faults = FAULTS[number :: len(cases)]
         _investigate(tmp_path / f"{scenario} {dialect.name}", scenario, dialect, faults)
