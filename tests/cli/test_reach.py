@@ -70,3 +70,18 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
     )
     assert result.returncode == 2
     assert "redis-cache-01" in result.stderr
+
+
+def test_a_port_is_needed_where_the_protocol_has_ports(tmp_path):
+    for question in (("web-vm-01", "redis-cache-01"), ("web-vm-01", "redis-cache-01", "80", "--protocol", "icmp")):
+        result = ghost("reach", *question, "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST)
+        assert (result.returncode, "destination port" in result.stderr) == (2, True)
+
+
+def test_interfaces_that_cannot_be_read_are_an_error_not_an_empty_answer(tmp_path):
+    az = tmp_path / "az"
+    az.write_text("#!/bin/sh\necho 'ERROR: AuthorizationFailed: no right to read' >&2\nexit 1\n")
+    az.chmod(0o755)
+    result = ghost("reach", "any", "10.0.0.4", "80", "--all", cwd=tmp_path, GHOST_AZ=str(az))
+    assert result.returncode == 1, result.stdout
+    assert "AuthorizationFailed" in result.stderr

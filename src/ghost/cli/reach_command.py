@@ -17,7 +17,7 @@ from rich.text import Text
 from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
-from ghost.errors import UsageError
+from ghost.errors import GhostError, UsageError
 from ghost.lab import RunningLab, lab_behind_az, load_scenario
 from ghost.lab import start as start_lab
 from ghost.net import (
@@ -60,16 +60,20 @@ class Question:
 
 def reach(question: Question, workspace_option: Path | None) -> int:
     """Print the way of a packet. Returns 0 if it passes, 3 if that is not known, 4 if it is blocked."""
+    protocol = PROTOCOLS.get(question.protocol.casefold())
+    if protocol is None:
+        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
+    if (question.port is None) is not (protocol == "Icmp"):
+        raise UsageError("tcp and udp need a destination port; icmp has none")
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
     settings = replace(settings, workspace=settings.workspace.absolute())
     if settings.private:
         raise UsageError("a walk compares addresses, which private mode hides: unset GHOST_PRIVATE for ghost reach")
     reader = _Reader(settings, question)
     network = read_interfaces(reader.execute)
+    if network.failed:
+        raise GhostError(f"the network interfaces could not be read: {'; '.join(network.failed.values())}")
     destination = _address(network, question.destination)
-    protocol = PROTOCOLS.get(question.protocol.casefold())
-    if protocol is None:
-        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
     sources = [_address(network, question.source)] if not question.from_all else _others(network, destination)
     flows = [Flow(protocol, source, None, destination, question.port) for source in sources]
     network = collect(flows, reader.execute, network)
@@ -203,8 +207,8 @@ def _named(network: Network, flow: Flow) -> str:
         found = network.interfaces_with(address)
         return f"{name_of(found[0].machine or found[0].id)} ({address})" if len(found) == 1 else address
 
-    port = f" {flow.protocol.casefold()}/{flow.destination_port}" if flow.destination_port is not None else " icmp"
-    return visible(f"{name(flow.source_address)} → {name(flow.destination_address)}{port}")
+    port = "" if flow.destination_port is None else f"/{flow.destination_port}"
+    return visible(f"{name(flow.source_address)} → {name(flow.destination_address)} {flow.protocol.casefold()}{port}")
 
 
 def _as_dict(walked: Walk, faults: list[Fault]) -> dict[str, Any]:
