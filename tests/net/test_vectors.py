@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ghost.net.packet_path import PAGES, Hop, Walk, walk
+from ghost.net.hops import PAGES, Hop, Walk
+from ghost.net.packet_path import walk
 from tests.net.small_network import described, flow
 
 VECTORS = Path(__file__).parent / "vectors"

@@ -15,8 +15,9 @@ from ghost.net.azure_json import (
 from ghost.net.changes import Change
 from ghost.net.fault_kinds import FaultKind, known_kinds
 from ghost.net.faults import Fault, explain
+from ghost.net.hops import Hop, Walk
 from ghost.net.network import Missing, Network, name_of
-from ghost.net.packet_path import Hop, Walk, walk
+from ghost.net.packet_path import walk
 from ghost.net.proposals import proposed
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (

@@ -19,8 +19,9 @@ from ghost.net.changes import (
     RemoveRule,
     StartMachine,
 )
+from ghost.net.hops import Hop, Outcome, Walk
 from ghost.net.network import Network, Unread, key
-from ghost.net.packet_path import Hop, Outcome, Walk, walk
+from ghost.net.packet_path import walk
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
 
 MAX_FAULTS: Final = 10

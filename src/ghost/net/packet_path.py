@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
 from ghost.net.effective import groups_of, missing_groups, missing_routes, routes_of
 from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
+from ghost.net.hops import Hop, Walk
 from ghost.net.network import Interface, Missing, Network, Peering, Unread, VirtualNetwork, key, name_of, within
 from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow, SecurityGroup, SecurityRule, evaluate_gates
-
-Leg = Literal["forward", "return"]
-HopVerdict = Literal["pass", "drop", "reject", "rewrite", "unknown"]
-Outcome = Literal["passes", "blocked", "unknown"]
 
 MAX_APPLIANCES: Final = 8
 """Appliances on one way; more are a loop."""
@@ -32,76 +29,6 @@ PLATFORM_TAGS: Final = {
     (METADATA_ADDRESS, 80): "AzurePlatformIMDS",
 }
 """Services of the host, and the tag by which alone a security rule can deny one."""
-_AZURE: Final = "https://learn.microsoft.com/azure/virtual-network/"
-PAGES: Final = {
-    "machine": "https://learn.microsoft.com/azure/virtual-machines/states-billing",
-    "security_group": f"{_AZURE}network-security-group-how-it-works",
-    "route": f"{_AZURE}virtual-networks-udr-overview#how-azure-selects-a-route",
-    "peering": f"{_AZURE}virtual-network-manage-peering",
-    "appliance": f"{_AZURE}virtual-networks-udr-overview#user-defined",
-    "interface": f"{_AZURE}virtual-network-network-interface",
-    "guest": "https://learn.microsoft.com/troubleshoot/azure/virtual-machines/linux/",
-    "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
-}
-
-
-@dataclass(frozen=True)
-class Hop:
-    """One decision on the way of a packet."""
-
-    kind: str
-    """A key of `PAGES`."""
-    resource: str
-    """The id of what decides."""
-    verdict: HopVerdict
-    reason: str
-    """One sentence: what was decided, and why."""
-    rule: str | None = None
-    """The decisive rule, route or setting."""
-    fault: str | None = None
-    """The kind of fault, where the verdict is drop or reject."""
-    direction: Direction | None = None
-    priority: int | None = None
-    """Of the decisive security rule."""
-    references: tuple[str, ...] = ()
-    """Of the reads that the verdict rests on."""
-    missing: Missing | None = None
-    """What would have to be read, where the verdict is unknown; None if nothing tells."""
-    leg: Leg = "forward"
-
-    @property
-    def stops(self) -> bool:
-        return self.verdict in ("drop", "reject")
-
-    @property
-    def is_default_rule(self) -> bool:
-        return self.priority is None or self.priority >= FIRST_DEFAULT_PRIORITY
-
-    @property
-    def page(self) -> str:
-        """The Azure page that says so."""
-        return PAGES[self.kind]
-
-
-@dataclass(frozen=True)
-class Walk:
-    flow: Flow
-    hops: tuple[Hop, ...]
-
-    @property
-    def outcome(self) -> Outcome:
-        if self.blocker is not None:
-            return "blocked"
-        return "unknown" if any(hop.verdict == "unknown" for hop in self.hops) else "passes"
-
-    @property
-    def blocker(self) -> Hop | None:
-        """The first hop that stops the packet or its answer."""
-        return next((hop for hop in self.hops if hop.stops), None)
-
-    @property
-    def missing(self) -> tuple[Missing, ...]:
-        return tuple(dict.fromkeys(hop.missing for hop in self.hops if hop.missing is not None))
 
 
 @dataclass
