@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ghost.net.guest import Ruleset
-from ghost.net.network import (
+from ghost.net.network import Network
+from ghost.net.resources import (
     EffectiveRoutes,
     Guest,
     Interface,
     IpConfiguration,
     Machine,
-    Network,
     Peering,
     RouteTable,
     RuleSet,
     Subnet,
     VirtualNetwork,
-    key,
 )
 from ghost.net.routes import Route
 from ghost.net.security import Flow, SecurityRule
@@ -122,12 +121,11 @@ def network(*resources: object, stopped: tuple[str, ...] = ()) -> Network:
         for nic in nics
     ]
     made = Network()
-    made = made.with_resources("interfaces", nics, complete=True)
-    made = made.with_resources("machines", machines, complete=True)
-    guests = {key(guest.id): guest for guest in resources if isinstance(guest, Guest)}
-    made = replace(made, guests=guests)
-    for kind, of in (("virtual_networks", VirtualNetwork), ("security_groups", RuleSet), ("route_tables", RouteTable)):
-        made = made.with_resources(kind, [r for r in resources if isinstance(r, of)], complete=True)  # type: ignore[arg-type]
+    made = made.with_resources(Interface, nics, complete=True)
+    made = made.with_resources(Machine, machines, complete=True)
+    made = made.with_resources(Guest, [r for r in resources if isinstance(r, Guest)])
+    for of in (VirtualNetwork, RuleSet, RouteTable):
+        made = made.with_resources(of, [r for r in resources if isinstance(r, of)], complete=True)
     return made
 
 
@@ -223,5 +221,7 @@ def described(lines: Iterable[str]) -> Network:
             for names, settings in of.get("table", ())
         ),
     )
-    routes = {key(nic_id(vm)): EffectiveRoutes(computed, "read-routes") for vm, computed in effective.items()}
-    return replace(made, effective_routes=routes)
+    routes = [
+        EffectiveRoutes(id=nic_id(vm), routes=computed, reference="read-routes") for vm, computed in effective.items()
+    ]
+    return made.with_resources(EffectiveRoutes, routes)

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.net import azure_resources
+from ghost.net.az_reads import AZ_READS, argv_of
 from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
-from ghost.net.snapshot import Answer, Read, absorb, argv_of, collect, needed
+from ghost.net.snapshot import Answer, Read, absorb, collect, needed
 from ghost.shell import SAFE, classify
 from tests.net.small_network import flow, nic_id, nsg_id
 
@@ -55,11 +56,8 @@ def test_a_peering_is_read_from_each_version_of_the_api(name):
 
 
 def test_each_read_runs_unasked_and_one_that_fails_is_remembered():
-    of_interface = [Missing("effective_groups", nic_id("a")), Missing("effective_routes", nic_id("a"))]
-    singles = [
-        Missing(kind, nsg_id("n")) for kind in ("virtual_networks", "security_groups", "route_tables", "machines")
-    ]
-    for missing in (Missing("interfaces"), *of_interface, *singles):
+    singles = [Missing(kind, nsg_id("n")) for kind, how in AZ_READS.items() if how.one]
+    for missing in (*singles, *(Missing(kind) for kind, how in AZ_READS.items() if how.every)):
         assert classify(" ".join(argv_of(missing)))[0] == SAFE, missing
         failed = absorb(Network(), Read(argv_of(missing), missing), Answer("", failure="AuthorizationFailed"))
         assert failed.failed == {missing: "AuthorizationFailed"}
@@ -95,7 +93,7 @@ def test_a_read_that_fails_is_not_repeated_and_its_reason_is_told():
     )
 )
 def test_no_answer_breaks_a_reader(answer):
-    for kind in ("interfaces", "virtual_networks", "security_groups", "route_tables", "machines", "effective_routes"):
-        missing = Missing(kind, "" if kind == "interfaces" else nic_id("a"))
+    for kind, how in AZ_READS.items():
+        missing = Missing(kind, "" if how.every else nic_id("a"))
         network = absorb(Network(), Read(("az", "x"), missing), Answer(json.dumps(answer), "r"))
         assert needed(network, [flow("Tcp 10.0.0.4 10.0.1.4:80")]) is not None

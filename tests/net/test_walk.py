@@ -10,8 +10,18 @@ import pytest
 from ghost.net.faults import explain
 from ghost.net.guest import read_iptables
 from ghost.net.guest.listeners import read_listeners
-from ghost.net.network import EffectiveGroups, EffectiveRoutes, Guest, Missing, Network, key
+from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
+from ghost.net.resources import (
+    EffectiveGroups,
+    EffectiveRoutes,
+    Guest,
+    Interface,
+    Machine,
+    RouteTable,
+    RuleSet,
+    VirtualNetwork,
+)  # fmt: skip
 from ghost.net.routes import Route
 from ghost.net.security import SecurityGroup
 from tests.net.small_network import (
@@ -102,17 +112,11 @@ def test_where_no_removal_helps_it_is_mended_by_a_rule_for_exactly_this_flow():
     (fault,) = explain(made, outside)
     assert str(fault.mend) == "without rule no-vnet of n"
     denied = one_vnet(rules("n", "web 100 Outbound Deny * * *:*"))
-    made = replace(
-        denied, interfaces={**denied.interfaces, key(nic_id("web")): nic("web", "10.0.0.4", "home/web", nsg="n")}
-    )
-    made = replace(made, security_groups={key(nsg_id("n")): rules("n", "other 100 Outbound Allow Udp * *:53")})
+    made = denied.with_resources(Interface, [nic("web", "10.0.0.4", "home/web", nsg="n")])
+    made = made.with_resources(RuleSet, [rules("n", "other 100 Outbound Allow Udp * *:53")])
     assert explain(made, WEB_TO_DB) == []  # AllowVnetOutBound
-    made = replace(
-        made,
-        security_groups={
-            key(nsg_id("n")): rules("n", "d 4096 Outbound Deny * * *:*", "e 4095 Outbound Deny Tcp * *:*")
-        },
-    )
+    denying = rules("n", "d 4096 Outbound Deny * * *:*", "e 4095 Outbound Deny Tcp * *:*")
+    made = made.with_resources(RuleSet, [denying])
     (fault,) = explain(made, WEB_TO_DB)
     assert "allow-flow (priority 4094" in str(fault.mend)
 
@@ -133,11 +137,11 @@ def test_a_peering_that_is_not_connected_stops_both_ways(state):
     direct = flow("Tcp 10.1.0.4 10.0.0.4:22")
     assert walk(made, direct).outcome == "passes"
     for owner, remote in (("a", "hub"), ("hub", "a")):
-        home = made.virtual_networks[key(f"{vnet(owner, '10.9.0.0/16').id}")]
+        home = made.one(VirtualNetwork, vnet(owner, "10.9.0.0/16").id)
         broken = replace(
             home, peerings=tuple(replace(p, state=state) if p.name == f"to-{remote}" else p for p in home.peerings)
         )
-        (fault,) = explain(made.with_resources("virtual_networks", [broken]), direct)
+        (fault,) = explain(made.with_resources(VirtualNetwork, [broken]), direct)
         assert (fault.kind, fault.outcome) == ("peering_disconnected", "passes")
         assert state in fault.hop.reason
 
@@ -173,54 +177,56 @@ def test_through_an_appliance_the_far_spoke_must_let_forwarded_traffic_in():
 
 def test_a_loop_of_routes_ends():
     made = one_vnet(table("r", "x 10.0.1.0/24 VirtualAppliance 10.0.0.9"), web_table="r")
-    made = made.with_resources("interfaces", [nic("nva", "10.0.0.9", "home/web")])  # its own subnet has the route too
+    made = made.with_resources(Interface, [nic("nva", "10.0.0.9", "home/web")])  # its own subnet has the route too
     assert [fault.kind for fault in explain(made, WEB_TO_DB)] == ["ip_forwarding_off", "routing_loop"]
 
 
 def test_an_answer_past_the_appliance_is_not_called_a_fault():
     made = hub_and_spokes()
-    made = made.with_resources("route_tables", [table("rb", "x 192.168.0.0/16 None")])
-    spoke = made.virtual_networks[key(vnet("b", "").id)]
+    made = made.with_resources(RouteTable, [table("rb", "x 192.168.0.0/16 None")])
+    spoke = made.one(VirtualNetwork, vnet("b", "").id)
     direct = replace(spoke, peerings=(*spoke.peerings, peering("a", "10.1.0.0/16")))
-    other = made.virtual_networks[key(vnet("a", "").id)]
+    other = made.one(VirtualNetwork, vnet("a", "").id)
     both = replace(other, peerings=(*other.peerings, peering("b", "10.2.0.0/16")))
-    walked = walk(made.with_resources("virtual_networks", [direct, both]), flow("Tcp 10.1.0.4 10.2.0.4:443"))
+    walked = walk(made.with_resources(VirtualNetwork, [direct, both]), flow("Tcp 10.1.0.4 10.2.0.4:443"))
     assert walked.outcome == "unknown"
     assert "the packet but not its answer" in walked.hops[-1].reason
 
 
 def test_what_was_not_read_is_unknown_and_says_what_to_read():
     whole = one_vnet(rules("n", "no 200 Inbound Deny Tcp * *:5432"), db_nsg="n")
-    assert walk(Network(), WEB_TO_DB).missing == (Missing("interfaces"),)
+    assert walk(Network(), WEB_TO_DB).missing == (Missing(Interface),)
     for kind, missing in (
-        ("security_groups", Missing("security_groups", nsg_id("n"))),
-        ("machines", Missing("machines", machine_id("web"))),
+        (RuleSet, Missing(RuleSet, nsg_id("n"))),
+        (Machine, Missing(Machine, machine_id("web"))),
     ):
-        walked = walk(replace(whole, **{kind: {}, "complete": whole.complete - {kind}}), WEB_TO_DB)
+        walked = walk(whole.without(kind), WEB_TO_DB)
         assert missing in walked.missing
-        assert walked.outcome == ("blocked" if kind == "machines" else "unknown")  # a later drop is certain
+        assert walked.outcome == ("blocked" if kind is Machine else "unknown")  # a later drop is certain
 
 
 def test_a_gateway_may_teach_routes_which_only_azure_knows():
     made = one_vnet()
-    home = next(iter(made.virtual_networks.values()))
+    home = next(iter(made.all(VirtualNetwork).values()))
     with_gateway = made.with_resources(
-        "virtual_networks", [replace(home, subnets=(*home.subnets, subnet("home/GatewaySubnet", "10.0.9.0/24")))]
+        VirtualNetwork, [replace(home, subnets=(*home.subnets, subnet("home/GatewaySubnet", "10.0.9.0/24")))]
     )
     assert walk(with_gateway, WEB_TO_DB).outcome == "passes"  # routes within the network win over learned ones
     away = walk(with_gateway, flow("Tcp 10.0.0.4 172.16.0.4:443"))
-    assert away.missing == (Missing("effective_routes", nic_id("web")),)
-    learned = EffectiveRoutes((Route("172.16.0.0/16", "None", source="Default"),), "read-routes")
-    told = replace(with_gateway, effective_routes={key(nic_id("web")): learned})
+    assert away.missing == (Missing(EffectiveRoutes, nic_id("web")),)
+    learned = EffectiveRoutes(
+        id=nic_id("web"), routes=(Route("172.16.0.0/16", "None", source="Default"),), reference="read-routes"
+    )
+    told = with_gateway.with_resources(EffectiveRoutes, [learned])
     assert walk(told, flow("Tcp 10.0.0.4 172.16.0.4:443")).blocker.references == ("read-routes",)
 
 
 def test_a_rule_by_a_tag_that_is_not_known_asks_for_what_azure_computed():
     made = one_vnet(rules("n", "sql 100 Inbound Deny Tcp Sql *:5432"), db_nsg="n")
     walked = walk(made, WEB_TO_DB)
-    assert (walked.outcome, walked.missing) == ("unknown", (Missing("effective_groups", nic_id("db")),))
+    assert (walked.outcome, walked.missing) == ("unknown", (Missing(EffectiveGroups, nic_id("db")),))
     computed = SecurityGroup(nsg_id("n"), "subnet", (rule("sql 100 Inbound Deny Tcp 20.0.0.0/8 *:5432"),))
-    told = replace(made, effective_groups={key(nic_id("db")): EffectiveGroups((computed,), "read-groups")})
+    told = made.with_resources(EffectiveGroups, [EffectiveGroups(id=nic_id("db"), groups=(computed,))])
     assert walk(told, WEB_TO_DB).outcome == "passes"
 
 
@@ -271,7 +277,7 @@ def with_guest(
         listeners=tuple(("tcp", listener) for listener in read_listeners(sockets)) if sockets is not None else None,
         **more,  # type: ignore[arg-type]
     )
-    return replace(made, guests={**made.guests, key(machine_id(name)): guest})
+    return made.with_resources(Guest, [guest])
 
 
 DROPS = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{}COMMIT\n"

@@ -24,6 +24,7 @@ from ghost.net import (
     Answer,
     Fault,
     Flow,
+    Interface,
     Network,
     Read,
     Walk,
@@ -142,7 +143,7 @@ def _address(network: Network, named: str) -> str:
         pass
     names = {
         address_name.casefold(): interface
-        for interface in network.interfaces.values()
+        for interface in network.all(Interface).values()
         for address_name in (interface.name, name_of(interface.machine or interface.id))
     }
     if named.casefold() in names:
@@ -151,7 +152,7 @@ def _address(network: Network, named: str) -> str:
 
 
 def _others(network: Network, destination: str) -> list[str]:
-    return sorted({i.address for i in network.interfaces.values() if not i.has(destination)}, key=ip_address)
+    return sorted({i.address for i in network.all(Interface).values() if not i.has(destination)}, key=ip_address)
 
 
 _VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}

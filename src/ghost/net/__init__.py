@@ -16,9 +16,10 @@ from ghost.net.changes import Change
 from ghost.net.fault_kinds import FaultKind, known_kinds
 from ghost.net.faults import Fault, explain
 from ghost.net.hops import Hop, Walk
-from ghost.net.network import Missing, Network, name_of
+from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
 from ghost.net.proposals import proposed
+from ghost.net.resources import Interface, name_of
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
     Direction,
@@ -43,6 +44,7 @@ __all__ = [
     "Flow",
     "GateVerdict",
     "Hop",
+    "Interface",
     "Missing",
     "Network",
     "Prefix",

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from ghost.net.network import Network, Peering, key, name_of
+from ghost.net.network import Network
+from ghost.net.resources import (
+    EffectiveGroups,
+    EffectiveRoutes,
+    Interface,
+    Machine,
+    Peering,
+    RouteTable,
+    RuleSet,
+    VirtualNetwork,
+    key,
+    name_of,
+)
 from ghost.net.routes import Route
 from ghost.net.security import SecurityRule
 
@@ -47,10 +59,10 @@ class AddRoute:
 
     def applied(self, network: Network) -> Network:
         """What Azure computed for interfaces is dropped where the table may be theirs: it is derived anew."""
-        table = network.route_table(self.table)
+        table = network.one(RouteTable, self.table)
         kept = tuple(route for route in table.routes if route.prefix != self.route.prefix)
-        changed = network.with_resources("route_tables", [replace(table, routes=(*kept, self.route))])
-        return replace(changed, effective_routes={})
+        changed = network.with_resources(RouteTable, [replace(table, routes=(*kept, self.route))])
+        return changed.without(EffectiveRoutes)
 
 
 @dataclass(frozen=True)
@@ -64,15 +76,15 @@ class RemoveRoute:
         return f"without route {self.route} of {name_of(self.table)}"
 
     def applied(self, network: Network) -> Network:
-        table = network.route_table(self.table)
+        table = network.one(RouteTable, self.table)
         removed = [route for route in table.routes if route.name == self.route]
         kept = tuple(route for route in table.routes if route.name != self.route)
-        effective = {
-            of: replace(computed, routes=tuple(_without(computed.routes, removed)))
-            for of, computed in network.effective_routes.items()
-        }
-        changed = network.with_resources("route_tables", [replace(table, routes=kept)])
-        return replace(changed, effective_routes=effective)
+        effective = [
+            replace(computed, routes=tuple(_without(computed.routes, removed)))
+            for computed in network.all(EffectiveRoutes).values()
+        ]
+        changed = network.with_resources(RouteTable, [replace(table, routes=kept)])
+        return changed.with_resources(EffectiveRoutes, effective)
 
 
 @dataclass(frozen=True)
@@ -110,8 +122,8 @@ class EnableForwarding:
         return f"with IP forwarding on at {name_of(self.interface)}"
 
     def applied(self, network: Network) -> Network:
-        interface = replace(network.interfaces[key(self.interface)], ip_forwarding=True)
-        return network.with_resources("interfaces", [interface])
+        interface = replace(network.one(Interface, self.interface), ip_forwarding=True)
+        return network.with_resources(Interface, [interface])
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ class StartMachine:
         return f"with {name_of(self.machine)} running"
 
     def applied(self, network: Network) -> Network:
-        return network.with_resources("machines", [replace(network.machine(self.machine), power="running")])
+        return network.with_resources(Machine, [replace(network.one(Machine, self.machine), power="running")])
 
 
 Change = (
@@ -133,20 +145,20 @@ Change = (
 def _with_rules(
     network: Network, group_id: str, change: Callable[[Iterable[SecurityRule]], list[SecurityRule]]
 ) -> Network:
-    effective = {
-        of: replace(
+    effective = [
+        replace(
             computed,
             groups=tuple(
                 replace(group, rules=tuple(change(group.rules))) if key(group.name) == key(group_id) else group
                 for group in computed.groups
             ),
         )
-        for of, computed in network.effective_groups.items()
-    }
-    known = network.security_groups.get(key(group_id))
+        for computed in network.all(EffectiveGroups).values()
+    ]
+    known = network.get(RuleSet, group_id)
     if known is not None:
-        network = network.with_resources("security_groups", [replace(known, rules=tuple(change(known.rules)))])
-    return replace(network, effective_groups=effective)
+        network = network.with_resources(RuleSet, [replace(known, rules=tuple(change(known.rules)))])
+    return network.with_resources(EffectiveGroups, effective)
 
 
 def _without(routes: Iterable[Route], removed: list[Route]) -> Iterable[Route]:
@@ -158,6 +170,6 @@ def _without(routes: Iterable[Route], removed: list[Route]) -> Iterable[Route]:
 
 
 def _with_peering(network: Network, owner: str, remote: str, change: Callable[[Peering], Peering]) -> Network:
-    home = network.virtual_network(owner)
+    home = network.one(VirtualNetwork, owner)
     peerings = tuple(change(p) if key(p.remote) == key(remote) else p for p in home.peerings)
-    return network.with_resources("virtual_networks", [replace(home, peerings=peerings)])
+    return network.with_resources(VirtualNetwork, [replace(home, peerings=peerings)])

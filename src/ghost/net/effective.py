@@ -13,7 +13,17 @@ from functools import cached_property
 from ipaddress import IPv4Network, ip_address
 
 from ghost.net.address_matching import HOST_ADDRESS, ServiceTags, parse_network
-from ghost.net.network import Interface, Missing, Network, Subnet, VirtualNetwork, key
+from ghost.net.network import Missing, Network
+from ghost.net.resources import (
+    EffectiveGroups,
+    EffectiveRoutes,
+    Interface,
+    RouteTable,
+    RuleSet,
+    Subnet,
+    VirtualNetwork,
+    key,
+)
 from ghost.net.routes import PREFERRED_TO_BGP, Route, select_route
 from ghost.net.security import SecurityGroup
 
@@ -85,11 +95,11 @@ def routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
 
 
 def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
-    computed = network.effective_routes.get(key(interface.id))
+    computed = network.get(EffectiveRoutes, interface.id)
     if computed is not None:
         return InterfaceRoutes(computed.routes, (computed.reference,))
     home, subnet = network.subnet_of(interface)
-    table = network.route_table(subnet.route_table) if subnet.route_table else None
+    table = network.one(RouteTable, subnet.route_table) if subnet.route_table else None
     user = table.routes if table else ()
     replaced = {route.prefix for route in user}
     peers = [prefix for peering in home.peerings if peering.is_connected for prefix in peering.remote_prefixes]
@@ -130,13 +140,13 @@ def groups_of(network: Network, interface: Interface, *, as_configured: bool = F
 def _groups_of(network: Network, interface: Interface, as_configured: bool) -> InterfaceGroups:
     home, subnet = network.subnet_of(interface)
     tags = tags_of(network, home, subnet)
-    computed = network.effective_groups.get(key(interface.id))
+    computed = network.get(EffectiveGroups, interface.id)
     if computed is not None and not as_configured:
         return InterfaceGroups(computed.groups, tags, (computed.reference,), computed=True)
     groups, references = [], [interface.reference, home.reference]
     for group_id, association in ((subnet.security_group, "subnet"), (interface.security_group, "nic")):
         if group_id is not None:
-            rules = network.security_group(group_id)
+            rules = network.one(RuleSet, group_id)
             groups.append(SecurityGroup(rules.id, "subnet" if association == "subnet" else "nic", rules.rules))
             references.append(rules.reference)
     return InterfaceGroups(tuple(groups), tags, tuple(references), computed=False)
@@ -152,7 +162,7 @@ def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTa
     prefixes += [
         p for peering in home.peerings if peering.is_connected and peering.allow_access for p in peering.remote_prefixes
     ]
-    table = network.route_tables.get(key(subnet.route_table)) if subnet.route_table else None
+    table = network.get(RouteTable, subnet.route_table)
     user = [route.prefix for route in table.routes] if table else []
     prefixes += [prefix for prefix in user if prefix not in DEFAULT_PREFIXES]
     unread = subnet.route_table is not None and table is None
@@ -160,7 +170,7 @@ def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTa
         tuple(dict.fromkeys(prefixes)),
         _application_groups(network),
         may_hold_more=has_gateway(home) or unread or any(prefix in DEFAULT_PREFIXES for prefix in user),
-        members_known="interfaces" in network.complete,
+        members_known=Interface in network.complete,
     )
 
 
@@ -173,7 +183,7 @@ def has_gateway(home: VirtualNetwork) -> bool:
 def _application_groups(network: Network) -> dict[str, tuple[str, ...]]:
     """Return the addresses in each application security group; none where not all interfaces were read."""
     members: dict[str, list[str]] = {}
-    for interface in network.interfaces.values() if "interfaces" in network.complete else ():
+    for interface in network.all(Interface).values() if Interface in network.complete else ():
         for configuration in interface.configurations:
             for group in configuration.application_groups:
                 members.setdefault(group, []).append(configuration.address)
@@ -181,8 +191,8 @@ def _application_groups(network: Network) -> dict[str, tuple[str, ...]]:
 
 
 def missing_groups(interface: Interface) -> Missing:
-    return Missing("effective_groups", interface.id)
+    return Missing(EffectiveGroups, interface.id)
 
 
 def missing_routes(interface: Interface) -> Missing:
-    return Missing("effective_routes", interface.id)
+    return Missing(EffectiveRoutes, interface.id)

@@ -20,8 +20,9 @@ from ghost.net.changes import (
     StartMachine,
 )
 from ghost.net.hops import Hop, Outcome, Walk
-from ghost.net.network import Network, Unread, key
+from ghost.net.network import Network, Unread
 from ghost.net.packet_path import walk
+from ghost.net.resources import Interface, RouteTable, VirtualNetwork, key
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
 
 MAX_FAULTS: Final = 10
@@ -79,18 +80,18 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Change]:
                 yield RemoveRule(hop.resource, hop.rule)
             yield AddRule(hop.resource, _allowing(hop, flow))
         case "route_none" | "route_missing":
-            interface = network.interfaces[key(hop.resource)]
+            interface = network.one(Interface, hop.resource)
             table = network.subnet_of(interface)[1].route_table
-            for route in network.route_table(table).routes if table else ():
+            for route in network.one(RouteTable, table).routes if table else ():
                 if hop.rule == str(route) and route.name:
                     yield RemoveRoute(table or "", route.name)
         case "peering_disconnected":
-            home = network.virtual_network(hop.resource)
+            home = network.one(VirtualNetwork, hop.resource)
             for peering in home.peerings:
                 if not peering.is_connected or peering.name == hop.rule:
                     yield ConnectPeering((home.id, peering.remote))
         case "peering_forwarded":
-            home = network.virtual_network(hop.resource)
+            home = network.one(VirtualNetwork, hop.resource)
             yield from (AllowForwarded(home.id, p.remote) for p in home.peerings if p.name == hop.rule)
         case "ip_forwarding_off":
             yield EnableForwarding(hop.resource)

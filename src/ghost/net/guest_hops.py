@@ -12,7 +12,8 @@ from typing import Literal
 
 from ghost.net.guest import FORWARD, INPUT, OUTPUT, Hook, Packet, State, evaluate
 from ghost.net.guest.listeners import listeners_at
-from ghost.net.network import Guest, Interface, Network, key
+from ghost.net.network import Network
+from ghost.net.resources import Guest, Interface
 from ghost.net.security import Flow
 
 __all__ = ["FORWARD", "INPUT", "OUTPUT", "GuestDecision", "guest_decisions", "guest_of"]
@@ -29,7 +30,7 @@ class GuestDecision:
 
 
 def guest_of(network: Network, interface: Interface) -> Guest | None:
-    return network.guests.get(key(interface.machine)) if interface.machine else None
+    return network.get(Guest, interface.machine)
 
 
 def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State) -> Iterator[GuestDecision]:

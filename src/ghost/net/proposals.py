@@ -28,7 +28,8 @@ from ghost.net.changes import (
     RemoveRule,
     StartMachine,
 )
-from ghost.net.network import Kind, Network, key, name_of
+from ghost.net.network import Network
+from ghost.net.resources import Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, name_of
 from ghost.net.routes import Route
 from ghost.net.security import Access, Direction, SecurityRule
 
@@ -60,7 +61,7 @@ def _rule(network: Network, words: list[str]) -> Change:
         destination_prefixes=tuple(destination.split(",")),
         destination_ports=tuple(ports.split(",")),
     )
-    return AddRule(_id(network, "security_groups", group), rule)
+    return AddRule(_id(network, RuleSet, group), rule)
 
 
 def _route(network: Network, words: list[str]) -> Change:
@@ -68,29 +69,29 @@ def _route(network: Network, words: list[str]) -> Change:
     if parse_network(prefix) is None:
         raise ValueError(f"{prefix!r} is no prefix")
     made = Route(prefix, hop_type, next_hop[0] if next_hop else None, "User", name=name)
-    return AddRoute(_id(network, "route_tables", table), made)
+    return AddRoute(_id(network, RouteTable, table), made)
 
 
 def _no_rule(network: Network, words: list[str]) -> Change:
-    group = network.security_groups[key(_id(network, "security_groups", words[0]))]
+    group = network.one(RuleSet, _id(network, RuleSet, words[0]))
     return RemoveRule(group.id, _one_of(words[1], [rule.name for rule in group.rules]))
 
 
 def _no_route(network: Network, words: list[str]) -> Change:
-    table = network.route_tables[key(_id(network, "route_tables", words[0]))]
+    table = network.one(RouteTable, _id(network, RouteTable, words[0]))
     return RemoveRoute(table.id, _one_of(words[1], [route.name or "" for route in table.routes]))
 
 
 def _peering(network: Network, words: list[str]) -> Change:
-    return ConnectPeering((_id(network, "virtual_networks", words[0]), _id(network, "virtual_networks", words[1])))
+    return ConnectPeering((_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1])))
 
 
 def _forwarded(network: Network, words: list[str]) -> Change:
-    return AllowForwarded(_id(network, "virtual_networks", words[0]), _id(network, "virtual_networks", words[1]))
+    return AllowForwarded(_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1]))
 
 
 def _start(network: Network, words: list[str]) -> Change:
-    return StartMachine(_id(network, "machines", words[0]))
+    return StartMachine(_id(network, Machine, words[0]))
 
 
 _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]] = {
@@ -105,13 +106,13 @@ _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]
 }
 
 
-def _id(network: Network, kind: Kind, named: str) -> str:
-    known: list[str] = [resource.id for resource in getattr(network, kind).values()]
+def _id(network: Network, of: type[Resource], named: str) -> str:
+    known: list[str] = [resource.id for resource in network.all(of).values()]
     found = [each for each in known if key(named) in (key(each), name_of(each).casefold())]
     if len(found) == 1:
         return found[0]
     names = ", ".join(sorted(map(name_of, known))) or "none"
-    which = f"{'several' if found else 'no'} {kind.replace('_', ' ')}"
+    which = f"{'several' if found else 'no'} {of.kind}s"
     raise ValueError(f"{which} on the way are named {named!r}; there are: {names}")
 
 

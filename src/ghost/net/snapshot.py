@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from ghost.net import azure_resources
-from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
-from ghost.net.network import EffectiveGroups, EffectiveRoutes, Missing, Network, key, name_of
+from ghost.net.az_reads import argv_of, resources_of, subscription_of
+from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
+from ghost.net.resources import Interface, key
 from ghost.net.security import Flow
 
 MAX_ROUNDS: Final = 20
@@ -37,21 +37,11 @@ class Answer:
     failure: str | None = None
 
 
-_COMMANDS: Final = {
-    "interfaces": ("network", "nic", "list"),
-    "virtual_networks": ("network", "vnet", "show"),
-    "security_groups": ("network", "nsg", "show"),
-    "route_tables": ("network", "route-table", "show"),
-    "machines": ("vm", "get-instance-view"),
-    "effective_groups": ("network", "nic", "list-effective-nsg"),
-    "effective_routes": ("network", "nic", "show-effective-route-table"),
-}
-
-
 def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
     """Return the reads that walks of these flows still need, without repetition."""
     missing = dict.fromkeys(missing for flow in flows for missing in walk(network, flow).missing)
-    return [Read(argv_of(each), each) for each in missing]
+    home = next((subscription_of(interface.id) for interface in network.all(Interface).values()), "")
+    return [Read(argv_of(each, home), each) for each in missing]
 
 
 def absorb(network: Network, read: Read, answer: Answer) -> Network:
@@ -59,14 +49,17 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     if answer.failure is not None:
         return _failed(network, read, answer.failure)
     try:
-        return _absorbed(network, read.missing, json.loads(answer.text), answer.reference)
+        found = resources_of(read.missing, json.loads(answer.text), answer.reference)
     except (ValueError, RecursionError) as unreadable:
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave no usable answer: {str(unreadable)[:200]}")
+    if read.missing.resource and key(read.missing.resource) not in (key(each.id) for each in found):
+        return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
+    return network.with_resources(read.missing.of, found, complete=not read.missing.resource)
 
 
 def read_interfaces(execute: Callable[[Read], Answer], network: Network | None = None) -> Network:
     """Return the network with all interfaces: what names and addresses stand for."""
-    missing = Missing("interfaces")
+    missing = Missing(Interface)
     read = Read(argv_of(missing), missing)
     return absorb(network or Network(), read, execute(read))
 
@@ -81,28 +74,6 @@ def collect(flows: Iterable[Flow], execute: Callable[[Read], Answer], network: N
         for read in reads:
             network = absorb(network, read, execute(read))
     return network
-
-
-def argv_of(missing: Missing) -> tuple[str, ...]:
-    if not missing.resource:
-        return ("az", *_COMMANDS[missing.kind], "-o", "json")
-    group = missing.resource.partition("/resourceGroups/")[2].partition("/")[0]
-    where = ("-g", group or "unknown", "-n", name_of(missing.resource))
-    return ("az", *_COMMANDS[missing.kind], *where, "-o", "json")
-
-
-def _absorbed(network: Network, missing: Missing, answer: Any, reference: str) -> Network:
-    of = key(missing.resource)
-    match missing.kind:
-        case "effective_groups":
-            groups = EffectiveGroups(groups_from_effective_nsg(answer), reference)
-            return replace(network, effective_groups={**network.effective_groups, of: groups})
-        case "effective_routes":
-            routes = EffectiveRoutes(routes_from_effective_table(answer), reference)
-            return replace(network, effective_routes={**network.effective_routes, of: routes})
-        case kind:
-            read = getattr(azure_resources, kind)
-            return network.with_resources(kind, read(answer, reference), complete=not of)
 
 
 def _failed(network: Network, read: Read, reason: str) -> Network:

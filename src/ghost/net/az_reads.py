@@ -1,0 +1,94 @@
+"""How each type of resource is read with `az`: the command for one, that for all there are, and the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+from ghost.net import azure_resources
+from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.network import Missing
+from ghost.net.resources import (
+    EffectiveGroups,
+    EffectiveRoutes,
+    Interface,
+    Machine,
+    Resource,
+    RouteTable,
+    RuleSet,
+    VirtualNetwork,
+    key,
+    name_of,
+)
+
+Reader = Callable[[Any, str], list[Any]]
+"""From an answer and its reference to resources. Raises `ValueError`."""
+
+
+@dataclass(frozen=True)
+class AzRead:
+    one: str
+    """The command that reads one, without its name; empty if only all are read."""
+    read: Reader | None = None
+    every: str = ""
+    """The command that reads all of a subscription; empty if there is none."""
+    name: str = "-n"
+    """The option that takes the name, with `-g` before it; `--ids` takes the whole id, without `-g`."""
+    read_of: Callable[[str, Any, str], Resource] | None = None
+    """In place of `read`, where an answer does not name the resource that it is about: takes its id first."""
+
+
+AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
+    Interface: AzRead("network nic show", azure_resources.interfaces, "network nic list"),
+    VirtualNetwork: AzRead("network vnet show", azure_resources.virtual_networks),
+    RuleSet: AzRead("network nsg show", azure_resources.security_groups),
+    RouteTable: AzRead("network route-table show", azure_resources.route_tables),
+    Machine: AzRead("vm get-instance-view", azure_resources.machines),
+    EffectiveGroups: AzRead(
+        "network nic list-effective-nsg",
+        read_of=lambda of, answer, reference: EffectiveGroups(
+            id=of, groups=groups_from_effective_nsg(answer), reference=reference
+        ),
+    ),
+    EffectiveRoutes: AzRead(
+        "network nic show-effective-route-table",
+        read_of=lambda of, answer, reference: EffectiveRoutes(
+            id=of, routes=routes_from_effective_table(answer), reference=reference
+        ),
+    ),
+}
+
+
+def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
+    """Return the command that reads what is missing. `home`: the login's own subscription, which needs no option."""
+    how = AZ_READS[missing.of]
+    if not missing.resource:
+        return ("az", *how.every.split(), "-o", "json")
+    subscription = _part(missing.resource, "subscriptions")
+    if how.name == "--ids":
+        where: tuple[str, ...] = ("--ids", missing.resource)
+    else:
+        where = ("-g", _part(missing.resource, "resourcegroups") or "unknown", how.name, name_of(missing.resource))
+        if home and subscription and key(subscription) != key(home):
+            where = (*where, "--subscription", subscription)
+    return ("az", *how.one.split(), *where, "-o", "json")
+
+
+def resources_of(missing: Missing, answer: Any, reference: str) -> list[Resource]:
+    """Return what an answer tells. Raises `ValueError` if it does not have the shape of what was asked for."""
+    how = AZ_READS[missing.of]
+    if how.read_of is not None:
+        return [how.read_of(missing.resource, answer, reference)]
+    return how.read(answer, reference) if how.read is not None else []
+
+
+def subscription_of(resource_id: str) -> str:
+    return _part(resource_id, "subscriptions")
+
+
+def _part(resource_id: str, name: str) -> str:
+    """Return the segment of an id that follows `name`, in any case; empty without one."""
+    parts = resource_id.split("/")
+    return next((after for before, after in pairwise(parts) if before.casefold() == name), "")

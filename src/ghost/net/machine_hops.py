@@ -1,0 +1,67 @@
+"""What a machine does with a packet on its way: whether it runs, forwards, and what its guest decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ghost.net.guest import Hook, State
+from ghost.net.guest_hops import FORWARD, guest_decisions, guest_of
+from ghost.net.hops import Hop
+from ghost.net.network import Network, Unread
+from ghost.net.resources import Interface, Machine, name_of
+from ghost.net.security import Flow
+
+
+def forwarding(network: Network, appliance: Interface, flow: Flow, state: State) -> Iterator[Hop]:
+    """Yield what an appliance does with a packet that is not for it."""
+    yield from machine(network, appliance)
+    hop = Hop("appliance", appliance.id, "pass", f"{appliance.name} forwards", references=(appliance.reference,))
+    if not appliance.ip_forwarding:
+        reason = f"IP forwarding is off at {appliance.name}: Azure drops what is not addressed to it"
+        yield replace(hop, verdict="drop", reason=reason, rule="enableIPForwarding", fault="ip_forwarding_off")
+        return
+    inside = guest_of(network, appliance)
+    if inside is None or inside.forwards is None:
+        yield replace(hop, verdict="unknown", reason=f"what {appliance.name} forwards is not told by Azure")
+    elif not inside.forwards:
+        reason = f"{inside.name} forwards nothing (net.ipv4.ip_forward is 0)"
+        yield replace(hop, verdict="drop", reason=reason, rule="net.ipv4.ip_forward", fault="guest_not_forwarding")
+    else:
+        yield hop
+        yield from guest(network, appliance, flow, FORWARD, state)
+
+
+def guest(
+    network: Network, interface: Interface, flow: Flow, hooks: Sequence[Hook], state: State = "NEW"
+) -> Iterator[Hop]:
+    """Yield what the guest decides, where it was read."""
+    inside = guest_of(network, interface)
+    for decided in guest_decisions(inside, flow, hooks, state) if inside is not None else ():
+        yield Hop(
+            "guest",
+            interface.machine or interface.id,
+            decided.verdict,
+            decided.reason,
+            decided.rule,
+            decided.fault,
+            references=(decided.reference,),
+        )
+
+
+def machine(network: Network, interface: Interface) -> Iterator[Hop]:
+    if interface.machine is None:
+        return
+    hop = Hop("machine", interface.machine, "pass", f"{name_of(interface.machine)} runs")
+    try:
+        found = network.one(Machine, interface.machine)
+    except Unread as unread:
+        yield replace(hop, verdict="unknown", reason=unread.reason, missing=unread.missing)
+        return
+    hop = replace(hop, references=(found.reference,))
+    if found.power is None:
+        yield replace(hop, verdict="unknown", reason=f"the power state of {found.name} was not read")
+    elif found.power != "running":
+        yield replace(hop, verdict="drop", reason=f"{found.name} is {found.power}", fault="machine_stopped")
+    else:
+        yield hop

@@ -1,0 +1,183 @@
+"""What Azure holds, as types: each resource with the reference of its read.
+
+Ids are compared without case, as Azure does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from ipaddress import ip_address
+from typing import ClassVar
+
+from ghost.net.address_matching import parse_network
+from ghost.net.guest.listeners import Listener
+from ghost.net.guest.ruleset import Ruleset
+from ghost.net.routes import Route
+from ghost.net.security import SecurityGroup, SecurityRule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    kind: ClassVar[str]
+    """What a person calls one."""
+
+    id: str
+    """As Azure writes it; `/subscriptions/...`."""
+    reference: str = ""
+    """Where it was read: opaque, the caller's (an audit id)."""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peering:
+    """One side of a peering: what its network lets the remote one do."""
+
+    name: str
+    remote: str
+    """Id of the remote network."""
+    state: str = "Connected"
+    """Initiated, Connected or Disconnected."""
+    remote_prefixes: tuple[str, ...] = ()
+    allow_access: bool = True
+    """Whether the tag VirtualNetwork holds the remote network."""
+    allow_forwarded: bool = False
+    """Whether packets from outside the remote network are let in."""
+    allow_gateway_transit: bool = False
+    use_remote_gateways: bool = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self.state.casefold() == "connected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subnet(Resource):
+    kind = "subnet"
+
+    prefixes: tuple[str, ...]
+    security_group: str | None = None
+    route_table: str | None = None
+    nat_gateway: str | None = None
+    service_endpoints: tuple[str, ...] = ()
+    """`Microsoft.Storage`, ..."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VirtualNetwork(Resource):
+    kind = "virtual network"
+
+    prefixes: tuple[str, ...]
+    subnets: tuple[Subnet, ...] = ()
+    peerings: tuple[Peering, ...] = ()
+    dns_servers: tuple[str, ...] = ()
+
+    @cached_property
+    def subnet_ids(self) -> dict[str, Subnet]:
+        return {key(subnet.id): subnet for subnet in self.subnets}
+
+    def holds(self, address: str) -> bool:
+        return within(self.prefixes, address)
+
+
+@dataclass(frozen=True)
+class IpConfiguration:
+    address: str
+    public_address: str | None = None
+    """Id of the public address."""
+    application_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface(Resource):
+    kind = "interface"
+
+    subnet: str
+    """Id of the subnet."""
+    configurations: tuple[IpConfiguration, ...]
+    security_group: str | None = None
+    machine: str | None = None
+    """Id of the virtual machine; None where it belongs to none (a private endpoint, a platform service)."""
+    ip_forwarding: bool = False
+
+    @property
+    def address(self) -> str:
+        return self.configurations[0].address
+
+    def has(self, address: str) -> bool:
+        return any(configuration.address == address for configuration in self.configurations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSet(Resource):
+    """The rules of a network security group, wherever it is associated."""
+
+    kind = "security group"
+
+    rules: tuple[SecurityRule, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteTable(Resource):
+    kind = "route table"
+
+    routes: tuple[Route, ...]
+    propagates_bgp: bool = True
+    """Whether routes that gateways learn reach the subnet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine(Resource):
+    kind = "machine"
+
+    power: str | None = None
+    """`running`, `deallocated`, ...; None if it was not read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guest(Resource):
+    """The inside of a machine; `id` is the machine's. None: not read."""
+
+    kind = "guest"
+
+    packet_filter: Ruleset | None = None
+    listeners: tuple[tuple[str, Listener], ...] | None = None
+    """Each with its protocol, `tcp` or `udp`."""
+    forwards: bool | None = None
+    """Whether it routes what is not for it (net.ipv4.ip_forward)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveGroups(Resource):
+    """The groups of one interface as Azure computed them, with the prefixes of their tags; `id` is the interface's."""
+
+    kind = "effective groups"
+
+    groups: tuple[SecurityGroup, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveRoutes(Resource):
+    """The routes of one interface as Azure computed them; `id` is the interface's."""
+
+    kind = "effective routes"
+
+    routes: tuple[Route, ...]
+
+
+def key(resource_id: str) -> str:
+    """Return an id as it is compared: Azure ignores case."""
+    return resource_id.casefold().rstrip("/")
+
+
+def name_of(resource_id: str) -> str:
+    return resource_id.rstrip("/").rpartition("/")[2]
+
+
+def within(prefixes: Iterable[str], address: str) -> bool:
+    parsed = ip_address(address)
+    return any(network is not None and parsed in network for network in map(parse_network, prefixes))

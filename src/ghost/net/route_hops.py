@@ -1,0 +1,106 @@
+"""Where a packet goes from an interface: the route it takes, what that leads to, and the peering it crosses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ghost.net.effective import missing_routes, routes_of
+from ghost.net.hops import Hop
+from ghost.net.network import Network
+from ghost.net.resources import Interface, Peering, VirtualNetwork, key, within
+from ghost.net.routes import Route
+from ghost.net.security import Flow
+
+
+@dataclass(frozen=True)
+class Routed:
+    hop: Hop
+    next_interface: Interface | None = None
+
+
+def routed(network: Network, here: Interface, destination: str) -> Routed:
+    """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
+    table = routes_of(network, here)
+    route = table.select(destination)
+    if doubt := table.doubt(route, destination):
+        network.need(missing_routes(here), f"{here.name}: {doubt}")
+    home, _ = network.subnet_of(here)
+    hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
+    if route is None or route.next_hop_type.casefold() == "none":
+        return Routed(_unrouted(hop, here, home, destination, route))
+    match route.next_hop_type.casefold():
+        case "vnetlocal" | "virtualnetwork":
+            return _delivered(network, hop, destination, [home])
+        case "vnetpeering" | "vnetglobalpeering":
+            remotes = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
+            return _delivered(network, hop, destination, [remote for remote in remotes if remote.holds(destination)])
+        case "virtualappliance":
+            peers = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
+            next_hop = route.next_hop_ip or ""
+            return _delivered(network, hop, next_hop, [n for n in (home, *peers) if next_hop and n.holds(next_hop)])
+        case other:
+            return Routed(
+                replace(hop, verdict="unknown", reason=f"{destination} follows {route}: {other} is not walked yet")
+            )
+
+
+def _unrouted(hop: Hop, here: Interface, home: VirtualNetwork, destination: str, route: Route | None) -> Hop:
+    """Return the drop of a packet without a route: by the table, or since a peering that held its network is not
+    connected.
+    """
+    if route is None or route.source == "Default":
+        for peering in home.peerings:
+            if not peering.is_connected and within(peering.remote_prefixes, destination):
+                reason = f"the peering {peering.name} of {home.name}, which holds {destination}, is {peering.state}"
+                return replace(
+                    hop,
+                    kind="peering",
+                    resource=home.id,
+                    verdict="drop",
+                    reason=reason,
+                    rule=peering.name,
+                    fault="peering_disconnected",
+                )
+    if route is None:
+        reason = f"no route of {here.name} covers {destination}"
+        return replace(hop, verdict="drop", reason=reason, rule=None, fault="route_missing")
+    return replace(hop, verdict="drop", reason=f"{destination} is dropped by {route}", fault="route_none")
+
+
+def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualNetwork]) -> Routed:
+    """Return the interface that a route leads to. Without one the hop is unknown: front ends of load balancers and
+    instances of scale sets are no interfaces of the list.
+    """
+    there = network.interface_at(address, networks) if networks else None
+    if there is not None:
+        return Routed(hop, there)
+    where = " and ".join(n.name for n in networks) or "the network and those connected to it"
+    return Routed(
+        replace(hop, verdict="unknown", reason=f"{hop.reason}: no interface in {where} has {address or 'it'}")
+    )
+
+
+def crossing(network: Network, here: Interface, there: Interface, flow: Flow) -> Iterator[Hop]:
+    """Yield the peering between two interfaces of different networks: what its far side lets in."""
+    home, _ = network.subnet_of(here)
+    away, _ = network.subnet_of(there)
+    if key(home.id) == key(away.id):
+        return
+    far = _peering(away, home)
+    hop = Hop("peering", away.id, "pass", f"{away.name} is connected to {home.name}", references=(away.reference,))
+    if far is None or not far.is_connected:
+        state = f"is {far.state}" if far else "does not exist"
+        reason = f"the peering of {away.name} to {home.name} {state}"
+        yield replace(hop, verdict="drop", reason=reason, rule=far.name if far else None, fault="peering_disconnected")
+    elif not home.holds(flow.source_address) and not far.allow_forwarded:
+        reason = (
+            f"{far.name} of {away.name} lets no forwarded traffic in, and {flow.source_address} is not of {home.name}"
+        )
+        yield replace(hop, verdict="drop", reason=reason, rule=far.name, fault="peering_forwarded")
+    else:
+        yield replace(hop, rule=far.name)
+
+
+def _peering(owner: VirtualNetwork, remote: VirtualNetwork) -> Peering | None:
+    return next((peering for peering in owner.peerings if key(peering.remote) == key(remote.id)), None)
