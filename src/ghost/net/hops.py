@@ -21,6 +21,9 @@ PAGES: Final = {
     "appliance": f"{_AZURE}virtual-networks-udr-overview#user-defined",
     "interface": f"{_AZURE}virtual-network-network-interface",
     "guest": "https://learn.microsoft.com/troubleshoot/azure/virtual-machines/linux/",
+    "internet": f"{_AZURE}ip-services/default-outbound-access",
+    "gateway": "https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpngateways",
+    "service": f"{_AZURE}virtual-network-service-endpoints-overview",
     "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
+from ghost.net.departure import Origin, leave
 from ghost.net.gate_hops import gates, platform
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
@@ -27,9 +28,12 @@ MAX_APPLIANCES: Final = 8
 
 @dataclass
 class _Way:
-    """Where a packet came to on one leg."""
+    """Where a packet came to on one leg: an interface, or out of the virtual networks."""
 
+    flow: Flow
+    """As it is there: load balancers and appliances translate addresses."""
     interface: Interface | None = None
+    origin: Origin | None = None
     appliances: tuple[str, ...] = ()
     may_translate: str | None = None
     """An appliance that was passed and may have changed the addresses: its packet filter was not read."""
@@ -45,17 +49,14 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     `source`: id of the interface that sends, where several have the flow's source address.
     """
     here = _sender(network, flow, source)
-    forward, back = _Way(), _Way()
+    forward = _Way(flow)
     if isinstance(here, Hop):
-        hops = [here, *_arrival(network, flow, forward)]
+        hops = [here, *_arrival(network, forward)]
     else:
-        hops = list(_doubted(network, _leg(network, here, flow, forward), forward))
+        hops = list(_doubted(network, _leg(network, here, forward), forward))
     if forward.interface is not None and not any(hop.stops for hop in hops):
-        answer = Flow(
-            flow.protocol, flow.destination_address, flow.destination_port, flow.source_address, flow.source_port
-        )
-        back.may_translate = forward.may_translate
-        answered = _doubted(network, _leg(network, forward.interface, answer, back, is_answer=True), back)
+        back = _Way(forward.flow.reversed(), may_translate=forward.may_translate)
+        answered = _doubted(network, _leg(network, forward.interface, back, is_answer=True), back)
         hops += [*(replace(hop, leg="return") for hop in answered), *_asymmetry(forward, back)]
     return Walk(flow, tuple(hops))
 
@@ -87,8 +88,9 @@ def _sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop
     return Hop("interface", "", "unknown", reason, missing=None if missing in network.failed else missing)
 
 
-def _arrival(network: Network, flow: Flow, way: _Way) -> Iterator[Hop]:
+def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     """Yield what a packet from outside meets at its destination, whichever way it came."""
+    flow = way.flow
     there = network.interfaces_with(flow.destination_address)
     outside = Interface in network.complete and not network.interfaces_with(flow.source_address)
     if outside and len(there) == 1:
@@ -98,8 +100,9 @@ def _arrival(network: Network, flow: Flow, way: _Way) -> Iterator[Hop]:
         yield from guest(network, there[0], flow, INPUT)
 
 
-def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
+def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
+    flow = way.flow
     state: State = "ESTABLISHED" if is_answer else "NEW"
     yield from machine(network, here)
     yield from guest(network, here, flow, OUTPUT, state)
@@ -119,6 +122,10 @@ def _leg(network: Network, here: Interface, flow: Flow, way: _Way, *, is_answer:
             reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop
+        if chosen.leaves_by is not None:
+            left, way.origin = leave(network, here, flow, chosen.leaves_by)
+            yield from left
+            return
         if chosen.next_interface is None:
             return
         yield from crossing(network, here, chosen.next_interface, flow)

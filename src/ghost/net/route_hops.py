@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from ghost.net.effective import missing_routes, routes_of
 from ghost.net.hops import Hop
@@ -12,11 +13,21 @@ from ghost.net.resources import Interface, Peering, VirtualNetwork, key, within
 from ghost.net.routes import Route
 from ghost.net.security import Flow
 
+Exit = Literal["internet", "service", "gateway"]
+"""Where a packet leaves the virtual networks: for the service, by a service endpoint."""
+EXITS: Final[Mapping[str, Exit]] = {
+    "internet": "internet",
+    "virtualnetworkserviceendpoint": "service",
+    "virtualnetworkgateway": "gateway",
+}
+
 
 @dataclass(frozen=True)
 class Routed:
     hop: Hop
     next_interface: Interface | None = None
+    leaves_by: Exit | None = None
+    """Where the packet leaves the virtual networks."""
 
 
 def routed(network: Network, here: Interface, destination: str) -> Routed:
@@ -40,9 +51,9 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
             next_hop = route.next_hop_ip or ""
             return _delivered(network, hop, next_hop, [n for n in (home, *peers) if next_hop and n.holds(next_hop)])
         case other:
-            return Routed(
-                replace(hop, verdict="unknown", reason=f"{destination} follows {route}: {other} is not walked yet")
-            )
+            if other in EXITS:
+                return Routed(hop, leaves_by=EXITS[other])
+            return Routed(replace(hop, verdict="unknown", reason=f"{destination} follows {route}: what is that?"))
 
 
 def _unrouted(hop: Hop, here: Interface, home: VirtualNetwork, destination: str, route: Route | None) -> Hop:

@@ -40,6 +40,12 @@ class Flow:
     destination_address: str
     destination_port: int | None
 
+    def reversed(self) -> Flow:
+        """Return the flow of the answer."""
+        return Flow(
+            self.protocol, self.destination_address, self.destination_port, self.source_address, self.source_port
+        )
+
     @property
     def has_ports(self) -> bool:
         return self.protocol.casefold() in ("tcp", "udp")

@@ -1,0 +1,27 @@
+"""Where a packet leaves the virtual networks, and as whom it then arrives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ghost.net.hops import Hop
+from ghost.net.network import Network
+from ghost.net.resources import Interface
+from ghost.net.route_hops import Exit
+from ghost.net.security import Flow
+
+
+@dataclass(frozen=True)
+class Origin:
+    """As whom a packet arrives at a public endpoint."""
+
+    subnet: str | None = None
+    """Id of the subnet, where it comes by a service endpoint: with its private address."""
+    addresses: tuple[str, ...] | None = None
+    """The public addresses that it may come from; None: not known."""
+
+
+def leave(_network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tuple[list[Hop], Origin | None]:
+    """Return the hops of a way out, and as whom the packet leaves; None if it does not."""
+    reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
+    return [Hop(leaves_by, here.id, "unknown", reason)], Origin(subnet=here.subnet if leaves_by == "service" else None)
