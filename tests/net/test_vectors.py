@@ -9,7 +9,8 @@ from typing import Any
 
 from ghost.net.hops import PAGES, Hop, Walk
 from ghost.net.packet_path import walk
-from tests.net.small_network import described, flow
+from tests.net.description import described
+from tests.net.small_network import flow
 
 VECTORS = Path(__file__).parent / "vectors"
 DOC = Path(__file__).parents[2] / "docs" / "network-model.md"
