@@ -29,7 +29,8 @@ FIELDS = [
         "environment",
         "message",
     ),
-    *("exit_code", "output", "stderr", "output_summary", "output_truncated", "output_sha256", "redactions_applied"),
+    *("exit_code", "output", "stderr", "output_summary", "output_truncated", "output_sha256", "output_bytes"),
+    *("output_missing", "redactions_applied"),
     *("redaction_categories", "redaction_rules", "duration_seconds", "anonymization_applied", "sandbox", "prev"),
 ]
 

@@ -88,7 +88,8 @@ def test_the_room_shows_nothing_but_its_interface() -> None:
     assert sorted(ghost.shell.__all__) == sorted(
         [
             *("SafeExecShell", "HitlDecision", "classify", "redact", "truncate", "TopologyAnonymizer"),
-            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain"),
+            *("SAFE", "RISKY", "FORBIDDEN", "RUNS_NOTHING", "HitlCallback", "explain", "whole_output"),
+            "recorded_output",
         ]
     )
     assert (ghost.shell.SAFE, ghost.shell.RISKY, ghost.shell.FORBIDDEN) == ("SAFE", "RISKY", "FORBIDDEN")

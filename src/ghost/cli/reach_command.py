@@ -17,7 +17,7 @@ from rich.text import Text
 from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
-from ghost.errors import GhostError, UsageError
+from ghost.errors import GhostError, RecordError, UsageError
 from ghost.lab import RunningLab, lab_behind_az, load_scenario
 from ghost.lab import start as start_lab
 from ghost.net import (
@@ -36,7 +36,7 @@ from ghost.net import (
     walk,
 )
 from ghost.records import SystemClock, new_session_id
-from ghost.shell import SafeExecShell
+from ghost.shell import SafeExecShell, whole_output
 from ghost.text import visible
 
 STATUS: Final = {"passes": 0, "unknown": 3, "blocked": 4}
@@ -120,13 +120,10 @@ class _Reader:
             said = str(response["stderr"]).strip().splitlines()
             why = said[-1] if said else str(response["message"] or response["error"] or response["status"])
             return Answer("", str(response["audit_id"]), visible(why)[:300])
-        return Answer(_whole_output(response), str(response["audit_id"]))
-
-
-def _whole_output(response: dict[str, Any]) -> str:
-    """Return the output that the conversation would get, or the file that holds it whole."""
-    full = response["output_metadata"].get("full_output")
-    return Path(full).read_text(encoding="utf-8") if full else str(response["output"])
+        try:
+            return Answer(whole_output(response), str(response["audit_id"]))
+        except RecordError as part:
+            return Answer("", str(response["audit_id"]), visible(str(part))[:300])
 
 
 def _lab(settings: Settings, name: str | None, session_id: str) -> RunningLab | None:

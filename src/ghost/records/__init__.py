@@ -3,7 +3,7 @@
 Does not interpret the records. Files have mode 0600, directories 0700.
 """
 
-from ghost.records.atomic_files import private_dir, read_json, write_json, write_text
+from ghost.records.atomic_files import open_regular, private_dir, read_json, write_bytes, write_json, write_text
 from ghost.records.chain import (
     ChainedLog,
     Head,
@@ -29,6 +29,7 @@ __all__ = [
     "is_locked",
     "isoformat",
     "new_session_id",
+    "open_regular",
     "parse_record",
     "private_dir",
     "read_json",
@@ -38,6 +39,7 @@ __all__ = [
     "valid_session_id",
     "verify",
     "workspace_lock",
+    "write_bytes",
     "write_json",
     "write_text",
 ]

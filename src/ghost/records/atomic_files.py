@@ -29,8 +29,8 @@ def private_dir(path: Path) -> Path:
     return path
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace `path` by a file with `text`; after a crash it holds the old or the new content, never a part.
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace `path` by a file with `content`; after a crash it holds the old or the new content, never a part.
 
     Raises `RecordError` if the file cannot be written.
     """
@@ -38,8 +38,8 @@ def write_text(path: Path, text: str) -> None:
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
@@ -52,6 +52,11 @@ def write_text(path: Path, text: str) -> None:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Like `write_bytes`, with `text` in UTF-8."""
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 _LONG = 32_768
 """Characters from which on it pays to look at all of the text once."""
+_BLOCK = 1 << 20
 
 
 def sieve(text: str) -> Callable[[str], bool]:
@@ -22,7 +23,9 @@ def _sieve_of_long(text: str) -> Callable[[str], bool]:
 
     raw = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
     seen = np.zeros(1 << 16, bool)
-    seen[(raw[:-1].astype(np.uint16) << 8) | raw[1:]] = True
+    for start in range(0, len(raw), _BLOCK):
+        block = raw[start : start + _BLOCK + 1]
+        seen[(block[:-1].astype(np.uint16) << 8) | block[1:]] = True
     pairs = seen.tobytes()
     return lambda wanted: all(pairs[a << 8 | b] for a, b in pairwise(wanted.encode()))
 

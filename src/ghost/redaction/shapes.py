@@ -19,6 +19,7 @@ from ghost.redaction.secret_values import (
     before_escapes,
     is_open,
 )
+from ghost.redaction.time_limit import check_time
 
 
 def redact_shapes(text: str, counts: Counts) -> str:
@@ -202,6 +203,7 @@ def _shapes(text: str, counts: Counts) -> str:
     lowered = text.lower()
     may_hold = {False: sieve(text), True: sieve(lowered)}
     for shape in SHAPES:
+        check_time()
         searched = lowered if shape.ignore_case else text
         if not any(anchor in searched for anchor in shape.anchors if may_hold[shape.ignore_case](anchor)):
             continue

@@ -15,6 +15,7 @@ from ghost.shell.judge.explanation import explain
 if TYPE_CHECKING:
     from ghost.redaction import redact
     from ghost.shell.record.anonymization import TopologyAnonymizer
+    from ghost.shell.record.kept_output import recorded_output, whole_output
     from ghost.shell.record.truncation import truncate
     from ghost.shell.safe_exec_shell import SafeExecShell
 
@@ -29,15 +30,19 @@ __all__ = [
     "TopologyAnonymizer",
     "classify",
     "explain",
+    "recorded_output",
     "redact",
     "truncate",
+    "whole_output",
 ]
 
 _MODULES = {
     "SafeExecShell": "ghost.shell.safe_exec_shell",
     "TopologyAnonymizer": "ghost.shell.record.anonymization",
     "redact": "ghost.redaction",
+    "recorded_output": "ghost.shell.record.kept_output",
     "truncate": "ghost.shell.record.truncation",
+    "whole_output": "ghost.shell.record.kept_output",
 }
 
 

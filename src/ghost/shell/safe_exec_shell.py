@@ -25,6 +25,7 @@ from ghost.shell.judge.network.host_pinning import COULD_NOT_RESOLVE, Resolver, 
 from ghost.shell.judge.value_types import Roots
 from ghost.shell.record.audit import AuditRecord, ShellAudit, record_interrupted
 from ghost.shell.record.command_output import Output, no_output, process_output
+from ghost.shell.record.kept_output import TOO_LONG, KeptOutput, keep
 from ghost.shell.run.execution import Programs, Run, Runner, child_environment, failed_run, run
 from ghost.shell.run.sandbox import Sandbox, SandboxUnavailableError
 
@@ -166,10 +167,13 @@ class SafeExecShell:
                 raise outcome.interrupted
             return self._answer(record, self._no_output(), written)
 
-        # Stage 3: execute
         self._audit.begin(record)
         try:
+            # Stage 3: execute
             finished = self._run(outcome.decision, _timeout(request.get("timeout_seconds"), self._timeout_seconds))
+            # Stage 4: process the output
+            output = self._processed(finished.run, outcome.decision.arguments or ())
+            kept = self._kept(audit_id, output) if output is not None else None
         except BaseException:  # whatever takes this process out of here, the command was begun
             self._audit.write(replace(record, status="error", error="interrupted"))
             raise
@@ -181,18 +185,13 @@ class SafeExecShell:
             exit_code=finished.run.exit_code if finished.run else None,
             duration_seconds=round(finished.run.duration_seconds, 3) if finished.run else None,
         )
-
-        # Stage 4: process the output
-        output = self._no_output()
-        if finished.run is not None:
-            try:
-                ran = outcome.decision.arguments or ()
-                output = process_output(finished.run.stdout, finished.run.stderr, self._anonymizer, ran)
-            except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
-                record = replace(record, status="error", error="redaction_failure")
-        if output.full is not None and (kept := self._audit.keep_output(audit_id, output.full)) is not None:
-            output.metadata["full_output"] = str(kept[0])
-            record = replace(record, output_sha256=kept[1])
+        if output is None:
+            record, output = replace(record, status="error", error="redaction_failure"), self._no_output()
+        if kept is not None:
+            output.metadata.update(kept.as_metadata())
+            record = replace(
+                record, output_sha256=kept.sha256, output_bytes=kept.size, output_missing=self._written(kept.missing)
+            )
         record = replace(_with_output(record, output), message=self._written(self._failure(record.error, outcome)))
         return self._answer(record, output, self._audit.write(record))
 
@@ -279,6 +278,24 @@ class SafeExecShell:
     def _variables_for(self, decision: Decision) -> dict[str, str]:
         extra = {**self._environment, **dict(decision.variables)}
         return child_environment(self._programs, decision.environment, extra)
+
+    def _processed(self, run: Run | None, ran: Sequence[str]) -> Output | None:
+        """The output of a run; None where it may not be shown."""
+        if run is None:
+            return self._no_output()
+        try:
+            return process_output(run.stdout, run.stderr, self._anonymizer, ran)
+        except Exception:  # noqa: BLE001 - whatever went wrong, raw output must not pass
+            return None
+
+    def _kept(self, audit_id: str, output: Output) -> KeptOutput | None:
+        """Keep all of an output of which a part is shown; None where nothing is missing."""
+        if output.full is None:
+            return KeptOutput(missing=output.missing) if output.missing else None
+        kept = keep(self._audit.path.parent, audit_id, output.full)
+        if kept.missing not in (None, TOO_LONG):
+            self._audit.warn(f"the full output of {audit_id} is not kept: {kept.missing}")
+        return kept
 
     # What is written down and answered: redacted, and with placeholders where the topology is hidden.
 

@@ -6,7 +6,6 @@ said on standard error and to the caller, and stops nothing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -18,7 +17,7 @@ from threading import RLock
 from typing import Any
 
 from ghost.errors import RecordError, WorkspaceError
-from ghost.records import ChainedLog, Head, read_valid_records, write_text
+from ghost.records import ChainedLog, Head, read_valid_records
 from ghost.shell.judge.decision import SAFE
 from ghost.shell.record.intent import INTENT, Intent, hold_session, left_behind, session_of, to_disk
 
@@ -56,7 +55,11 @@ class AuditRecord:
     output_summary: str = ""
     output_truncated: bool = False
     output_sha256: str | None = None
-    """Of the file with the full output (`output_path`), where `output` is a part of it."""
+    """Of the file with the whole output (`kept_output.output_path`), where `output` is a part of it."""
+    output_bytes: int | None = None
+    """Size of that file."""
+    output_missing: str | None = None
+    """Why `output` is a part and there is no such file."""
     redactions_applied: bool = False
     redaction_categories: tuple[str, ...] = ()
     redaction_rules: Mapping[str, int] = field(default_factory=dict)
@@ -85,12 +88,12 @@ class ShellAudit:
         self.path = audit_path(directory, session_id)
         self.head_path = head_path(self.path)
         self.intent_path = intent_path(directory, session_id)
-        self._warn = warn if warn is not None else _warn_on_stderr
+        self.warn = warn if warn is not None else _warn_on_stderr
         self._intent = Intent(self.intent_path)
         self._unwritten: list[dict[str, Any]] = []
         self._hold = hold_session(self.path, OTHER_PROCESS_SECONDS)
         if not self._hold.is_locked:
-            self._warn(f"the session {session_id} cannot be locked: no other process may run its commands meanwhile")
+            self.warn(f"the session {session_id} cannot be locked: no other process may run its commands meanwhile")
         record_interrupted(directory)
         self._settle_own()
         with self._hold.one_at_a_time:
@@ -125,7 +128,7 @@ class ShellAudit:
         try:
             self._intent.state(record.as_dict(), on_disk=record.classification != SAFE)
         except (RecordError, OSError, ValueError) as error:
-            self._warn(f"the intent of {record.audit_id} is not written: {error}")
+            self.warn(f"the intent of {record.audit_id} is not written: {error}")
 
     def write(self, record: AuditRecord) -> bool:
         """Append the record of a command, save the head of the chain, remove the intent.
@@ -139,45 +142,31 @@ class ShellAudit:
                 del self._unwritten[0]
             to_disk(self.path)
         except (RecordError, OSError) as error:
-            self._warn(f"the audit has a gap at {record.audit_id}: {error}")
+            self.warn(f"the audit has a gap at {record.audit_id}: {error}")
             return False
         try:
             _save_head(self._hold.log)
             self._intent.remove()
         except OSError as error:
-            self._warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
+            self.warn(f"{record.audit_id} is on record, but what lies beside the record is not up to date: {error}")
         return True
-
-    def keep_output(self, audit_id: str, text: str) -> tuple[Path, str] | None:
-        """Write the full output of a command beside the audit. Returns its path and SHA-256; None where it failed."""
-        path = output_path(self.path.parent, audit_id)
-        try:
-            write_text(path, text)
-        except RecordError as error:
-            self._warn(f"the full output of {audit_id} is not kept: {error}")
-            return None
-        return path, hashlib.sha256(text.encode()).hexdigest()
 
     def _settle_own(self) -> None:
         try:
             _settle(self.intent_path, OTHER_PROCESS_SECONDS)
             if self.intent_path.exists():
-                self._warn(f"{self.intent_path} stays: it names no command, or another shell of this process runs it")
+                self.warn(f"{self.intent_path} stays: it names no command, or another shell of this process runs it")
         except (RecordError, WorkspaceError) as error:
-            self._warn(f"a command was interrupted, and is not on record: {error}")
+            self.warn(f"a command was interrupted, and is not on record: {error}")
 
     def _last_sequence(self) -> int:
         try:
             records, _ = read_valid_records(self.path)
             lines = self._hold.log.head.count
         except RecordError as error:
-            self._warn(f"the audit cannot be read: {error}")
+            self.warn(f"the audit cannot be read: {error}")
             return 0
         return max([lines, *_sequences(records)])
-
-
-def output_path(directory: Path, audit_id: str) -> Path:
-    return directory / "output" / f"{audit_id}.txt"
 
 
 def audit_path(directory: Path, session_id: str) -> Path:

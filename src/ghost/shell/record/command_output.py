@@ -1,9 +1,9 @@
 """Stage 4: what a program printed becomes what a model may read.
 
 Decode, take out colour codes, redact, truncate, redact again, and hide the topology where that is asked for. Of a
-command that yields secrets every value is redacted first that could be one. What truncation would leave out anyway is
-not redacted, so that the time is bounded however much was printed. Raw output never leaves this module: where a step
-fails, the caller gets an exception and no text.
+command that yields secrets every value is redacted first that could be one. Up to 16 MiB all is redacted. Of more, or
+where that takes too long, what truncation would leave out anyway is not: time is bounded however much was printed. Raw
+output never leaves this module: where a step fails, the caller gets an exception and no text.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ghost.redaction import Counts, described, opening_of, plain, processor_seconds, redact
 from ghost.shell.record.credential_answers import prints_answer_as_error, redact_answer, yields_secrets
 from ghost.shell.record.cut_output import UNFINISHED, prints_a_part, without_unfinished_line, without_unnamed_values
+from ghost.shell.record.kept_output import TOO_LONG
 from ghost.shell.record.truncation import shorten, truncate, truncate_shortened, truncate_text
 from ghost.shell.run.execution import Captured
 
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from ghost.shell.record.anonymization import TopologyAnonymizer
 
 _DECODED = 1 << 20  # of each end of a stream that was not kept whole; truncation shows far less
-_MOST_SECONDS = 60.0  # the slowest text known takes a quarter of it
+_MOST_SECONDS = 75.0
+_WHOLE_SECONDS = 45.0  # 16 MiB of az's JSON take 7 to 35; the parts that are shown, of the slowest text known, 15
 _SEAM_REACH = 65_536
 _SEAM_MARGIN = 4_096
+_NOT_WHOLE = f"to redact all of it takes more than {_WHOLE_SECONDS:.0f} s"
 _SAMPLE = 8_192
 _BINARY_SHARE = 0.1
 
@@ -39,7 +43,8 @@ class Output:
     stderr: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     full: str | None = None
-    """The redacted text of which `text` is a part; None where nothing is missing or the output is very long."""
+    """All of the redacted text where `text` is a part of it; None where nothing is missing, or `missing` says why."""
+    missing: str | None = None
 
 
 def no_output(anonymizer: TopologyAnonymizer | None) -> Output:
@@ -53,7 +58,7 @@ def process_output(
 ) -> Output:
     """Redact and truncate output. `command`: the words that ran; some commands print nothing but a secret.
 
-    `TimeoutError` where it takes more than a minute of the processor: then nothing of it is shown.
+    `TimeoutError` where it takes more than 75 s of the processor: then nothing of it is shown.
     """
     with processor_seconds(_MOST_SECONDS):
         return _processed(stdout, stderr, anonymizer, command)
@@ -68,9 +73,11 @@ def _processed(
         text = f"[binary output: {stdout.total} bytes, not displayed]"
         metadata = _described("binary", 0, 0, stdout.total, truncated=True)
         full, found = None, list[dict[str, Any]]()
+        missing: str | None = "binary output"
     else:
         text, found = _answer(plain(decode(stdout)), command) if yields else (plain(decode(stdout)), [])
         text, full, metadata, more_found = _readable(text, whole=stdout.complete, cut_short=cut_short)
+        missing = None if full is not None else _NOT_WHOLE if stdout.complete else TOO_LONG
         found += more_found
         metadata["total_bytes"] = stdout.total
         if (query := metadata.pop("narrowing_query", None)) is not None and command[:1] == ("az",):
@@ -91,7 +98,7 @@ def _processed(
         text, errors = (anonymizer.anonymize(each, of_azure=of_azure) for each in (text, errors))
         full = full and anonymizer.anonymize(full, of_azure=of_azure)
     metadata |= _anonymizations(anonymizer, f"{text}\n{errors}")
-    return Output(text, errors, metadata, full)
+    return Output(text, errors, metadata, full, missing if metadata["truncation_applied"] else None)
 
 
 def _narrowing(command: Sequence[str], query: str) -> str:
@@ -120,14 +127,18 @@ def _finished(text: str, *, cut_short: bool) -> tuple[str, list[dict[str, Any]]]
 def _readable(
     text: str, *, whole: bool, cut_short: bool
 ) -> tuple[str, str | None, dict[str, Any], list[dict[str, Any]]]:
-    """Redact and truncate `text`. Returns the text, all of it where a part is missing, the metadata and the counts.
+    """Redact and truncate `text`. Returns the text, all of it where that is more, the metadata and the counts.
 
-    Of a text that was shortened the parts at the seams serve only to tell secrets: it is never kept in full.
+    Where not all is redacted, the parts at the seams of what is serve only to tell secrets: they are never kept.
     """
-    text, extent = shorten(text, whole=whole)
-    text, found = _finished(text, cut_short=cut_short)
-    full = text
-    has_unfinished_line = cut_short and text.endswith(UNFINISHED)
+    full = None
+    if whole:
+        with suppress(TimeoutError), processor_seconds(_WHOLE_SECONDS):
+            full, found = _finished(text, cut_short=cut_short)
+    text, extent = shorten(text if full is None else full, whole=whole)
+    if full is None:
+        text, found = _finished(text, cut_short=cut_short)
+    has_unfinished_line = cut_short and (full or text).endswith(UNFINISHED)
     if extent is not None:
         text, metadata = truncate_shortened(text, extent)
     else:
@@ -135,8 +146,7 @@ def _readable(
     if has_unfinished_line:
         metadata["truncation_applied"] = True
     text, more = redact(text)
-    is_cut = extent is None and metadata["truncation_applied"]
-    return text, full if is_cut else None, metadata, [*found, more]
+    return text, full if metadata["truncation_applied"] else None, metadata, [*found, more]
 
 
 def decode(captured: Captured) -> str:

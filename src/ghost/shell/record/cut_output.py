@@ -7,7 +7,6 @@ that ends too early, a value that what follows would have named. Numbers, and a 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from ghost.patterns import lazy
 from ghost.policy import load_policy
 from ghost.redaction import FIELD_ASIDES, FIELD_NAMES, FIELD_VALUES, MARKER, Counts, Rule, is_open, secret_kind
+from ghost.shell.record.bounded_json import read_json
 from ghost.shell.record.credential_answers import is_open_value
 
 REACH = 512
@@ -85,8 +85,8 @@ def is_json(text: str) -> bool:
     if text.lstrip()[:1] not in ("{", "["):
         return False
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        read_json(text)
+    except ValueError:
         return False
     return True
 
