@@ -10,13 +10,14 @@ from ghost.net.guest import Ruleset
 from ghost.net.network import Network
 from ghost.net.resources import EffectiveRoutes, Guest, IpConfiguration, VirtualNetwork
 from ghost.net.routes import Route
+from tests.net.described_admin_rules import add_admin_rules
 from tests.net.small_network import network, nic, nic_id, peering, rules, subnet, table, vnet_id
 
 Described = Mapping[str, list[tuple[list[str], dict[str, str]]]]
 """Of each kind of line: names and settings of each resource."""
-ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = ()
+ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (add_admin_rules,)
 """Layers with kinds of lines of their own: each adds its resources."""
-NAME_WORDS: Final = {"peering": 2}
+NAME_WORDS: Final = {"peering": 2, "admin": 4}
 """How many words name a resource, where it is not one."""
 
 

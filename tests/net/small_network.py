@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ghost.net.admin_rules import NetworkManager
 from ghost.net.network import Network
 from ghost.net.resources import (
     Guest,
@@ -118,6 +119,7 @@ def network(*resources: object, stopped: tuple[str, ...] = ()) -> Network:
     made = Network()
     made = made.with_resources(Interface, nics, complete=True)
     made = made.with_resources(Machine, machines, complete=True)
+    made = made.with_resources(NetworkManager, [], complete=True)
     made = made.with_resources(Guest, [r for r in resources if isinstance(r, Guest)])
     for of in (VirtualNetwork, RuleSet, RouteTable):
         made = made.with_resources(of, [r for r in resources if isinstance(r, of)], complete=True)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.net import azure_resources
+from ghost.net.admin_rules import AdminRules
 from ghost.net.az_reads import AZ_READS, argv_of
 from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
@@ -40,6 +41,18 @@ def test_the_readers_understand_what_azure_really_answered():
     assert [rule.name for rule in group.rules][:2] == ["default-allow-ssh", "open-port-80"]
     (machine,) = azure_resources.machines(body("vm-get-instance-view"))
     assert machine.power == "running"
+
+
+@recorded
+def test_security_admin_rules_are_read_and_a_cut_list_is_not_taken_for_the_whole():
+    answer = body("example-network-manager-effective-admin-rules")
+    read = Read(("az", "network", "manager"), Missing(AdminRules, "/v"))
+    cut = absorb(Network(), read, Answer(json.dumps(answer)))
+    assert "a part of the rules only" in cut.failed[read.missing]
+    whole = absorb(Network(), read, Answer(json.dumps({**answer, "skipToken": ""}), "r"))
+    ((rule,),) = [known.rules for known in whole.all(AdminRules).values()]
+    assert (rule.name, rule.effect, rule.manager[-19:]) == ("SampleAdminRule", "Deny", "/testnetworkmanager")
+    assert str(rule.matches) == "SampleAdminRule (priority 1, Deny Tcp * -> *:22)"
 
 
 @recorded

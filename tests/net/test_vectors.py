@@ -26,6 +26,16 @@ def test_security_rules_decide_as_azures_pages_say() -> None:
     assert differences("security_rules", gate) == ""
 
 
+def test_security_admin_rules_stand_before_the_groups_as_azures_pages_say() -> None:
+    def decisive(walked: Walk) -> Hop | None:
+        """The rule that stops the packet, else one that is not known, else the last that is asked on the way in."""
+        met = [hop for hop in walked.hops if hop.kind in ("admin_rule", "security_group") and hop.leg == "forward"]
+        unknown = (hop for hop in met if hop.verdict == "unknown")
+        return walked.blocker or next(unknown, None) or (met[-1] if met else None)
+
+    assert differences("admin_rules", decisive) == ""
+
+
 def test_routes_are_chosen_as_azures_pages_say() -> None:
     def route(walked: Walk) -> Hop | None:
         return walked.blocker or next((hop for hop in walked.hops if hop.kind == "route"), None)

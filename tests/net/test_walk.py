@@ -24,6 +24,7 @@ from ghost.net.resources import (
 )  # fmt: skip
 from ghost.net.routes import Route
 from ghost.net.security import SecurityGroup
+from tests.net.description import described
 from tests.net.small_network import (
     flow,
     machine_id,
@@ -129,6 +130,16 @@ def test_two_faults_are_two():
         ("route_none", "blocked"),
         ("security_rule", "passes"),
     ]
+
+
+def test_a_security_admin_rule_is_mended_where_it_stands():
+    made = described(
+        ["vnet a 10.1.0.0/16", "subnet a/s 10.1.0.0/24", "vm va 10.1.0.4 a/s", "vm vb 10.1.0.5 a/s",
+         "admin a m/c Deny no-ssh 10 Inbound Tcp * *:22"]
+    )  # fmt: skip
+    (fault,) = explain(made, flow("Tcp 10.1.0.4 10.1.0.5:22"))
+    assert (fault.kind, fault.outcome) == ("admin_rule", "passes")
+    assert str(fault.mend) == "without the security admin rule no-ssh of m"
 
 
 @pytest.mark.parametrize("state", ["Disconnected", "Initiated"])

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from ghost.net import azure_resources
+from ghost.net.admin_rules import AdminRules, NetworkManager, admin_rules, network_managers
 from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
 from ghost.net.network import Missing
 from ghost.net.resources import (
@@ -43,6 +44,12 @@ class AzRead:
 AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     Interface: AzRead("network nic show", azure_resources.interfaces, "network nic list"),
     VirtualNetwork: AzRead("network vnet show", azure_resources.virtual_networks),
+    NetworkManager: AzRead(
+        "resource show", network_managers, "resource list --resource-type Microsoft.Network/networkManagers", "--ids"
+    ),
+    AdminRules: AzRead(
+        "network manager list-effective-security-admin-rule", name="--virtual-network-name", read_of=admin_rules
+    ),
     RuleSet: AzRead("network nsg show", azure_resources.security_groups),
     RouteTable: AzRead("network route-table show", azure_resources.route_tables),
     Machine: AzRead("vm get-instance-view", azure_resources.machines),

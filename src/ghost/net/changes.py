@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from ghost.net.admin_rules import AdminRules
 from ghost.net.network import Network
 from ghost.net.resources import (
     EffectiveGroups,
@@ -47,6 +48,22 @@ class AddRule:
 
     def applied(self, network: Network) -> Network:
         return _with_rules(network, self.group, lambda rules: [*rules, self.rule])
+
+
+@dataclass(frozen=True)
+class RemoveAdminRule:
+    rule: str
+
+    def __str__(self) -> str:
+        manager = name_of(key(self.rule).partition("/securityadminconfigurations/")[0])
+        return f"without the security admin rule {name_of(self.rule)} of {manager}"
+
+    def applied(self, network: Network) -> Network:
+        kept = [
+            replace(deployed, rules=tuple(rule for rule in deployed.rules if key(rule.id) != key(self.rule)))
+            for deployed in network.all(AdminRules).values()
+        ]
+        return network.with_resources(AdminRules, kept)
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,15 @@ class StartMachine:
 
 
 Change = (
-    RemoveRule | AddRule | RemoveRoute | AddRoute | ConnectPeering | AllowForwarded | EnableForwarding | StartMachine
+    RemoveRule
+    | RemoveAdminRule
+    | AddRule
+    | RemoveRoute
+    | AddRoute
+    | ConnectPeering
+    | AllowForwarded
+    | EnableForwarding
+    | StartMachine
 )
 
 

@@ -15,6 +15,7 @@ from ghost.net.changes import (
     Change,
     ConnectPeering,
     EnableForwarding,
+    RemoveAdminRule,
     RemoveRoute,
     RemoveRule,
     StartMachine,
@@ -79,6 +80,8 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Change]:
             if hop.rule is not None and not hop.is_default_rule:
                 yield RemoveRule(hop.resource, hop.rule)
             yield AddRule(hop.resource, _allowing(hop, flow))
+        case "admin_rule":
+            yield RemoveAdminRule(hop.resource)
         case "route_none" | "route_missing":
             interface = network.one(Interface, hop.resource)
             table = network.subnet_of(interface)[1].route_table

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
+from ghost.net.admin_rules import decide
 from ghost.net.effective import groups_of, missing_groups
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
@@ -55,6 +56,13 @@ def gates(
         yield Hop("security_group", interface.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
         return
     groups, tags = effective.groups, effective.tags
+    if platform_tag is None:
+        home, _ = network.subnet_of(interface)
+        decision = decide(network, interface, home, flow, direction, tags)
+        if decision.hop is not None:
+            yield decision.hop
+        if decision.skips_groups:
+            return
     if platform_tag is not None:
         groups = tuple(_targeting(groups, platform_tag))
         tags = replace(tags, others={**tags.others, platform_tag: (flow.destination_address,)})

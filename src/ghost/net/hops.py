@@ -15,6 +15,7 @@ Outcome = Literal["passes", "blocked", "unknown"]
 _AZURE: Final = "https://learn.microsoft.com/azure/virtual-network/"
 PAGES: Final = {
     "machine": "https://learn.microsoft.com/azure/virtual-machines/states-billing",
+    "admin_rule": "https://learn.microsoft.com/azure/virtual-network-manager/concept-security-admins",
     "security_group": f"{_AZURE}network-security-group-how-it-works",
     "route": f"{_AZURE}virtual-networks-udr-overview#how-azure-selects-a-route",
     "peering": f"{_AZURE}virtual-network-manage-peering",
