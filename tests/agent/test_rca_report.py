@@ -318,20 +318,33 @@ def test_what_is_left_of_earlier_sessions_is_an_advisory(bench):
     assert any(note.startswith("ghost_vm_1 is left") for note in report["advisories"])
 
 
-def test_verification_fails_after_a_full_output_was_changed_or_deleted(bench):
+def test_verification_fails_after_a_whole_output_was_changed_linked_or_deleted(bench):
     bench.outputs["az vm list"] = (0, json.dumps([{"name": f"vm-{n}", "text": "x" * 200} for n in range(200)]))
     investigation, _, _ = finished(bench, READ, turn("", complete()))
     paths = investigation.session.paths(bench.root)
-    kept = paths.full_output(f"{SESSION}_001")
+    kept = paths.outputs / f"{SESSION}_001.txt"
 
-    def problems():
-        return [
-            p for check in verify_session(investigation.session, paths, checksum_holds=True) for p in check.problems
-        ]
+    def whole_outputs():
+        checks = verify_session(investigation.session, paths, checksum_holds=True)
+        (check,) = [check for check in checks if check.name == "whole outputs"]
+        return check
 
     assert len(json.loads(kept.read_text())) == 200
-    assert problems() == []
-    kept.write_text("[]")
-    assert problems() == [f"the full output of {SESSION}_001 was modified"]
-    kept.unlink()
-    assert problems() == [f"the full output of {SESSION}_001 cannot be read: No such file or directory"]
+    assert (whole_outputs().detail, whole_outputs().problems) == ("1 file", ())
+    for other in (f"{SESSION}_900.txt", f".{SESSION}_901.txt.a1b2", f"{SESSION}_2_001.txt"):
+        (paths.outputs / other).write_text("of no record, or of another session")
+    left = f".{SESSION}_901.txt.a1b2, {SESSION}_900.txt"
+    assert (whole_outputs().detail, whole_outputs().ok) == (f"1 file; left of a command that was cut off: {left}", True)
+    moved = kept.rename(kept.with_name("moved"))
+    content = moved.read_bytes()
+    for change, problem in (
+        (lambda: kept.write_bytes(content.replace(b"x", b"y", 1)), "was modified"),
+        (lambda: kept.write_bytes(content[:-1]), "was modified"),
+        (lambda: kept.write_bytes(content + b" " * (16 << 20)), "was modified: it is longer than 16 MiB"),
+        (lambda: kept.symlink_to(moved), "cannot be read: it is a link"),
+        (lambda: kept.mkdir(), "cannot be read: it is not a regular file"),
+        (lambda: None, "cannot be read: No such file or directory"),
+    ):
+        change()
+        assert whole_outputs().problems == (f"the full output {SESSION}_001.txt {problem}",)
+        kept.rmdir() if kept.is_dir() and not kept.is_symlink() else kept.unlink(missing_ok=True)

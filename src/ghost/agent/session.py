@@ -88,9 +88,10 @@ class SessionPaths:
     def shell_audit(self) -> Path:
         return self.audit_dir / f"shell_audit_{self.session_id}.jsonl"
 
-    def full_output(self, audit_id: str) -> Path:
-        """Present where the record holds a part of the output."""
-        return self.audit_dir / "output" / f"{audit_id}.txt"
+    @property
+    def outputs(self) -> Path:
+        """The directory of whole outputs, `{audit_id}.txt`, where the record holds a part."""
+        return self.audit_dir / "output"
 
     @property
     def intent(self) -> Path:

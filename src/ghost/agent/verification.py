@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from ghost.agent.rca_report import file_sha256
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
+from ghost.shell import recorded_output
 from ghost.text import plural
 
 
@@ -48,7 +50,7 @@ def verify_session(session: Session, paths: SessionPaths, *, checksum_holds: boo
         checks.append(
             Check("audit ids", "each once", tuple(f"{i} occurs more than once in the audit" for i in repeated))
         )
-    checks += _full_outputs(paths)
+    checks += _whole_outputs(paths)
     if session.integrity_warning:
         checks.append(Check("history", "of the session", (session.integrity_warning,)))
     if session.rca_report_path is not None:
@@ -69,6 +71,7 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     result = verify(paths.shell_audit, head)
     errors = () if paths.intent.exists() and result.head.count == 0 else tuple(result.errors)
     checks = [Check("shell audit", ", ".join([plural(result.head.count, "record"), *result.notes]), errors)]
+    checks += _whole_outputs(paths)
     if paths.intent.exists():
         cut_off = "a command was started and its end is not recorded: it was interrupted or is still running"
         checks.append(Check("intent", paths.intent.name, (cut_off,)))
@@ -77,19 +80,23 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
     return checks
 
 
-def _full_outputs(paths: SessionPaths) -> list[Check]:
-    """Check the full outputs that the audit keeps beside it."""
-    digests = {i: r["output_sha256"] for i, r in Evidence(paths.shell_audit).items() if r.get("output_sha256")}
-    if not digests:
-        return []
+def _whole_outputs(paths: SessionPaths) -> list[Check]:
+    """Check the files of whole outputs. One without a record counts for nothing; it is named, and fails no check."""
+    cut = [record for record in Evidence(paths.shell_audit).values() if record.get("output_truncated")]
+    kept = {f"{record['audit_id']}.txt": record for record in cut if record.get("output_sha256")}
+    of_session = re.compile(rf"\.?{re.escape(paths.session_id)}_\d{{3,}}\.txt.*")
+    found = sorted(file.name for file in paths.outputs.iterdir()) if paths.outputs.is_dir() else []
+    without_record = [name for name in found if of_session.fullmatch(name) and name not in kept]
     problems = []
-    for audit_id, digest in digests.items():
+    for record in kept.values():
         try:
-            if file_sha256(paths.full_output(audit_id)) != digest:
-                problems.append(f"the full output of {audit_id} was modified")
-        except OSError as error:
-            problems.append(f"the full output of {audit_id} cannot be read: {error.strerror}")
-    return [Check("full outputs", plural(len(digests), "file"), tuple(problems))]
+            recorded_output(record, paths.audit_dir)
+        except RecordError as error:
+            problems.append(str(error))
+    notes = [plural(len(kept), "file")]
+    notes += [f"{plural(len(cut) - len(kept), 'cut output')} without one"] if len(cut) > len(kept) else []
+    notes += [f"left of a command that was cut off: {', '.join(without_record)}"] if without_record else []
+    return [Check("whole outputs", "; ".join(notes), tuple(problems))] if cut or without_record else []
 
 
 def _report_files(session: Session, paths: SessionPaths) -> Check:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ from ghost import __version__
 from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
 from ghost.cli.session_records import Recorded, open_workspace, recorded
 from ghost.config import Settings
-from ghost.errors import RecordError
+from ghost.errors import RecordError, UsageError
 from ghost.records import is_locked, read_json, valid_session_id
 from ghost.redaction import Placeholders, for_outside
-from ghost.shell import SafeExecShell
+from ghost.shell import SafeExecShell, recorded_output
 from ghost.text import visible
 
 
@@ -94,9 +96,15 @@ def _row(workspace: Workspace, session_id: str, *, running: bool) -> dict[str, A
     }
 
 
-def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> None:
+def show(session_id: str, workspace_option: Path | None, *, full: str | None, as_json: bool) -> None:
+    """List the records of a session, or print the `full` output of one of them."""
     paths = _open_records(session_id, workspace_option).paths
     evidence = Evidence(paths.shell_audit)
+    if full is not None:
+        text = recorded_output(_record_named(full, evidence, session_id), paths.audit_dir)
+        sys.stdout.write(json.dumps(text) if as_json else visible(text, keep="\n\t"))
+        sys.stdout.write("" if text.endswith("\n") and not as_json else "\n")
+        return
     if as_json:
         print(json.dumps(list(evidence.values()), ensure_ascii=False, indent=2))
         return
@@ -108,6 +116,11 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
         print(visible(f"{record['audit_id']}  {tag.context} {record.get('classification')}/{decided}{ended}"))
         print(f"    $ {visible(_command(record))}")
         print(f"    why: {visible(str(record.get('reasoning')))}")
+        if record.get("output_sha256"):
+            size = f"{record.get('output_bytes') or '?'} bytes"
+            print(f"    output: whole in {size}: ghost audit show {session_id} --full {record.get('sequence')}")
+        elif record.get("output_truncated"):
+            print(f"    output: only a part: {visible(str(record.get('output_missing') or 'the rest was not kept'))}")
         if _is_interrupted(record):
             print(f"    {CUT_OFF}")
     if paths.intent.exists():
@@ -116,6 +129,14 @@ def show(session_id: str, workspace_option: Path | None, *, as_json: bool) -> No
     for number in evidence.broken_lines:
         print(f"line {number} cannot be read")
     print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")
+
+
+def _record_named(name: str, evidence: Evidence, session_id: str) -> Mapping[str, Any]:
+    """The record with an audit id, or the number at its end."""
+    record = evidence.get(f"{session_id}_{name:0>3}" if name.isdecimal() else name)
+    if record is None:
+        raise UsageError(f"{session_id} has no record {name!r}: name one as in ghost audit show {session_id}")
+    return record
 
 
 CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"
@@ -154,28 +175,35 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
     Unless it stays `local`, tokens that look like secrets have placeholders in it; the check is made before.
     """
     records = _open_records(session_id, workspace_option)
-    paths, checks = records.paths, records.checks()
-    files = (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json)
-    originals = {file.name: file.read_bytes() for file in files if file is not None and file.is_file()}
-    contents = originals if local else _for_outside(originals)
-    changed = sorted(name for name, content in contents.items() if content != originals[name])
+    checks = records.checks()
     ok = all(check.ok for check in checks)
-    verification = {"session_id": session_id, "ok": ok, "checks": _list_of(checks), "with_placeholders": changed}
-    contents["verification.json"] = _document(verification)
-    manifest = {
-        "session_id": session_id,
-        "ghost_version": __version__,
-        "files": {
-            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in contents.items()
-        },
-    }
+    changed: list[str] = []
+    files: dict[str, dict[str, Any]] = {}
+    manifest = {"session_id": session_id, "ghost_version": __version__, "files": files}
+
+    def contents() -> Iterator[tuple[str, bytes]]:
+        placeholders = Placeholders()
+        for name, content in _originals(records):
+            clean = content if local else _for_outside(name, content, placeholders)
+            if clean != content:
+                changed.append(name)
+            yield name, clean
+        changed.sort()
+        verification = {"session_id": session_id, "ok": ok, "checks": _list_of(checks), "with_placeholders": changed}
+        yield "verification.json", _document(verification)
+
+    def described() -> Iterator[tuple[str, bytes]]:
+        for name, content in contents():
+            files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            yield name, content
+        yield "manifest.json", _document(manifest)
+
     target = target or Path(f"ghost_export_{session_id}.zip")
-    _write_new(target, {"manifest.json": _document(manifest), **contents})
+    _write_new(target, described())
     if as_json:
         print(json.dumps({"path": str(target), "verified": ok, **manifest}, indent=2))
     else:
-        print(f"{target}: {len(contents)} files of {session_id}, with their SHA-256 in manifest.json")
+        print(f"{target}: {len(files)} files of {session_id}, with their SHA-256 in manifest.json")
         if changed:
             print(
                 f"{', '.join(changed)}: tokens that look like secrets have placeholders, so the chain of hashes holds"
@@ -186,20 +214,33 @@ def export(session_id: str, target: Path | None, workspace_option: Path | None, 
     return 0 if ok else 1
 
 
-def _for_outside(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Files as they may leave this machine. Hashes and ids stay, so the records still name each other."""
-    placeholders = Placeholders()
-    return {
-        name: "".join(for_outside(line, placeholders) for line in content.decode().splitlines(keepends=True)).encode()
-        for name, content in files.items()
-    }
+_OUTPUTS = "output/"
+
+
+def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
+    """The files of a session by their names in `audit/`; of whole outputs those that hold."""
+    paths = records.paths
+    for file in (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json):
+        if file is not None and file.is_file():
+            yield file.name, file.read_bytes()
+    for audit_id, record in Evidence(paths.shell_audit).items():
+        if record.get("output_sha256"):
+            with suppress(RecordError):
+                yield f"{_OUTPUTS}{audit_id}.txt", recorded_output(record, paths.audit_dir).encode()
+
+
+def _for_outside(name: str, content: bytes, placeholders: Placeholders) -> bytes:
+    """A file as it may leave this machine. Hashes and ids stay, so the records still name each other."""
+    text = content.decode()
+    parts = [text] if name.startswith(_OUTPUTS) else text.splitlines(keepends=True)
+    return "".join(for_outside(part, placeholders) for part in parts).encode()
 
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip can state: the same session makes the same file
 
 
-def _write_new(target: Path, contents: dict[str, bytes]) -> None:
-    """Create a new zip, mode 0600."""
+def _write_new(target: Path, contents: Iterator[tuple[str, bytes]]) -> None:
+    """Create a new zip, mode 0600: whole or not at all."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as exists:
@@ -208,11 +249,17 @@ def _write_new(target: Path, contents: dict[str, bytes]) -> None:
         ) from exists
     except OSError as error:
         raise RecordError(f"cannot write {target}: {error.strerror}: name another file with --output") from error
-    with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
-        for name, content in contents.items():
-            entry = zipfile.ZipInfo(name, _EARLIEST)
-            entry.external_attr = 0o600 << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    try:
+        with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, content in contents:
+                entry = zipfile.ZipInfo(name, _EARLIEST)
+                entry.external_attr = 0o600 << 16
+                archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    except BaseException as failed:
+        target.unlink(missing_ok=True)
+        if isinstance(failed, OSError):
+            raise RecordError(f"cannot write {target}: {failed.strerror}: make room on the disk") from failed
+        raise
 
 
 def _document(value: dict[str, Any]) -> bytes:

@@ -228,11 +228,19 @@ def shell_explain(
 
 
 @audit_app.command("show", epilog="Example: ghost audit show ghost_20260101_120000")
-def audit_show(session: SessionArgument, workspace: WorkspaceOption = None, json_: JsonOption = False) -> None:
-    """List the commands of a session and their outcome."""
+def audit_show(
+    session: SessionArgument,
+    full: Annotated[
+        str | None,
+        typer.Option("--full", metavar="RECORD", help="Print the whole output of one record, such as 3."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    json_: JsonOption = False,
+) -> None:
+    """List the commands of a session and their outcome, or print all that one of them printed."""
     from ghost.cli.audit_commands import show
 
-    show(session, workspace, as_json=json_)
+    show(session, workspace, full=full, as_json=json_)
 
 
 @audit_app.command("verify", epilog="Example: ghost audit verify ghost_20260101_120000")
