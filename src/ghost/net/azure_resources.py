@@ -105,6 +105,7 @@ def _virtual_network(fields: Fields, reference: str) -> VirtualNetwork:
         subnets=tuple(_subnet(subnet, reference) for subnet in objects_of(fields, "subnets")),
         peerings=tuple(_peering(peering) for peering in objects_of(fields, "virtualnetworkpeerings")),
         dns_servers=tuple(map(str, items_of(object_of(fields, "dhcpoptions", {}), "dnsservers"))),
+        location=str(fields.get("location") or ""),
     )
 
 
@@ -118,6 +119,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
         route_table=id_of(fields, "routetable"),
         nat_gateway=id_of(fields, "natgateway"),
         service_endpoints=tuple(text_of(endpoint, "service") for endpoint in objects_of(fields, "serviceendpoints")),
+        endpoint_policies=tuple(text_of(policy, "id") for policy in objects_of(fields, "serviceendpointpolicies")),
     )
 
 

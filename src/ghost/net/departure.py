@@ -19,9 +19,15 @@ class Origin:
     """Id of the subnet, where it comes by a service endpoint: with its private address."""
     addresses: tuple[str, ...] | None = None
     """The public addresses that it may come from; None: not known."""
+    left_from: str | None = None
+    """Id of the subnet from which it left to the internet; None if it did not come out of one that is known."""
 
 
 def leave(_network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tuple[list[Hop], Origin | None]:
     """Return the hops of a way out, and as whom the packet leaves; None if it does not."""
     reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
-    return [Hop(leaves_by, here.id, "unknown", reason)], Origin(subnet=here.subnet if leaves_by == "service" else None)
+    hop = Hop(leaves_by, here.id, "unknown", reason)
+    return [hop], Origin(
+        subnet=here.subnet if leaves_by == "service" else None,
+        left_from=here.subnet if leaves_by == "internet" else None,
+    )

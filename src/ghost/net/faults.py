@@ -12,7 +12,6 @@ from typing import Final
 from ghost.net.changes import (
     AddRule,
     AllowForwarded,
-    Change,
     ConnectPeering,
     EnableForwarding,
     RemoveAdminRule,
@@ -20,7 +19,7 @@ from ghost.net.changes import (
     RemoveRule,
     StartMachine,
 )
-from ghost.net.hops import Hop, Outcome, Walk
+from ghost.net.hops import Hop, Mend, Outcome, Walk
 from ghost.net.network import Network, Unread
 from ghost.net.packet_path import walk
 from ghost.net.resources import Interface, RouteTable, VirtualNetwork, key
@@ -33,7 +32,7 @@ MAX_FAULTS: Final = 10
 class Fault:
     hop: Hop
     """What stops the packet."""
-    mend: Change | None
+    mend: Mend | None
     """The change with which the packet passes this hop; None if none is known."""
     outcome: Outcome
     """Of the walk with this change and those of the faults before it."""
@@ -58,7 +57,7 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     return faults
 
 
-def _mended(network: Network, blocker: Hop, flow: Flow, source: str | None) -> Iterator[tuple[Change, Network, Walk]]:
+def _mended(network: Network, blocker: Hop, flow: Flow, source: str | None) -> Iterator[tuple[Mend, Network, Walk]]:
     """Yield the changes with which the packet is no longer stopped at this place, the smallest first."""
     for change in _changes(network, blocker, flow):
         try:
@@ -74,7 +73,8 @@ def _place(hop: Hop) -> tuple[str, ...]:
     return hop.leg, hop.kind, key(hop.resource), hop.direction or "", hop.fault or ""
 
 
-def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Change]:
+def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
+    yield from hop.mends
     match hop.fault:
         case "security_rule":
             if hop.rule is not None and not hop.is_default_rule:

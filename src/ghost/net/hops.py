@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from ghost.net.network import Missing
+from ghost.net.network import Missing, Network
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Direction, Flow
 
 Leg = Literal["forward", "return"]
@@ -27,6 +27,12 @@ PAGES: Final = {
     "service": f"{_AZURE}virtual-network-service-endpoints-overview",
     "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
 }
+
+
+class Mend(Protocol):
+    """A change to the network that would let the packet pass."""
+
+    def applied(self, network: Network) -> Network: ...
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class Hop:
     missing: Missing | None = None
     """What would have to be read, where the verdict is unknown; None if nothing tells."""
     leg: Leg = "forward"
+    mends: tuple[Mend, ...] = ()
+    """What would mend a drop, the smallest first, where the layer that drops knows best."""
 
     @property
     def stops(self) -> bool:

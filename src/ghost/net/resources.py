@@ -65,6 +65,8 @@ class Subnet(Resource):
     nat_gateway: str | None = None
     service_endpoints: tuple[str, ...] = ()
     """`Microsoft.Storage`, ..."""
+    endpoint_policies: tuple[str, ...] = ()
+    """Ids of the policies that say to which storage accounts its service endpoints lead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,8 @@ class VirtualNetwork(Resource):
     subnets: tuple[Subnet, ...] = ()
     peerings: tuple[Peering, ...] = ()
     dns_servers: tuple[str, ...] = ()
+    location: str = ""
+    """The region, as Azure writes it; empty if it was not told."""
 
     @cached_property
     def subnet_ids(self) -> dict[str, Subnet]:
