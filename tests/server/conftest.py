@@ -21,6 +21,7 @@ from ghost.mind import Changes, Memory, MemoryType, Query, Stimulus, Task, Thoug
 from ghost.server.app import Application
 from ghost.server.listen_socket import bound_socket
 from ghost.server.server_process import Server, wired
+from ghost.shell.record.kept_output import keep
 
 NOW = 1_732_264_000.0
 
@@ -203,6 +204,12 @@ def command_record(session_id: str, number: int, **given: Any) -> dict[str, Any]
         "duration_seconds": 1.5,
         **given,
     }
+
+
+def with_whole_output(audit_dir: Path, record: dict[str, Any], text: str) -> dict[str, Any]:
+    """The record with all of its output in a file beside the audit."""
+    kept = keep(audit_dir, record["audit_id"], text)
+    return {**record, "output_truncated": True, "output_sha256": kept.sha256, "output_bytes": kept.size}
 
 
 def append(path: Path, *records: dict[str, Any]) -> None:

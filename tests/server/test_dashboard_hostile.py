@@ -20,7 +20,7 @@ from ghost.agent.rca_report import build_report
 from ghost.mind import Thought
 from ghost.server.dashboard import FOLDER
 from tests.server import dashboard_pages
-from tests.server.conftest import Live, append, ask, command_record, remember, task, write_session
+from tests.server.conftest import Live, append, ask, command_record, remember, task, with_whole_output, write_session
 from tests.server.dashboard_pages import PHONE, SECTIONS, Open, go, panel
 
 browser, open_page = dashboard_pages.browser, dashboard_pages.open_page
@@ -92,6 +92,7 @@ def haunted(live: Live, root: Path) -> Live:
         command_record(SESSION, 3, audit_id=ADDRESS, timestamp=MARKUP, exit_code=None, duration_seconds=None),
     ]
     paths = SessionPaths(root / "audit", SESSION)
+    records[0] = with_whole_output(paths.audit_dir, records[0], f"{HOSTILE}\n" + "row\n" * 300_000)
     append(paths.shell_audit, *records)
     hypothesis = Hypothesis(
         id=MARKUP[:60], description=HOSTILE, refuted_by=LONG, state=State.CONFIRMED, created_at=MARKUP,
@@ -133,6 +134,13 @@ def test_what_is_hidden_is_written_out_and_what_is_long_is_folded(haunted: Live,
     assert len(command.inner_text()) < 400
     command.get_by_role("button").click()
     assert len(command.inner_text()) > 100_000
+    page.locator(".record").first.get_by_text("Reason and output").click()
+    page.locator(".record").first.get_by_role("button", name="Read the whole output").click()
+    whole = page.locator(".record").first.locator("pre").last
+    expect(whole).to_contain_text(SHOWN)
+    expect(page.locator(".record").first).to_contain_text(f"ghost audit show {SESSION} --full {SESSION}_001")
+    whole.get_by_role("button", name="Show all 1,000,000 characters").click()
+    nothing_came_of_it(page)
     cause = panel(page, "Root cause")
     expect(cause).to_contain_text(SHOWN)
     citations = page.locator("a.citation").evaluate_all("all => all.map(a => a.getAttribute('href'))")

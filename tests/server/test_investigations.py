@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from ghost.agent import Session, SessionPaths, save_session
 from ghost.records import workspace_lock
-from tests.server.conftest import append, command_record, problem, write_session
+from tests.server.conftest import append, command_record, problem, with_whole_output, write_session
 
 SID = "ghost_20250115_143200"
 HYPOTHESIS = {
@@ -109,6 +109,36 @@ def test_a_damaged_record_is_shown_as_far_as_it_goes(client: TestClient, finishe
     shown = client.get(f"/investigations/{SID}").json()
     assert shown["evidence"][3]["command"] == ""
     assert shown["unreadable_lines"] == [5]
+
+
+def test_the_whole_output_of_a_record_is_read_as_text_after_it_was_checked(
+    client: TestClient, finished: SessionPaths, tmp_path: Path
+) -> None:
+    rows = json.dumps([{"name": f"<b>rule-{n}</b>"} for n in range(5000)])
+    record = with_whole_output(finished.audit_dir, command_record(SID, 4), rows)
+    part = command_record(SID, 5, output_truncated=True, output_missing="it is longer than 16 MiB")
+    append(finished.shell_audit, record, part, {**record, "audit_id": "../../elsewhere"})
+    shown = [row["output_bytes"] for row in client.get(f"/investigations/{SID}").json()["evidence"]]
+    assert shown == [None, None, None, len(rows), None, len(rows)]
+    outputs = f"/investigations/{SID}/evidence/{SID}"
+    answer = client.get(f"{outputs}_004/output")
+    assert (answer.text, answer.headers["content-type"]) == (rows, "text/plain; charset=utf-8")
+    assert client.get(f"{outputs}_001/output").text == '[{"access": "Deny"}]'
+    kept = finished.outputs / f"{SID}_004.txt"
+    kept.write_text(rows.replace("rule-1<", "rule-2<"))
+    changed = client.get(f"{outputs}_004/output")
+    kept.unlink()
+    kept.symlink_to(tmp_path)
+    for refused, why in (
+        (changed, "was modified"),
+        (client.get(f"{outputs}_004/output"), "it is a link"),
+        (client.get(f"{outputs}_005/output"), "it is longer than 16 MiB"),
+        (client.get(f"{outputs}_009/output"), "no record"),
+    ):
+        assert why in problem(refused, 404)["detail"]
+        assert str(tmp_path) not in refused.text
+    for elsewhere in ("..%2f..%2felsewhere", "../../elsewhere", ".."):
+        assert client.get(f"/investigations/{SID}/evidence/{elsewhere}/output").status_code in (404, 422)
 
 
 def test_the_report_comes_in_both_forms(client: TestClient, finished: SessionPaths) -> None:

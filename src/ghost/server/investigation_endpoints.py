@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from ghost.agent import Evidence, Session, SessionPaths, tag_of
 from ghost.errors import RecordError
@@ -21,12 +21,17 @@ from ghost.records import read_json, read_lines, read_valid_records
 from ghost.server.dependencies import Services, services
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
-from ghost.server.sessions import InvestigationRow, OfFile
+from ghost.server.sessions import InvestigationRow, OfFile, whole
+from ghost.shell import recorded_output
 
 router = APIRouter(tags=["investigations"])
 
 SessionId = Annotated[
     str, Path(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", examples=["ghost_20250115_143200"])
+]
+AuditId = Annotated[
+    str,
+    Path(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", examples=["ghost_20250115_143200_003"]),
 ]
 
 
@@ -64,6 +69,9 @@ class EvidenceRow(OfFile):
     exit_code: int | None
     duration_seconds: float | None
     output_summary: str
+    output_bytes: int | None = Field(
+        description="Size of the whole output, where the record holds a part and it is kept."
+    )
 
 
 class CaptureRow(OfFile):
@@ -154,6 +162,24 @@ def get_report(
     raise Refused(404, f"The investigation {session_id} has no report yet. One is written when it concludes.")
 
 
+@router.get(
+    "/investigations/{session_id}/evidence/{audit_id}/output",
+    summary="The whole output of a record",
+    response_class=PlainTextResponse,
+    responses=errors(404),
+)
+def get_output(request: Request, session_id: SessionId, audit_id: AuditId) -> PlainTextResponse:
+    """Return all that the command printed, redacted, after its SHA-256 was checked: at most 16 MiB."""
+    _, paths = _found(services(request), session_id)
+    record = Evidence(paths.shell_audit).get(audit_id)
+    if record is None:
+        raise Refused(404, f"The investigation {session_id} has no record {audit_id!r}.")
+    try:
+        return PlainTextResponse(whole(recorded_output(record, paths.audit_dir)))
+    except RecordError as error:
+        raise Refused(404, f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
+
+
 def _as_json(report: FilePath) -> bytes:
     """Parse JSON strictly. Raises `RecordError` for `NaN`, `Infinity`, and excessive nesting, which Python accepts."""
     try:
@@ -199,6 +225,7 @@ def _evidence_row(record: Mapping[str, Any]) -> EvidenceRow:
         exit_code=_number(record.get("exit_code"), int),
         duration_seconds=_number(record.get("duration_seconds"), int | float),
         output_summary=(_text(record, "output_summary") or "")[:1000],
+        output_bytes=_number(record.get("output_bytes"), int),
     )
 
 

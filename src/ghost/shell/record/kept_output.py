@@ -52,7 +52,7 @@ def keep(audit_dir: Path, audit_id: str, text: str) -> KeptOutput:
     try:
         write_bytes(path, content)
     except RecordError as error:
-        return KeptOutput(missing=str(error))
+        return KeptOutput(missing=f"it could not be written ({getattr(error.__cause__, 'strerror', None) or error})")
     return KeptOutput(path, hashlib.sha256(content).hexdigest(), len(content))
 
 

@@ -3,12 +3,14 @@
 import { part } from "../api.js";
 import { chip, choice } from "../controls.js";
 import { fill, h, keyed, outside, setText, textOf } from "../dom.js";
-import { empty } from "../notices.js";
+import { empty, loaded } from "../notices.js";
 import { recordHash } from "../router.js";
 import { momentOf } from "../times.js";
 
 const PAGE = 200;
 const MOST = 10_000;
+const FOLDED = 1200;
+const LONGEST = 1_000_000;
 const CLASSES = { SAFE: "good", RISKY: "warn", FORBIDDEN: "bad" };
 const TIERS = { 1: "a capture", 2: "the Azure API", 3: "an active probe", 4: "a host's own state" };
 const FILTERS = {
@@ -45,7 +47,7 @@ export function timeline(sessionId, app, signal) {
   const render = (unreadable = []) => {
     const start = Date.parse([...records.values()][0]?.timestamp);
     const shown = [...records.values()].filter((record) => FILTERS[filter.value](record, cited));
-    keyed(list, shown, ({ audit_id: id }) => id, (record) => row(record, start), (made, record) => made.classList.toggle("cited", cited.has(record.audit_id)));
+    keyed(list, shown, ({ audit_id: id }) => id, (record) => row(record, start, sessionId, app, signal), (made, record) => made.classList.toggle("cited", cited.has(record.audit_id)));
     setText(words, `${shown.length} of ${count} records${unreadable.length ? `; lines ${unreadable.join(", ")} of the audit cannot be read` : ""}`);
     more.hidden = records.size >= count;
     fill(nothing, records.size ? (shown.length ? null : empty("No matching records.", "Choose “Everything” to see all records."))
@@ -86,7 +88,7 @@ export function citing(sessionId, evidence) {
   };
 }
 
-function row(record, start) {
+function row(record, start, sessionId, app, signal) {
   const at = (Date.parse(record.timestamp) - start) / 1000;
   const exit = record.exit_code;
   return h("li", { class: "record", tabindex: "-1" },
@@ -101,7 +103,23 @@ function row(record, start) {
       h("p", {}, outside(record.reasoning || "No reason was given.")),
       h("p", { class: "faint" }, `${momentOf(record.timestamp)}, ${TIERS[record.tier] ?? "another source"}, record `, outside(record.audit_id, { tag: "code" })),
       record.denial_reason || record.error ? h("p", {}, outside([record.error, record.denial_reason].filter(Boolean).join(": "))) : null,
-      record.output_summary ? outside(record.output_summary, { tag: "pre", limit: 1200 }) : h("p", { class: "faint" }, "No output.")));
+      record.output_summary ? outside(record.output_summary, { tag: "pre", limit: FOLDED }) : h("p", { class: "faint" }, "No output."),
+      record.output_bytes ? wholeOutput(record, sessionId, app, signal) : null));
+}
+
+/** A button that reads the whole output of a record. What a page cannot hold is left to the command line. */
+function wholeOutput(record, sessionId, app, signal) {
+  const place = h("div", {});
+  const read = async () => {
+    const response = await app.api.fetch(`/investigations/${part(sessionId)}/evidence/${part(record.audit_id)}/output`, { signal });
+    const text = await response.text();
+    const rest = text.length > LONGEST ? h("p", { class: "faint" }, `The first ${LONGEST.toLocaleString("en")} of ${text.length.toLocaleString("en")} characters. All of it: `,
+      h("code", {}, `ghost audit show ${sessionId} --full ${record.audit_id}`)) : null;
+    return [outside(text.slice(0, LONGEST), { tag: "pre", limit: FOLDED }), rest];
+  };
+  const words = `Read the whole output (${record.output_bytes.toLocaleString("en")} bytes)`;
+  const load = () => loaded(fill(place), "Reading the output.", read, signal);
+  return fill(place, h("button", { type: "button", class: "quiet", listen: { click: load } }, words));
 }
 
 function decision({ action, status, error }) {
