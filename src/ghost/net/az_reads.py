@@ -10,6 +10,8 @@ from typing import Any, Final
 from ghost.net import azure_resources
 from ghost.net.admin_rules import AdminRules, NetworkManager, admin_rules, network_managers
 from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.names import azure_names
+from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
 from ghost.net.network import Missing
 from ghost.net.resources import (
     EffectiveGroups,
@@ -36,7 +38,8 @@ class AzRead:
     every: str = ""
     """The command that reads all of a subscription; empty if there is none."""
     name: str = "-n"
-    """The option that takes the name, with `-g` before it; `--ids` takes the whole id, without `-g`."""
+    """The option that takes the name, with `-g` before it; `--ids` takes the whole id and `--subscription` that of the
+    subscription, without `-g`."""
     read_of: Callable[[str, Any, str], Resource] | None = None
     """In place of `read`, where an answer does not name the resource that it is about: takes its id first."""
 
@@ -65,6 +68,17 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
             id=of, routes=routes_from_effective_table(answer), reference=reference
         ),
     ),
+    PrivateEndpoint: AzRead(
+        "network private-endpoint show", azure_names.private_endpoints, "network private-endpoint list"
+    ),
+    PrivateZones: AzRead("network private-dns zone list", name="--subscription", read_of=azure_names.private_zones),
+    ZoneLinks: AzRead("network private-dns link vnet list", name="-z", read_of=azure_names.zone_links),
+    ZoneRecords: AzRead("network private-dns record-set list", name="-z", read_of=azure_names.zone_records),
+    ForwardingRulesets: AzRead(
+        "resource list --resource-type Microsoft.Network/dnsForwardingRulesets",
+        name="--subscription",
+        read_of=azure_names.forwarding_rulesets,
+    ),
 }
 
 
@@ -76,6 +90,8 @@ def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
     subscription = _part(missing.resource, "subscriptions")
     if how.name == "--ids":
         where: tuple[str, ...] = ("--ids", missing.resource)
+    elif how.name == "--subscription":
+        where = ("--subscription", subscription)
     else:
         where = ("-g", _part(missing.resource, "resourcegroups") or "unknown", how.name, name_of(missing.resource))
         if home and subscription and key(subscription) != key(home):

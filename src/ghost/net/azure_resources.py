@@ -14,6 +14,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
+from ghost.net.address_matching import HOST_ADDRESS
 from ghost.net.azure_json import group_from_arm
 from ghost.net.azure_shapes import (
     Fields,
@@ -88,13 +89,22 @@ def _interface(fields: Fields, reference: str) -> Interface:
         security_group=id_of(fields, "networksecuritygroup"),
         machine=id_of(fields, "virtualmachine"),
         ip_forwarding=bool(fields.get("enableipforwarding")),
+        dns_servers=_dns_servers(object_of(fields, "dnssettings", {})),
     )
 
 
 def _configuration(fields: Fields) -> IpConfiguration:
     groups = tuple(text_of(group, "id") for group in objects_of(fields, "applicationsecuritygroups"))
     address = str(ip_address(text_of(fields, "privateipaddress")))
-    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups)
+    link = object_of(fields, "privatelinkconnectionproperties", {})
+    names = tuple(str(name).casefold() for name in items_of(link, "fqdns"))
+    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups, names)
+
+
+def _dns_servers(settings: Fields) -> tuple[str, ...]:
+    """Return what the machine gets: all servers of its availability set, or those of the interface."""
+    servers = items_of(settings, "applieddnsservers") or items_of(settings, "dnsservers")
+    return tuple(HOST_ADDRESS if str(server).casefold() == "azureprovideddns" else str(server) for server in servers)
 
 
 def _virtual_network(fields: Fields, reference: str) -> VirtualNetwork:
@@ -120,6 +130,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
         nat_gateway=id_of(fields, "natgateway"),
         service_endpoints=tuple(text_of(endpoint, "service") for endpoint in objects_of(fields, "serviceendpoints")),
         endpoint_policies=tuple(text_of(policy, "id") for policy in objects_of(fields, "serviceendpointpolicies")),
+        private_endpoint_policies=str(fields.get("privateendpointnetworkpolicies") or "Disabled"),
     )
 
 

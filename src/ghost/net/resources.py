@@ -67,6 +67,16 @@ class Subnet(Resource):
     """`Microsoft.Storage`, ..."""
     endpoint_policies: tuple[str, ...] = ()
     """Ids of the policies that say to which storage accounts its service endpoints lead."""
+    private_endpoint_policies: str = "Disabled"
+    """What applies to private endpoints: Disabled, NetworkSecurityGroupEnabled, RouteTableEnabled or Enabled."""
+
+    @property
+    def groups_reach_endpoints(self) -> bool:
+        return self.private_endpoint_policies.casefold() in ("enabled", "networksecuritygroupenabled")
+
+    @property
+    def routes_reach_endpoints(self) -> bool:
+        return self.private_endpoint_policies.casefold() in ("enabled", "routetableenabled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +104,8 @@ class IpConfiguration:
     public_address: str | None = None
     """Id of the public address."""
     application_groups: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Of a private endpoint: the names that should lead to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +119,8 @@ class Interface(Resource):
     machine: str | None = None
     """Id of the virtual machine; None where it belongs to none (a private endpoint, a platform service)."""
     ip_forwarding: bool = False
+    dns_servers: tuple[str, ...] = ()
+    """In place of the network's; empty: the network's."""
 
     @property
     def address(self) -> str:
