@@ -11,13 +11,17 @@ from ghost.net.network import Network
 from ghost.net.resources import EffectiveRoutes, Guest, IpConfiguration, VirtualNetwork
 from ghost.net.routes import Route
 from tests.net.described_admin_rules import add_admin_rules
+from tests.net.described_firewalls import add_firewalls
 from tests.net.small_network import network, nic, nic_id, peering, rules, subnet, table, vnet_id
 
 Described = Mapping[str, list[tuple[list[str], dict[str, str]]]]
 """Of each kind of line: names and settings of each resource."""
-ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (add_admin_rules,)
+ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (
+    add_admin_rules,
+    add_firewalls,
+)
 """Layers with kinds of lines of their own: each adds its resources."""
-NAME_WORDS: Final = {"peering": 2, "admin": 4}
+NAME_WORDS: Final = {"peering": 2, "admin": 4, "fwrule": 5}
 """How many words name a resource, where it is not one."""
 
 

@@ -13,7 +13,7 @@ LAYERS = {"vm_state", "nsg", "routes", "peering", "dns", "service_endpoints", "l
 
 def test_the_list_and_the_code_agree():
     code = "".join(
-        path.read_text() for path in Path(ghost.net.__file__).parent.glob("*.py") if path.name != "fault_kinds.py"
+        path.read_text() for path in Path(ghost.net.__file__).parent.rglob("*.py") if path.name != "fault_kinds.py"
     )
     named = {kind for kind in known_kinds() if re.search(rf'"{kind}"', code)}
     assert named == set(known_kinds())

@@ -36,6 +36,13 @@ def test_security_admin_rules_stand_before_the_groups_as_azures_pages_say() -> N
     assert differences("admin_rules", decisive) == ""
 
 
+def test_azure_firewall_decides_as_azures_pages_say() -> None:
+    def firewall(walked: Walk) -> Hop | None:
+        return walked.blocker or next((hop for hop in walked.hops if hop.kind == "firewall"), None)
+
+    assert differences("firewall", firewall) == ""
+
+
 def test_routes_are_chosen_as_azures_pages_say() -> None:
     def route(walked: Walk) -> Hop | None:
         return walked.blocker or next((hop for hop in walked.hops if hop.kind == "route"), None)

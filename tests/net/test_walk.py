@@ -142,6 +142,18 @@ def test_a_security_admin_rule_is_mended_where_it_stands():
     assert str(fault.mend) == "without the security admin rule no-ssh of m"
 
 
+def test_an_azure_firewall_is_mended_by_a_rule_or_by_leading_answers_past_it():
+    hub = [
+        "vnet hub 10.0.0.0/16", "vnet a 10.1.0.0/16", "table ta", "subnet hub/AzureFirewallSubnet 10.0.1.0/26",
+        "subnet hub/s 10.0.2.0/24", "subnet a/s 10.1.0.0/24 table=ta", "firewall fw 10.0.1.4 hub", "vm va 10.1.0.4 a/s",
+        "vm vh 10.0.2.4 hub/s", "peering hub a", "peering a hub", "route ta hub 10.0.2.0/24 VirtualAppliance 10.0.1.4",
+    ]  # fmt: skip
+    denied, one_way = explain(described(hub), flow("Tcp 10.1.0.4 10.0.2.4:443"))[0], described(hub)
+    assert (denied.kind, denied.outcome) == ("azure_firewall", "unknown")  # the answer goes past the firewall
+    (fault,) = explain(one_way, flow("Tcp 10.0.2.4 10.1.0.4:443"))
+    assert (fault.kind, str(fault.mend), fault.outcome) == ("firewall_asymmetric", "without route hub of ta", "passes")
+
+
 @pytest.mark.parametrize("state", ["Disconnected", "Initiated"])
 def test_a_peering_that_is_not_connected_stops_both_ways(state):
     made = hub_and_spokes()

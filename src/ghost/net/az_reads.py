@@ -10,6 +10,16 @@ from typing import Any, Final
 from ghost.net import azure_resources
 from ghost.net.admin_rules import AdminRules, NetworkManager, admin_rules, network_managers
 from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.firewall import (
+    AzureFirewall,
+    FirewallPolicy,
+    IpGroup,
+    RuleCollectionGroup,
+    azure_firewalls,
+    firewall_policies,
+    ip_groups,
+    rule_collection_groups,
+)
 from ghost.net.names import azure_names
 from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
 from ghost.net.network import Missing
@@ -53,6 +63,10 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     AdminRules: AzRead(
         "network manager list-effective-security-admin-rule", name="--virtual-network-name", read_of=admin_rules
     ),
+    AzureFirewall: AzRead("resource show", azure_firewalls, name="--ids"),
+    FirewallPolicy: AzRead("resource show", firewall_policies, name="--ids"),
+    RuleCollectionGroup: AzRead("resource show", rule_collection_groups, name="--ids"),
+    IpGroup: AzRead("resource show", ip_groups, name="--ids"),
     RuleSet: AzRead("network nsg show", azure_resources.security_groups),
     RouteTable: AzRead("network route-table show", azure_resources.route_tables),
     Machine: AzRead("vm get-instance-view", azure_resources.machines),

@@ -128,6 +128,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
         security_group=id_of(fields, "networksecuritygroup"),
         route_table=id_of(fields, "routetable"),
         nat_gateway=id_of(fields, "natgateway"),
+        occupants=tuple(text_of(each, "id") for each in objects_of(fields, "ipconfigurations")),
         service_endpoints=tuple(text_of(endpoint, "service") for endpoint in objects_of(fields, "serviceendpoints")),
         endpoint_policies=tuple(text_of(policy, "id") for policy in objects_of(fields, "serviceendpointpolicies")),
         private_endpoint_policies=str(fields.get("privateendpointnetworkpolicies") or "Disabled"),

@@ -22,6 +22,7 @@ PAGES: Final = {
     "appliance": f"{_AZURE}virtual-networks-udr-overview#user-defined",
     "interface": f"{_AZURE}virtual-network-network-interface",
     "guest": "https://learn.microsoft.com/troubleshoot/azure/virtual-machines/linux/",
+    "firewall": "https://learn.microsoft.com/azure/firewall/rule-processing",
     "internet": f"{_AZURE}ip-services/default-outbound-access",
     "gateway": "https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpngateways",
     "service": f"{_AZURE}virtual-network-service-endpoints-overview",

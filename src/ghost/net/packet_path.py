@@ -7,11 +7,12 @@ fault, and the walk goes on where the way does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
 from ghost.net.departure import Origin, leave
+from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
@@ -35,6 +36,8 @@ class _Way:
     interface: Interface | None = None
     origin: Origin | None = None
     appliances: tuple[str, ...] = ()
+    firewalls: dict[str, Flow] = field(default_factory=dict)
+    """Of each Azure Firewall that was passed, the flow as it came there: by that it knows the answer."""
     may_translate: str | None = None
     """An appliance that was passed and may have changed the addresses: its packet filter was not read."""
 
@@ -55,7 +58,7 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     else:
         hops = list(_doubted(network, _leg(network, here, forward), forward))
     if forward.interface is not None and not any(hop.stops for hop in hops):
-        back = _Way(forward.flow.reversed(), may_translate=forward.may_translate)
+        back = _Way(forward.flow.reversed(), firewalls=forward.firewalls, may_translate=forward.may_translate)
         answered = _doubted(network, _leg(network, forward.interface, back, is_answer=True), back)
         hops += [*(replace(hop, leg="return") for hop in answered), *_asymmetry(forward, back)]
     return Walk(flow, tuple(hops))
@@ -132,7 +135,13 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         there = chosen.next_interface
         if not is_answer:
             yield from gates(network, there, flow, "Inbound")
-        if there.has(flow.destination_address):
+        firewall = network.get(AzureFirewall, there.id)
+        if firewall is not None:
+            hop, flow = _at_firewall(network, firewall, flow, way, is_answer=is_answer)
+            yield hop
+            if hop.stops:
+                return
+        elif there.has(flow.destination_address):
             way.interface = there
             yield from machine(network, there)
             yield from guest(network, there, flow, INPUT, state)
@@ -147,8 +156,20 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             )
             return
         way.appliances = (*way.appliances, key(there.id))
-        yield from forwarding(network, there, flow, state)
+        if firewall is None:
+            yield from forwarding(network, there, flow, state)
         here = there
+
+
+def _at_firewall(
+    network: Network, firewall: AzureFirewall, flow: Flow, way: _Way, *, is_answer: bool
+) -> tuple[Hop, Flow]:
+    """Return what an Azure Firewall decides, and the flow as it leaves it; the way remembers what came."""
+    if is_answer:
+        return back_through_firewall(network, firewall, flow, way.firewalls)
+    way.firewalls[key(firewall.id)] = flow
+    hop, way.flow = through_firewall(network, firewall, flow)
+    return hop, way.flow
 
 
 def _asymmetry(forward: _Way, back: _Way) -> Iterator[Hop]:

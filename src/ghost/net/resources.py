@@ -65,6 +65,8 @@ class Subnet(Resource):
     nat_gateway: str | None = None
     service_endpoints: tuple[str, ...] = ()
     """`Microsoft.Storage`, ..."""
+    occupants: tuple[str, ...] = ()
+    """Ids of the ip configurations in it: of interfaces, gateways, firewalls."""
     endpoint_policies: tuple[str, ...] = ()
     """Ids of the policies that say to which storage accounts its service endpoints lead."""
     private_endpoint_policies: str = "Disabled"

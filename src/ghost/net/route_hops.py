@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from ghost.net.effective import missing_routes, routes_of
+from ghost.net.firewall import firewall_at
 from ghost.net.hops import Hop
 from ghost.net.network import Network
 from ghost.net.resources import Interface, Peering, VirtualNetwork, key, within
@@ -84,6 +85,8 @@ def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualN
     instances of scale sets are no interfaces of the list.
     """
     there = network.interface_at(address, networks) if networks else None
+    if there is None and (firewall := firewall_at(network, address, networks)):
+        there = firewall.interface
     if there is not None:
         return Routed(hop, there)
     where = " and ".join(n.name for n in networks) or "the network and those connected to it"
