@@ -8,10 +8,12 @@ import os
 import stat
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ghost.cli import main
+from ghost.shell import SafeExecShell
 from tests.cli.ready_ghost import run_ghost
 
 SESSION = "ghost_20260101_120000"
@@ -89,3 +91,37 @@ def test_a_token_that_looks_like_a_secret_stays_on_this_machine(workspace, capsy
     assert json.loads(outside.read("verification.json"))["with_placeholders"] == [report.name]
     main(["audit", "export", session, "-w", str(workspace), "--output", "local.zip", "--local"])
     assert f"header {token}" in zipfile.ZipFile("local.zip").read(report.name).decode()
+
+
+def test_an_export_holds_whole_outputs_and_verifies_where_it_is_unpacked(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = [{"name": f"rule-{n}", "text": "\u202e" * 3} for n in range(500)]
+    run = SimpleNamespace(stdout=json.dumps(shown, ensure_ascii=False), stderr="", returncode=0)
+    shell = SafeExecShell("shell_1", audit_dir="audit", runner=lambda *_, **__: run, sandbox="off")
+    for command in ("ip route", "ss -tln"):
+        audit_id = shell.execute({"command": command, "reasoning": "to see"})["audit_id"]
+    assert main(["audit", "show", "shell_1"]) == 0
+    assert "ghost audit show shell_1 --full 2" in capsys.readouterr().out
+    for name in ("2", "002", audit_id):
+        assert main(["audit", "show", "shell_1", "--full", name]) == 0
+        assert json.loads(capsys.readouterr().out) == [{**row, "text": ""} for row in shown]
+    assert main(["audit", "show", "shell_1", "--full", "9"]) == 2
+    assert "no record '9'" in capsys.readouterr().err
+
+    kept = Path("audit/output", f"{audit_id}.txt")
+    for words, target in ((("--local",), "local"), ((), "outside")):
+        assert main(["audit", "export", "shell_1", "-o", f"{target}.zip", *words]) == 0
+        archive = zipfile.ZipFile(f"{target}.zip")
+        assert archive.read(f"output/{audit_id}.txt") == kept.read_bytes()
+        archive.extractall(f"{target}/audit")
+        assert main(["audit", "verify", "shell_1", "-w", target]) == 0
+        assert "OK    whole outputs: 2 files" in capsys.readouterr().out
+    kept.write_text(kept.read_text().replace("rule-7", "rule-8"))
+    assert main(["audit", "show", "shell_1", "--full", "2"]) == 1
+    assert "was modified" in capsys.readouterr().err
+    assert main(["audit", "export", "shell_1", "-o", "changed.zip"]) == 1
+    assert f"output/{audit_id}.txt" not in zipfile.ZipFile("changed.zip").namelist()
+    assert (
+        f"the full output {audit_id}.txt was modified"
+        in zipfile.ZipFile("changed.zip").read("verification.json").decode()
+    )

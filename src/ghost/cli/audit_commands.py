@@ -220,7 +220,8 @@ _OUTPUTS = "output/"
 def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     """The files of a session by their names in `audit/`; of whole outputs those that hold."""
     paths = records.paths
-    for file in (records.file, paths.shell_audit, paths.tasks, paths.turns, paths.report, paths.report_json):
+    head = paths.shell_audit.with_name(f"{paths.shell_audit.name}.head")
+    for file in (records.file, paths.shell_audit, head, paths.tasks, paths.turns, paths.report, paths.report_json):
         if file is not None and file.is_file():
             yield file.name, file.read_bytes()
     for audit_id, record in Evidence(paths.shell_audit).items():

@@ -216,7 +216,7 @@ def _settle(intent: Path, patience_seconds: float = 0.0) -> str | None:
                         record = _renumbered(record, max(_sequences(known), default=0) + 1)
                     log.append(record.as_dict())
                     to_disk(log.path)
-                    _save_head(log)
+                _save_head(log)
             intent.unlink(missing_ok=True)
         except OSError as error:
             raise RecordError(f"cannot write {log.path} ({error.strerror}): check the permissions") from error
