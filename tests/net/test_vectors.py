@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.net.hops import PAGES, Hop, Walk
-from ghost.net.packet_path import walk
+from ghost.net.walks import walk
 from tests.net.description import described
 from tests.net.small_network import flow
 
@@ -59,6 +59,15 @@ def test_peerings_let_pass_what_azures_pages_say() -> None:
     assert differences("peerings", decisive) == ""
 
 
+def test_names_lead_where_azures_pages_say() -> None:
+    def decisive(walked: Walk) -> Hop | None:
+        unknown = [hop for hop in walked.hops if hop.verdict == "unknown"]
+        asked = [hop for hop in walked.hops if hop.kind in ("name", "zone", "alias", "private_endpoint")]
+        return walked.blocker or [*asked, *unknown][-1]
+
+    assert differences("names", decisive) == ""
+
+
 def test_the_documentation_names_every_hop_and_counts_the_vectors() -> None:
     text = DOC.read_text(encoding="utf-8")
     counts = dict(re.findall(r"^\| `tests/net/vectors/(\w+)\.toml` \|.*\| (\d+) \|$", text, re.MULTILINE))
@@ -78,7 +87,8 @@ def differences(name: str, decisive: Any) -> str:
         assert vector["page"].startswith("https://learn.microsoft.com/azure/"), vector
         made = described([*content["networks"][vector.get("on", first)], *vector.get("with", ())])
         walked = walk(made, flow(vector["flow"]))
-        hop = decisive(walked)
+        of_kind = [hop for hop in walked.hops if hop.kind == vector.get("hop")]
+        hop = of_kind[0] if of_kind else decisive(walked)
         verdict = hop.verdict if hop is not None else "pass"
         expected, _, by = vector["expect"].partition(" ")
         by, _, at = by.partition(" of ")
@@ -86,6 +96,7 @@ def differences(name: str, decisive: Any) -> str:
         same = verdict == expected and (by in told if verdict == "unknown" else by == told)
         same = same and (not at or (hop is not None and hop.resource.endswith(f"/{at}")))
         same = same and (walked.outcome == "blocked") == (expected == "drop")
+        same = same and walked.flow.destination_address == vector.get("to", walked.flow.destination_address)
         if not same:
             found.append(f"{vector['says']}: expected {vector['expect']}, got {verdict} {told} ({walked.outcome})")
     return "\n".join(found)

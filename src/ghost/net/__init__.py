@@ -17,7 +17,6 @@ from ghost.net.fault_kinds import FaultKind, known_kinds
 from ghost.net.faults import Fault, explain
 from ghost.net.hops import Hop, Walk
 from ghost.net.network import Missing, Network
-from ghost.net.packet_path import walk
 from ghost.net.proposals import proposed
 from ghost.net.resources import Interface, name_of
 from ghost.net.routes import Route, select_route
@@ -33,6 +32,7 @@ from ghost.net.security import (
     evaluate_group,
 )
 from ghost.net.snapshot import Answer, Read, absorb, collect, needed, read_interfaces
+from ghost.net.walks import walk
 
 __all__ = [
     "HOST_ADDRESS",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 from ghost.net import azure_resources
@@ -34,6 +33,8 @@ from ghost.net.resources import (
     VirtualNetwork,
     key,
     name_of,
+    segment_after,
+    subscription_of,
 )
 
 Reader = Callable[[Any, str], list[Any]]
@@ -101,13 +102,18 @@ def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
     how = AZ_READS[missing.of]
     if not missing.resource:
         return ("az", *how.every.split(), "-o", "json")
-    subscription = _part(missing.resource, "subscriptions")
+    subscription = subscription_of(missing.resource)
     if how.name == "--ids":
         where: tuple[str, ...] = ("--ids", missing.resource)
     elif how.name == "--subscription":
         where = ("--subscription", subscription)
     else:
-        where = ("-g", _part(missing.resource, "resourcegroups") or "unknown", how.name, name_of(missing.resource))
+        where = (
+            "-g",
+            segment_after(missing.resource, "resourcegroups") or "unknown",
+            how.name,
+            name_of(missing.resource),
+        )
         if home and subscription and key(subscription) != key(home):
             where = (*where, "--subscription", subscription)
     return ("az", *how.one.split(), *where, "-o", "json")
@@ -119,13 +125,3 @@ def resources_of(missing: Missing, answer: Any, reference: str) -> list[Resource
     if how.read_of is not None:
         return [how.read_of(missing.resource, answer, reference)]
     return how.read(answer, reference) if how.read is not None else []
-
-
-def subscription_of(resource_id: str) -> str:
-    return _part(resource_id, "subscriptions")
-
-
-def _part(resource_id: str, name: str) -> str:
-    """Return the segment of an id that follows `name`, in any case; empty without one."""
-    parts = resource_id.split("/")
-    return next((after for before, after in pairwise(parts) if before.casefold() == name), "")

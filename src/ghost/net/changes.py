@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ghost.net.admin_rules import AdminRules
+from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
 from ghost.net.network import Network
 from ghost.net.resources import (
     EffectiveGroups,
@@ -164,6 +165,9 @@ Change = (
     | AllowForwarded
     | EnableForwarding
     | StartMachine
+    | LinkZone
+    | SetRecord
+    | ApproveEndpoint
 )
 
 

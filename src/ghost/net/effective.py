@@ -41,6 +41,8 @@ class InterfaceRoutes:
     """A gateway may add routes that configuration does not tell."""
     services: tuple[str, ...] = ()
     """Service endpoints, and tags of user-defined routes: routes with prefixes that configuration does not tell."""
+    computed: bool = False
+    """Whether Azure computed them, those to private endpoints included."""
 
     @cached_property
     def _by_prefix(self) -> dict[int, dict[int, list[Route]]]:
@@ -97,7 +99,7 @@ def routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
 def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
     computed = network.get(EffectiveRoutes, interface.id)
     if computed is not None:
-        return InterfaceRoutes(computed.routes, (computed.reference,))
+        return InterfaceRoutes(computed.routes, (computed.reference,), computed=True)
     home, subnet = network.subnet_of(interface)
     table = network.one(RouteTable, subnet.route_table) if subnet.route_table else None
     user = table.routes if table else ()

@@ -21,9 +21,9 @@ from ghost.net.changes import (
 )
 from ghost.net.hops import Hop, Mend, Outcome, Walk
 from ghost.net.network import Network, Unread
-from ghost.net.packet_path import walk
 from ghost.net.resources import Interface, RouteTable, VirtualNetwork, key
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
+from ghost.net.walks import walk
 
 MAX_FAULTS: Final = 10
 
@@ -48,7 +48,7 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     walked = walk(network, flow, source=source)
     while walked.blocker is not None and len(faults) < MAX_FAULTS:
         blocker = walked.blocker
-        mended = next(_mended(network, blocker, flow, source), None)
+        mended = next(_mended(network, walked, flow, source), None)
         if mended is None:
             faults.append(Fault(blocker, None, walked.outcome))
             break
@@ -57,9 +57,12 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     return faults
 
 
-def _mended(network: Network, blocker: Hop, flow: Flow, source: str | None) -> Iterator[tuple[Mend, Network, Walk]]:
+def _mended(network: Network, stopped: Walk, flow: Flow, source: str | None) -> Iterator[tuple[Mend, Network, Walk]]:
     """Yield the changes with which the packet is no longer stopped at this place, the smallest first."""
-    for change in _changes(network, blocker, flow):
+    blocker = stopped.blocker
+    if blocker is None:
+        return
+    for change in _changes(network, blocker, stopped.flow):
         try:
             changed = change.applied(network)
         except Unread:
@@ -98,6 +101,10 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
             yield from (AllowForwarded(home.id, p.remote) for p in home.peerings if p.name == hop.rule)
         case "ip_forwarding_off":
             yield EnableForwarding(hop.resource)
+        case "dns_server_unreachable":
+            asked = Flow("Udp", flow.source_address, None, hop.rule or "", 53)
+            for stop in (each for each in walk(network, asked, source=hop.resource).hops if each.stops):
+                yield from _changes(network, stop, asked)
         case "machine_stopped":
             yield StartMachine(hop.resource)
 

@@ -47,9 +47,18 @@ def _targeting(groups: Iterable[SecurityGroup], tag: str) -> Iterator[SecurityGr
 
 
 def gates(
-    network: Network, interface: Interface, flow: Flow, direction: Direction, *, platform_tag: str | None = None
+    network: Network,
+    interface: Interface,
+    flow: Flow,
+    direction: Direction,
+    *,
+    platform_tag: str | None = None,
+    any_source_port: bool = False,
 ) -> Iterator[Hop]:
-    """Yield a hop for each group that a packet meets; a fresh flow only, since groups let answers pass."""
+    """Yield a hop for each group that a packet meets; a fresh flow only, since groups let answers pass.
+
+    `any_source_port`: the source ports of rules do not count, as before a private endpoint.
+    """
     try:
         effective = groups_of(network, interface, as_configured=platform_tag is not None)
     except Unread as unread:
@@ -63,6 +72,8 @@ def gates(
             yield decision.hop
         if decision.skips_groups:
             return
+    if any_source_port:
+        groups = tuple(replace(g, rules=tuple(replace(r, source_ports=("*",)) for r in g.rules)) for g in groups)
     if platform_tag is not None:
         groups = tuple(_targeting(groups, platform_tag))
         tags = replace(tags, others={**tags.others, platform_tag: (flow.destination_address,)})

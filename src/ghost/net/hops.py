@@ -26,6 +26,10 @@ PAGES: Final = {
     "internet": f"{_AZURE}ip-services/default-outbound-access",
     "gateway": "https://learn.microsoft.com/azure/vpn-gateway/vpn-gateway-about-vpngateways",
     "service": f"{_AZURE}virtual-network-service-endpoints-overview",
+    "name": f"{_AZURE}virtual-networks-name-resolution-for-vms-and-role-instances",
+    "zone": "https://learn.microsoft.com/azure/dns/private-dns-privatednszone",
+    "alias": "https://learn.microsoft.com/azure/private-link/private-endpoint-dns",
+    "private_endpoint": "https://learn.microsoft.com/azure/private-link/private-endpoint-overview",
     "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
 }
 

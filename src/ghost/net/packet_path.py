@@ -18,6 +18,7 @@ from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
 from ghost.net.machine_hops import forwarding, guest, machine
+from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, key, name_of
 from ghost.net.route_hops import crossing, routed
@@ -51,15 +52,22 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
 
     `source`: id of the interface that sends, where several have the flow's source address.
     """
-    here = _sender(network, flow, source)
+    here = sender(network, flow, source)
     forward = _Way(flow)
     if isinstance(here, Hop):
         hops = [here, *_arrival(network, forward)]
     else:
         hops = list(_doubted(network, _leg(network, here, forward), forward))
-    if forward.interface is not None and not any(hop.stops for hop in hops):
+    there = forward.interface
+    if there is not None and not any(hop.stops for hop in hops) and answers_itself(network, there):
+        translated = forward.flow.source_address != flow.source_address
+        hops += answer(there, () if translated else forward.appliances)
+        if isinstance(here, Interface):
+            answered = guest(network, here, forward.flow.reversed(), INPUT, "ESTABLISHED")
+            hops += [replace(hop, leg="return") for hop in answered]
+    elif there is not None and not any(hop.stops for hop in hops):
         back = _Way(forward.flow.reversed(), firewalls=forward.firewalls, may_translate=forward.may_translate)
-        answered = _doubted(network, _leg(network, forward.interface, back, is_answer=True), back)
+        answered = _doubted(network, _leg(network, there, back, is_answer=True), back)
         hops += [*(replace(hop, leg="return") for hop in answered), *_asymmetry(forward, back)]
     return Walk(flow, tuple(hops))
 
@@ -77,7 +85,8 @@ def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
                 way.may_translate = name_of(hop.resource)
 
 
-def _sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
+def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
+    """Return the interface that sends, or why it is not known."""
     found = [i for i in network.interfaces_with(flow.source_address) if source is None or key(i.id) == key(source)]
     if len(found) == 1:
         return found[0]
@@ -98,9 +107,10 @@ def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     outside = Interface in network.complete and not network.interfaces_with(flow.source_address)
     if outside and len(there) == 1:
         way.interface = there[0]
-        yield from gates(network, there[0], flow, "Inbound")
+        yield from inbound(network, there[0], flow)
         yield from machine(network, there[0])
         yield from guest(network, there[0], flow, INPUT)
+        yield from arrival(network, there[0], flow)
 
 
 def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
@@ -134,7 +144,7 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         yield from crossing(network, here, chosen.next_interface, flow)
         there = chosen.next_interface
         if not is_answer:
-            yield from gates(network, there, flow, "Inbound")
+            yield from inbound(network, there, flow)
         firewall = network.get(AzureFirewall, there.id)
         if firewall is not None:
             hop, flow = _at_firewall(network, firewall, flow, way, is_answer=is_answer)
@@ -145,6 +155,7 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             way.interface = there
             yield from machine(network, there)
             yield from guest(network, there, flow, INPUT, state)
+            yield from arrival(network, there, flow)
             return
         if key(there.id) in way.appliances or len(way.appliances) == MAX_APPLIANCES:
             yield Hop(

@@ -7,6 +7,9 @@
     peering NETWORK NETWORK
     forwarded NETWORK FROM-NETWORK
     start MACHINE
+    link ZONE NETWORK
+    record ZONE NAME ADDRESSES
+    approve ENDPOINT
 
 Resources are named by name or id.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Final, get_args
 
 from ghost.net.address_matching import parse_network, parse_ports
@@ -28,6 +32,8 @@ from ghost.net.changes import (
     RemoveRule,
     StartMachine,
 )
+from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
+from ghost.net.names.records import PrivateEndpoint, ZoneLinks, ZoneRecords, is_within, relative_to
 from ghost.net.network import Network
 from ghost.net.resources import Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, name_of
 from ghost.net.routes import Route
@@ -90,6 +96,21 @@ def _forwarded(network: Network, words: list[str]) -> Change:
     return AllowForwarded(_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1]))
 
 
+def _link(network: Network, words: list[str]) -> Change:
+    return LinkZone(_id(network, ZoneLinks, words[0]), _id(network, VirtualNetwork, words[1]))
+
+
+def _record(network: Network, words: list[str]) -> Change:
+    zone = _id(network, ZoneRecords, words[0])
+    name, zone_name = words[1].casefold(), name_of(zone).casefold()
+    name = relative_to(name, zone_name) if is_within(name, zone_name) else name
+    return SetRecord(zone, name, tuple(str(ip_address(address)) for address in words[2].split(",")))
+
+
+def _approve(network: Network, words: list[str]) -> Change:
+    return ApproveEndpoint(_id(network, PrivateEndpoint, words[0]))
+
+
 def _start(network: Network, words: list[str]) -> Change:
     return StartMachine(_id(network, Machine, words[0]))
 
@@ -103,6 +124,9 @@ _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]
     ("peering", 2): _peering,
     ("forwarded", 2): _forwarded,
     ("start", 1): _start,
+    ("link", 2): _link,
+    ("record", 3): _record,
+    ("approve", 1): _approve,
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import ClassVar
 
 from ghost.net.address_matching import parse_network
@@ -196,6 +197,16 @@ def key(resource_id: str) -> str:
 
 def name_of(resource_id: str) -> str:
     return resource_id.rstrip("/").rpartition("/")[2]
+
+
+def subscription_of(resource_id: str) -> str:
+    return segment_after(resource_id, "subscriptions")
+
+
+def segment_after(resource_id: str, name: str) -> str:
+    """Return the segment of an id that follows `name`, in any case; empty without one."""
+    parts = resource_id.split("/")
+    return next((after for before, after in pairwise(parts) if before.casefold() == name), "")
 
 
 def within(prefixes: Iterable[str], address: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from ghost.net.effective import missing_routes, routes_of
 from ghost.net.firewall import firewall_at
 from ghost.net.hops import Hop
+from ghost.net.names.private_links import endpoint_route
 from ghost.net.network import Network
 from ghost.net.resources import Interface, Peering, VirtualNetwork, key, within
 from ghost.net.routes import Route
@@ -35,18 +36,22 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
     table = routes_of(network, here)
     route = table.select(destination)
-    if doubt := table.doubt(route, destination):
-        network.need(missing_routes(here), f"{here.name}: {doubt}")
     home, _ = network.subnet_of(here)
+    to_endpoint = None if table.computed else endpoint_route(network, home, destination, route)
+    if to_endpoint is not None:
+        route = to_endpoint
+    elif doubt := table.doubt(route, destination):
+        network.need(missing_routes(here), f"{here.name}: {doubt}")
     hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
     if route is None or route.next_hop_type.casefold() == "none":
         return Routed(_unrouted(hop, here, home, destination, route))
     match route.next_hop_type.casefold():
         case "vnetlocal" | "virtualnetwork":
             return _delivered(network, hop, destination, [home])
-        case "vnetpeering" | "vnetglobalpeering":
-            remotes = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
-            return _delivered(network, hop, destination, [remote for remote in remotes if remote.holds(destination)])
+        case "vnetpeering" | "vnetglobalpeering" | "interfaceendpoint" as kind:
+            places = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
+            places += [home] if kind == "interfaceendpoint" else []
+            return _delivered(network, hop, destination, [place for place in places if place.holds(destination)])
         case "virtualappliance":
             peers = [network.one(VirtualNetwork, p.remote) for p in home.peerings if p.is_connected]
             next_hop = route.next_hop_ip or ""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ghost.net.az_reads import argv_of, resources_of, subscription_of
+from ghost.net.az_reads import argv_of, resources_of
 from ghost.net.network import Missing, Network
-from ghost.net.packet_path import walk
-from ghost.net.resources import Interface, key
+from ghost.net.resources import Interface, key, subscription_of
 from ghost.net.security import Flow
+from ghost.net.walks import walk
 
 MAX_ROUNDS: Final = 20
 """Rounds of reads; each asks for something new, so that an end is sure."""

@@ -1,0 +1,60 @@
+"""A packet's way to an address, or to a name: what the source's machine gets for it comes first.
+
+All addresses of a name must agree: which one a machine takes is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address
+
+from ghost.net import packet_path
+from ghost.net.hops import Hop, Walk
+from ghost.net.names.records import dns_name
+from ghost.net.names.resolution import Resolution, resolve
+from ghost.net.network import Network
+from ghost.net.security import Flow
+
+
+def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
+    """Return the way of a first packet, and of its answer. The flow's destination is an address or a DNS name.
+
+    `source`: id of the interface that sends, where several have the flow's source address.
+    """
+    if is_address(flow.destination_address):
+        return packet_path.walk(network, flow, source=source)
+    name = dns_name(flow.destination_address)
+    here = packet_path.sender(network, flow, source)
+    if isinstance(here, Hop):
+        return Walk(flow, (here,))
+    resolution = resolve(network, here, name, _walked_from)
+    if resolution.public is not None:
+        reason = f"the address of {resolution.public} is not told by Azure's configuration"
+        return Walk(flow, (*resolution.hops, Hop("internet", here.id, "unknown", reason)))
+    flows = [replace(flow, destination_address=address) for address in resolution.addresses]
+    return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
+
+
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _walked_from(network: Network, flow: Flow, source: str) -> Walk:
+    return packet_path.walk(network, flow, source=source)
+
+
+def _together(flow: Flow, resolution: Resolution, walks: list[Walk]) -> Walk:
+    """Return one walk of the ways to all addresses."""
+    if not walks:
+        return Walk(flow, resolution.hops)
+    if len({walked.outcome for walked in walks}) == 1:
+        hops = walks[0].hops if walks[0].outcome == "blocked" else tuple(h for walked in walks for h in walked.hops)
+        return Walk(walks[0].flow, (*resolution.hops, *hops))
+    outcomes = ", ".join(f"{walked.flow.destination_address} {walked.outcome}" for walked in walks)
+    differing = Hop("name", "", "unknown", f"the addresses of {flow.destination_address} differ: {outcomes}")
+    others = (hop for walked in walks if walked.outcome != "blocked" for hop in walked.hops)
+    return Walk(flow, (*resolution.hops, differing, *others))
