@@ -12,6 +12,7 @@ from ghost.net.resources import EffectiveRoutes, Guest, IpConfiguration, Virtual
 from ghost.net.routes import Route
 from tests.net.described_admin_rules import add_admin_rules
 from tests.net.described_firewalls import add_firewalls
+from tests.net.described_gateways import add_gateways
 from tests.net.described_names import with_names
 from tests.net.small_network import network, nic, nic_id, peering, rules, subnet, table, vnet_id
 
@@ -20,10 +21,11 @@ Described = Mapping[str, list[tuple[list[str], dict[str, str]]]]
 ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (
     add_admin_rules,
     add_firewalls,
+    add_gateways,
     with_names,
 )
 """Layers with kinds of lines of their own: each adds its resources."""
-NAME_WORDS: Final = {"peering": 2, "link": 2, "record": 2, "admin": 4, "fwrule": 5}
+NAME_WORDS: Final = {"peering": 2, "link": 2, "record": 2, "admin": 4, "connection": 2, "fwrule": 5}
 """How many words name a resource, where it is not one."""
 
 

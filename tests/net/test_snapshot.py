@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_a_peering_is_read_from_each_version_of_the_api(name):
 def test_each_read_runs_unasked_and_one_that_fails_is_remembered():
     singles = [Missing(kind, nsg_id("n")) for kind, how in AZ_READS.items() if how.one]
     for missing in (*singles, *(Missing(kind) for kind, how in AZ_READS.items() if how.every)):
-        assert classify(" ".join(argv_of(missing)))[0] == SAFE, missing
+        assert classify(shlex.join(argv_of(missing)))[0] == SAFE, missing
         failed = absorb(Network(), Read(argv_of(missing), missing), Answer("", failure="AuthorizationFailed"))
         assert failed.failed == {missing: "AuthorizationFailed"}
 

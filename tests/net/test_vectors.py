@@ -43,6 +43,15 @@ def test_azure_firewall_decides_as_azures_pages_say() -> None:
     assert differences("firewall", firewall) == ""
 
 
+def test_gateways_lead_to_sites_as_azures_pages_say() -> None:
+    def decisive(walked: Walk) -> Hop | None:
+        unknown = (hop for hop in walked.hops if hop.verdict == "unknown")
+        passed = (hop for hop in walked.hops if hop.kind == "gateway")
+        return walked.blocker or next(unknown, None) or next(passed, None)
+
+    assert differences("gateways", decisive) == ""
+
+
 def test_routes_are_chosen_as_azures_pages_say() -> None:
     def route(walked: Walk) -> Hop | None:
         return walked.blocker or next((hop for hop in walked.hops if hop.kind == "route"), None)

@@ -19,6 +19,7 @@ from ghost.net.firewall import (
     ip_groups,
     rule_collection_groups,
 )
+from ghost.net.gateways import CONNECTION_QUERY, Gateway, GatewayConnections, Site, gateway_connections, gateways, sites
 from ghost.net.names import azure_names
 from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
 from ghost.net.network import Missing
@@ -51,6 +52,8 @@ class AzRead:
     name: str = "-n"
     """The option that takes the name, with `-g` before it; `--ids` takes the whole id and `--subscription` that of the
     subscription, without `-g`."""
+    query: str = ""
+    """What `--query` leaves of the answer, where the whole of it would show a secret."""
     read_of: Callable[[str, Any, str], Resource] | None = None
     """In place of `read`, where an answer does not name the resource that it is about: takes its id first."""
 
@@ -64,6 +67,11 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     AdminRules: AzRead(
         "network manager list-effective-security-admin-rule", name="--virtual-network-name", read_of=admin_rules
     ),
+    Gateway: AzRead("network vnet-gateway show", gateways),
+    GatewayConnections: AzRead(
+        "network vpn-connection list", name="--vnet-gateway", query=CONNECTION_QUERY, read_of=gateway_connections
+    ),
+    Site: AzRead("network local-gateway show", sites),
     AzureFirewall: AzRead("resource show", azure_firewalls, name="--ids"),
     FirewallPolicy: AzRead("resource show", firewall_policies, name="--ids"),
     RuleCollectionGroup: AzRead("resource show", rule_collection_groups, name="--ids"),
@@ -116,7 +124,8 @@ def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
         )
         if home and subscription and key(subscription) != key(home):
             where = (*where, "--subscription", subscription)
-    return ("az", *how.one.split(), *where, "-o", "json")
+    query = ("--query", how.query) if how.query else ()
+    return ("az", *how.one.split(), *where, *query, "-o", "json")
 
 
 def resources_of(missing: Missing, answer: Any, reference: str) -> list[Resource]:

@@ -133,6 +133,22 @@ class AllowForwarded:
 
 
 @dataclass(frozen=True)
+class UseRemoteGateway:
+    """On both sides: the owner uses the gateway, the remote network lets it."""
+
+    owner: str
+    remote: str
+
+    def __str__(self) -> str:
+        return f"with {name_of(self.owner)} using the gateway of {name_of(self.remote)}"
+
+    def applied(self, network: Network) -> Network:
+        network = _with_peering(network, self.owner, self.remote, lambda p: replace(p, use_remote_gateways=True))
+        network = _with_peering(network, self.remote, self.owner, lambda p: replace(p, allow_gateway_transit=True))
+        return network.without(EffectiveRoutes)
+
+
+@dataclass(frozen=True)
 class EnableForwarding:
     interface: str
 
@@ -164,6 +180,7 @@ Change = (
     | ConnectPeering
     | AllowForwarded
     | EnableForwarding
+    | UseRemoteGateway
     | StartMachine
     | LinkZone
     | SetRecord

@@ -14,6 +14,7 @@ from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
+from ghost.net.gateways import Gateway, gateway_in, out_by_gateway, through_gateway
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
@@ -95,6 +96,12 @@ def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
         return Hop("interface", "", "unknown", f"{flow.source_address} is the address of {names}: say which one sends")
     missing = Missing(Interface)
     if Interface in network.complete:
+        try:
+            gateway = gateway_in(network, flow)
+        except Unread as unread:
+            return Hop("gateway", "", "unknown", unread.reason, missing=unread.missing)
+        if gateway is not None:
+            return gateway.interface
         return Hop("interface", "", "unknown", f"no interface has {flow.source_address}: it is not in what was read")
     reason = network.failed.get(missing) or f"no interface that was read has {flow.source_address}"
     return Hop("interface", "", "unknown", reason, missing=None if missing in network.failed else missing)
@@ -122,6 +129,8 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
     if flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
         yield from platform(network, here, flow, is_answer=is_answer)
         return
+    if not is_answer and (gateway := network.get(Gateway, here.id)):
+        yield through_gateway(network, gateway, flow.source_address)
     while True:
         if not is_answer:
             yield from gates(network, here, flow, "Outbound")
@@ -135,6 +144,10 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop
+        if chosen.leaves_by == "gateway":
+            hop, way.interface = out_by_gateway(network, here, flow.destination_address)
+            yield hop
+            return
         if chosen.leaves_by is not None:
             left, way.origin = leave(network, here, flow, chosen.leaves_by)
             yield from left

@@ -129,6 +129,11 @@ class Interface(Resource):
     def address(self) -> str:
         return self.configurations[0].address
 
+    @property
+    def is_read(self) -> bool:
+        """Whether Azure tells its routes and groups; not where a firewall or gateway stands in its subnet."""
+        return "/networkinterfaces/" in key(self.id)
+
     def has(self, address: str) -> bool:
         return any(configuration.address == address for configuration in self.configurations)
 
@@ -207,6 +212,18 @@ def segment_after(resource_id: str, name: str) -> str:
     """Return the segment of an id that follows `name`, in any case; empty without one."""
     parts = resource_id.split("/")
     return next((after for before, after in pairwise(parts) if before.casefold() == name), "")
+
+
+def owner_in(part_id: str, kind: str) -> str | None:
+    """Return the id of the resource of a kind (`azureFirewalls`) that a part belongs to; None if it is of another."""
+    parts = part_id.split("/")
+    kinds = [part.casefold() for part in parts]
+    return "/".join(parts[: kinds.index(kind.casefold()) + 2]) if kind.casefold() in kinds else None
+
+
+def prefixes_around(home: VirtualNetwork) -> list[str]:
+    """Return the address space of a network and of its peers."""
+    return [*home.prefixes, *(prefix for peering in home.peerings for prefix in peering.remote_prefixes)]
 
 
 def within(prefixes: Iterable[str], address: str) -> bool:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from ghost.net.changes import UseRemoteGateway
 from ghost.net.effective import missing_routes, routes_of
 from ghost.net.firewall import firewall_at
+from ghost.net.gateways import Gateway, unused_gateway
 from ghost.net.hops import Hop
 from ghost.net.names.private_links import endpoint_route
-from ghost.net.network import Network
-from ghost.net.resources import Interface, Peering, VirtualNetwork, key, within
+from ghost.net.network import Network, Unread
+from ghost.net.resources import Interface, Peering, VirtualNetwork, key, name_of, prefixes_around, within
 from ghost.net.routes import Route
 from ghost.net.security import Flow
 
@@ -34,17 +36,20 @@ class Routed:
 
 def routed(network: Network, here: Interface, destination: str) -> Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
+    home, _ = network.subnet_of(here)
     table = routes_of(network, here)
     route = table.select(destination)
-    home, _ = network.subnet_of(here)
     to_endpoint = None if table.computed else endpoint_route(network, home, destination, route)
     if to_endpoint is not None:
         route = to_endpoint
     elif doubt := table.doubt(route, destination):
-        network.need(missing_routes(here), f"{here.name}: {doubt}")
+        if here.is_read:
+            network.need(missing_routes(here), f"{here.name}: {doubt}")
+        if not within(prefixes_around(home), destination):
+            raise Unread(None, f"{here.name}: {doubt}, and Azure does not tell its routes")
     hop = Hop("route", here.id, "pass", f"{destination} follows {route}", str(route), references=table.references)
     if route is None or route.next_hop_type.casefold() == "none":
-        return Routed(_unrouted(hop, here, home, destination, route))
+        return Routed(_unrouted(network, hop, here, home, destination, route))
     match route.next_hop_type.casefold():
         case "vnetlocal" | "virtualnetwork":
             return _delivered(network, hop, destination, [home])
@@ -62,7 +67,9 @@ def routed(network: Network, here: Interface, destination: str) -> Routed:
             return Routed(replace(hop, verdict="unknown", reason=f"{destination} follows {route}: what is that?"))
 
 
-def _unrouted(hop: Hop, here: Interface, home: VirtualNetwork, destination: str, route: Route | None) -> Hop:
+def _unrouted(
+    network: Network, hop: Hop, here: Interface, home: VirtualNetwork, destination: str, route: Route | None
+) -> Hop:
     """Return the drop of a packet without a route: by the table, or since a peering that held its network is not
     connected.
     """
@@ -79,10 +86,32 @@ def _unrouted(hop: Hop, here: Interface, home: VirtualNetwork, destination: str,
                     rule=peering.name,
                     fault="peering_disconnected",
                 )
+        try:
+            unused = unused_gateway(network, home, destination)
+        except Unread as unread:
+            hop = replace(hop, missing=unread.missing)  # the drop is certain; what is missing tells why
+        else:
+            if unused is not None:
+                return _without_gateway(hop, home, unused, destination)
     if route is None:
         reason = f"no route of {here.name} covers {destination}"
         return replace(hop, verdict="drop", reason=reason, rule=None, fault="route_missing")
     return replace(hop, verdict="drop", reason=f"{destination} is dropped by {route}", fault="route_none")
+
+
+def _without_gateway(hop: Hop, home: VirtualNetwork, peering: Peering, destination: str) -> Hop:
+    owner = name_of(peering.remote)
+    reason = f"{peering.name} of {home.name} does not use the gateway of {owner}, which knows {destination}"
+    return replace(
+        hop,
+        kind="peering",
+        resource=home.id,
+        verdict="drop",
+        reason=reason,
+        rule=peering.name,
+        fault="gateway_not_used",
+        mends=(UseRemoteGateway(home.id, peering.remote),),
+    )
 
 
 def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualNetwork]) -> Routed:
@@ -112,13 +141,18 @@ def crossing(network: Network, here: Interface, there: Interface, flow: Flow) ->
         state = f"is {far.state}" if far else "does not exist"
         reason = f"the peering of {away.name} to {home.name} {state}"
         yield replace(hop, verdict="drop", reason=reason, rule=far.name if far else None, fault="peering_disconnected")
-    elif not home.holds(flow.source_address) and not far.allow_forwarded:
+    elif not home.holds(flow.source_address) and not far.allow_forwarded and not _transits(network, here, far):
         reason = (
             f"{far.name} of {away.name} lets no forwarded traffic in, and {flow.source_address} is not of {home.name}"
         )
         yield replace(hop, verdict="drop", reason=reason, rule=far.name, fault="peering_forwarded")
     else:
         yield replace(hop, rule=far.name)
+
+
+def _transits(network: Network, here: Interface, far: Peering) -> bool:
+    """Return whether a packet comes from a gateway that the far side uses."""
+    return far.use_remote_gateways and network.get(Gateway, here.id) is not None
 
 
 def _peering(owner: VirtualNetwork, remote: VirtualNetwork) -> Peering | None:

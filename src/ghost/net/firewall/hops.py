@@ -10,7 +10,7 @@ from ghost.net.firewall.evaluation import decide
 from ghost.net.firewall.resources import AzureFirewall, FirewallRule, RuleCollection
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import RouteTable, VirtualNetwork, key, name_of, within
+from ghost.net.resources import RouteTable, VirtualNetwork, key, name_of, owner_in, within
 from ghost.net.security import Flow
 
 
@@ -44,9 +44,10 @@ def firewall_at(network: Network, address: str, homes: Iterable[VirtualNetwork])
         for subnet in home.subnets:
             if not within(subnet.prefixes, address):
                 continue
-            for firewall_id in filter(None, map(_firewall_of, subnet.occupants)):
-                firewall = network.one(AzureFirewall, firewall_id)
-                if firewall.address == address:
+            for occupant in subnet.occupants:
+                firewall_id = owner_in(occupant, "azureFirewalls")
+                firewall = network.one(AzureFirewall, firewall_id) if firewall_id else None
+                if firewall is not None and firewall.address == address:
                     return firewall
     return None
 
@@ -86,10 +87,3 @@ def back_through_firewall(
     )
     reason = f"{firewall.name} sees the answer but not the packet: it drops what belongs to no flow that it knows"
     return replace(hop, verdict="drop", reason=reason, fault="firewall_asymmetric", mends=mends), flow
-
-
-def _firewall_of(occupant: str) -> str | None:
-    """Return the id of the firewall that an ip configuration belongs to."""
-    parts = occupant.split("/")
-    kinds = [part.casefold() for part in parts]
-    return "/".join(parts[: kinds.index("azurefirewalls") + 2]) if "azurefirewalls" in kinds else None
