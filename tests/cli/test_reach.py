@@ -85,3 +85,14 @@ def test_interfaces_that_cannot_be_read_are_an_error_not_an_empty_answer(tmp_pat
     result = ghost("reach", "any", "10.0.0.4", "80", "--all", cwd=tmp_path, GHOST_AZ=str(az))
     assert result.returncode == 1, result.stdout
     assert "AuthorizationFailed" in result.stderr
+
+
+def test_a_name_is_resolved_before_the_walk(tmp_path):
+    asked = ("db.internal.example", "443", "--lab", "blocked-port")
+    result = ghost("reach", "web-vm-01", *asked, "--json", cwd=tmp_path, in_process=True, **FAST)
+    assert result.returncode == 3, result.stderr
+    (walked,) = json.loads(result.stdout)
+    assert walked["name"] == "db.internal.example"
+    assert walked["hops"][0]["kind"] == "name"
+    wrong = ghost("reach", "web-vm-01", "a..b", "443", "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST)
+    assert (wrong.returncode, "no DNS name" in wrong.stderr) == (2, True)

@@ -24,12 +24,15 @@ from ghost.net import (
     Answer,
     Fault,
     Flow,
+    Hop,
     Interface,
     Network,
     Read,
     Walk,
     collect,
+    dns_name,
     explain,
+    is_address,
     name_of,
     proposed,
     read_interfaces,
@@ -74,7 +77,7 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     network = read_interfaces(reader.execute)
     if network.failed:
         raise GhostError(f"the network interfaces could not be read: {'; '.join(network.failed.values())}")
-    destination = _address(network, question.destination)
+    destination = _address_or_name(network, question.destination)
     sources = [_address(network, question.source)] if not question.from_all else _others(network, destination)
     flows = [Flow(protocol, source, None, destination, question.port) for source in sources]
     network = collect(flows, reader.execute, network)
@@ -86,11 +89,12 @@ def reach(question: Question, workspace_option: Path | None) -> int:
         network = collect(flows, reader.execute, network)
     walks = [walk(network, flow) for flow in flows]
     if question.as_json:
-        print(json.dumps([_as_dict(each, explain(network, each.flow)) for each in walks], ensure_ascii=False, indent=2))
+        told = [_as_dict(each, flow, explain(network, flow)) for each, flow in zip(walks, flows, strict=True)]
+        print(json.dumps(told, ensure_ascii=False, indent=2))
     elif question.from_all:
-        _show_all(network, walks)
+        _show_all(network, walks, destination)
     else:
-        _show(network, walks[0], explain(network, walks[0].flow))
+        _show(network, walks[0], destination, explain(network, flows[0]))
     return max(STATUS[each.outcome] for each in walks) if not question.from_all else 0
 
 
@@ -148,6 +152,18 @@ def _address(network: Network, named: str) -> str:
     raise UsageError(f"no machine or interface is named {named!r}; there are: {', '.join(sorted(names)) or 'none'}")
 
 
+def _address_or_name(network: Network, named: str) -> str:
+    """Return the address that is meant, or a DNS name, which the source's machine resolves."""
+    known = (i.name for i in network.all(Interface).values())
+    machines = (name_of(i.machine) for i in network.all(Interface).values() if i.machine)
+    if "." in named and not is_address(named) and named.casefold() not in map(str.casefold, (*known, *machines)):
+        try:
+            return dns_name(named)
+        except ValueError as wrong:
+            raise UsageError(str(wrong)) from None
+    return _address(network, named)
+
+
 def _others(network: Network, destination: str) -> list[str]:
     return sorted({i.address for i in network.all(Interface).values() if not i.has(destination)}, key=ip_address)
 
@@ -155,9 +171,9 @@ def _others(network: Network, destination: str) -> list[str]:
 _VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}
 
 
-def _show(network: Network, walked: Walk, faults: list[Fault]) -> None:
+def _show(network: Network, walked: Walk, asked: str, faults: list[Fault]) -> None:
     out = to_stdout()
-    out.print(Text(_named(network, walked.flow), style="bold"))
+    out.print(Text(_named(network, walked.flow, asked), style="bold"))
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(5):
         table.add_column(overflow="fold")
@@ -195,25 +211,28 @@ def _then(fault: Fault) -> str:
     return {"passes": "it passes", "blocked": "the next fault blocks it", "unknown": "not known beyond"}[fault.outcome]
 
 
-def _show_all(network: Network, walks: list[Walk]) -> None:
+def _show_all(network: Network, walks: list[Walk], asked: str) -> None:
     for walked in walks:
-        to_stdout().print(f"{_named(network, walked.flow)}  {_summary(walked)}", markup=False)
+        to_stdout().print(f"{_named(network, walked.flow, asked)}  {_summary(walked)}", markup=False)
 
 
-def _named(network: Network, flow: Flow) -> str:
+def _named(network: Network, flow: Flow, asked: str) -> str:
     def name(address: str) -> str:
         found = network.interfaces_with(address)
         return f"{name_of(found[0].machine or found[0].id)} ({address})" if len(found) == 1 else address
 
     port = "" if flow.destination_port is None else f"/{flow.destination_port}"
-    return visible(f"{name(flow.source_address)} → {name(flow.destination_address)} {flow.protocol.casefold()}{port}")
+    resolved = "" if asked == flow.destination_address else f"{asked} = "
+    destination = f"{resolved}{name(flow.destination_address)}"
+    return visible(f"{name(flow.source_address)} → {destination} {flow.protocol.casefold()}{port}")
 
 
-def _as_dict(walked: Walk, faults: list[Fault]) -> dict[str, Any]:
+def _as_dict(walked: Walk, asked: Flow, faults: list[Fault]) -> dict[str, Any]:
     return {
         "flow": asdict(walked.flow),
+        "name": None if is_address(asked.destination_address) else asked.destination_address,
         "outcome": walked.outcome,
-        "hops": [{**asdict(hop), "page": hop.page} for hop in walked.hops],
+        "hops": [_hop_as_dict(hop) for hop in walked.hops],
         "faults": [
             {
                 "kind": fault.kind,
@@ -227,3 +246,9 @@ def _as_dict(walked: Walk, faults: list[Fault]) -> dict[str, Any]:
         ],
         "not_shown": NOT_SHOWN,
     }
+
+
+def _hop_as_dict(hop: Hop) -> dict[str, Any]:
+    told = asdict(replace(hop, mends=(), missing=None))
+    missing = None if hop.missing is None else str(hop.missing)
+    return {**told, "mends": [str(mend) for mend in hop.mends], "missing": missing, "page": hop.page}

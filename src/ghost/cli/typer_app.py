@@ -144,7 +144,7 @@ def investigate(
 )
 def reach(
     source: Annotated[str, typer.Argument(help="A machine, an interface or a private address.")],
-    destination: Annotated[str, typer.Argument(help="The same.")],
+    destination: Annotated[str, typer.Argument(help="The same, or a DNS name.")],
     port: Annotated[int | None, typer.Argument(min=1, max=65535, help="Destination port; none for icmp.")] = None,
     protocol: Annotated[str, typer.Option("--protocol", help="tcp, udp or icmp.")] = "tcp",
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,

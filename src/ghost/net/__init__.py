@@ -16,6 +16,7 @@ from ghost.net.changes import Change
 from ghost.net.fault_kinds import FaultKind, known_kinds
 from ghost.net.faults import Fault, explain
 from ghost.net.hops import Hop, Walk
+from ghost.net.names import dns_name
 from ghost.net.network import Missing, Network
 from ghost.net.proposals import proposed
 from ghost.net.resources import Interface, name_of
@@ -32,7 +33,7 @@ from ghost.net.security import (
     evaluate_group,
 )
 from ghost.net.snapshot import Answer, Read, absorb, collect, needed, read_interfaces
-from ghost.net.walks import walk
+from ghost.net.walks import is_address, walk
 
 __all__ = [
     "HOST_ADDRESS",
@@ -58,11 +59,13 @@ __all__ = [
     "absorb",
     "collect",
     "default_rules",
+    "dns_name",
     "evaluate_gates",
     "evaluate_group",
     "explain",
     "group_from_arm",
     "groups_from_effective_nsg",
+    "is_address",
     "known_kinds",
     "name_of",
     "needed",

@@ -132,8 +132,10 @@ class _Question:
             elif any(each.addresses for each in sets):
                 return self.addressed(home, zone, name, sets)
             elif not sets and link.falls_back and "privatelink" in name_of(zone).split("."):
-                self.hop("zone", zone, "pass", f"{name_of(zone)} lacks {name}: its link falls back to the internet")
-                return self.publicly(home, name)
+                reference = self.network.one(ZoneLinks, zone).reference
+                reason = f"{name_of(zone)} lacks {name}: its link falls back to the internet"
+                self.hop("zone", zone, "pass", reason, references=(reference,))
+                return Resolution(tuple(self.hops), public=name)
             else:
                 self.missing_record(zone, name, exists=bool(sets))
                 return self.ended()
@@ -306,7 +308,10 @@ class _Question:
 
     def publicly(self, home: VirtualNetwork, name: str) -> Resolution:
         reason = f"{name} is asked of public DNS: no private zone that was read is linked to {home.name} and holds it"
-        self.hop("name", home.id, "pass", reason)
+        lists = (self.network.get(PrivateZones, each) for each in self.subscriptions(home))
+        self.hop(
+            "name", home.id, "pass", reason, references=tuple(each.reference for each in lists if each is not None)
+        )
         return Resolution(tuple(self.hops), public=name)
 
 
