@@ -9,6 +9,15 @@ from typing import Any, Final
 from ghost.net import azure_resources
 from ghost.net.admin_rules import AdminRules, NetworkManager, admin_rules, network_managers
 from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
+from ghost.net.balancing import (
+    LoadBalancer,
+    NatGateway,
+    PublicAddress,
+    PublicPrefix,
+    ScaleSetInterfaces,
+    ScaleSetMachines,
+    azure_balancing,
+)
 from ghost.net.firewall import (
     AzureFirewall,
     FirewallPolicy,
@@ -91,6 +100,12 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
             id=of, routes=routes_from_effective_table(answer), reference=reference
         ),
     ),
+    LoadBalancer: AzRead("network lb show", azure_balancing.load_balancers),
+    PublicAddress: AzRead("network public-ip show", azure_balancing.public_addresses, "network public-ip list"),
+    PublicPrefix: AzRead("network public-ip prefix show", azure_balancing.public_prefixes),
+    NatGateway: AzRead("network nat gateway show", azure_balancing.nat_gateways),
+    ScaleSetInterfaces: AzRead("vmss nic list", name="--vmss-name", read_of=azure_balancing.scale_set_interfaces),
+    ScaleSetMachines: AzRead("vmss list-instances --expand instanceView", read_of=azure_balancing.scale_set_machines),
     PrivateEndpoint: AzRead(
         "network private-endpoint show", azure_names.private_endpoints, "network private-endpoint list"
     ),

@@ -72,7 +72,13 @@ def route_tables(answer: Any, reference: str = "") -> list[RouteTable]:
 
 def machines(answer: Any, reference: str = "") -> list[Machine]:
     return [
-        Machine(id=text_of(fields, "id"), reference=reference, power=_power(fields)) for fields in resources_in(answer)
+        Machine(
+            id=text_of(fields, "id"),
+            reference=reference,
+            power=_power(fields),
+            scale_set=id_of(fields, "virtualmachinescaleset"),
+        )
+        for fields in resources_in(answer)
     ]
 
 
@@ -98,7 +104,9 @@ def _configuration(fields: Fields) -> IpConfiguration:
     address = str(ip_address(text_of(fields, "privateipaddress")))
     link = object_of(fields, "privatelinkconnectionproperties", {})
     names = tuple(str(name).casefold() for name in items_of(link, "fqdns"))
-    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups, names)
+    pools = tuple(text_of(pool, "id") for pool in objects_of(fields, "loadbalancerbackendaddresspools"))
+    own_name = str(fields.get("name") or "")
+    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups, names, own_name, pools)
 
 
 def _dns_servers(settings: Fields) -> tuple[str, ...]:
@@ -116,6 +124,7 @@ def _virtual_network(fields: Fields, reference: str) -> VirtualNetwork:
         peerings=tuple(_peering(peering) for peering in objects_of(fields, "virtualnetworkpeerings")),
         dns_servers=tuple(map(str, items_of(object_of(fields, "dhcpoptions", {}), "dnsservers"))),
         location=str(fields.get("location") or ""),
+        nat_gateway=id_of(fields, "defaultpublicnatgateway"),
     )
 
 
@@ -132,6 +141,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
         service_endpoints=tuple(text_of(endpoint, "service") for endpoint in objects_of(fields, "serviceendpoints")),
         endpoint_policies=tuple(text_of(policy, "id") for policy in objects_of(fields, "serviceendpointpolicies")),
         private_endpoint_policies=str(fields.get("privateendpointnetworkpolicies") or "Disabled"),
+        default_outbound=fields.get("defaultoutboundaccess") is not False,
     )
 
 

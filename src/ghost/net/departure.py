@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 
+from ghost.net.balancing import translated
 from ghost.net.hops import Hop
 from ghost.net.network import Network
 from ghost.net.resources import Interface
@@ -23,8 +25,11 @@ class Origin:
     """Id of the subnet from which it left to the internet; None if it did not come out of one that is known."""
 
 
-def leave(_network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tuple[list[Hop], Origin | None]:
+def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tuple[list[Hop], Origin | None]:
     """Return the hops of a way out, and as whom the packet leaves; None if it does not."""
+    if leaves_by == "internet" and ip_address(flow.destination_address).is_global:
+        out = translated(network, here, flow)
+        return [out.hop], None if out.hop.stops else Origin(addresses=out.addresses, left_from=here.subnet)
     reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
     hop = Hop(leaves_by, here.id, "unknown", reason)
     return [hop], Origin(

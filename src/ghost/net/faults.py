@@ -46,8 +46,7 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     """Return the faults in the order in which the packet meets them; empty if it passes or nothing certain stops it."""
     faults: list[Fault] = []
     walked = walk(network, flow, source=source)
-    while walked.blocker is not None and len(faults) < MAX_FAULTS:
-        blocker = walked.blocker
+    while (blocker := walked.first_stop) is not None and len(faults) < MAX_FAULTS:
         mended = next(_mended(network, walked, flow, source), None)
         if mended is None:
             faults.append(Fault(blocker, None, walked.outcome))
@@ -59,7 +58,7 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
 
 def _mended(network: Network, stopped: Walk, flow: Flow, source: str | None) -> Iterator[tuple[Mend, Network, Walk]]:
     """Yield the changes with which the packet is no longer stopped at this place, the smallest first."""
-    blocker = stopped.blocker
+    blocker = stopped.first_stop
     if blocker is None:
         return
     for change in _changes(network, blocker, stopped.flow):
@@ -68,7 +67,7 @@ def _mended(network: Network, stopped: Walk, flow: Flow, source: str | None) -> 
         except Unread:
             continue
         walked = walk(changed, flow, source=source)
-        if walked.blocker is None or _place(walked.blocker) != _place(blocker):
+        if walked.first_stop is None or _place(walked.first_stop) != _place(blocker):
             yield change, changed, walked
 
 
@@ -110,7 +109,8 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
 
 
 def _allowing(hop: Hop, flow: Flow) -> SecurityRule:
-    """Return a rule that lets exactly this flow pass, before the one that denies it."""
+    """Return a rule that lets exactly this flow pass, as it is at the group, before the one that denies it."""
+    flow = hop.flow or flow
     priority = min(hop.priority or FIRST_DEFAULT_PRIORITY, 4097) - 1
     port = "*" if flow.destination_port is None else str(flow.destination_port)
     return SecurityRule(

@@ -88,6 +88,7 @@ def gates(
             direction,
             gate.rule.priority if gate.rule else None,
             effective.references,
+            flow=flow,
         )
         if not gate.certain:
             unclear = ", ".join(rule.name for rule in gate.undecided)

@@ -31,6 +31,9 @@ PAGES: Final = {
     "alias": "https://learn.microsoft.com/azure/private-link/private-endpoint-dns",
     "private_endpoint": "https://learn.microsoft.com/azure/private-link/private-endpoint-overview",
     "platform": f"{_AZURE}what-is-ip-address-168-63-129-16",
+    "load_balancer": "https://learn.microsoft.com/azure/load-balancer/components",
+    "public_address": f"{_AZURE}ip-services/public-ip-addresses",
+    "nat": "https://learn.microsoft.com/azure/nat-gateway/nat-overview#outbound-connectivity",
 }
 
 
@@ -63,6 +66,8 @@ class Hop:
     missing: Missing | None = None
     """What would have to be read, where the verdict is unknown; None if nothing tells."""
     leg: Leg = "forward"
+    flow: Flow | None = None
+    """The packet as a security group met it: translated, or a probe's."""
     mends: tuple[Mend, ...] = ()
     """What would mend a drop, the smallest first, where the layer that drops knows best."""
 
@@ -84,6 +89,8 @@ class Hop:
 class Walk:
     flow: Flow
     hops: tuple[Hop, ...]
+    others: tuple[Walk, ...] = ()
+    """The ways by other members of a load balancer's pool, where they are several."""
 
     @property
     def outcome(self) -> Outcome:
@@ -97,5 +104,11 @@ class Walk:
         return next((hop for hop in self.hops if hop.stops), None)
 
     @property
+    def first_stop(self) -> Hop | None:
+        """What stops the packet, or a share of the connections: at some members of a pool."""
+        return self.blocker or next((stop for other in self.others if (stop := other.first_stop)), None)
+
+    @property
     def missing(self) -> tuple[Missing, ...]:
-        return tuple(dict.fromkeys(hop.missing for hop in self.hops if hop.missing is not None))
+        own = (hop.missing for hop in self.hops if hop.missing is not None)
+        return tuple(dict.fromkeys((*own, *(missing for other in self.others for missing in other.missing))))

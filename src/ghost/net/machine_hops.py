@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ghost.net.balancing.resources import ScaleSetMachines
 from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, guest_decisions, guest_of
 from ghost.net.hops import Hop
@@ -54,7 +55,7 @@ def machine(network: Network, interface: Interface) -> Iterator[Hop]:
         return
     hop = Hop("machine", interface.machine, "pass", f"{name_of(interface.machine)} runs")
     try:
-        found = network.one(Machine, interface.machine)
+        found = _machine(network, interface.machine)
     except Unread as unread:
         yield replace(hop, verdict="unknown", reason=unread.reason, missing=unread.missing)
         return
@@ -65,3 +66,11 @@ def machine(network: Network, interface: Interface) -> Iterator[Hop]:
         yield replace(hop, verdict="drop", reason=f"{found.name} is {found.power}", fault="machine_stopped")
     else:
         yield hop
+
+
+def _machine(network: Network, machine_id: str) -> Machine:
+    """Return the machine; an instance of a scale set is read with the others. Raises `Unread`."""
+    scale_set, _, _ = machine_id.casefold().partition("/virtualmachines/")
+    if "/virtualmachinescalesets/" in scale_set and network.get(Machine, machine_id) is None:
+        network.one(ScaleSetMachines, machine_id[: len(scale_set)])
+    return network.one(Machine, machine_id)

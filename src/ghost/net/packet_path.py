@@ -6,11 +6,12 @@ fault, and the walk goes on where the way does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS
+from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, parse_address
+from ghost.net.balancing import Balanced, Target, balance, closed_by_default, of_each, public_entrance
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
@@ -22,11 +23,13 @@ from ghost.net.machine_hops import forwarding, guest, machine
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, key, name_of
-from ghost.net.route_hops import crossing, routed
+from ghost.net.route_hops import Exit, crossing, routed
 from ghost.net.security import Flow
 
 MAX_APPLIANCES: Final = 8
 """Appliances on one way; more are a loop."""
+MAX_CHOICES: Final = 3
+"""Load balancers on one way with several members, each of which is walked."""
 
 
 @dataclass
@@ -37,6 +40,12 @@ class _Way:
     """As it is there: load balancers and appliances translate addresses."""
     interface: Interface | None = None
     origin: Origin | None = None
+    members: Mapping[str, str] = field(default_factory=dict)
+    """Of each choice of a load balancer, the member that this walk is by."""
+    fork: Balanced | None = None
+    """Where the way ended, since any of several members may take the packet."""
+    restored: Flow | None = None
+    """Of an answer: as the machine that asked sees it, since the platform undoes what it translated."""
     appliances: tuple[str, ...] = ()
     firewalls: dict[str, Flow] = field(default_factory=dict)
     """Of each Azure Firewall that was passed, the flow as it came there: by that it knows the answer."""
@@ -44,7 +53,11 @@ class _Way:
     """An appliance that was passed and may have changed the addresses: its packet filter was not read."""
 
 
-_BY_ADDRESS: Final = {"security_rule", "peering_forwarded", "route_none", "route_missing"}
+_BY_ADDRESS: Final = {
+    "security_rule", "peering_forwarded", "route_none", "route_missing", "balancer_no_rule", "balancer_pool_empty",
+    "balancer_no_healthy_member", "balancer_hairpin", "public_address_unattached", "public_without_group",
+    "nat_inbound",
+}  # fmt: skip
 """Faults that another source or destination address would not meet."""
 
 
@@ -53,9 +66,15 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
 
     `source`: id of the interface that sends, where several have the flow's source address.
     """
+    return _walk(network, flow, source, {})
+
+
+def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str, str]) -> Walk:
     here = sender(network, flow, source)
-    forward = _Way(flow)
+    forward = back = _Way(flow, members=members)
     if isinstance(here, Hop):
+        if _is_public(flow.source_address) and _is_public(flow.destination_address):
+            here = Hop("internet", "", "pass", f"{flow.source_address} is on the internet")
         hops = [here, *_arrival(network, forward)]
     else:
         hops = list(_doubted(network, _leg(network, here, forward), forward))
@@ -64,13 +83,26 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
         translated = forward.flow.source_address != flow.source_address
         hops += answer(there, () if translated else forward.appliances)
         if isinstance(here, Interface):
-            answered = guest(network, here, forward.flow.reversed(), INPUT, "ESTABLISHED")
+            answered = guest(network, here, flow.reversed(), INPUT, "ESTABLISHED")
             hops += [replace(hop, leg="return") for hop in answered]
     elif there is not None and not any(hop.stops for hop in hops):
-        back = _Way(forward.flow.reversed(), firewalls=forward.firewalls, may_translate=forward.may_translate)
+        back = _Way(
+            forward.flow.reversed(),
+            members=members,
+            restored=flow.reversed(),
+            firewalls=forward.firewalls,
+            may_translate=forward.may_translate,
+        )
         answered = _doubted(network, _leg(network, there, back, is_answer=True), back)
         hops += [*(replace(hop, leg="return") for hop in answered), *_asymmetry(forward, back)]
-    return Walk(flow, tuple(hops))
+    fork = forward.fork or back.fork
+    if fork is None:
+        return Walk(flow, tuple(hops))
+    if len(members) == MAX_CHOICES:
+        reason = f"behind more than {MAX_CHOICES} load balancers not every way is walked"
+        return Walk(flow, (*hops, Hop("load_balancer", fork.hops[0].resource, "unknown", reason)))
+    ways = [_walk(network, flow, source, {**members, fork.choice: each.member}) for each in fork.targets]
+    return of_each(fork, ways)
 
 
 def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
@@ -110,6 +142,9 @@ def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
 def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     """Yield what a packet from outside meets at its destination, whichever way it came."""
     flow = way.flow
+    if _is_public(flow.destination_address):
+        yield from _at_public_address(network, way, None)
+        return
     there = network.interfaces_with(flow.destination_address)
     outside = Interface in network.complete and not network.interfaces_with(flow.source_address)
     if outside and len(there) == 1:
@@ -149,13 +184,20 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             yield hop
             return
         if chosen.leaves_by is not None:
-            left, way.origin = leave(network, here, flow, chosen.leaves_by)
-            yield from left
+            way.flow = flow
+            yield from _departure(network, here, way, chosen.leaves_by, is_answer=is_answer)
             return
-        if chosen.next_interface is None:
+        there, is_there = chosen.next_interface, False
+        if chosen.entrance is not None:
+            balanced = balance(network, chosen.entrance, flow, here if here.has(flow.source_address) else None)
+            yield from balanced.hops
+            if (target := _target(way, balanced)) is not None:
+                is_there = chosen.entrance.front_end.address == flow.destination_address
+                there, way.flow = target.interface, target.flow
+                flow = target.flow
+        if there is None:
             return
-        yield from crossing(network, here, chosen.next_interface, flow)
-        there = chosen.next_interface
+        yield from crossing(network, here, there, flow)
         if not is_answer:
             yield from inbound(network, there, flow)
         firewall = network.get(AzureFirewall, there.id)
@@ -164,10 +206,10 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
             yield hop
             if hop.stops:
                 return
-        elif there.has(flow.destination_address):
+        elif is_there or there.has(flow.destination_address):
             way.interface = there
             yield from machine(network, there)
-            yield from guest(network, there, flow, INPUT, state)
+            yield from guest(network, there, way.restored or flow, INPUT, state)
             yield from arrival(network, there, flow)
             return
         if key(there.id) in way.appliances or len(way.appliances) == MAX_APPLIANCES:
@@ -185,6 +227,68 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         here = there
 
 
+def _target(way: _Way, balanced: Balanced) -> Target | None:
+    """Return the member that takes the packet; None without one, and where each of several must be walked."""
+    if any(hop.stops for hop in balanced.hops):
+        return None
+    if len(balanced.targets) < 2:
+        return next(iter(balanced.targets), None)
+    member = way.members.get(balanced.choice)
+    target = next((each for each in balanced.targets if each.member == member), None)
+    way.fork = balanced if target is None else None
+    return target
+
+
+def _departure(network: Network, here: Interface, way: _Way, leaves_by: Exit, *, is_answer: bool) -> Iterator[Hop]:
+    """Yield what a packet meets that leaves the virtual networks: at a public address, it may come back to one."""
+    to_public = leaves_by == "internet" and _is_public(way.flow.destination_address)
+    if is_answer and to_public:
+        way.origin = Origin()
+        yield Hop("internet", here.id, "pass", "the answer leaves as the packet came: by the same public address")
+        return
+    left, way.origin = leave(network, here, way.flow, leaves_by)
+    yield from left
+    if to_public and way.origin is not None:
+        yield from _at_public_address(network, way, here)
+
+
+def _at_public_address(network: Network, way: _Way, sender: Interface | None) -> Iterator[Hop]:
+    """Yield what a packet from the internet meets at its destination, if that is a public address of ours."""
+    flow, where = way.flow, sender.id if sender else ""
+    try:
+        balanced = public_entrance(network, flow, sender)
+    except Unread as unread:
+        yield Hop("internet", where, "unknown", unread.reason, missing=unread.missing)
+        return
+    if balanced is None:
+        reason = f"{flow.destination_address} is no public address that was read"
+        beyond = f"{reason}: what lies beyond the internet, Azure does not tell"
+        yield Hop("internet", where, "pass" if sender else "unknown", beyond if sender else reason)
+        return
+    yield from balanced.hops
+    target = _target(way, balanced)
+    if target is None:
+        return
+    if way.origin is not None:
+        addresses = way.origin.addresses or ()
+        if len(addresses) != 1:
+            yield Hop(
+                "public_address", where, "unknown", f"as which address it comes to {target.interface.name} is open"
+            )
+            return
+        target = replace(target, flow=replace(target.flow, source_address=addresses[0]))
+    way.interface, way.flow = target.interface, target.flow
+    if closed := closed_by_default(network, target):
+        yield closed
+    yield from inbound(network, target.interface, target.flow)
+    yield from machine(network, target.interface)
+    yield from guest(network, target.interface, target.flow, INPUT)
+
+
+def _is_public(address: str) -> bool:
+    return parse_address(address).is_global
+
+
 def _at_firewall(
     network: Network, firewall: AzureFirewall, flow: Flow, way: _Way, *, is_answer: bool
 ) -> tuple[Hop, Flow]:
@@ -199,7 +303,7 @@ def _at_firewall(
 def _asymmetry(forward: _Way, back: _Way) -> Iterator[Hop]:
     """Yield the appliances that see one direction only: a stateful one drops what it did not see begin."""
     for interface in sorted({*forward.appliances} ^ {*back.appliances}):
-        if back.interface is not None:
+        if back.interface is not None or back.origin is not None:
             seen = (
                 "the packet but not its answer" if interface in forward.appliances else "the answer but not the packet"
             )

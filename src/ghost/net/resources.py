@@ -33,6 +33,11 @@ class Resource:
     def name(self) -> str:
         return name_of(self.id)
 
+    @property
+    def parts(self) -> tuple[Resource, ...]:
+        """Resources that were read along with it."""
+        return ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Peering:
@@ -67,11 +72,13 @@ class Subnet(Resource):
     service_endpoints: tuple[str, ...] = ()
     """`Microsoft.Storage`, ..."""
     occupants: tuple[str, ...] = ()
-    """Ids of the ip configurations in it: of interfaces, gateways, firewalls."""
+    """Ids of the ip configurations in it: of interfaces, front ends, gateways, firewalls."""
     endpoint_policies: tuple[str, ...] = ()
     """Ids of the policies that say to which storage accounts its service endpoints lead."""
     private_endpoint_policies: str = "Disabled"
     """What applies to private endpoints: Disabled, NetworkSecurityGroupEnabled, RouteTableEnabled or Enabled."""
+    default_outbound: bool = True
+    """False: a private subnet, without default outbound access."""
 
     @property
     def groups_reach_endpoints(self) -> bool:
@@ -80,6 +87,9 @@ class Subnet(Resource):
     @property
     def routes_reach_endpoints(self) -> bool:
         return self.private_endpoint_policies.casefold() in ("enabled", "routetableenabled")
+
+    def holds(self, address: str) -> bool:
+        return within(self.prefixes, address)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +102,8 @@ class VirtualNetwork(Resource):
     dns_servers: tuple[str, ...] = ()
     location: str = ""
     """The region, as Azure writes it; empty if it was not told."""
+    nat_gateway: str | None = None
+    """Of every subnet that names none."""
 
     @cached_property
     def subnet_ids(self) -> dict[str, Subnet]:
@@ -109,6 +121,9 @@ class IpConfiguration:
     application_groups: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """Of a private endpoint: the names that should lead to it."""
+    name: str = ""
+    pools: tuple[str, ...] = ()
+    """Ids of the pools of load balancers that it is in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +177,8 @@ class Machine(Resource):
 
     power: str | None = None
     """`running`, `deallocated`, ...; None if it was not read."""
+    scale_set: str | None = None
+    """Id of the flexible scale set that it is of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +218,9 @@ def key(resource_id: str) -> str:
 
 
 def name_of(resource_id: str) -> str:
-    return resource_id.rstrip("/").rpartition("/")[2]
+    """Return the name in an id; of an instance of a scale set, which has but a number, `SET_NUMBER`."""
+    owner, _, name = resource_id.rstrip("/").rpartition("/")
+    return f"{owner.split('/')[-2]}_{name}" if name.isdecimal() and owner.count("/") > 1 else name
 
 
 def subscription_of(resource_id: str) -> str:

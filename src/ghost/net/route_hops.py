@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from ghost.net.balancing import Entrance, front_end_at, interface_at
 from ghost.net.changes import UseRemoteGateway
 from ghost.net.effective import missing_routes, routes_of
 from ghost.net.firewall import firewall_at
@@ -30,6 +31,8 @@ EXITS: Final[Mapping[str, Exit]] = {
 class Routed:
     hop: Hop
     next_interface: Interface | None = None
+    entrance: Entrance | None = None
+    """The front end of a load balancer that it leads to."""
     leaves_by: Exit | None = None
     """Where the packet leaves the virtual networks."""
 
@@ -115,14 +118,14 @@ def _without_gateway(hop: Hop, home: VirtualNetwork, peering: Peering, destinati
 
 
 def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualNetwork]) -> Routed:
-    """Return the interface that a route leads to. Without one the hop is unknown: front ends of load balancers and
-    instances of scale sets are no interfaces of the list.
-    """
-    there = network.interface_at(address, networks) if networks else None
+    """Return the interface or the front end that a route leads to; without one the hop is unknown."""
+    there = interface_at(network, address, networks) if networks else None
     if there is None and (firewall := firewall_at(network, address, networks)):
         there = firewall.interface
     if there is not None:
         return Routed(hop, there)
+    if networks and (entrance := front_end_at(network, address, networks)):
+        return Routed(hop, entrance=entrance)
     where = " and ".join(n.name for n in networks) or "the network and those connected to it"
     return Routed(
         replace(hop, verdict="unknown", reason=f"{hop.reason}: no interface in {where} has {address or 'it'}")

@@ -54,7 +54,10 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} gave no usable answer: {str(unreadable)[:200]}")
     if read.missing.resource and key(read.missing.resource) not in (key(each.id) for each in found):
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
-    return network.with_resources(read.missing.of, found, complete=not read.missing.resource)
+    network = network.with_resources(read.missing.of, found, complete=not read.missing.resource)
+    for part in (part for resource in found for part in resource.parts):
+        network = network.with_resources(type(part), [part])
+    return network
 
 
 def read_interfaces(execute: Callable[[Read], Answer], network: Network | None = None) -> Network:

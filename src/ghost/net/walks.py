@@ -53,7 +53,8 @@ def _together(flow: Flow, resolution: Resolution, walks: list[Walk]) -> Walk:
         return Walk(flow, resolution.hops)
     if len({walked.outcome for walked in walks}) == 1:
         hops = walks[0].hops if walks[0].outcome == "blocked" else tuple(h for walked in walks for h in walked.hops)
-        return Walk(walks[0].flow, (*resolution.hops, *hops))
+        by_members = tuple(other for walked in walks for other in walked.others)
+        return Walk(walks[0].flow, (*resolution.hops, *hops), by_members)
     outcomes = ", ".join(f"{walked.flow.destination_address} {walked.outcome}" for walked in walks)
     differing = Hop("name", "", "unknown", f"the addresses of {flow.destination_address} differ: {outcomes}")
     others = (hop for walked in walks if walked.outcome != "blocked" for hop in walked.hops)
