@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from ghost.net import Answer, Read, collect, explain, proposed, walk
 from ghost.net.names import PrivateZones, ZoneLink, azure_names, dns_name
+from ghost.net.resources import Machine
 from tests.net.described_names import SUBSCRIPTION, zone_id
 from tests.net.description import described
 from tests.net.small_network import flow
@@ -117,6 +119,13 @@ def test_what_an_engineer_proposes_is_walked(lines, asked, change):
     made = described([*SPOKE, *lines])
     assert walk(made, flow(asked)).outcome != "passes"
     assert walk(proposed(change, made).applied(made), flow(asked)).outcome == "passes"
+
+
+def test_a_machine_that_does_not_run_asks_nothing():
+    made = described(SPOKE)
+    stopped = [replace(each, power="deallocated") for each in made.all(Machine).values() if each.name == "va"]
+    (fault,) = explain(made.with_resources(Machine, stopped), flow(STORE))
+    assert (fault.kind, fault.outcome) == ("machine_stopped", "passes")
 
 
 NAMES = ["db.corp.example", "x.corp.example", "store.blob.core.windows.net", f"store.{PRIVATE_LINK}", "www.contoso.com"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from ipaddress import ip_address
 from typing import Final
 
@@ -70,6 +69,10 @@ class _Question:
     def __init__(self, network: Network, interface: Interface) -> None:
         self.network, self.interface = network, interface
         self.hops: list[Hop] = []
+        self.known: dict[str, list[str]] = {}
+        """Ids of the private zones near a network, by its id, the longest name first."""
+        self.unreadable: dict[str, Unread] = {}
+        """Networks near which zones may be that could not be read."""
 
     def hop(self, kind: str, resource: str, verdict: str, reason: str, **more: object) -> None:
         self.hops.append(Hop(kind, resource, verdict, reason, **more))  # type: ignore[arg-type]
@@ -87,6 +90,10 @@ class _Question:
             asked = walker(
                 self.network, Flow("Udp", self.interface.address, None, _address(server), 53), self.interface.id
             )
+            off = next((hop for hop in asked.hops if hop.stops and hop.resource == self.interface.machine), None)
+            if off is not None and off.kind == "machine":
+                self.hops.append(off)
+                return None
             own = server != HOST_ADDRESS
             stops = [each for each in asked.hops if each.stops and not (own and _may_bypass(each, subnet))]
             if stops:
@@ -145,14 +152,9 @@ class _Question:
         ids = dict.fromkeys(subscription_of(each) for each in (home.id, *(p.remote for p in home.peerings)))
         return [f"/subscriptions/{each}" for each in ids]
 
-    @cached_property
-    def zones_of(self) -> tuple[dict[str, list[str]], dict[str, Unread]]:
-        return {}, {}
-
     def zones(self, home: VirtualNetwork) -> list[str]:
         """Return the ids of the private zones of the network's subscription and its peers'. Raises `Unread`."""
-        known, unreadable = self.zones_of
-        if home.id not in known:
+        if home.id not in self.known:
             found: list[str] = []
             for subscription in self.subscriptions(home):
                 try:
@@ -160,9 +162,9 @@ class _Question:
                 except Unread as unread:
                     if unread.missing is not None:
                         raise
-                    unreadable[home.id] = unread
-            known[home.id] = sorted(found, key=lambda zone: (-len(name_of(zone)), key(zone)))
-        return known[home.id]
+                    self.unreadable[home.id] = unread
+            self.known[home.id] = sorted(found, key=lambda zone: (-len(name_of(zone)), key(zone)))
+        return self.known[home.id]
 
     def link(self, zone: str, home: VirtualNetwork) -> ZoneLink | None:
         links = self.network.one(ZoneLinks, zone).links
@@ -174,8 +176,8 @@ class _Question:
         found = [(zone, link) for zone in holding if (link := self.link(zone, home)) is not None]
         if len(found) > 1 and name_of(found[0][0]).casefold() == name_of(found[1][0]).casefold():
             raise Unread(None, f"several zones named {name_of(found[0][0])} are linked to {home.name}")
-        if not found and home.id in self.zones_of[1]:
-            raise self.zones_of[1][home.id]
+        if not found and home.id in self.unreadable:
+            raise self.unreadable[home.id]
         return found[0] if found else None
 
     def records(self, zone: str, link: ZoneLink, name: str) -> list[RecordSet]:
