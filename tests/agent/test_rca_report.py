@@ -288,6 +288,11 @@ EFFECTIVE = "az network nic list-effective-nsg -g rg -n nic-1"
     ("line", "output", "is_conflict"),
     [
         ("az network nsg rule list -g rg --nsg-name web", [rule("Deny"), rule("Allow")], True),
+        (
+            "az network nsg rule list -g rg --nsg-name web",
+            [rule("Deny", description="x" * 200)] * 99 + [rule("Allow")],
+            True,
+        ),
         (GROUP, {"securityRules": [], "defaultSecurityRules": [rule("allow")]}, True),
         (GROUP, {"securityRules": [SAYS_ALLOW], "defaultSecurityRules": [rule("deny")]}, False),
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ghost.shell import HitlDecision
@@ -72,9 +74,12 @@ def test_a_result_that_disagrees_with_a_decision_is_told_with_the_four_steps(ben
     probed = [hypothesis("register", "h2"), hypothesis("refute", "h2", audit_ids=[TWO])]
     bench.decide = lambda _: HitlDecision("approve")
     bench.outputs["cat"] = (0, "3 of 100 segments lost")
+    rows = [{"name": f"vm-{n}", "text": "x" * 200} for n in range(200)]
+    bench.outputs["az vm list"] = (0, json.dumps(rows))
 
     def change(_):
-        bench.outputs["az vm list"], bench.outputs["ping"] = (0, "[]"), (1, "100% packet loss, time 5 ms")
+        changed = json.dumps([*rows[:-1], rows[0]])  # beyond what is shown
+        bench.outputs["az vm list"], bench.outputs["ping"] = (0, changed), (1, "100% packet loss, time 5 ms")
         bench.now = "2026-01-01T12:05:00.000Z"
         return turn("", READ, PROBE, summary)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ghost.records import read_valid_records
+from ghost.shell import recorded_output
 
 Context = Literal["[LOCAL]", "[CLOUD]"]
 
@@ -53,6 +54,7 @@ class Evidence(Mapping[str, dict[str, Any]]):
 
     def __init__(self, path: Path) -> None:
         records, self.broken_lines = read_valid_records(path)
+        self._audit_dir = path.parent
         self._records: dict[str, dict[str, Any]] = {}
         self.repeated: list[str] = []
         """Ids that occur more than once in the file. The shell writes each id once; the first record counts."""
@@ -71,6 +73,13 @@ class Evidence(Mapping[str, dict[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def whole_output(self, audit_id: str) -> str:
+        """Return all that a command printed, of which its record may show a part.
+
+        Raises `RecordError` with the reason if it is not on record or was changed.
+        """
+        return recorded_output(self._records[audit_id], self._audit_dir)
 
     def problems(self, audit_ids: Iterable[str]) -> list[str]:
         """Return why these records cannot support a statement; empty if they can.

@@ -38,7 +38,7 @@ def possible_conflicts(
 def _reason(hypothesis: Hypothesis, evidence: Evidence, new: Mapping[str, Any]) -> dict[str, Any] | None:
     records = [evidence[i] for i in hypothesis.audit_ids if i in evidence and i != new["audit_id"]]
     same = [record for record in records if _command(record) == _command(new)][-1:]
-    if same and _answer(same[0]) != _answer(new):
+    if same and _differ(same[0], new):
         return {"audit_ids": [same[0]["audit_id"], new["audit_id"]], "reason": "the same command answers differently"}
     if records and tag_of(new) == CAPTURE and all(tag_of(record) != CAPTURE for record in records):
         decided = records[-1]["audit_id"]
@@ -50,6 +50,9 @@ def _command(record: Mapping[str, Any]) -> str:
     return str(record.get("modified_command") or record.get("command"))
 
 
-def _answer(record: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return what two runs of a command are compared by: a probe's times always differ, its exit status counts."""
-    return record.get("exit_code"), record.get("output") if tag_of(record).tier <= 2 else None
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two runs of a command answer differently; of a probe, whose times always do, its exit status."""
+    if one.get("exit_code") != other.get("exit_code"):
+        return True
+    of_whole = {record["output_sha256"] for record in (one, other) if record.get("output_sha256")}
+    return tag_of(one).tier <= 2 and (one.get("output") != other.get("output") or len(of_whole) == 2)

@@ -198,7 +198,9 @@ def _capture_row(capture: Capture) -> dict[str, Any]:
 def _advisories(session: Session, evidence: Evidence, captures: list[Capture]) -> list[str]:
     """Return notes for the reader; heuristics, not conclusions."""
     notes = []
-    if any(map(_is_failed_probe, evidence.values())) and any(map(_holds_allow_rule, evidence.values())):
+    if any(map(_is_failed_probe, evidence.values())) and any(
+        _holds_allow_rule(evidence, audit_id) for audit_id in evidence
+    ):
         notes.append(
             "A local probe failed while an NSG rule allows traffic. The probe shows the path from the engineer's "
             "machine, not the Azure data path; only a capture shows whether that path is blocked."
@@ -236,12 +238,13 @@ def _is_failed_probe(record: dict[str, Any]) -> bool:
     return ended and command.startswith(("ping ", "traceroute "))
 
 
-def _holds_allow_rule(record: dict[str, Any]) -> bool:
-    """Return whether a read of Azure returned a security rule that allows; output that is not JSON has none."""
+def _holds_allow_rule(evidence: Evidence, audit_id: str) -> bool:
+    """Return whether a read of Azure returned a security rule that allows; output that is cut or no JSON has none."""
+    record = evidence[audit_id]
     if tag_of(record).tier != AZURE_API or record.get("exit_code") != 0:
         return False
     try:
-        rules = security_rules_in(json.loads(str(record.get("output"))))
+        rules = security_rules_in(json.loads(evidence.whole_output(audit_id)))
         return any(rule.access == "Allow" for rule in rules)
-    except (ValueError, RecursionError):
+    except (RecordError, ValueError, RecursionError):
         return False

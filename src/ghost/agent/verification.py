@@ -11,7 +11,6 @@ from ghost.agent.rca_report import file_sha256
 from ghost.agent.session import Session, SessionPaths
 from ghost.errors import RecordError
 from ghost.records import Head, read_json, verify
-from ghost.shell import recorded_output
 from ghost.text import plural
 
 
@@ -82,15 +81,16 @@ def verify_commands(paths: SessionPaths) -> list[Check]:
 
 def _whole_outputs(paths: SessionPaths) -> list[Check]:
     """Check the files of whole outputs. One without a record counts for nothing; it is named, and fails no check."""
-    cut = [record for record in Evidence(paths.shell_audit).values() if record.get("output_truncated")]
-    kept = {f"{record['audit_id']}.txt": record for record in cut if record.get("output_sha256")}
+    evidence = Evidence(paths.shell_audit)
+    cut = [audit_id for audit_id, record in evidence.items() if record.get("output_truncated")]
+    kept = [audit_id for audit_id in cut if evidence[audit_id].get("output_sha256")]
     of_session = re.compile(rf"\.?{re.escape(paths.session_id)}_\d{{3,}}\.txt.*")
     found = sorted(file.name for file in paths.outputs.iterdir()) if paths.outputs.is_dir() else []
-    without_record = [name for name in found if of_session.fullmatch(name) and name not in kept]
+    without_record = [name for name in found if of_session.fullmatch(name) and name.removesuffix(".txt") not in kept]
     problems = []
-    for record in kept.values():
+    for audit_id in kept:
         try:
-            recorded_output(record, paths.audit_dir)
+            evidence.whole_output(audit_id)
         except RecordError as error:
             problems.append(str(error))
     notes = [plural(len(kept), "file")]

@@ -22,7 +22,7 @@ from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
 from ghost.records import is_locked, read_json, valid_session_id
 from ghost.redaction import Placeholders, for_outside
-from ghost.shell import SafeExecShell, recorded_output
+from ghost.shell import SafeExecShell
 from ghost.text import visible
 
 
@@ -101,7 +101,7 @@ def show(session_id: str, workspace_option: Path | None, *, full: str | None, as
     paths = _open_records(session_id, workspace_option).paths
     evidence = Evidence(paths.shell_audit)
     if full is not None:
-        text = recorded_output(_record_named(full, evidence, session_id), paths.audit_dir)
+        text = evidence.whole_output(_audit_id(full, evidence, session_id))
         sys.stdout.write(json.dumps(text) if as_json else visible(text, keep="\n\t"))
         sys.stdout.write("" if text.endswith("\n") and not as_json else "\n")
         return
@@ -131,12 +131,12 @@ def show(session_id: str, workspace_option: Path | None, *, full: str | None, as
     print(f"{len(evidence)} records. Check them: ghost audit verify {session_id}")
 
 
-def _record_named(name: str, evidence: Evidence, session_id: str) -> Mapping[str, Any]:
-    """The record with an audit id, or the number at its end."""
-    record = evidence.get(f"{session_id}_{name:0>3}" if name.isdecimal() else name)
-    if record is None:
+def _audit_id(name: str, evidence: Evidence, session_id: str) -> str:
+    """The audit id of a record, of which `name` may be the number at its end."""
+    audit_id = f"{session_id}_{name:0>3}" if name.isdecimal() else name
+    if audit_id not in evidence:
         raise UsageError(f"{session_id} has no record {name!r}: name one as in ghost audit show {session_id}")
-    return record
+    return audit_id
 
 
 CUT_OFF = "cut off while it ran: what it did, and whether it finished, is not known"
@@ -224,10 +224,11 @@ def _originals(records: Recorded) -> Iterator[tuple[str, bytes]]:
     for file in (records.file, paths.shell_audit, head, paths.tasks, paths.turns, paths.report, paths.report_json):
         if file is not None and file.is_file():
             yield file.name, file.read_bytes()
-    for audit_id, record in Evidence(paths.shell_audit).items():
+    evidence = Evidence(paths.shell_audit)
+    for audit_id, record in evidence.items():
         if record.get("output_sha256"):
             with suppress(RecordError):
-                yield f"{_OUTPUTS}{audit_id}.txt", recorded_output(record, paths.audit_dir).encode()
+                yield f"{_OUTPUTS}{audit_id}.txt", evidence.whole_output(audit_id).encode()
 
 
 def _for_outside(name: str, content: bytes, placeholders: Placeholders) -> bytes:

@@ -70,6 +70,11 @@ def run(
             f"[Shell] {response['classification']} — {response['action'] or response['error']}"
             f"{'  (audit: ' + response['audit_id'] + ')' if is_on_record else ''}\n"
         )
+        told = response["output_metadata"]
+        if "full_output" in told:
+            sys.stderr.write(f"[Shell] shown in part; all of it: ghost audit show {session_id} --full 1\n")
+        elif "full_output_missing" in told:
+            sys.stderr.write(f"[Shell] shown and kept in part: {told['full_output_missing']}\n")
         if not response.get("audit_written", True):
             sys.stderr.write(f"ghost: NOT ON RECORD: the audit in {settings.audit_dir} could not be written\n")
         if response["status"] == "error":

@@ -22,7 +22,6 @@ from ghost.server.dependencies import Services, services
 from ghost.server.openapi import errors
 from ghost.server.problems import Refused
 from ghost.server.sessions import InvestigationRow, OfFile, whole
-from ghost.shell import recorded_output
 
 router = APIRouter(tags=["investigations"])
 
@@ -171,11 +170,11 @@ def get_report(
 def get_output(request: Request, session_id: SessionId, audit_id: AuditId) -> PlainTextResponse:
     """Return all that the command printed, redacted, after its SHA-256 was checked: at most 16 MiB."""
     _, paths = _found(services(request), session_id)
-    record = Evidence(paths.shell_audit).get(audit_id)
-    if record is None:
+    evidence = Evidence(paths.shell_audit)
+    if audit_id not in evidence:
         raise Refused(404, f"The investigation {session_id} has no record {audit_id!r}.")
     try:
-        return PlainTextResponse(whole(recorded_output(record, paths.audit_dir)))
+        return PlainTextResponse(whole(evidence.whole_output(audit_id)))
     except RecordError as error:
         raise Refused(404, f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 

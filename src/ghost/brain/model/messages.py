@@ -78,9 +78,13 @@ def _request_parts(message: Message, change: Change) -> Iterator[ModelRequestPar
 
 
 def _readable(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result without empty fields, its JSON output as JSON: half the tokens of JSON inside a string."""
+    """Return a result without empty fields, its JSON output as JSON: half the tokens of JSON inside a string.
+
+    The file with the whole output is for code and for people, so it is not named.
+    """
     kept = {key: value for key, value in result.items() if value not in (None, "", [], {})}
-    told = {key: value for key, value in (kept.get("output_metadata") or {}).items() if value}
+    told = kept.get("output_metadata") or {}
+    told = {key: value for key, value in told.items() if value and not key.startswith("full_output")}
     kept = {**kept, "output_metadata": told} if told else {k: v for k, v in kept.items() if k != "output_metadata"}
     output = kept.get("output")
     if isinstance(output, str) and output.lstrip()[:1] in ("{", "["):
