@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ghost.net.balancing import LoadBalancer
 from ghost.net.names import (
     ForwardingRulesets,
     PrivateEndpoint,
@@ -87,6 +88,8 @@ def with_names(network: Network, of: Mapping[str, Lines]) -> Network:
         )
         for zone in zones
     ]
+    if zones:
+        network = network.with_resources(LoadBalancer, [], complete=True)
     rulesets = tuple(names[0] for names, _ in of.get("ruleset", ()))
     network = network.with_resources(PrivateZones, [PrivateZones(id=SUBSCRIPTION, zones=tuple(map(zone_id, zones)))])
     network = network.with_resources(ForwardingRulesets, [ForwardingRulesets(id=SUBSCRIPTION, names=rulesets)])

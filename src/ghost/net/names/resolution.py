@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS
+from ghost.net.balancing import LoadBalancer
 from ghost.net.hops import Hop, Walk
 from ghost.net.names.changes import LinkZone, SetRecord
 from ghost.net.names.private_links import canonical, endpoints_of_name, is_named_by_interface
@@ -216,8 +217,10 @@ class _Question:
         return self.ended(() if told.stops else usable)
 
     def is_no_machine(self, home: VirtualNetwork, address: str) -> bool:
-        """Return whether an address is surely no machine's, which may pass on what it gets."""
+        """Return whether an address is surely no machine's or load balancer's, which may pass on what they get."""
         if any(interface.machine for interface in self.network.interfaces_with(address)):
+            return False
+        if any(each.address == address for of in self.network.whole(LoadBalancer).values() for each in of.front_ends):
             return False
         read = {subscription_of(interface) for interface in self.network.all(Interface)}
         peers = (self.network.get(VirtualNetwork, peering.remote) for peering in home.peerings)
