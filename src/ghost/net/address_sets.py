@@ -39,7 +39,7 @@ class Span:
 
 
 def address_spans(within: Iterable[str], cut_by: Iterable[str]) -> list[Span]:
-    """Return the space of IPv4 prefixes as spans, none of which a prefix of `cut_by` cuts. Tags are passed over."""
+    """Return the space of IPv4 prefixes as spans that none of `cut_by` cuts; ranges FIRST-LAST are taken, tags not."""
     return _cut(_merged(_spans(within)), _spans(cut_by))
 
 
@@ -80,9 +80,10 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 def _spans(prefixes: Iterable[str]) -> Iterator[Span]:
     for prefix in prefixes:
-        network = parse_network(prefix)
-        if isinstance(network, IPv4Network):
-            yield _span(network)
+        first, _, last = prefix.partition("-")
+        network, end = parse_network(first), parse_network(last or first)
+        if isinstance(network, IPv4Network) and isinstance(end, IPv4Network):
+            yield Span(int(network.network_address), int(end.broadcast_address))
 
 
 def _span(network: IPv4Network) -> Span:
