@@ -14,6 +14,7 @@ from tests.net.described_admin_rules import add_admin_rules
 from tests.net.described_firewalls import add_firewalls
 from tests.net.described_gateways import add_gateways
 from tests.net.described_names import with_names
+from tests.net.described_services import add_services
 from tests.net.small_network import network, nic, nic_id, peering, rules, subnet, table, vnet_id
 
 Described = Mapping[str, list[tuple[list[str], dict[str, str]]]]
@@ -23,6 +24,7 @@ ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (
     add_firewalls,
     add_gateways,
     with_names,
+    add_services,
 )
 """Layers with kinds of lines of their own: each adds its resources."""
 NAME_WORDS: Final = {"peering": 2, "link": 2, "record": 2, "admin": 4, "connection": 2, "fwrule": 5}
@@ -62,7 +64,7 @@ def described(lines: Iterable[str]) -> Network:
     subnets = [
         replace(
             subnet(names[0], names[1], nsg=settings.get("nsg") or None, table=settings.get("table") or None),
-            service_endpoints=tuple(settings.get("endpoints", "").split()),
+            service_endpoints=tuple(filter(None, settings.get("endpoints", "").split(","))),
         )
         for names, settings in of["subnet"]
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ghost.net.hops import PAGES, Hop, Walk
+from ghost.net.services import SERVICE_TYPES
 from ghost.net.walks import walk
 from tests.net.description import described
 from tests.net.small_network import flow
@@ -77,6 +78,17 @@ def test_names_lead_where_azures_pages_say() -> None:
     assert differences("names", decisive) == ""
 
 
+def test_services_admit_what_azures_pages_say() -> None:
+    kinds = {of.hop_kind for of in SERVICE_TYPES}
+
+    def decisive(walked: Walk) -> Hop | None:
+        """What stops the packet, else what is not known on the way out, else the decision of the service."""
+        unknown = (hop for hop in walked.hops if hop.verdict == "unknown" and hop.kind in ("route", "service"))
+        return walked.blocker or next(unknown, None) or next((hop for hop in walked.hops if hop.kind in kinds), None)
+
+    assert differences("services", decisive) == ""
+
+
 def test_the_documentation_names_every_hop_and_counts_the_vectors() -> None:
     text = DOC.read_text(encoding="utf-8")
     counts = dict(re.findall(r"^\| `tests/net/vectors/(\w+)\.toml` \|.*\| (\d+) \|$", text, re.MULTILINE))
@@ -102,10 +114,12 @@ def differences(name: str, decisive: Any) -> str:
         expected, _, by = vector["expect"].partition(" ")
         by, _, at = by.partition(" of ")
         told = (hop.reason if verdict == "unknown" else hop.rule or "") if hop is not None else ""
+        if hop is not None and by == hop.fault:
+            told = by
         same = verdict == expected and (by in told if verdict == "unknown" else by == told)
         same = same and (not at or (hop is not None and hop.resource.endswith(f"/{at}")))
-        same = same and (walked.outcome == "blocked") == (expected == "drop")
         same = same and walked.flow.destination_address == vector.get("to", walked.flow.destination_address)
+        same = same and (walked.outcome == "blocked") == (expected in ("drop", "reject"))
         if not same:
             found.append(f"{vector['says']}: expected {vector['expect']}, got {verdict} {told} ({walked.outcome})")
     return "\n".join(found)

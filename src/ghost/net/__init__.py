@@ -5,7 +5,7 @@ tells the faults with what mends them, and `needed`, `absorb` and `collect` say 
 decides for network security groups, `select_route` for routes.
 """
 
-from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, parse_ports
+from ghost.net.address_matching import HOST_ADDRESS, Prefix, ServiceTags, is_address, parse_ports
 from ghost.net.azure_json import (
     group_from_arm,
     groups_from_effective_nsg,
@@ -33,7 +33,7 @@ from ghost.net.security import (
     evaluate_group,
 )
 from ghost.net.snapshot import Answer, Read, absorb, collect, needed, read_interfaces
-from ghost.net.walks import is_address, walk
+from ghost.net.walks import walk
 
 __all__ = [
     "HOST_ADDRESS",

@@ -91,6 +91,14 @@ def covers_port(ranges: Iterable[str], port: int | None, *, has_ports: bool = Tr
 parse_address = lru_cache(maxsize=65_536)(ip_address)
 
 
+def is_address(text: str) -> bool:
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=4096)
 def parse_network(text: str) -> Prefix | None:
     """Return the prefix in `text`, or None for a tag. Host bits are allowed, as in Azure."""

@@ -46,6 +46,17 @@ from ghost.net.resources import (
     segment_after,
     subscription_of,
 )
+from ghost.net.services import (
+    KeyVault,
+    KeyVaultName,
+    RedisAddressRules,
+    RedisCache,
+    SqlAddressRules,
+    SqlServer,
+    SqlSubnetRules,
+    StorageAccount,
+    azure_services,
+)
 
 Reader = Callable[[Any, str], list[Any]]
 """From an answer and its reference to resources. Raises `ValueError`."""
@@ -106,6 +117,14 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     NatGateway: AzRead("network nat gateway show", azure_balancing.nat_gateways),
     ScaleSetInterfaces: AzRead("vmss nic list", name="--vmss-name", read_of=azure_balancing.scale_set_interfaces),
     ScaleSetMachines: AzRead("vmss list-instances --expand instanceView", read_of=azure_balancing.scale_set_machines),
+    StorageAccount: AzRead("storage account show", azure_services.storage_accounts, "storage account list"),
+    KeyVault: AzRead("keyvault show", azure_services.key_vaults),
+    KeyVaultName: AzRead("", azure_services.key_vault_names, "keyvault list"),
+    SqlServer: AzRead("sql server show", azure_services.sql_servers, "sql server list"),
+    SqlSubnetRules: AzRead("sql server vnet-rule list", name="-s", read_of=azure_services.sql_subnet_rules),
+    SqlAddressRules: AzRead("sql server firewall-rule list", name="-s", read_of=azure_services.sql_address_rules),
+    RedisCache: AzRead("redis show", azure_services.redis_caches, "redis list"),
+    RedisAddressRules: AzRead("redis firewall-rules list", read_of=azure_services.redis_address_rules),
     PrivateEndpoint: AzRead(
         "network private-endpoint show", azure_names.private_endpoints, "network private-endpoint list"
     ),

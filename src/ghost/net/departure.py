@@ -11,6 +11,7 @@ from ghost.net.network import Network
 from ghost.net.resources import Interface
 from ghost.net.route_hops import Exit
 from ghost.net.security import Flow
+from ghost.net.services import endpoint_hop
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tup
     if leaves_by == "internet" and ip_address(flow.destination_address).is_global:
         out = translated(network, here, flow)
         return [out.hop], None if out.hop.stops else Origin(addresses=out.addresses, left_from=here.subnet)
+    if network.toward is not None and leaves_by == "service":
+        return [endpoint_hop(network, here)], Origin(subnet=here.subnet)
     reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
     hop = Hop(leaves_by, here.id, "unknown", reason)
     return [hop], Origin(

@@ -26,6 +26,7 @@ from ghost.net.resources import (
 )
 from ghost.net.routes import PREFERRED_TO_BGP, Route, select_route
 from ghost.net.security import SecurityGroup
+from ghost.net.services.endpoints import with_tags, without_other_services
 
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops."""
@@ -97,9 +98,11 @@ def routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
 
 
 def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
+    toward = network.toward
     computed = network.get(EffectiveRoutes, interface.id)
     if computed is not None:
-        return InterfaceRoutes(computed.routes, (computed.reference,), computed=True)
+        routes = computed.routes if toward is None else without_other_services(computed.routes, (), toward)[0]
+        return InterfaceRoutes(routes, (computed.reference,), computed=True)
     home, subnet = network.subnet_of(interface)
     table = network.one(RouteTable, subnet.route_table) if subnet.route_table else None
     user = table.routes if table else ()
@@ -111,11 +114,14 @@ def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
         ("0.0.0.0/0", "Internet"),
         *((prefix, "None") for prefix in _unused(home, peers, user)),
     ]
-    routes = [Route(prefix, hop) for prefix, hop in system if prefix not in replaced]
+    routes = (*user, *(Route(prefix, hop) for prefix, hop in system if prefix not in replaced))
     references = (interface.reference, home.reference, *((table.reference,) if table else ()))
     learned_unknown = has_gateway(home) and (table is None or table.propagates_bgp)
-    services = (*subnet.service_endpoints, *(r.prefix for r in user if parse_network(r.prefix) is None))
-    return InterfaceRoutes((*user, *routes), references, learned_unknown, services)
+    tags = tuple(route.prefix for route in user if parse_network(route.prefix) is None)
+    services = (*subnet.service_endpoints, *tags)
+    if toward is not None:
+        routes, services = without_other_services(routes, tags, toward)
+    return InterfaceRoutes(routes, references, learned_unknown, services)
 
 
 def _unused(home: VirtualNetwork, peers: Iterable[str], user: Iterable[Route]) -> list[str]:
@@ -143,6 +149,7 @@ def _groups_of(network: Network, interface: Interface, as_configured: bool) -> I
     home, subnet = network.subnet_of(interface)
     tags = tags_of(network, home, subnet)
     computed = network.get(EffectiveGroups, interface.id)
+    as_configured = as_configured or (network.toward is not None and network.toward.host is not None)
     if computed is not None and not as_configured:
         return InterfaceGroups(computed.groups, tags, (computed.reference,), computed=True)
     groups, references = [], [interface.reference, home.reference]
@@ -151,7 +158,10 @@ def _groups_of(network: Network, interface: Interface, as_configured: bool) -> I
             rules = network.one(RuleSet, group_id)
             groups.append(SecurityGroup(rules.id, "subnet" if association == "subnet" else "nic", rules.rules))
             references.append(rules.reference)
-    return InterfaceGroups(tuple(groups), tags, tuple(references), computed=False)
+    if network.toward is not None:
+        tags = with_tags(tags, network.toward, (rule for group in groups for rule in group.rules))
+    nothing_more = network.toward is not None and network.toward.host is not None
+    return InterfaceGroups(tuple(groups), tags, tuple(references), computed=nothing_more)
 
 
 def tags_of(network: Network, home: VirtualNetwork, subnet: Subnet) -> ServiceTags:

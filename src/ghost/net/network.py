@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ghost.net.resources import Interface, Resource, Subnet, VirtualNetwork, key, name_of
+
+if TYPE_CHECKING:
+    from ghost.net.services import PublicService
 
 Known = TypeVar("Known", bound=Resource)
 
@@ -43,6 +46,8 @@ class Network:
     complete: frozenset[type[Resource]] = frozenset()
     failed: Mapping[Missing, str] = field(default_factory=dict)
     """Reads that were tried and told nothing, with the reason: they are not asked for again."""
+    toward: PublicService | None = None
+    """In a walk to the public endpoint of a service: what every public address stands for."""
 
     @cached_property
     def derived(self) -> dict[tuple[str, str], Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, parse_address
+from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address, parse_address
 from ghost.net.balancing import Balanced, Target, balance, closed_by_default, of_each, public_entrance
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
@@ -25,6 +25,7 @@ from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, key, name_of
 from ghost.net.route_hops import Exit, crossing, routed
 from ghost.net.security import Flow
+from ghost.net.services import PublicService, admits, agreed, possible_addresses, service_with_id
 
 MAX_APPLIANCES: Final = 8
 """Appliances on one way; more are a loop."""
@@ -61,11 +62,14 @@ _BY_ADDRESS: Final = {
 """Faults that another source or destination address would not meet."""
 
 
-def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
+def walk(network: Network, flow: Flow, *, source: str | None = None, service: str | None = None) -> Walk:
     """Return the way of a first packet from socket to socket, and of its answer.
 
     `source`: id of the interface that sends, where several have the flow's source address.
+    `service`: id of the service whose public endpoint the destination is; the flow then may name its host.
     """
+    if service is not None:
+        return _walk_to_service(network, flow, source, service)
     return _walk(network, flow, source, {})
 
 
@@ -103,6 +107,22 @@ def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str
         return Walk(flow, (*hops, Hop("load_balancer", fork.hops[0].resource, "unknown", reason)))
     ways = [_walk(network, flow, source, {**members, fork.choice: each.member}) for each in fork.targets]
     return of_each(fork, ways)
+
+
+def _walk_to_service(network: Network, flow: Flow, source: str | None, service: str) -> Walk:
+    """Return the way to a public endpoint: if its address is not known, what all possible addresses agree about."""
+    try:
+        found = service_with_id(network, service)
+    except Unread as unread:
+        return Walk(flow, (Hop("service", service, "unknown", unread.reason, missing=unread.missing),))
+    if _is_public(flow.source_address):
+        arrived = Origin(addresses=(flow.source_address,))
+        return Walk(flow, tuple(admits(network, found, arrived, flow.destination_port)))
+    if is_address(flow.destination_address):
+        return walk(replace(network, toward=PublicService(found, None)), flow, source=source)
+    network = replace(network, toward=PublicService(found, flow.destination_address))
+    flows = (replace(flow, destination_address=address) for address in possible_addresses(network))
+    return agreed(flow, found.tag or "AzureCloud", [walk(network, each, source=source) for each in flows])
 
 
 def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
@@ -248,6 +268,10 @@ def _departure(network: Network, here: Interface, way: _Way, leaves_by: Exit, *,
         return
     left, way.origin = leave(network, here, way.flow, leaves_by)
     yield from left
+    if network.toward is not None:
+        stopped = any(each.stops for each in left)
+        yield from () if stopped else admits(network, network.toward.service, way.origin, way.flow.destination_port)
+        return
     if to_public and way.origin is not None:
         yield from _at_public_address(network, way, here)
 

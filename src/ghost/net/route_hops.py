@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import Final, Literal
 
 from ghost.net.balancing import Entrance, front_end_at, interface_at
@@ -17,6 +18,7 @@ from ghost.net.network import Network, Unread
 from ghost.net.resources import Interface, Peering, VirtualNetwork, key, name_of, prefixes_around, within
 from ghost.net.routes import Route
 from ghost.net.security import Flow
+from ghost.net.services import direct_route
 
 Exit = Literal["internet", "service", "gateway"]
 """Where a packet leaves the virtual networks: for the service, by a service endpoint."""
@@ -39,7 +41,11 @@ class Routed:
 
 def routed(network: Network, here: Interface, destination: str) -> Routed:
     """Return the hop of the route that a packet takes, and the interface it leads to. Raises `Unread`."""
-    home, _ = network.subnet_of(here)
+    home, subnet = network.subnet_of(here)
+    if network.toward is not None and ip_address(destination).is_global:
+        direct = direct_route(network.toward, here, home, subnet)
+        if direct is not None:
+            return Routed(direct, leaves_by="service")
     table = routes_of(network, here)
     route = table.select(destination)
     to_endpoint = None if table.computed else endpoint_route(network, home, destination, route)

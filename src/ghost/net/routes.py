@@ -30,11 +30,13 @@ class Route:
     state: str = "Active"
     name: str | None = None
     """Only user-defined routes carry one."""
+    tag: str | None = None
+    """The service tag whose prefixes this is one of."""
 
     def __str__(self) -> str:
         via = f" via {self.next_hop_ip}" if self.next_hop_ip else ""
         called = f" ({self.name})" if self.name else ""
-        return f"{self.prefix} -> {self.next_hop_type}{via}{called}, {self.source} route"
+        return f"{self.tag or self.prefix} -> {self.next_hop_type}{via}{called}, {self.source} route"
 
 
 def select_route(routes: Iterable[Route], address: str) -> Route | None:

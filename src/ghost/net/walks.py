@@ -9,11 +9,13 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from ghost.net import packet_path
+from ghost.net.address_matching import is_address
 from ghost.net.hops import Hop, Walk
 from ghost.net.names.records import dns_name
 from ghost.net.names.resolution import Resolution, resolve
-from ghost.net.network import Network
+from ghost.net.network import Network, Unread
 from ghost.net.security import Flow
+from ghost.net.services import service_named
 
 
 def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
@@ -24,23 +26,29 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     if is_address(flow.destination_address):
         return packet_path.walk(network, flow, source=source)
     name = dns_name(flow.destination_address)
+    if ip_address(flow.source_address).is_global:
+        return _to_public_name(network, flow, name, source)
     here = packet_path.sender(network, flow, source)
     if isinstance(here, Hop):
         return Walk(flow, (here,))
     resolution = resolve(network, here, name, _walked_from)
     if resolution.public is not None:
-        reason = f"the address of {resolution.public} is not told by Azure's configuration"
-        return Walk(flow, (*resolution.hops, Hop("internet", here.id, "unknown", reason)))
+        walked = _to_public_name(network, flow, resolution.public, here.id)
+        return Walk(flow, (*resolution.hops, *walked.hops))
     flows = [replace(flow, destination_address=address) for address in resolution.addresses]
     return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
 
 
-def is_address(text: str) -> bool:
+def _to_public_name(network: Network, flow: Flow, name: str, source: str | None) -> Walk:
+    """Return the way to what the internet's DNS answers for a name: known if it is a service's."""
     try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+        service = service_named(network, name)
+    except Unread as unread:
+        return Walk(flow, (Hop("internet", source or "", "unknown", unread.reason, missing=unread.missing),))
+    if service is None:
+        reason = f"the address of {name} is not told by Azure's configuration"
+        return Walk(flow, (Hop("internet", source or "", "unknown", reason),))
+    return packet_path.walk(network, replace(flow, destination_address=name), source=source, service=service.id)
 
 
 def _walked_from(network: Network, flow: Flow, source: str) -> Walk:

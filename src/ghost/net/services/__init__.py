@@ -1,0 +1,58 @@
+"""Services with public endpoints of their own: whom their firewalls admit, and how packets get to them. Pure functions.
+
+`service_named` finds the service of a host name, `admits` decides about a packet that arrives. What a request may do
+there (keys, roles, logins) is not part of it.
+"""
+
+from ghost.net.services.admission import admits
+from ghost.net.services.endpoints import direct_route, endpoint_hop
+from ghost.net.services.host_names import service_named, service_with_id
+from ghost.net.services.service_changes import (
+    AddAddressRule,
+    AddSubnetRule,
+    EnablePublicAccess,
+    EnableServiceEndpoint,
+)
+from ghost.net.services.service_resources import (
+    SERVICE_TYPES,
+    AddressRange,
+    KeyVault,
+    KeyVaultName,
+    PublicService,
+    RedisAddressRules,
+    RedisCache,
+    Service,
+    SqlAddressRules,
+    SqlServer,
+    SqlSubnetRules,
+    StorageAccount,
+    SubnetRule,
+)
+from ghost.net.services.unknown_address import agreed, possible_addresses
+
+__all__ = [
+    "SERVICE_TYPES",
+    "AddAddressRule",
+    "AddSubnetRule",
+    "AddressRange",
+    "EnablePublicAccess",
+    "EnableServiceEndpoint",
+    "KeyVault",
+    "KeyVaultName",
+    "PublicService",
+    "RedisAddressRules",
+    "RedisCache",
+    "Service",
+    "SqlAddressRules",
+    "SqlServer",
+    "SqlSubnetRules",
+    "StorageAccount",
+    "SubnetRule",
+    "admits",
+    "agreed",
+    "direct_route",
+    "endpoint_hop",
+    "possible_addresses",
+    "service_named",
+    "service_with_id",
+]

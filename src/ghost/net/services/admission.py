@@ -1,0 +1,191 @@
+"""Whether the public endpoint of a service lets a packet in.
+
+https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations
+https://learn.microsoft.com/azure/azure-sql/database/vnet-service-endpoint-rule-overview
+https://learn.microsoft.com/azure/azure-cache-for-redis/cache-network-isolation
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ghost.net.hops import Hop, Mend
+from ghost.net.network import Network, Unread
+from ghost.net.resources import VirtualNetwork, name_of
+from ghost.net.services.regions import paired
+from ghost.net.services.service_changes import (
+    AddAddressRule,
+    AddSubnetRule,
+    EnablePublicAccess,
+    EnableServiceEndpoint,
+)
+from ghost.net.services.service_resources import (
+    AZURE,
+    AddressRange,
+    FirewallRules,
+    KeyVault,
+    RedisAddressRules,
+    RedisCache,
+    Service,
+    SqlAddressRules,
+    SqlServer,
+    SqlSubnetRules,
+    StorageAccount,
+    folded_region,
+)
+
+if TYPE_CHECKING:
+    from ghost.net.departure import Origin
+
+IN_FORCE: Final = {None, "succeeded", "ready"}
+NOT_IN_FORCE: Final = {"failed", "networksourcedeleted", "deleted"}
+"""States of virtual network rules; any other is on its way."""
+
+
+def admits(network: Network, service: Service, origin: Origin | None, port: int | None) -> list[Hop]:
+    """Return what the service's firewall decides about a packet that arrives as `origin`; None: not known as whom."""
+    hop = Hop(service.hop_kind, service.id, "pass", "", references=(service.reference,))
+    if isinstance(service, RedisCache) and service.subnet is not None:
+        reason = f"{service.name} is in the subnet {name_of(service.subnet)} and has no public endpoint"
+        return [replace(hop, verdict="unknown", reason=f"{reason}: its name resolves to an address there")]
+    match service.public_access.casefold():
+        case "enabled":
+            pass
+        case "disabled":
+            reason = f"public access to {service.name} is disabled: {len(service.private_endpoints)} private endpoints"
+            mends = (EnablePublicAccess(service.id),)
+            fault = "service_public_access_disabled"
+            return [_drop(hop, f"{reason} lead to it", "publicNetworkAccess", fault, mends)]
+        case _:
+            reason = f"public access to {service.name} is {service.public_access}: who may come in is told elsewhere"
+            return [replace(hop, verdict="unknown", reason=reason)]
+    if isinstance(service, RedisCache) and port in service.closed_ports:
+        reason = f"{service.name} takes only TLS: port {port} is off"
+        return [replace(hop, verdict="reject", reason=reason, rule="enableNonSslPort", fault="not_listening")]
+    try:
+        rules, references = _rules_of(network, service)
+    except Unread as unread:
+        return [replace(hop, verdict="unknown", reason=unread.reason, missing=unread.missing)]
+    hop = replace(hop, references=references)
+    if rules.default_allows:
+        return [replace(hop, reason=f"{service.name} lets everybody in", rule="everybody")]
+    if origin is None:
+        reason = f"as whom packets reach {service.name}, which lets in only some, is not known"
+        return [replace(hop, verdict="unknown", reason=reason)]
+    if origin.subnet is not None:
+        return [_by_service_endpoint(hop, service, rules, origin.subnet)]
+    return [_by_public_address(network, hop, service, rules, origin)]
+
+
+def _rules_of(network: Network, service: Service) -> tuple[FirewallRules, tuple[str, ...]]:
+    """Return the rules of the firewall, and the references they rest on. Raises `Unread`."""
+    match service:
+        case StorageAccount() | KeyVault():
+            return service.rules, (service.reference,)
+        case SqlServer():
+            subnets, addresses = network.one(SqlSubnetRules, service.id), network.one(SqlAddressRules, service.id)
+            references = (service.reference, subnets.reference, addresses.reference)
+            return FirewallRules(False, subnets.rules, addresses.ranges), references
+        case RedisCache():
+            known = network.one(RedisAddressRules, service.id)
+            return FirewallRules(not known.ranges, (), known.ranges), (service.reference, known.reference)
+    raise Unread(None, f"how {service.name} filters is not known")
+
+
+def _by_service_endpoint(hop: Hop, service: Service, rules: FirewallRules, subnet: str) -> Hop:
+    """Return the decision about a packet with its private address: rules for addresses do not hold for it."""
+    rule, name = rules.of_subnet(subnet), name_of(subnet)
+    mends = (AddSubnetRule(service.id, subnet),)
+    if rule is not None:
+        state = rule.state.casefold() if rule.state else None
+        if state in IN_FORCE:
+            return replace(hop, reason=f"{service.name} has a virtual network rule for {name}", rule=name)
+        reason = f"the virtual network rule of {service.name} for {name} is {rule.state}"
+        if state in NOT_IN_FORCE:
+            return _drop(hop, reason, name, "service_firewall", mends)
+        return replace(hop, verdict="unknown", reason=reason)
+    reason = f"{service.name} has no virtual network rule for {name}, from which a service endpoint leads to it"
+    if _lets_azure_in(service, rules):
+        reason += "; whether letting all of Azure in holds for private addresses, Azure's pages do not tell"
+        return replace(hop, verdict="unknown", reason=reason)
+    if rules.ranges:
+        reason += ": with a private address, so that its rules for public addresses do not hold"
+    return _drop(hop, reason, None, "service_firewall", mends)
+
+
+def _by_public_address(network: Network, hop: Hop, service: Service, rules: FirewallRules, origin: Origin) -> Hop:
+    subnet, addresses = origin.left_from, origin.addresses
+    azure = _lets_azure_in(service, rules)
+    ranges = [each for each in rules.ranges if not (azure and each == AZURE)]
+    if subnet is not None and azure:
+        return replace(hop, reason=f"{service.name} lets all of Azure in", rule="Azure services")
+    whose = {address: _range_of(ranges, address) for address in addresses or ()}
+    held = [each for each in whose.values() if each is not None]
+    everything = next((each for each in ranges if each.is_everything), None)
+    if everything or (whose and len(held) == len(whose)):
+        if isinstance(service, StorageAccount) and subnet is not None and _may_share_region(network, service, subnet):
+            reason = f"rules of {service.name} for addresses have no effect on packets from its own region"
+            return replace(hop, verdict="unknown", reason=reason)
+        found = everything or held[0]
+        return replace(hop, reason=f"{service.name} lets {found} in", rule=str(found))
+    if held or (addresses is None and ranges):
+        reason = f"{service.name} lets some public addresses in: with which one the packet comes is not known"
+        return replace(hop, verdict="unknown", reason=reason)
+    if subnet is None and (azure or (addresses is None and rules.subnets)):
+        reason = f"{service.name} lets in others than by address: whether this packet is one, is not known"
+        return replace(hop, verdict="unknown", reason=reason)
+    return _refused(network, hop, service, rules, origin)
+
+
+def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules, origin: Origin) -> Hop:
+    """Return the drop of a packet with a public address that no rule holds, with what mends it."""
+    subnet, addresses = origin.left_from, origin.addresses or ()
+    for_addresses: tuple[Mend, ...] = tuple(AddAddressRule(service.id, AddressRange.of(each)) for each in addresses[:1])
+    named = f" ({', '.join(addresses)})" if addresses else ""
+    if subnet is not None and rules.of_subnet(subnet) is not None:
+        endpoint = _endpoint_for(network, service, subnet)
+        reason = f"{service.name} has a virtual network rule for {name_of(subnet)}, but no service endpoint leads there"
+        mends = ((EnableServiceEndpoint(subnet, endpoint),) if endpoint else ()) + for_addresses
+        return _drop(hop, f"{reason}: the packet comes by a public address{named}", name_of(subnet), MISSING, mends)
+    of_database = ", unless a rule of a single database does, which az does not tell" * isinstance(service, SqlServer)
+    reason = f"no rule of {service.name} lets the packet in, which comes by a public address{named}{of_database}"
+    mends = for_addresses
+    if subnet is not None and service.service_endpoints:
+        mends = (AddSubnetRule(service.id, subnet),)
+    return _drop(hop, reason, None, "service_firewall", mends)
+
+
+MISSING: Final = "service_endpoint_missing"
+
+
+def _drop(hop: Hop, reason: str, rule: str | None, fault: str, mends: tuple[Mend, ...]) -> Hop:
+    return replace(hop, verdict="drop", reason=reason, rule=rule, fault=fault, mends=mends)
+
+
+def _lets_azure_in(service: Service, rules: FirewallRules) -> bool:
+    return isinstance(service, SqlServer) and AZURE in rules.ranges
+
+
+def _range_of(ranges: list[AddressRange], address: str) -> AddressRange | None:
+    return next((each for each in ranges if each.holds(address)), None)
+
+
+def _region_of(network: Network, subnet: str) -> str:
+    home = network.get(VirtualNetwork, subnet.partition("/subnets/")[0])
+    return folded_region(home.location) if home else ""
+
+
+def _may_share_region(network: Network, account: StorageAccount, subnet: str) -> bool:
+    here, there = _region_of(network, subnet), folded_region(account.location)
+    return not here or not there or here == there
+
+
+def _endpoint_for(network: Network, service: Service, subnet: str) -> str | None:
+    """Return the service endpoint that would lead from a subnet to the service; None if there is none."""
+    here, there = _region_of(network, subnet), folded_region(service.location)
+    if isinstance(service, SqlServer):
+        return service.service_endpoints[0] if here == there else None
+    if isinstance(service, StorageAccount) and not paired(here, there):
+        return service.service_endpoints[1]
+    return next(iter(service.service_endpoints), None)

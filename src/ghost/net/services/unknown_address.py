@@ -1,0 +1,68 @@
+"""A walk to a service whose public address is not known: what all addresses that it may have agree about is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ghost.net.address_matching import parse_network
+from ghost.net.address_sets import public_spans
+from ghost.net.hops import Hop, Walk
+from ghost.net.network import Network
+from ghost.net.resources import EffectiveRoutes, RouteTable, RuleSet
+from ghost.net.security import Flow
+
+
+def possible_addresses(network: Network) -> list[str]:
+    """Return one address of each part of the internet that no rule or route tells apart."""
+    prefixes = {
+        prefix for group in network.all(RuleSet).values() for r in group.rules for prefix in r.destination_prefixes
+    }
+    prefixes |= {route.prefix for table in network.all(RouteTable).values() for route in table.routes}
+    prefixes |= {route.prefix for computed in network.all(EffectiveRoutes).values() for route in computed.routes}
+    cuts = [prefix for prefix in prefixes if parse_network(prefix) is not None and ":" not in prefix]
+    return [span.address for span in public_spans(cuts)]
+
+
+def agreed(flow: Flow, tag: str, walks: Sequence[Walk]) -> Walk:
+    """Return the walk that stands for `walks`, which differ in the destination's address alone.
+
+    A hop is certain where all decide alike. Where the ways part, the walk ends. `tag`: the service tag that security
+    rules can name in place of the address.
+    """
+    return Walk(flow, tuple(_agreed(flow.destination_address, [_named(walked, flow, tag) for walked in walks])))
+
+
+def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
+    place = 0
+    while ways := [way for way in ways if len(way) > place]:
+        hops = list(dict.fromkeys(way[place] for way in ways))
+        first = hops[0]
+        if len({(hop.kind, hop.resource.casefold(), hop.leg, hop.direction) for hop in hops}) > 1:
+            yield _depends(first, f"where packets go depends on the public address of {host}")
+            return
+        if len({hop.verdict for hop in hops}) == 1:
+            rules = " or ".join(dict.fromkeys(hop.rule or "none" for hop in hops))
+            yield (
+                first if len(hops) == 1 else replace(first, rule=rules, reason=f"{rules}, whichever address {host} has")
+            )
+        else:
+            decisive = " or ".join(dict.fromkeys(f"{hop.verdict} by {hop.rule or first.kind}" for hop in hops))
+            yield _depends(first, f"{decisive}: that depends on the public address of {host}")
+            ways = [way for way in ways if not way[place].stops]
+        place += 1
+
+
+def _depends(hop: Hop, reason: str) -> Hop:
+    told = f"{reason}, which Azure's configuration does not tell"
+    return replace(hop, verdict="unknown", reason=told, rule=None, fault=None, mends=())
+
+
+def _named(walked: Walk, flow: Flow, tag: str) -> tuple[Hop, ...]:
+    """Return the hops with the host's name, and for groups the tag, in place of the address that stood for it."""
+    address, name = walked.flow.destination_address, flow.destination_address
+    met = [replace(hop.flow, destination_address=tag) if hop.flow is not None else None for hop in walked.hops]
+    return tuple(
+        replace(hop, reason=hop.reason.replace(address, name), flow=each)
+        for hop, each in zip(walked.hops, met, strict=True)
+    )
