@@ -11,6 +11,7 @@ from ghost.net.network import Network
 from ghost.net.resources import EffectiveRoutes, Guest, IpConfiguration, VirtualNetwork
 from ghost.net.routes import Route
 from tests.net.described_admin_rules import add_admin_rules
+from tests.net.described_balancing import with_balancing
 from tests.net.described_firewalls import add_firewalls
 from tests.net.described_gateways import add_gateways
 from tests.net.described_names import with_names
@@ -25,9 +26,10 @@ ADDED: Final[tuple[Callable[[Network, Described], Network], ...]] = (
     add_gateways,
     with_names,
     add_services,
+    with_balancing,
 )
 """Layers with kinds of lines of their own: each adds its resources."""
-NAME_WORDS: Final = {"peering": 2, "link": 2, "record": 2, "admin": 4, "connection": 2, "fwrule": 5}
+NAME_WORDS: Final = {"peering": 2, "link": 2, "record": 2, "admin": 4, "connection": 2, "fwrule": 5, "instance": 2}
 """How many words name a resource, where it is not one."""
 
 

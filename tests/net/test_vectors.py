@@ -89,6 +89,17 @@ def test_services_admit_what_azures_pages_say() -> None:
     assert differences("services", decisive) == ""
 
 
+def test_load_balancers_and_translation_do_what_azures_pages_say() -> None:
+    def decisive(walked: Walk) -> Hop | None:
+        unknown = (hop for hop in walked.hops if hop.verdict == "unknown")
+        kinds = ("nat", "load_balancer", "public_address")
+        passed = (hop for kind in kinds for hop in walked.hops if hop.kind == kind)
+        return walked.blocker or next(unknown, None) or next(passed, None)
+
+    assert differences("balancing", decisive) == ""
+    assert differences("nat", decisive) == ""
+
+
 def test_the_documentation_names_every_hop_and_counts_the_vectors() -> None:
     text = DOC.read_text(encoding="utf-8")
     counts = dict(re.findall(r"^\| `tests/net/vectors/(\w+)\.toml` \|.*\| (\d+) \|$", text, re.MULTILINE))
@@ -118,10 +129,14 @@ def differences(name: str, decisive: Any) -> str:
             told = by
         same = verdict == expected and (by in told if verdict == "unknown" else by == told)
         same = same and (not at or (hop is not None and hop.resource.endswith(f"/{at}")))
+        same = same and vector.get("fault") in (None, hop and hop.fault)
+        same = same and vector.get("reason", "") in (hop.reason if hop is not None else "")
         same = same and walked.flow.destination_address == vector.get("to", walked.flow.destination_address)
         same = same and (walked.outcome == "blocked") == (expected in ("drop", "reject"))
         if not same:
             found.append(f"{vector['says']}: expected {vector['expect']}, got {verdict} {told} ({walked.outcome})")
+            if hop is not None and (vector.get("fault") or vector.get("reason")):
+                found.append(f"    {vector.get('fault')}, got {hop.fault}: {hop.reason}")
     return "\n".join(found)
 
 

@@ -105,8 +105,9 @@ def _configuration(fields: Fields) -> IpConfiguration:
     link = object_of(fields, "privatelinkconnectionproperties", {})
     names = tuple(str(name).casefold() for name in items_of(link, "fqdns"))
     pools = tuple(text_of(pool, "id") for pool in objects_of(fields, "loadbalancerbackendaddresspools"))
+    nat_rules = tuple(text_of(rule, "id") for rule in objects_of(fields, "loadbalancerinboundnatrules"))
     own_name = str(fields.get("name") or "")
-    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups, names, own_name, pools)
+    return IpConfiguration(address, id_of(fields, "publicipaddress"), groups, names, own_name, pools, nat_rules)
 
 
 def _dns_servers(settings: Fields) -> tuple[str, ...]:

@@ -124,6 +124,8 @@ class IpConfiguration:
     name: str = ""
     pools: tuple[str, ...] = ()
     """Ids of the pools of load balancers that it is in."""
+    nat_rules: tuple[str, ...] = ()
+    """Ids of the inbound NAT rules that lead to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

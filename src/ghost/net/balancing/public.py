@@ -136,6 +136,9 @@ def _by_balancer(network: Network, here: Interface, own: IpConfiguration, flow: 
     """
     pools = [(balancer, pool) for balancer, pool in pools_with(network, own) if not pool.by_address]
     ruled = [(balancer, pool) for balancer, pool in pools if any(_uses(balancer, pool))]
+    if not pools and own.nat_rules:
+        reason = f"{here.name} is behind inbound NAT rules alone: whether that takes its default access is not told"
+        return Translated(replace(hop, verdict="unknown", reason=reason))
     if not pools:
         return None
     if own is not here.configurations[0]:
@@ -172,7 +175,7 @@ def _by_balancer(network: Network, here: Interface, own: IpConfiguration, flow: 
 
 def _uses(balancer: LoadBalancer, pool: Pool) -> Iterable[bool]:
     yield from (key(pool.id) in map(key, rule.pools) for rule in balancer.rules)
-    yield from (key(pool.id) == key(rule.pool) for rule in balancer.outbound_rules)
+    yield from (key(pool.id) == key(rule.pool or "") for rule in (*balancer.outbound_rules, *balancer.nat_rules))
 
 
 def _ports(outbound: OutboundRule | None, pool: Pool) -> int:

@@ -121,8 +121,10 @@ def _unclear(entrance: Entrance, flow: Flow) -> str | None:
         return "a gateway load balancer sends its packets through appliances first"
     if entrance.balancer.tier.casefold() == "global":
         return "it sends packets to other load balancers, of regions"
-    if not flow.has_ports or flow.destination_port is None:
-        return f"rules are for ports of TCP and UDP; what becomes of {flow.protocol.upper()} is not told"
+    if not flow.has_ports:
+        return f"rules are for TCP and UDP; what becomes of {flow.protocol.upper()} is not told"
+    if flow.destination_port is None and rule_for(entrance, flow) is None:
+        return "which port the packet is for is not known"
     return None
 
 
