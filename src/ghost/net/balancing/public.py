@@ -175,7 +175,8 @@ def _by_balancer(network: Network, here: Interface, own: IpConfiguration, flow: 
 
 def _uses(balancer: LoadBalancer, pool: Pool) -> Iterable[bool]:
     yield from (key(pool.id) in map(key, rule.pools) for rule in balancer.rules)
-    yield from (key(pool.id) == key(rule.pool or "") for rule in (*balancer.outbound_rules, *balancer.nat_rules))
+    yield from (key(pool.id) == key(rule.pool) for rule in balancer.outbound_rules)
+    yield from (key(pool.id) == key(rule.pool or "") for rule in balancer.nat_rules)
 
 
 def _ports(outbound: OutboundRule | None, pool: Pool) -> int:
