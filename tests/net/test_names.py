@@ -89,6 +89,13 @@ STOPPED_SERVER = [
             "passes",
         ),
         (STOPPED_SERVER, DATABASE, "dns_server_unreachable", "without rule deny of nd", "unknown"),
+        (
+            [f"no link {PRIVATE_LINK} a", "storage store westeurope access=Disabled"],
+            STORE,
+            "dns_zone_not_linked",
+            f"with zone {PRIVATE_LINK} linked to a",
+            "passes",
+        ),
         (["no record corp.example db"], DATABASE, "dns_record_missing", "None", "blocked"),
     ],
 )

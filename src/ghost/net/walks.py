@@ -1,6 +1,7 @@
 """A packet's way to an address, or to a name: what the source's machine gets for it comes first.
 
-All addresses of a name must agree: which one a machine takes is not known.
+All addresses of a name must agree: which one a machine takes is not known. Where the public way is closed, and that to
+a private endpoint open with its zone linked, the missing link is the fault.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
         return Walk(flow, (here,))
     resolution = resolve(network, here, name, _walked_from)
     if resolution.public is not None:
-        walked = _to_public_name(network, flow, resolution.public, here.id)
-        return Walk(flow, (*resolution.hops, *walked.hops))
+        public = _to_public_name(network, flow, resolution.public, here.id)
+        past = resolution.bypassed if public.blocker is not None else None
+        if past is not None and any(walk(m.applied(network), flow, source=here.id).blocker is None for m in past.mends):
+            return Walk(flow, (*resolution.hops[:-1], past, *public.hops))
+        return Walk(flow, (*resolution.hops, *public.hops))
     flows = [replace(flow, destination_address=address) for address in resolution.addresses]
     return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
 

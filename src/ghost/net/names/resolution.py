@@ -33,8 +33,9 @@ from ghost.net.names.records import (
     without_private_link,
 )
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Subnet, VirtualNetwork, key, name_of, subscription_of
+from ghost.net.resources import Interface, Resource, Subnet, VirtualNetwork, key, name_of, subscription_of
 from ghost.net.security import Flow
+from ghost.net.services import StorageAccount, service_named
 
 MAX_ALIASES: Final = 16
 MACHINE_NAMES: Final = "internal.cloudapp.net"
@@ -246,14 +247,27 @@ class _Question:
             if self.link(zone, home) is not None:
                 endpoints = endpoints_of_name(self.network, name)
                 approved = next((endpoint for endpoint, _ in endpoints if endpoint.is_approved), None)
-                if approved is None:
-                    known = ", ".join(f"{e.name} is {' and '.join(e.statuses) or 'of no status'}" for e, _ in endpoints)
-                    told = known or "no approved private endpoint of it is in what was read"
-                    raise Unread(None, f"whether public DNS sends {name} on to {private} is not known: {told}")
-                reason = f"public DNS sends {name} on to {private}, since {approved.name} is approved"
-                self.hop("alias", approved.id, "pass", reason, references=(approved.reference,))
+                since: Resource | None = approved or self.service_with_endpoint(name, private)
+                if since is None:
+                    return None
+                reason = f"public DNS sends {name} on to {private}, since a private endpoint of it is approved"
+                self.hop("alias", since.id, "pass", reason, rule=since.name, references=(since.reference,))
                 return private
         return None
+
+    def service_with_endpoint(self, name: str, private: str) -> Resource | None:
+        """Return the service of a public name if a private endpoint of it is approved, wherever. Raises `Unread`.
+
+        Those of a storage account do not tell which of its names they are for.
+        """
+        unclear = f"whether public DNS sends {name} on to {private} is not known"
+        try:
+            service = service_named(self.network, name)
+        except Unread as unread:
+            raise Unread(unread.missing, f"{unclear}: {unread.reason}") from None
+        if service is None or (service.private_endpoints and isinstance(service, StorageAccount)):
+            raise Unread(None, f"{unclear}: no approved private endpoint of this name is in what was read")
+        return service if service.private_endpoints else None
 
     def private_names(self, home: VirtualNetwork, name: str) -> list[tuple[str, str]]:
         """Return the zones of private links for a public name, with its name in each."""
