@@ -48,20 +48,28 @@ def test_where_configuration_lets_it_pass_it_says_what_it_does_not_show(tmp_path
 
 
 def test_all_tells_who_reaches_a_destination(tmp_path):
+    asked = ("reach", "any", "redis-cache-01", "6379", "--lab", "blocked-port", "--all")
+    result = ghost(*asked, cwd=tmp_path, in_process=True, **FAST)
+    rows = [line for line in result.stdout.splitlines()[1:] if not line.startswith(" ")]
+    assert [row.split()[0] for row in rows] == ["jobs-vm-01", "web-vm-01"]
+    assert ["BLOCKED" in row for row in rows] == [False, True]
+    told = json.loads(ghost(*asked, "--json", cwd=tmp_path, in_process=True, **FAST).stdout)
+    assert [(part["sources"], part["outcome"]) for part in told] == [
+        (["10.20.1.4/32"], "blocked"),
+        (["10.20.3.10/32"], "passes"),
+    ]
+
+
+def test_without_a_port_all_are_walked(tmp_path):
     result = ghost(
-        "reach",
-        "any",
-        "redis-cache-01",
-        "6379",
-        "--lab",
-        "blocked-port",
-        "--all",
-        cwd=tmp_path,
-        in_process=True,
-        **FAST,
-    )
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["web-vm-01", "jobs-vm-01"]
-    assert ["BLOCKED" in line for line in result.stdout.splitlines()] == [True, False]
+        *("reach", "web-vm-01", "redis-cache-01", "--lab", "blocked-port", "--json"),
+        cwd=tmp_path, in_process=True, **FAST,
+    )  # fmt: skip
+    assert result.returncode == 4
+    assert [(part["ports"], part["outcome"]) for part in json.loads(result.stdout)] == [
+        (["1-5999", "6501-65535"], "passes"),
+        (["6000-6500"], "blocked"),
+    ]
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path):
@@ -72,10 +80,10 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
     assert "redis-cache-01" in result.stderr
 
 
-def test_a_port_is_needed_where_the_protocol_has_ports(tmp_path):
-    for question in (("web-vm-01", "redis-cache-01"), ("web-vm-01", "redis-cache-01", "80", "--protocol", "icmp")):
+def test_icmp_has_no_port_and_all_sources_need_one(tmp_path):
+    for question in (("any", "redis-cache-01", "--all"), ("web-vm-01", "redis-cache-01", "80", "--protocol", "icmp")):
         result = ghost("reach", *question, "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST)
-        assert (result.returncode, "destination port" in result.stderr) == (2, True)
+        assert (result.returncode, "port" in result.stderr) == (2, True)
 
 
 def test_interfaces_that_cannot_be_read_are_an_error_not_an_empty_answer(tmp_path):

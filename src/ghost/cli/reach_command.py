@@ -21,21 +21,27 @@ from ghost.errors import GhostError, RecordError, UsageError
 from ghost.lab import RunningLab, lab_behind_az, load_scenario
 from ghost.lab import start as start_lab
 from ghost.net import (
+    FIRST_PUBLIC,
     Answer,
     Fault,
     Flow,
     Hop,
     Interface,
     Network,
+    Part,
     Read,
     Walk,
     collect,
     dns_name,
     explain,
     is_address,
+    look_up,
     name_of,
+    ports_to,
     proposed,
+    public_address_of,
     read_interfaces,
+    sources_of,
     walk,
 )
 from ghost.records import SystemClock, new_session_id
@@ -47,6 +53,8 @@ NOT_SHOWN: Final = (
     "Configuration does not show whether a guest's firewall lets it in and something listens there, nor loss and delay "
     "on the wire: see ghost investigate."
 )
+MAX_SHOWN: Final = 8
+"""Of sources or ranges of ports in a row."""
 PROTOCOLS: Final = {"tcp": "Tcp", "udp": "Udp", "icmp": "Icmp"}
 
 
@@ -63,12 +71,11 @@ class Question:
 
 
 def reach(question: Question, workspace_option: Path | None) -> int:
-    """Print the way of a packet. Returns 0 if it passes, 3 if that is not known, 4 if it is blocked."""
-    protocol = PROTOCOLS.get(question.protocol.casefold())
-    if protocol is None:
-        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
-    if (question.port is None) is not (protocol == "Icmp"):
-        raise UsageError("tcp and udp need a destination port; icmp has none")
+    """Print the way of a packet. Returns 0 if it passes, 3 if that is not known, 4 if it is blocked.
+
+    Without a port, of all ports; with `from_all` of all sources, and 0.
+    """
+    protocol = _protocol(question)
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
     settings = replace(settings, workspace=settings.workspace.absolute())
     if settings.private:
@@ -80,6 +87,12 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     destination = _address_or_name(network, question.destination)
     sources = [_address(network, question.source)] if not question.from_all else _others(network, destination)
     flows = [Flow(protocol, source, None, destination, question.port) for source in sources]
+    public = None
+    if question.from_all:
+        network, public = look_up(network, reader.execute, lambda known: public_address_of(known, destination))
+        flows += [Flow(protocol, FIRST_PUBLIC, None, public, question.port)] if public else []
+        if not flows:
+            raise UsageError(f"nothing else than {question.destination} was read that could send to it")
     network = collect(flows, reader.execute, network)
     for text in question.assume:
         try:
@@ -87,15 +100,30 @@ def reach(question: Question, workspace_option: Path | None) -> int:
         except ValueError as wrong:
             raise UsageError(str(wrong)) from None
         network = collect(flows, reader.execute, network)
-    walks = [walk(network, flow) for flow in flows]
+    if question.from_all:
+        _tell_parts(network, sources_of(network, flows[0], public), "sources", question, destination)
+        return 0
+    if question.port is None and flows[0].has_ports:
+        parts = ports_to(network, flows[0])
+        _tell_parts(network, parts, "ports", question, destination)
+        return max(STATUS[part.walk.outcome] for part in parts)
+    walked, faults = walk(network, flows[0]), explain(network, flows[0])
     if question.as_json:
-        told = [_as_dict(each, flow, explain(network, flow)) for each, flow in zip(walks, flows, strict=True)]
-        print(json.dumps(told, ensure_ascii=False, indent=2))
-    elif question.from_all:
-        _show_all(network, walks, destination)
+        print(json.dumps([_as_dict(walked, destination, faults)], ensure_ascii=False, indent=2))
     else:
-        _show(network, walks[0], destination, explain(network, flows[0]))
-    return max(STATUS[each.outcome] for each in walks) if not question.from_all else 0
+        _show(network, walked, destination, faults)
+    return STATUS[walked.outcome]
+
+
+def _protocol(question: Question) -> str:
+    protocol = PROTOCOLS.get(question.protocol.casefold())
+    if protocol is None:
+        raise UsageError(f"{question.protocol!r} is no protocol: give one of {', '.join(PROTOCOLS)}")
+    if question.port is not None and protocol == "Icmp":
+        raise UsageError("icmp has no ports")
+    if question.port is None and protocol != "Icmp" and question.from_all:
+        raise UsageError("--all needs a destination port")
+    return protocol
 
 
 class _Reader:
@@ -211,26 +239,46 @@ def _then(fault: Fault) -> str:
     return {"passes": "it passes", "blocked": "the next fault blocks it", "unknown": "not known beyond"}[fault.outcome]
 
 
-def _show_all(network: Network, walks: list[Walk], asked: str) -> None:
-    for walked in walks:
-        to_stdout().print(f"{_named(network, walked.flow, asked)}  {_summary(walked)}", markup=False)
+def _tell_parts(network: Network, parts: list[Part], of: str, question: Question, destination: str) -> None:
+    """Print what ends alike: sources, or ports."""
+    if question.as_json:
+        told = [{of: part.of, **_as_dict(part.walk, destination, [])} for part in parts]
+        print(json.dumps(told, ensure_ascii=False, indent=2))
+        return
+    out = to_stdout()
+    out.print(Text(f"{_asked(network, question, destination)}: {of}", style="bold"))
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(2):
+        table.add_column(overflow="fold")
+    for part in sorted(parts, key=lambda part: STATUS[part.walk.outcome]):
+        members = [visible(_name(network, each.removesuffix("/32"))) for each in part.of]
+        more = f" and {len(members) - MAX_SHOWN} more" if len(members) > MAX_SHOWN else ""
+        table.add_row(", ".join(members[:MAX_SHOWN]) + more, _summary(part.walk))
+    out.print(table)
+
+
+def _asked(network: Network, question: Question, destination: str) -> str:
+    port = "" if question.port is None else f"/{question.port}"
+    to = f"{_name(network, destination)} {question.protocol.casefold()}{port}"
+    return visible(f"→ {to}" if question.from_all else f"{question.source} → {to}")
+
+
+def _name(network: Network, address: str) -> str:
+    found = network.interfaces_with(address)
+    return f"{name_of(found[0].machine or found[0].id)} ({address})" if len(found) == 1 else address
 
 
 def _named(network: Network, flow: Flow, asked: str) -> str:
-    def name(address: str) -> str:
-        found = network.interfaces_with(address)
-        return f"{name_of(found[0].machine or found[0].id)} ({address})" if len(found) == 1 else address
-
     port = "" if flow.destination_port is None else f"/{flow.destination_port}"
     resolved = "" if asked == flow.destination_address else f"{asked} = "
-    destination = f"{resolved}{name(flow.destination_address)}"
-    return visible(f"{name(flow.source_address)} → {destination} {flow.protocol.casefold()}{port}")
+    destination = f"{resolved}{_name(network, flow.destination_address)}"
+    return visible(f"{_name(network, flow.source_address)} → {destination} {flow.protocol.casefold()}{port}")
 
 
-def _as_dict(walked: Walk, asked: Flow, faults: list[Fault]) -> dict[str, Any]:
+def _as_dict(walked: Walk, asked: str, faults: list[Fault]) -> dict[str, Any]:
     return {
         "flow": asdict(walked.flow),
-        "name": None if is_address(asked.destination_address) else asked.destination_address,
+        "name": None if is_address(asked) else asked,
         "outcome": walked.outcome,
         "hops": [_hop_as_dict(hop) for hop in walked.hops],
         "faults": [

@@ -140,19 +140,21 @@ def investigate(
 
 @app.command(
     epilog="Examples: ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port; "
-    'ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port --assume "no-rule cache-nsg close-legacy-ports"'
+    'ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port --assume "no-rule cache-nsg close-legacy-ports"; '
+    "ghost reach web-vm-01 redis-cache-01 --lab blocked-port; "
+    "ghost reach any redis-cache-01 6379 --all --lab blocked-port"
 )
 def reach(
     source: Annotated[str, typer.Argument(help="A machine, an interface or a private address.")],
     destination: Annotated[str, typer.Argument(help="The same, or a DNS name.")],
-    port: Annotated[int | None, typer.Argument(min=1, max=65535, help="Destination port; none for icmp.")] = None,
+    port: Annotated[int | None, typer.Argument(min=1, max=65535, help="Destination port; without: every port.")] = None,
     protocol: Annotated[str, typer.Option("--protocol", help="tcp, udp or icmp.")] = "tcp",
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     assume: Annotated[
         list[str] | None,
         typer.Option("--assume", metavar="CHANGE", help="Walk as if this were changed; a wrong one lists the forms."),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="From every interface, SOURCE included.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="From everywhere: interfaces, sites, internet.")] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:

@@ -32,10 +32,12 @@ from ghost.net.security import (
     evaluate_gates,
     evaluate_group,
 )
-from ghost.net.snapshot import Answer, Read, absorb, collect, needed, read_interfaces
+from ghost.net.snapshot import Answer, Read, absorb, collect, look_up, needed, read_interfaces
+from ghost.net.walk_sets import FIRST_PUBLIC, Part, ports_to, public_address_of, sources_of
 from ghost.net.walks import walk
 
 __all__ = [
+    "FIRST_PUBLIC",
     "HOST_ADDRESS",
     "Answer",
     "Change",
@@ -48,6 +50,7 @@ __all__ = [
     "Interface",
     "Missing",
     "Network",
+    "Part",
     "Prefix",
     "Read",
     "Route",
@@ -67,13 +70,17 @@ __all__ = [
     "groups_from_effective_nsg",
     "is_address",
     "known_kinds",
+    "look_up",
     "name_of",
     "needed",
     "parse_ports",
+    "ports_to",
     "proposed",
+    "public_address_of",
     "read_interfaces",
     "routes_from_effective_table",
     "security_rules_in",
     "select_route",
+    "sources_of",
     "walk",
 ]

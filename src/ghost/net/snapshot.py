@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from ghost.net.az_reads import argv_of, resources_of
-from ghost.net.network import Missing, Network
+from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, key, subscription_of
 from ghost.net.security import Flow
 from ghost.net.walks import walk
 
+Found = TypeVar("Found")
 MAX_ROUNDS: Final = 20
 """Rounds of reads; each asks for something new, so that an end is sure."""
 
@@ -40,8 +41,7 @@ class Answer:
 def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
     """Return the reads that walks of these flows still need, without repetition."""
     missing = dict.fromkeys(missing for flow in flows for missing in walk(network, flow).missing)
-    home = next((subscription_of(interface.id) for interface in network.all(Interface).values()), "")
-    return [Read(argv_of(each, home), each) for each in missing]
+    return [_read_of(network, each) for each in missing]
 
 
 def absorb(network: Network, read: Read, answer: Answer) -> Network:
@@ -67,6 +67,21 @@ def read_interfaces(execute: Callable[[Read], Answer], network: Network | None =
     return absorb(network or Network(), read, execute(read))
 
 
+def look_up(
+    network: Network, execute: Callable[[Read], Answer], ask: Callable[[Network], Found]
+) -> tuple[Network, Found | None]:
+    """Return what `ask` tells, after reading what it misses; None where that cannot be read."""
+    for _ in range(MAX_ROUNDS):
+        try:
+            return network, ask(network)
+        except Unread as unread:
+            if unread.missing is None:
+                break
+            read = _read_of(network, unread.missing)
+            network = absorb(network, read, execute(read))
+    return network, None
+
+
 def collect(flows: Iterable[Flow], execute: Callable[[Read], Answer], network: Network | None = None) -> Network:
     """Return a network that holds what the flows' walks need, as far as `execute` tells it."""
     flows, network = list(flows), network or Network()
@@ -77,6 +92,11 @@ def collect(flows: Iterable[Flow], execute: Callable[[Read], Answer], network: N
         for read in reads:
             network = absorb(network, read, execute(read))
     return network
+
+
+def _read_of(network: Network, missing: Missing) -> Read:
+    home = next((subscription_of(interface.id) for interface in network.all(Interface).values()), "")
+    return Read(argv_of(missing, home), missing)
 
 
 def _failed(network: Network, read: Read, reason: str) -> Network:

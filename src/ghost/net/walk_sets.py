@@ -12,14 +12,14 @@ from ipaddress import ip_address
 
 from ghost.net.address_sets import Span, address_spans, joined, port_spans, public_spans
 from ghost.net.admin_rules import AdminRules
-from ghost.net.balancing import LoadBalancer
+from ghost.net.balancing import LoadBalancer, PublicAddress
 from ghost.net.firewall import AzureFirewall, IpGroup, RuleCollection, RuleCollectionGroup
 from ghost.net.gateways import Site
 from ghost.net.hops import Walk
 from ghost.net.network import Network
-from ghost.net.packet_path import walk
 from ghost.net.resources import EffectiveGroups, EffectiveRoutes, Guest, Interface, Resource, RouteTable, RuleSet
 from ghost.net.security import Flow, SecurityRule
+from ghost.net.walks import walk
 
 FIRST_PUBLIC = "1.0.0.1"
 """An address of the internet, by which to learn what must be read before it is cut."""
@@ -32,6 +32,15 @@ class Part:
     of: tuple[str, ...]
     walk: Walk
     """Of one of them."""
+
+
+def public_address_of(network: Network, address: str) -> str | None:
+    """Return the public address by which the internet reaches an interface's address; None: none. Raises `Unread`."""
+    for interface in network.interfaces_with(address):
+        for configuration in interface.configurations:
+            if configuration.address == address and configuration.public_address:
+                return network.one(PublicAddress, configuration.public_address).address
+    return None
 
 
 def ports_to(network: Network, flow: Flow) -> list[Part]:
