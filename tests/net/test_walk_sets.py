@@ -51,8 +51,8 @@ def test_every_port_and_source_of_a_part_ends_alike(seed):
 
 def test_the_internet_is_a_source_where_the_destination_has_a_public_address():
     made = described(
-        ["vnet a 10.1.0.0/16", "nsg n", "subnet a/s 10.1.0.0/24 nsg=n", "vm v 10.1.0.4 a/s public=p", "public p 20.0.0.1",
-         "rule n office 100 Inbound Allow Tcp 40.0.0.0/8 *:443"]
+        ["vnet a 10.1.0.0/16", "nsg n", "subnet a/s 10.1.0.0/24 nsg=n", "vm v 10.1.0.4 a/s",
+         "public p 20.0.0.1 vm=v", "rule n office 100 Inbound Allow Tcp 40.0.0.0/8 *:443"]
     )  # fmt: skip
     public = public_address_of(made, "10.1.0.4")
     assert public == "20.0.0.1"
