@@ -289,6 +289,7 @@ def _as_dict(walked: Walk, asked: str, faults: list[Fault]) -> dict[str, Any]:
                 "direction": fault.hop.direction,
                 "mend": str(fault.mend) if fault.mend else None,
                 "outcome_with_mend": fault.outcome,
+                "derived": list(fault.derived),
             }
             for fault in faults
         ],

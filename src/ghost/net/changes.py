@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ghost.net.admin_rules import AdminRules
+from ghost.net.balancing.changes import AddBalancingRule, AddNatGateway, MakePrivate
 from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
 from ghost.net.network import Network
 from ghost.net.resources import (
@@ -182,6 +183,9 @@ Change = (
     | EnableForwarding
     | UseRemoteGateway
     | StartMachine
+    | AddBalancingRule
+    | AddNatGateway
+    | MakePrivate
     | LinkZone
     | SetRecord
     | ApproveEndpoint

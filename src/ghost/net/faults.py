@@ -26,6 +26,8 @@ from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
 from ghost.net.walks import walk
 
 MAX_FAULTS: Final = 10
+DERIVED: Final = {"balancer_no_healthy_member"}
+"""Faults that follow from those before them in a walk."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Fault:
     """The change with which the packet passes this hop; None if none is known."""
     outcome: Outcome
     """Of the walk with this change and those of the faults before it."""
+    derived: tuple[str, ...] = ()
+    """Kinds of fault in the same walk that only follow from this one."""
 
     @property
     def kind(self) -> str:
@@ -47,12 +51,13 @@ def explain(network: Network, flow: Flow, *, source: str | None = None) -> list[
     faults: list[Fault] = []
     walked = walk(network, flow, source=source)
     while (blocker := walked.first_stop) is not None and len(faults) < MAX_FAULTS:
+        derived = tuple(hop.fault for hop in walked.hops if hop is not blocker and hop.fault in DERIVED and hop.fault)
         mended = next(_mended(network, walked, flow, source), None)
         if mended is None:
-            faults.append(Fault(blocker, None, walked.outcome))
+            faults.append(Fault(blocker, None, walked.outcome, derived))
             break
         change, network, walked = mended
-        faults.append(Fault(blocker, change, walked.outcome))
+        faults.append(Fault(blocker, change, walked.outcome, derived))
     return faults
 
 
@@ -109,7 +114,10 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
 
 
 def _allowing(hop: Hop, flow: Flow) -> SecurityRule:
-    """Return a rule that lets exactly this flow pass, as it is at the group, before the one that denies it."""
+    """Return a rule that lets exactly this flow pass, before the one that denies it; one that is translated to any of
+    the group's machines, since it may be for each member of a pool.
+    """
+    to = flow.destination_address if hop.flow in (None, flow) else "*"
     flow = hop.flow or flow
     priority = min(hop.priority or FIRST_DEFAULT_PRIORITY, 4097) - 1
     port = "*" if flow.destination_port is None else str(flow.destination_port)
@@ -120,6 +128,6 @@ def _allowing(hop: Hop, flow: Flow) -> SecurityRule:
         "Allow",
         flow.protocol,
         source_prefixes=(flow.source_address,),
-        destination_prefixes=(flow.destination_address,),
+        destination_prefixes=(to,),
         destination_ports=(port,),
     )

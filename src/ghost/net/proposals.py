@@ -7,6 +7,9 @@
     peering NETWORK NETWORK
     forwarded NETWORK FROM-NETWORK
     start MACHINE
+    balance BALANCER PROTOCOL PORT BACKEND-PORT
+    nat-gateway NETWORK SUBNET
+    private NETWORK SUBNET
     link ZONE NETWORK
     record ZONE NAME ADDRESSES
     approve ENDPOINT
@@ -22,6 +25,8 @@ from ipaddress import ip_address
 from typing import Final, get_args
 
 from ghost.net.address_matching import parse_network, parse_ports
+from ghost.net.balancing import LoadBalancer
+from ghost.net.balancing.changes import AddBalancingRule, AddNatGateway, MakePrivate
 from ghost.net.changes import (
     AddRoute,
     AddRule,
@@ -115,6 +120,22 @@ def _start(network: Network, words: list[str]) -> Change:
     return StartMachine(_id(network, Machine, words[0]))
 
 
+def _balance(network: Network, words: list[str]) -> Change:
+    """With one front end and one pool, there is no doubt about which are meant."""
+    name, protocol, port, backend_port = words
+    balancer = network.one(LoadBalancer, _id(network, LoadBalancer, name))
+    if len(balancer.front_ends) != 1 or len(balancer.pools) != 1:
+        raise ValueError(f"{balancer.name} has several front ends or pools: which is meant, cannot be said here")
+    ports = [parse_ports(text)[0] for text in (port, backend_port)]
+    return AddBalancingRule(balancer.id, balancer.front_ends[0].id, _one_of(protocol, ["Tcp", "Udp", "All"]), *ports)
+
+
+def _subnet(network: Network, words: list[str]) -> str:
+    home = network.one(VirtualNetwork, _id(network, VirtualNetwork, words[0]))
+    name = _one_of(words[1], [subnet.name for subnet in home.subnets])
+    return next(subnet.id for subnet in home.subnets if subnet.name == name)
+
+
 _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]] = {
     ("rule", 9): _rule,
     ("no-rule", 2): _no_rule,
@@ -124,6 +145,9 @@ _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]
     ("peering", 2): _peering,
     ("forwarded", 2): _forwarded,
     ("start", 1): _start,
+    ("balance", 4): _balance,
+    ("nat-gateway", 2): lambda network, words: AddNatGateway(_subnet(network, words)),
+    ("private", 2): lambda network, words: MakePrivate(_subnet(network, words)),
     ("link", 2): _link,
     ("record", 3): _record,
     ("approve", 1): _approve,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ghost.net.balancing.resources import BalancingRule, LoadBalancer, NatGateway, PublicAddress
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, RuleSet, VirtualNetwork, key, name_of
+from ghost.net.resources import EffectiveGroups, Interface, RuleSet, Subnet, VirtualNetwork, key, name_of
 from ghost.net.security import Flow, SecurityRule
 
 
@@ -47,14 +48,24 @@ class AddNatGateway:
         return f"with a NAT gateway at {name_of(self.subnet)}"
 
     def applied(self, network: Network) -> Network:
-        home = network.one(VirtualNetwork, self.subnet.partition("/subnets/")[0])
-        gateway = f"{home.id.rpartition('/virtualNetworks/')[0]}/natGateways/{name_of(self.subnet)}-nat"
-        subnets = tuple(
-            replace(each, nat_gateway=gateway) if key(each.id) == key(self.subnet) else each for each in home.subnets
-        )
-        network = network.with_resources(VirtualNetwork, [replace(home, subnets=subnets)])
+        provider = self.subnet.partition("/virtualNetworks/")[0]
+        gateway = f"{provider}/natGateways/{name_of(self.subnet)}-nat"
+        network = _with_subnet(network, self.subnet, lambda subnet: replace(subnet, nat_gateway=gateway))
         network = network.with_resources(NatGateway, [NatGateway(id=gateway)])
         return AttachPublicAddress(gateway).applied(network)
+
+
+@dataclass(frozen=True)
+class MakePrivate:
+    """A subnet, which loses its default outbound access."""
+
+    subnet: str
+
+    def __str__(self) -> str:
+        return f"with {name_of(self.subnet)} a private subnet"
+
+    def applied(self, network: Network) -> Network:
+        return _with_subnet(network, self.subnet, lambda subnet: replace(subnet, default_outbound=False))
 
 
 @dataclass(frozen=True)
@@ -96,5 +107,11 @@ class AddGroup:
             destination_ports=("*" if self.flow.destination_port is None else str(self.flow.destination_port),),
         )
         group = RuleSet(id=f"{interface.id}-group", rules=(allow,))
-        network = network.with_resources(RuleSet, [group])
+        network = network.with_resources(RuleSet, [group]).without(EffectiveGroups)
         return network.with_resources(Interface, [replace(interface, security_group=group.id)])
+
+
+def _with_subnet(network: Network, subnet: str, change: Callable[[Subnet], Subnet]) -> Network:
+    home = network.one(VirtualNetwork, subnet.partition("/subnets/")[0])
+    subnets = tuple(change(each) if key(each.id) == key(subnet) else each for each in home.subnets)
+    return network.with_resources(VirtualNetwork, [replace(home, subnets=subnets)])
