@@ -13,7 +13,7 @@ from ghost.net.azure_json import (
     security_rules_in,
 )
 from ghost.net.changes import Change
-from ghost.net.fault_kinds import FaultKind, known_kinds
+from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
 from ghost.net.faults import Fault, explain
 from ghost.net.hops import Hop, Walk
 from ghost.net.names import dns_name
@@ -69,6 +69,7 @@ __all__ = [
     "group_from_arm",
     "groups_from_effective_nsg",
     "is_address",
+    "kinds_seen_as",
     "known_kinds",
     "look_up",
     "name_of",

@@ -14,6 +14,8 @@ class FaultKind:
     """Of the report's path coverage; `nsg` for both directions of a security group."""
     title: str
     mend: str
+    seen_as: str = ""
+    """Findings of a capture that may come from it, as words."""
 
 
 @cache
@@ -21,3 +23,9 @@ def known_kinds() -> dict[str, FaultKind]:
     """Return every kind by name."""
     kinds: dict[str, FaultKind] = load_policy(__file__, "fault_kinds.toml", dict[str, FaultKind])
     return kinds
+
+
+@cache
+def kinds_seen_as(finding: str) -> tuple[str, ...]:
+    """Return the kinds of fault that a capture may show as this kind of finding."""
+    return tuple(name for name, kind in known_kinds().items() if finding in kind.seen_as.split())
