@@ -339,7 +339,7 @@ def test_verification_fails_after_a_whole_output_was_changed_linked_or_deleted(b
     for other in (f"{SESSION}_900.txt", f".{SESSION}_901.txt.a1b2", f"{SESSION}_2_001.txt"):
         (paths.outputs / other).write_text("of no record, or of another session")
     left = f".{SESSION}_901.txt.a1b2, {SESSION}_900.txt"
-    assert (whole_outputs().detail, whole_outputs().ok) == (f"1 file; left of a command that was cut off: {left}", True)
+    assert (whole_outputs().detail, whole_outputs().ok) == (f"1 file; of no record: {left}", True)
     moved = kept.rename(kept.with_name("moved"))
     content = moved.read_bytes()
     for change, problem in (

@@ -95,7 +95,7 @@ def _whole_outputs(paths: SessionPaths) -> list[Check]:
             problems.append(str(error))
     notes = [plural(len(kept), "file")]
     notes += [f"{plural(len(cut) - len(kept), 'cut output')} without one"] if len(cut) > len(kept) else []
-    notes += [f"left of a command that was cut off: {', '.join(without_record)}"] if without_record else []
+    notes += [f"of no record: {', '.join(without_record)}"] if without_record else []
     return [Check("whole outputs", "; ".join(notes), tuple(problems))] if cut or without_record else []
 
 

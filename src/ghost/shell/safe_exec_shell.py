@@ -345,7 +345,8 @@ class SafeExecShell:
 
     def _empty(self, audit_id: str, classification: str) -> dict[str, Any]:
         output, message = self._no_output(), _REASONS["empty_command"]
-        return _response(audit_id, "error", classification, None, "empty_command", output, message=message)
+        told = {"status": "error", "classification": classification, "error": "empty_command", "message": message}
+        return _response({**told, "audit_id": audit_id}, output)
 
     def _refusal(self, outcome: GateOutcome) -> str:
         """Why a command was not run and what to do instead, for whoever proposed it."""
@@ -368,19 +369,7 @@ class SafeExecShell:
 
     def _answer(self, record: AuditRecord, output: Output, audit_written: bool) -> dict[str, Any]:
         """The response; `audit_written` is in it where it is false: the command is not on record."""
-        answer = _response(
-            record.audit_id,
-            record.status,
-            record.classification,
-            record.action,
-            record.error,
-            output,
-            exit_code=record.exit_code,
-            denial_reason=record.denial_reason,
-            message=record.message,
-            duration_seconds=record.duration_seconds,
-            sandbox=record.sandbox,
-        )
+        answer = _response(record.as_dict(), output)
         return answer if audit_written else {**answer, "audit_written": False}
 
 
@@ -401,34 +390,15 @@ def default_roots(audit_dir: Path, settings: Settings) -> tuple[Path, ...]:
     return (Path.cwd(), audit_dir.absolute().parent, settings.capture_dir.absolute(), CAPTURES)
 
 
-def _response(
-    audit_id: str,
-    status: str,
-    classification: str,
-    action: str | None,
-    error: str | None,
-    output: Output,
-    *,
-    exit_code: int | None = None,
-    denial_reason: str | None = None,
-    message: str | None = None,
-    duration_seconds: float | None = None,
-    sandbox: Sequence[str] = (),
-) -> dict[str, Any]:
+def _response(told: Mapping[str, Any], output: Output) -> dict[str, Any]:
     return {
-        "status": status,
-        "classification": classification,
-        "action": action,
+        **{name: told.get(name) for name in ("status", "classification", "action")},
         "output": output.text,
         "stderr": output.stderr,
-        "exit_code": exit_code,
-        "error": error,
-        "denial_reason": denial_reason,
-        "message": message,
-        "duration_seconds": duration_seconds,
-        "sandbox": list(sandbox),
+        **{name: told.get(name) for name in ("exit_code", "error", "denial_reason", "message", "duration_seconds")},
+        "sandbox": told.get("sandbox", []),
         "output_metadata": output.metadata,
-        "audit_id": audit_id,
+        "audit_id": told["audit_id"],
     }
 
 
