@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ghost.net.balancing import LoadBalancer, NatGateway, PublicAddress, PublicPrefix, ScaleSetInterfaces
 from ghost.net.balancing.resources import BalancingRule, FrontEnd, InboundNatRule, Member, OutboundRule, Pool, Probe
+from ghost.net.firewall import AzureFirewall
 from ghost.net.guest import Ruleset, read_iptables, read_listeners
 from ghost.net.network import Network
 from ghost.net.resources import Guest, Interface, IpConfiguration, Machine, VirtualNetwork
@@ -43,7 +44,7 @@ def with_balancing(network: Network, of: Mapping[str, Lines]) -> Network:
     inbound LB/NAME FRONT PROTOCOL FIRST-LAST BACKEND-PORT [vm=MACHINE] [pool=POOL]
     outbound LB/NAME PROTOCOL POOL FRONTS [ports=NUMBER]
     public NAME [ADDRESS] [sku=Basic] [vm=MACHINE] [nat=GATEWAY] [of=ID]        range NAME PREFIX
-    nat NAME SUBNETS [public=PUBLICS] [ranges=RANGES]                           private SUBNET
+    nat NAME SUBNETS [public=PUBLICS] [ranges=RANGES]       private SUBNET      leaving FIREWALL PUBLICS
     stopped MACHINE     flexible MACHINE SET        instance SET NUMBER ADDRESS SUBNET
     also NAME MACHINE ADDRESS SUBNET: a second interface        second MACHINE ADDRESS: a second address
     listens MACHINE SOCKETS     dropping MACHINE SOURCE: the guest's filter     forwarding MACHINE
@@ -52,6 +53,10 @@ def with_balancing(network: Network, of: Mapping[str, Lines]) -> Network:
     publics = [_public(names, settings, balancers) for names, settings in of.get("public", ())]
     network = _with_interfaces(network, of, balancers, publics)
     network = _with_subnets(network, of)
+    for names, _ in of.get("leaving", ()):
+        firewall = network.one(AzureFirewall, f"{PROVIDER}/azureFirewalls/{names[0]}")
+        own = tuple(map(public_id, names[1].split(",")))
+        network = network.with_resources(AzureFirewall, [replace(firewall, public_addresses=own)])
     gateways = [
         NatGateway(
             id=f"{PROVIDER}/natGateways/{names[0]}",

@@ -12,7 +12,7 @@ from ghost.net.balancing import azure_balancing
 from ghost.net.faults import explain
 from ghost.net.packet_path import walk
 from ghost.net.proposals import proposed
-from ghost.net.snapshot import Answer, Read, collect
+from ghost.net.snapshot import Answer, Read, collect, needed
 from tests.net.description import described
 from tests.net.small_network import PROVIDER, flow
 from tests.net.test_snapshot import body, recorded
@@ -195,3 +195,25 @@ def test_a_balancer_is_read_with_few_commands_and_none_twice() -> None:
     assert [hop.kind for hop in walked.hops if hop.verdict == "rewrite"] == ["nat", "load_balancer"]
     assert len(walked.others) == 1
     assert walk(collect([there], execute), flow("Tcp 10.0.0.4 20.4.4.1:81")).blocker is not None
+
+
+def test_an_instance_of_a_scale_set_is_found_by_its_subnet() -> None:
+    asked: list[str] = []
+
+    def execute(read: Read) -> Answer:
+        asked.append(" ".join(read.argv))
+        return Answer(json.dumps(az(asked[-1])), "r")
+
+    there = flow("Tcp 10.0.1.4 10.0.0.4:22")
+    walked = walk(collect([there], execute), there)
+    assert walked.outcome == "passes", walked.hops
+    assert [hop.reason for hop in walked.hops if hop.kind == "machine"][:2] == ["set_0 runs", "client runs"]
+    assert len(asked) == len(set(asked)), asked
+
+
+def test_what_azure_computed_for_an_instance_is_not_asked_of_another_interface() -> None:
+    lines = [*INTERNAL, "instance set 0 10.0.1.20 vnet/app", "rule g sql 100 Inbound Deny Tcp Sql *:8080"]
+    instance, machine = flow("Tcp 10.0.0.4 10.0.1.20:8080"), flow("Tcp 10.0.0.4 10.0.1.4:8080")
+    made = described(lines)
+    assert walk(made, instance).outcome == walk(made, machine).outcome == "unknown"
+    assert (len(needed(made, [instance])), len(needed(made, [machine]))) == (0, 1)

@@ -12,10 +12,9 @@ from ghost.net.azure_json import (
     routes_from_effective_table,
     security_rules_in,
 )
-from ghost.net.changes import Change
 from ghost.net.fault_kinds import FaultKind, kinds_seen_as, known_kinds
 from ghost.net.faults import Fault, explain
-from ghost.net.hops import Hop, Walk
+from ghost.net.hops import Hop, Mend, Walk
 from ghost.net.names import dns_name
 from ghost.net.network import Missing, Network
 from ghost.net.proposals import proposed
@@ -40,7 +39,6 @@ __all__ = [
     "FIRST_PUBLIC",
     "HOST_ADDRESS",
     "Answer",
-    "Change",
     "Direction",
     "Fault",
     "FaultKind",
@@ -48,6 +46,7 @@ __all__ = [
     "GateVerdict",
     "Hop",
     "Interface",
+    "Mend",
     "Missing",
     "Network",
     "Part",

@@ -162,6 +162,12 @@ def argv_of(missing: Missing, home: str = "") -> tuple[str, ...]:
     return ("az", *how.one.split(), *where, *query, "-o", "json")
 
 
+def is_readable(missing: Missing) -> bool:
+    """Return whether a command reads it: none tells what Azure computed for an instance of a scale set."""
+    computed = missing.of in (EffectiveGroups, EffectiveRoutes)
+    return not computed or "/virtualmachinescalesets/" not in missing.resource.casefold()
+
+
 def resources_of(missing: Missing, answer: Any, reference: str) -> list[Resource]:
     """Return what an answer tells. Raises `ValueError` if it does not have the shape of what was asked for."""
     how = AZ_READS[missing.of]

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ghost.net.admin_rules import AdminRules
-from ghost.net.balancing.changes import AddBalancingRule, AddNatGateway, MakePrivate
-from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
 from ghost.net.network import Network
 from ghost.net.resources import (
     EffectiveGroups,
@@ -170,26 +168,6 @@ class StartMachine:
 
     def applied(self, network: Network) -> Network:
         return network.with_resources(Machine, [replace(network.one(Machine, self.machine), power="running")])
-
-
-Change = (
-    RemoveRule
-    | RemoveAdminRule
-    | AddRule
-    | RemoveRoute
-    | AddRoute
-    | ConnectPeering
-    | AllowForwarded
-    | EnableForwarding
-    | UseRemoteGateway
-    | StartMachine
-    | AddBalancingRule
-    | AddNatGateway
-    | MakePrivate
-    | LinkZone
-    | SetRecord
-    | ApproveEndpoint
-)
 
 
 def _with_rules(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address, parse_address
-from ghost.net.balancing import Balanced, Target, balance, closed_by_default, of_each, public_entrance
+from ghost.net.balancing import Balanced, Target, balance, closed_by_default, interface_at, of_each, public_entrance
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
@@ -22,7 +22,7 @@ from ghost.net.hops import Hop, Walk
 from ghost.net.machine_hops import forwarding, guest, machine
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
-from ghost.net.resources import Interface, key, name_of
+from ghost.net.resources import Interface, VirtualNetwork, key, name_of
 from ghost.net.route_hops import Exit, crossing, routed
 from ghost.net.security import Flow
 from ghost.net.services import PublicService, admits, agreed, possible_addresses, service_with_id
@@ -149,9 +149,10 @@ def sender(network: Network, flow: Flow, source: str | None) -> Interface | Hop:
     missing = Missing(Interface)
     if Interface in network.complete:
         try:
+            interface_at(network, flow.source_address, network.all(VirtualNetwork).values())
             gateway = gateway_in(network, flow)
         except Unread as unread:
-            return Hop("gateway", "", "unknown", unread.reason, missing=unread.missing)
+            return Hop("interface", "", "unknown", unread.reason, missing=unread.missing)
         if gateway is not None:
             return gateway.interface
         return Hop("interface", "", "unknown", f"no interface has {flow.source_address}: it is not in what was read")

@@ -31,12 +31,12 @@ from ghost.net.changes import (
     AddRoute,
     AddRule,
     AllowForwarded,
-    Change,
     ConnectPeering,
     RemoveRoute,
     RemoveRule,
     StartMachine,
 )
+from ghost.net.hops import Mend
 from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
 from ghost.net.names.records import PrivateEndpoint, ZoneLinks, ZoneRecords, is_within, relative_to
 from ghost.net.network import Network
@@ -47,7 +47,7 @@ from ghost.net.security import Access, Direction, SecurityRule
 FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
 
 
-def proposed(text: str, network: Network) -> Change:
+def proposed(text: str, network: Network) -> Mend:
     """Return the change that `text` describes. Raises `ValueError` with what is wrong, and the forms there are."""
     words = shlex.split(text)
     parse = _PARSERS.get((words[0], len(words) - 1)) if words else None
@@ -56,7 +56,7 @@ def proposed(text: str, network: Network) -> Change:
     return parse(network, words[1:])
 
 
-def _rule(network: Network, words: list[str]) -> Change:
+def _rule(network: Network, words: list[str]) -> Mend:
     group, name, priority, direction, access, protocol, source, destination, ports = words
     if not priority.isdecimal() or not 100 <= int(priority) <= 4096:
         raise ValueError(f"{priority!r} is no priority: 100 to 4096")
@@ -75,7 +75,7 @@ def _rule(network: Network, words: list[str]) -> Change:
     return AddRule(_id(network, RuleSet, group), rule)
 
 
-def _route(network: Network, words: list[str]) -> Change:
+def _route(network: Network, words: list[str]) -> Mend:
     table, name, prefix, hop_type, *next_hop = words
     if parse_network(prefix) is None:
         raise ValueError(f"{prefix!r} is no prefix")
@@ -83,44 +83,44 @@ def _route(network: Network, words: list[str]) -> Change:
     return AddRoute(_id(network, RouteTable, table), made)
 
 
-def _no_rule(network: Network, words: list[str]) -> Change:
+def _no_rule(network: Network, words: list[str]) -> Mend:
     group = network.one(RuleSet, _id(network, RuleSet, words[0]))
     return RemoveRule(group.id, _one_of(words[1], [rule.name for rule in group.rules]))
 
 
-def _no_route(network: Network, words: list[str]) -> Change:
+def _no_route(network: Network, words: list[str]) -> Mend:
     table = network.one(RouteTable, _id(network, RouteTable, words[0]))
     return RemoveRoute(table.id, _one_of(words[1], [route.name or "" for route in table.routes]))
 
 
-def _peering(network: Network, words: list[str]) -> Change:
+def _peering(network: Network, words: list[str]) -> Mend:
     return ConnectPeering((_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1])))
 
 
-def _forwarded(network: Network, words: list[str]) -> Change:
+def _forwarded(network: Network, words: list[str]) -> Mend:
     return AllowForwarded(_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1]))
 
 
-def _link(network: Network, words: list[str]) -> Change:
+def _link(network: Network, words: list[str]) -> Mend:
     return LinkZone(_id(network, ZoneLinks, words[0]), _id(network, VirtualNetwork, words[1]))
 
 
-def _record(network: Network, words: list[str]) -> Change:
+def _record(network: Network, words: list[str]) -> Mend:
     zone = _id(network, ZoneRecords, words[0])
     name, zone_name = words[1].casefold(), name_of(zone).casefold()
     name = relative_to(name, zone_name) if is_within(name, zone_name) else name
     return SetRecord(zone, name, tuple(str(ip_address(address)) for address in words[2].split(",")))
 
 
-def _approve(network: Network, words: list[str]) -> Change:
+def _approve(network: Network, words: list[str]) -> Mend:
     return ApproveEndpoint(_id(network, PrivateEndpoint, words[0]))
 
 
-def _start(network: Network, words: list[str]) -> Change:
+def _start(network: Network, words: list[str]) -> Mend:
     return StartMachine(_id(network, Machine, words[0]))
 
 
-def _balance(network: Network, words: list[str]) -> Change:
+def _balance(network: Network, words: list[str]) -> Mend:
     """With one front end and one pool, there is no doubt about which are meant."""
     name, protocol, port, backend_port = words
     balancer = network.one(LoadBalancer, _id(network, LoadBalancer, name))
@@ -136,7 +136,7 @@ def _subnet(network: Network, words: list[str]) -> str:
     return next(subnet.id for subnet in home.subnets if subnet.name == name)
 
 
-_PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Change]]] = {
+_PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Mend]]] = {
     ("rule", 9): _rule,
     ("no-rule", 2): _no_rule,
     ("route", 4): _route,

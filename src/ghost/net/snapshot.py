@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from ghost.net.az_reads import argv_of, resources_of
+from ghost.net.az_reads import argv_of, is_readable, resources_of
 from ghost.net.network import Missing, Network, Unread
 from ghost.net.resources import Interface, key, subscription_of
 from ghost.net.security import Flow
@@ -41,7 +41,7 @@ class Answer:
 def needed(network: Network, flows: Iterable[Flow]) -> list[Read]:
     """Return the reads that walks of these flows still need, without repetition."""
     missing = dict.fromkeys(missing for flow in flows for missing in walk(network, flow).missing)
-    return [_read_of(network, each) for each in missing]
+    return [_read_of(network, each) for each in missing if is_readable(each)]
 
 
 def absorb(network: Network, read: Read, answer: Answer) -> Network:

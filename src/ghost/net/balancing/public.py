@@ -20,6 +20,7 @@ from ghost.net.balancing.front_ends import configuration_of, pools_with, public_
 from ghost.net.balancing.resources import LoadBalancer, NatGateway, OutboundRule, Pool, PublicAddress, PublicPrefix
 from ghost.net.balancing.rotation import Balanced, Target, balance
 from ghost.net.effective import groups_of
+from ghost.net.firewall import AzureFirewall
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
 from ghost.net.resources import Interface, IpConfiguration, Machine, Subnet, VirtualNetwork, key, name_of
@@ -102,10 +103,15 @@ def _translated(
 ) -> Translated:
     if ip_address(flow.destination_address).version == 6:
         return Translated(replace(hop, verdict="unknown", reason="as whom an IPv6 packet leaves is not modelled"))
+    if not here.configurations:
+        return Translated(replace(hop, verdict="unknown", reason=f"as whom {here.name} sends it on is not told"))
     own = next((c for c in here.configurations if c.address == flow.source_address), here.configurations[0])
     gateway = subnet.nat_gateway or home.nat_gateway
     if gateway is not None:
         return _by_nat_gateway(network, network.one(NatGateway, gateway), own, flow, hop)
+    if (firewall := network.get(AzureFirewall, here.id)) is not None:
+        addresses = [_address_of(network, each) for each in firewall.public_addresses]
+        return _leaving(hop, f"the Azure Firewall {firewall.name}", addresses)
     if own.public_address is not None:
         address = _address_of(network, own.public_address)
         return _leaving(hop, f"the public address {name_of(own.public_address)}", [address])
