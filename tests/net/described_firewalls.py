@@ -1,7 +1,7 @@
 """Lines of a described network for Azure Firewall.
 
-firewall NAME ADDRESS NETWORK           in the network's AzureFirewallSubnet
-fwrule FIREWALL [base/]GROUP-PRIORITY/COLLECTION-PRIORITY KIND ACTION NAME PROTOCOLS SOURCES TO [PORTS]
+firewall NAME ADDRESS NETWORK [public=PUBLICS]      in the network's AzureFirewallSubnet
+fwrule FIREWALL [base/]GROUP-PRIORITY/COLLECTION-PRIORITY KIND ACTION NAME PROTOCOLS SOURCES TO [PORTS] [to=A:PORT]
 """
 
 from __future__ import annotations
@@ -18,23 +18,36 @@ from tests.net.small_network import PROVIDER, subnet_id, vnet_id
 def add_firewalls(network: Network, of: Mapping[str, list[tuple[list[str], dict[str, str]]]]) -> Network:
     firewalls, policies = [], []
     groups: dict[tuple[str, str], list[RuleCollection]] = {}
-    for (name, place, kind, action, rule, protocols, sources, to, *ports), _ in of.get("fwrule", ()):
+    for (name, place, kind, action, rule, protocols, sources, to, *ports), settings in of.get("fwrule", ()):
         group, _, priority = place.rpartition("/")
         made = FirewallRule(
             rule,
             tuple(protocols.split(",")),
             sources=tuple(sources.split(",")),
-            destinations=tuple(to.split(",")) if kind == "network" else (),
+            destinations=tuple(to.split(",")) if kind != "application" else (),
             destination_ports=tuple(ports[0].split(",")) if ports else (),
+            translated_address=settings.get("to", "").partition(":")[0],
+            translated_port=settings.get("to", "").partition(":")[2],
             host_names=tuple(to.split(",")) if kind == "application" else (),
         )
         collection = RuleCollection(f"c{priority}", int(priority), kind, action, (made,))  # type: ignore[arg-type]
         groups.setdefault((name, group), []).append(collection)
-    for (name, address, home), _ in of.get("firewall", ()):
+    for (name, address, home), settings in of.get("firewall", ()):
         own, base = f"{PROVIDER}/firewallPolicies/{name}", f"{PROVIDER}/firewallPolicies/{name}-base"
         fw = f"{PROVIDER}/azureFirewalls/{name}"
         subnet = subnet_id(f"{home}/AzureFirewallSubnet")
-        firewalls.append(AzureFirewall(id=fw, address=address, subnet=subnet, policy=own, reference="read-fw"))
+        firewalls.append(
+            AzureFirewall(
+                id=fw,
+                address=address,
+                subnet=subnet,
+                policy=own,
+                reference="read-fw",
+                public_addresses=tuple(
+                    f"{PROVIDER}/publicIPAddresses/{p}" for p in settings.get("public", "").split(",") if p
+                ),
+            )
+        )
         ids: dict[bool, list[str]] = {True: [], False: []}
         for (_, group), collections in ((key, known) for key, known in groups.items() if key[0] == name):
             is_base = group.startswith("base/")

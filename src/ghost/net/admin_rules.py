@@ -118,7 +118,7 @@ def network_managers(answer: Any, reference: str) -> list[NetworkManager]:
     return [NetworkManager(id=text_of(fields, "id"), reference=reference) for fields in resources_in(answer)]
 
 
-def admin_rules(of: str, answer: Any, reference: str) -> AdminRules:
+def read_admin_rules(of: str, answer: Any, reference: str) -> AdminRules:
     """Read what `az network manager list-effective-security-admin-rule` prints. Raises `ValueError`."""
     if isinstance(answer, dict) and answer.get("skipToken"):
         raise ValueError("the list goes on: it is a part of the rules only")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ghost.net import azure_resources
-from ghost.net.admin_rules import AdminRules, NetworkManager, admin_rules, network_managers
+from ghost.net.admin_rules import AdminRules, NetworkManager, network_managers, read_admin_rules
 from ghost.net.azure_json import groups_from_effective_nsg, routes_from_effective_table
 from ghost.net.balancing import (
     LoadBalancer,
@@ -28,7 +28,7 @@ from ghost.net.firewall import (
     ip_groups,
     rule_collection_groups,
 )
-from ghost.net.gateways import CONNECTION_QUERY, Gateway, GatewayConnections, Site, gateway_connections, gateways, sites
+from ghost.net.gateways import CONNECTION_QUERY, Gateway, GatewayConnections, Site, gateway_connections, sites
 from ghost.net.names import azure_names
 from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
 from ghost.net.network import Missing
@@ -85,9 +85,9 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
         "resource show", network_managers, "resource list --resource-type Microsoft.Network/networkManagers", "--ids"
     ),
     AdminRules: AzRead(
-        "network manager list-effective-security-admin-rule", name="--virtual-network-name", read_of=admin_rules
+        "network manager list-effective-security-admin-rule", name="--virtual-network-name", read_of=read_admin_rules
     ),
-    Gateway: AzRead("network vnet-gateway show", gateways),
+    Gateway: AzRead("network vnet-gateway show", read_gateways),
     GatewayConnections: AzRead(
         "network vpn-connection list", name="--vnet-gateway", query=CONNECTION_QUERY, read_of=gateway_connections
     ),

@@ -74,7 +74,7 @@ class Site(Resource):
     prefixes: tuple[str, ...]
 
 
-def gateways(answer: Any, reference: str) -> list[Gateway]:
+def read_gateways(answer: Any, reference: str) -> list[Gateway]:
     return [
         Gateway(
             id=text_of(fields, "id"),

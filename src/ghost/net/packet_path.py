@@ -294,6 +294,9 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     target = _target(way, balanced)
     if target is None:
         return
+    if (firewall := network.get(AzureFirewall, target.interface.id)) is not None:
+        yield from _into_firewall(network, firewall, way)
+        return
     if way.origin is not None:
         addresses = way.origin.addresses or ()
         if len(addresses) != 1:
@@ -323,6 +326,16 @@ def _at_firewall(
     way.firewalls[key(firewall.id)] = flow
     hop, way.flow = through_firewall(network, firewall, flow)
     return hop, way.flow
+
+
+def _into_firewall(network: Network, firewall: AzureFirewall, way: _Way) -> Iterator[Hop]:
+    """Yield the way of a packet that came to a public address of a firewall: where its rules translate it to."""
+    way.firewalls[key(firewall.id)] = way.flow
+    hop, way.flow = through_firewall(network, firewall, way.flow, inbound=True)
+    yield hop
+    if hop.verdict == "rewrite":
+        way.appliances, way.origin = (*way.appliances, key(firewall.id)), None
+        yield from _leg(network, firewall.interface, way)
 
 
 def _asymmetry(forward: _Way, back: _Way) -> Iterator[Hop]:

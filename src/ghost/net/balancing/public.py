@@ -23,7 +23,7 @@ from ghost.net.effective import groups_of
 from ghost.net.firewall import AzureFirewall
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, IpConfiguration, Machine, Subnet, VirtualNetwork, key, name_of
+from ghost.net.resources import Interface, IpConfiguration, Machine, Subnet, VirtualNetwork, key, name_of, owner_in
 from ghost.net.security import Flow
 
 DEFAULT_PORTS: Final = ((50, 1024), (100, 512), (200, 256), (400, 128), (800, 64), (1000, 32))
@@ -68,6 +68,10 @@ def public_entrance(network: Network, flow: Flow, sender: Interface | None = Non
             (replace(hop, verdict="rewrite", reason=reason),),
             (Target(interface, arriving, needs_group=found.is_standard),),
         )
+    elif firewall_id := owner_in(found.attached_to, "azureFirewalls"):
+        firewall = network.one(AzureFirewall, firewall_id)
+        reason = f"{what}, of the firewall {firewall.name}"
+        return Balanced((replace(hop, verdict="pass", reason=reason),), (Target(firewall.interface, flow),))
     reason = f"{what}, of {name_of(found.attached_to)}: what that does with a packet is not known"
     return Balanced((replace(hop, reason=reason),))
 

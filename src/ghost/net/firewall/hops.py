@@ -52,17 +52,23 @@ def firewall_at(network: Network, address: str, homes: Iterable[VirtualNetwork])
     return None
 
 
-def through_firewall(network: Network, firewall: AzureFirewall, flow: Flow) -> tuple[Hop, Flow]:
-    """Return what the firewall does with the first packet of a flow, and the flow as it leaves."""
+def through_firewall(
+    network: Network, firewall: AzureFirewall, flow: Flow, *, inbound: bool = False
+) -> tuple[Hop, Flow]:
+    """Return what the firewall does with the first packet of a flow, and the flow as it leaves.
+
+    `inbound`: it came from the internet to a public address of the firewall.
+    """
     hop = Hop("firewall", firewall.id, "unknown", "", references=(firewall.reference,))
     try:
-        decided = decide(network, firewall, flow)
+        decided = decide(network, firewall, flow, inbound=inbound)
     except Unread as unread:
         return replace(hop, reason=unread.reason, missing=unread.missing), flow
     references = tuple(dict.fromkeys(decided.references))
     hop = replace(hop, verdict=decided.verdict, reason=decided.reason, rule=decided.rule, references=references)
     if decided.verdict == "drop":
-        hop = replace(hop, fault="azure_firewall", mends=(AllowAtFirewall(firewall.id, flow),))
+        mends = () if inbound else (AllowAtFirewall(firewall.id, flow),)
+        hop = replace(hop, fault="azure_firewall", mends=mends)
     return hop, decided.flow
 
 
