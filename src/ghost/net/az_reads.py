@@ -28,7 +28,15 @@ from ghost.net.firewall import (
     ip_groups,
     rule_collection_groups,
 )
-from ghost.net.gateways import CONNECTION_QUERY, Gateway, GatewayConnections, Site, gateway_connections, sites
+from ghost.net.gateways import (
+    CONNECTION_QUERY,
+    Gateway,
+    GatewayConnections,
+    Site,
+    gateway_connections,
+    read_gateways,
+    sites,
+)
 from ghost.net.names import azure_names
 from ghost.net.names.records import ForwardingRulesets, PrivateEndpoint, PrivateZones, ZoneLinks, ZoneRecords
 from ghost.net.network import Missing
