@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from ghost.net.az_reads import argv_of
 from ghost.net.faults import explain
 from ghost.net.guest import read_iptables
 from ghost.net.guest.listeners import read_listeners
@@ -20,6 +21,7 @@ from ghost.net.resources import (
     Machine,
     RouteTable,
     RuleSet,
+    SubscriptionInterfaces,
     VirtualNetwork,
 )  # fmt: skip
 from ghost.net.routes import Route
@@ -130,6 +132,27 @@ def test_two_faults_are_two():
         ("route_none", "blocked"),
         ("security_rule", "passes"),
     ]
+
+
+def test_interfaces_of_a_peer_in_another_subscription_are_read_there():
+    lines = ["vnet a 10.1.0.0/16", "vnet b 10.2.0.0/16", "subnet a/s 10.1.0.0/24", "subnet b/s 10.2.0.0/24",
+             "vm va 10.1.0.4 a/s", "vm vb 10.2.0.4 b/s", "peering a b", "peering b a"]  # fmt: skip
+    both = described(lines)
+    here, there = both.all(VirtualNetwork).values()
+    moved = replace(
+        there,
+        id=there.id.replace("/s/", "/t/"),
+        subnets=tuple(replace(each, id=each.id.replace("/s/", "/t/", 1)) for each in there.subnets),
+    )
+    peered = replace(here, peerings=tuple(replace(each, remote=moved.id) for each in here.peerings))
+    made = both.without(VirtualNetwork).with_resources(VirtualNetwork, [peered, moved], complete=True)
+    far = replace(both.one(Interface, nic_id("vb")), subnet=moved.subnets[0].id, id=nic_id("vb").replace("/s/", "/t/"))
+    near = made.without(Interface).with_resources(Interface, [made.one(Interface, nic_id("va"))], complete=True)
+    walked = walk(near, flow("Tcp 10.1.0.4 10.2.0.4:443"))
+    assert walked.missing == (Missing(SubscriptionInterfaces, "/subscriptions/t"),)
+    assert argv_of(*walked.missing) == ("az", "network", "nic", "list", "--subscription", "t", "-o", "json")
+    told = near.with_resources(Interface, [far])
+    assert walk(told, flow("Tcp 10.1.0.4 10.2.0.4:443")).outcome == "passes"
 
 
 def test_a_security_admin_rule_is_mended_where_it_stands():

@@ -48,6 +48,7 @@ from ghost.net.resources import (
     Resource,
     RouteTable,
     RuleSet,
+    SubscriptionInterfaces,
     VirtualNetwork,
     key,
     name_of,
@@ -88,6 +89,13 @@ class AzRead:
 
 AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
     Interface: AzRead("network nic show", azure_resources.interfaces, "network nic list"),
+    SubscriptionInterfaces: AzRead(
+        "network nic list",
+        name="--subscription",
+        read_of=lambda of, answer, reference: SubscriptionInterfaces(
+            id=of, interfaces=tuple(azure_resources.interfaces(answer, reference)), reference=reference
+        ),
+    ),
     VirtualNetwork: AzRead("network vnet show", azure_resources.virtual_networks),
     NetworkManager: AzRead(
         "resource show", network_managers, "resource list --resource-type Microsoft.Network/networkManagers", "--ids"
@@ -119,7 +127,7 @@ AZ_READS: Final[Mapping[type[Resource], AzRead]] = {
             id=of, routes=routes_from_effective_table(answer), reference=reference
         ),
     ),
-    LoadBalancer: AzRead("network lb show", azure_balancing.load_balancers),
+    LoadBalancer: AzRead("network lb show", azure_balancing.load_balancers, "network lb list"),
     PublicAddress: AzRead("network public-ip show", azure_balancing.public_addresses, "network public-ip list"),
     PublicPrefix: AzRead("network public-ip prefix show", azure_balancing.public_prefixes),
     NatGateway: AzRead("network nat gateway show", azure_balancing.nat_gateways),

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ghost.net.resources import Interface, Resource, Subnet, VirtualNetwork, key, name_of
+from ghost.net.resources import (
+    Interface,
+    Resource,
+    Subnet,
+    SubscriptionInterfaces,
+    VirtualNetwork,
+    key,
+    name_of,
+    subscription_of,
+)
 
 if TYPE_CHECKING:
     from ghost.net.services import PublicService
@@ -109,13 +118,24 @@ class Network:
 
     def interface_at(self, address: str, networks: Iterable[VirtualNetwork]) -> Interface | None:
         """Return the interface that has `address` in one of `networks`. Raises `Unread`."""
+        networks = list(networks)
         places = [network.subnet_ids for network in networks]
         for interface in self.interfaces_with(address):
             if any(key(interface.subnet) in ids for ids in places):
                 return interface
         if Interface not in self.complete:
             self.need(Missing(Interface), f"no interface that was read has {address}")
+        for elsewhere in self._other_subscriptions(networks):
+            if elsewhere not in self.all(SubscriptionInterfaces):
+                missing = Missing(SubscriptionInterfaces, elsewhere)
+                self.need(missing, f"no interface of {address} was read: its network is in another subscription")
         return None
+
+    def _other_subscriptions(self, networks: Iterable[VirtualNetwork]) -> list[str]:
+        """Return the ids of the subscriptions of `networks` that the list of all interfaces does not hold."""
+        home = next((subscription_of(each.id) for each in self.all(Interface).values()), None)
+        others = dict.fromkeys(key(subscription_of(network.id)) for network in networks)
+        return [f"/subscriptions/{each}" for each in others if each and home and each != key(home)]
 
     def subnet_of(self, interface: Interface) -> tuple[VirtualNetwork, Subnet]:
         """Return the interface's network and subnet. Raises `Unread`."""

@@ -156,6 +156,19 @@ class Interface(Resource):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubscriptionInterfaces(Resource):
+    """All interfaces of another subscription than the login's own; `id` is the subscription's."""
+
+    kind = "interfaces of the subscription"
+
+    interfaces: tuple[Interface, ...]
+
+    @property
+    def parts(self) -> tuple[Resource, ...]:
+        return self.interfaces
+
+
+@dataclass(frozen=True, kw_only=True)
 class RuleSet(Resource):
     """The rules of a network security group, wherever it is associated."""
 

@@ -55,8 +55,9 @@ def absorb(network: Network, read: Read, answer: Answer) -> Network:
     if read.missing.resource and key(read.missing.resource) not in (key(each.id) for each in found):
         return _failed(network, read, f"az {' '.join(read.argv[1:4])} answered about something else")
     network = network.with_resources(read.missing.of, found, complete=not read.missing.resource)
-    for part in (part for resource in found for part in resource.parts):
-        network = network.with_resources(type(part), [part])
+    parts = [part for resource in found for part in resource.parts]
+    for kind in dict.fromkeys(map(type, parts)):
+        network = network.with_resources(kind, [part for part in parts if type(part) is kind])
     return network
 
 
