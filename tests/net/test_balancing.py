@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from ghost.net.balancing import azure_balancing
 from ghost.net.faults import explain
 from ghost.net.packet_path import walk
 from ghost.net.proposals import proposed
+from ghost.net.resources import VirtualNetwork
 from ghost.net.snapshot import Answer, Read, collect, needed
 from tests.net.description import described
 from tests.net.small_network import PROVIDER, flow
@@ -115,6 +117,16 @@ def test_the_order_of_members_and_rules_and_who_is_out_change_nothing_else() -> 
         assert fewer.outcome == first.outcome == "passes"
         ways = [[hop for hop in each.hops if hop.kind != "load_balancer"] for each in (first, *first.others)]
         assert [[hop for hop in each.hops if hop.kind != "load_balancer"] for each in (fewer, *fewer.others)] == ways
+
+
+def test_a_basic_front_end_is_not_said_to_be_reached_from_another_region() -> None:
+    far = ["vnet far 10.9.0.0/16", "subnet far/s 10.9.0.0/24", "vm away 10.9.0.4 far/s", "peering vnet far"]
+    for sku, outcome in (("Basic", "unknown"), ("Standard", "passes")):
+        made = described([*INTERNAL, *far, "peering far vnet", f"lb lb sku={sku}"])
+        regions = {"vnet": "westeurope", "far": "eastus"}
+        homes = [replace(each, location=regions[each.name]) for each in made.all(VirtualNetwork).values()]
+        made = made.with_resources(VirtualNetwork, homes)
+        assert walk(made, flow("Tcp 10.9.0.4 10.0.1.100:80")).outcome == outcome
 
 
 def az(command: str) -> Any:

@@ -22,7 +22,7 @@ from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
 from ghost.net.machine_hops import guest, machine
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, key
+from ghost.net.resources import Interface, VirtualNetwork, key
 from ghost.net.security import Flow
 
 Rule = BalancingRule | InboundNatRule
@@ -70,7 +70,7 @@ def balance(network: Network, entrance: Entrance, flow: Flow, sender: Interface 
     """
     balancer, front_end = entrance.balancer, entrance.front_end
     hop = Hop("load_balancer", balancer.id, "unknown", "", references=(balancer.reference,))
-    if unclear := _unclear(entrance, flow):
+    if unclear := _unclear(entrance, flow) or _too_far(network, entrance, sender):
         return Balanced((replace(hop, reason=f"{balancer.name}: {unclear}"),))
     at = f"{flow.protocol.casefold()} port {flow.destination_port}"
     rule = rule_for(entrance, flow)
@@ -126,6 +126,16 @@ def _unclear(entrance: Entrance, flow: Flow) -> str | None:
     if flow.destination_port is None and rule_for(entrance, flow) is None:
         return "which port the packet is for is not known"
     return None
+
+
+def _too_far(network: Network, entrance: Entrance, sender: Interface | None) -> str | None:
+    """Return that a peering between regions does not carry packets to a front end of the Basic SKU."""
+    subnet = entrance.front_end.subnet
+    if sender is None or subnet is None or entrance.balancer.is_standard:
+        return None
+    home = network.one(VirtualNetwork, subnet.partition("/subnets/")[0])
+    regions = {each.location for each in (home, network.subnet_of(sender)[0])} - {""}
+    return "a front end of the Basic SKU is not reached from another region" if len(regions) > 1 else None
 
 
 def _judged(network: Network, backend: Backend, probe: Probe | None) -> _Judged:
