@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 
 from ghost.net.az_reads import argv_of
 from ghost.net.faults import explain
-from ghost.net.guest import read_iptables
+from ghost.net.guest import read_iptables, read_routes
 from ghost.net.guest.listeners import read_listeners
 from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
@@ -132,6 +133,20 @@ def test_two_faults_are_two():
         ("route_none", "blocked"),
         ("security_rule", "passes"),
     ]
+
+
+def test_a_guest_without_a_route_sends_nothing():
+    routes = [{"dst": "10.0.0.0/24", "dev": "eth0", "table": "main"}]
+    lost = with_guest(one_vnet(), "web", routes=read_routes(json.dumps(routes)))
+    blocker = walk(lost, WEB_TO_DB).blocker
+    assert (blocker.fault, blocker.verdict, blocker.rule) == ("guest_route", "reject", "no route")
+    found = [
+        *routes,
+        {"dst": "default", "gateway": "10.0.0.1", "dev": "eth0", "table": "main", "metrics": [{"mtu": 1400}]},
+    ]
+    whole = walk(with_guest(one_vnet(), "web", routes=read_routes(json.dumps(found))), WEB_TO_DB)
+    assert whole.outcome == "passes"
+    assert "by eth0 via 10.0.0.1, MTU 1400" in " ".join(hop.reason for hop in whole.hops)
 
 
 def test_interfaces_of_a_peer_in_another_subscription_are_read_there():

@@ -12,6 +12,7 @@ from typing import Literal
 
 from ghost.net.guest import FORWARD, INPUT, OUTPUT, Hook, Packet, State, evaluate
 from ghost.net.guest.listeners import listeners_at
+from ghost.net.guest.routes import REJECTS, GuestRoute, select_guest_route
 from ghost.net.network import Network
 from ghost.net.resources import Guest, Interface
 from ghost.net.security import Flow
@@ -46,6 +47,11 @@ def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: Stat
         out_interface="" if "input" in hooks else None,
     )
     port = flow.destination_port
+    if guest.routes is not None and "input" not in hooks:
+        routed = _routed(guest, guest.routes, flow, made_here="output" in hooks)
+        yield routed
+        if routed.verdict in ("drop", "reject"):
+            return
     if guest.packet_filter is not None:
         found = evaluate(guest.packet_filter, hooks, packet, state)
         rule = str(found.decisive) if found.decisive else None
@@ -70,3 +76,22 @@ def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: Stat
             )
         else:
             yield GuestDecision("reject", f"nothing listens on {what}", None, "not_listening", guest.reference)
+
+
+def _routed(guest: Guest, routes: Sequence[GuestRoute], flow: Flow, *, made_here: bool) -> GuestDecision:
+    """Return whether the guest sends a packet on at all; where it goes then, Azure's routes decide."""
+    destination, source = ip_address(flow.destination_address), ip_address(flow.source_address)
+    chosen = select_guest_route(routes, destination, guest.routing_rules, source=source)
+    by_interface = not made_here and any(rule.in_interface for rule in guest.routing_rules)
+    if chosen.kind == "unknown" or by_interface:
+        return GuestDecision("unknown", f"which route of {guest.name} leads to {destination} is open", None, None,
+                             guest.reference)  # fmt: skip
+    if chosen.kind in ("none", *REJECTS):
+        what = "no route" if chosen.kind == "none" else f"{chosen.kind} {chosen.route.network if chosen.route else ''}"
+        reason = f"{guest.name} does not send to {destination}: {what}"
+        return GuestDecision("reject", reason, what, "guest_route", guest.reference)
+    hop = chosen.hops[0] if chosen.hops else None
+    via = f" via {hop.gateway}" if hop and hop.gateway else ""
+    mtu = f", MTU {chosen.route.mtu}" if chosen.route and chosen.route.mtu else ""
+    reason = f"{guest.name} sends to {destination} by {hop.device if hop else chosen.kind}{via}{mtu}"
+    return GuestDecision("pass", reason, None, None, guest.reference)

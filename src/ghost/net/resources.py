@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from ghost.net.address_matching import parse_network
 from ghost.net.guest.listeners import Listener
+from ghost.net.guest.routes import DEFAULT_RULES, GuestRoute, RoutingRule
 from ghost.net.guest.ruleset import Ruleset
 from ghost.net.routes import Route
 from ghost.net.security import SecurityGroup, SecurityRule
@@ -205,6 +206,8 @@ class Guest(Resource):
     packet_filter: Ruleset | None = None
     listeners: tuple[tuple[str, Listener], ...] | None = None
     """Each with its protocol, `tcp` or `udp`."""
+    routes: tuple[GuestRoute, ...] | None = None
+    routing_rules: tuple[RoutingRule, ...] = DEFAULT_RULES
     forwards: bool | None = None
     """Whether it routes what is not for it (net.ipv4.ip_forward)."""
 
