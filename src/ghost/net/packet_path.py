@@ -6,12 +6,21 @@ fault, and the walk goes on where the way does not depend on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address, parse_address
-from ghost.net.balancing import Balanced, Target, balance, closed_by_default, interface_at, of_each, public_entrance
+from ghost.net.balancing import (
+    Balanced,
+    Entrance,
+    Target,
+    balance,
+    closed_by_default,
+    interface_at,
+    of_each,
+    public_entrance,
+)
 from ghost.net.departure import Origin, leave
 from ghost.net.firewall import AzureFirewall, back_through_firewall, through_firewall
 from ghost.net.gate_hops import gates, platform
@@ -178,74 +187,75 @@ def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
 
 def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = False) -> Iterator[Hop]:
     """Yield the hops of one leg, from an interface to the destination's; `way` tells where it came to."""
-    flow = way.flow
     state: State = "ESTABLISHED" if is_answer else "NEW"
     yield from machine(network, here)
-    yield from guest(network, here, flow, OUTPUT, state)
-    if flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
-        yield from platform(network, here, flow, is_answer=is_answer)
+    yield from guest(network, here, way.flow, OUTPUT, state)
+    if way.flow.destination_address in (HOST_ADDRESS, METADATA_ADDRESS):
+        yield from platform(network, here, way.flow, is_answer=is_answer)
         return
     if not is_answer and (gateway := network.get(Gateway, here.id)):
-        yield through_gateway(network, gateway, flow.source_address)
+        yield through_gateway(network, gateway, way.flow.source_address)
     while True:
         if not is_answer:
-            yield from gates(network, here, flow, "Outbound")
+            yield from gates(network, here, way.flow, "Outbound")
         try:
-            chosen = routed(network, here, flow.destination_address)
+            chosen = routed(network, here, way.flow.destination_address)
         except Unread as unread:
             yield Hop("route", here.id, "unknown", unread.reason, missing=unread.missing)
             return
-        hop = chosen.hop
-        if way.appliances and hop.stops:
-            reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
-            hop = replace(hop, verdict="unknown", reason=reason, fault=None)
-        yield hop
-        if chosen.leaves_by == "gateway":
-            hop, way.interface = out_by_gateway(network, here, flow.destination_address)
-            yield hop
-            return
+        yield _doubting_tunnels(chosen.hop, here, way)
         if chosen.leaves_by is not None:
-            way.flow = flow
             yield from _departure(network, here, way, chosen.leaves_by, is_answer=is_answer)
             return
-        there, is_there = chosen.next_interface, False
+        there = chosen.next_interface
+        arrives = there is not None and there.has(way.flow.destination_address)
         if chosen.entrance is not None:
-            balanced = balance(network, chosen.entrance, flow, here if here.has(flow.source_address) else None)
-            yield from balanced.hops
-            if (target := _target(way, balanced)) is not None:
-                is_there = chosen.entrance.front_end.address == flow.destination_address
-                there, way.flow = target.interface, target.flow
-                flow = target.flow
+            arrives = chosen.entrance.front_end.address == way.flow.destination_address
+            there = yield from _member(network, chosen.entrance, here, way)
         if there is None:
             return
-        yield from crossing(network, here, there, flow)
+        yield from crossing(network, here, there, way.flow)
         if not is_answer:
-            yield from inbound(network, there, flow)
+            yield from inbound(network, there, way.flow)
         firewall = network.get(AzureFirewall, there.id)
-        if firewall is not None:
-            hop, flow = _at_firewall(network, firewall, flow, way, is_answer=is_answer)
-            yield hop
-            if hop.stops:
-                return
-        elif is_there or there.has(flow.destination_address):
+        if arrives and firewall is None:
             way.interface = there
             yield from machine(network, there)
-            yield from guest(network, there, way.restored or flow, INPUT, state)
-            yield from arrival(network, there, flow)
+            yield from guest(network, there, way.restored or way.flow, INPUT, state)
+            yield from arrival(network, there, way.flow)
             return
         if key(there.id) in way.appliances or len(way.appliances) == MAX_APPLIANCES:
-            yield Hop(
-                "appliance",
-                there.id,
-                "drop",
-                f"{there.name} is passed twice: the routes form a loop",
-                fault="routing_loop",
-            )
+            reason = f"{there.name} is passed twice: the routes form a loop"
+            yield Hop("appliance", there.id, "drop", reason, fault="routing_loop")
             return
         way.appliances = (*way.appliances, key(there.id))
         if firewall is None:
-            yield from forwarding(network, there, flow, state)
+            yield from forwarding(network, there, way.flow, state)
+        else:
+            hop = _at_firewall(network, firewall, way, is_answer=is_answer)
+            yield hop
+            if hop.stops or way.flow.destination_address == firewall.address:
+                return
         here = there
+
+
+def _doubting_tunnels(hop: Hop, here: Interface, way: _Way) -> Hop:
+    """Return the hop of a route; behind an appliance, which may carry a packet on itself, no drop is certain."""
+    if not way.appliances or not here.is_read or not hop.stops:
+        return hop
+    reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
+    return replace(hop, verdict="unknown", reason=reason, fault=None)
+
+
+def _member(network: Network, entrance: Entrance, here: Interface, way: _Way) -> Generator[Hop, None, Interface | None]:
+    """Yield what a load balancer does; return the member that takes the packet."""
+    balanced = balance(network, entrance, way.flow, here if here.has(way.flow.source_address) else None)
+    yield from balanced.hops
+    target = _target(way, balanced)
+    if target is None:
+        return None
+    way.flow = target.flow
+    return target.interface
 
 
 def _target(way: _Way, balanced: Balanced) -> Target | None:
@@ -262,6 +272,10 @@ def _target(way: _Way, balanced: Balanced) -> Target | None:
 
 def _departure(network: Network, here: Interface, way: _Way, leaves_by: Exit, *, is_answer: bool) -> Iterator[Hop]:
     """Yield what a packet meets that leaves the virtual networks: at a public address, it may come back to one."""
+    if leaves_by == "gateway":
+        hop, way.interface = out_by_gateway(network, here, way.flow.destination_address)
+        yield hop
+        return
     to_public = leaves_by == "internet" and _is_public(way.flow.destination_address)
     if is_answer and to_public:
         way.origin = Origin()
@@ -317,15 +331,14 @@ def _is_public(address: str) -> bool:
     return parse_address(address).is_global
 
 
-def _at_firewall(
-    network: Network, firewall: AzureFirewall, flow: Flow, way: _Way, *, is_answer: bool
-) -> tuple[Hop, Flow]:
-    """Return what an Azure Firewall decides, and the flow as it leaves it; the way remembers what came."""
+def _at_firewall(network: Network, firewall: AzureFirewall, way: _Way, *, is_answer: bool) -> Hop:
+    """Return what an Azure Firewall decides; the way remembers what came, and has the flow as it leaves."""
     if is_answer:
-        return back_through_firewall(network, firewall, flow, way.firewalls)
-    way.firewalls[key(firewall.id)] = flow
-    hop, way.flow = through_firewall(network, firewall, flow)
-    return hop, way.flow
+        hop, way.flow = back_through_firewall(network, firewall, way.flow, way.firewalls)
+        return hop
+    way.firewalls[key(firewall.id)] = way.flow
+    hop, way.flow = through_firewall(network, firewall, way.flow)
+    return hop
 
 
 def _into_firewall(network: Network, firewall: AzureFirewall, way: _Way) -> Iterator[Hop]:

@@ -60,6 +60,8 @@ def through_firewall(
     `inbound`: it came from the internet to a public address of the firewall.
     """
     hop = Hop("firewall", firewall.id, "unknown", "", references=(firewall.reference,))
+    if flow.destination_address == firewall.address:
+        return replace(hop, reason=f"what {firewall.name} itself serves, such as DNS, is not told"), flow
     try:
         decided = decide(network, firewall, flow, inbound=inbound)
     except Unread as unread:
