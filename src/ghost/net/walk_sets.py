@@ -14,11 +14,13 @@ from ghost.net.address_sets import Span, address_spans, joined, port_spans, publ
 from ghost.net.admin_rules import AdminRules
 from ghost.net.balancing import LoadBalancer, PublicAddress
 from ghost.net.firewall import AzureFirewall, IpGroup, RuleCollection, RuleCollectionGroup
+from ghost.net.gate_hops import PLATFORM_TAGS
 from ghost.net.gateways import Site
 from ghost.net.hops import Walk
 from ghost.net.network import Network
 from ghost.net.resources import EffectiveGroups, EffectiveRoutes, Guest, Interface, Resource, RouteTable, RuleSet
 from ghost.net.security import Flow, SecurityRule
+from ghost.net.services import RedisCache
 from ghost.net.walks import walk
 
 FIRST_PUBLIC = "1.0.0.1"
@@ -46,6 +48,7 @@ def public_address_of(network: Network, address: str) -> str | None:
 def ports_to(network: Network, flow: Flow) -> list[Part]:
     """Return all ports of the flow's destination, by how a packet to them ends."""
     named = [text for resource in _resources(network) for text in _ports_named(resource)]
+    named += [str(port) for _, port in PLATFORM_TAGS]
     spans = [Span(max(span.first, 1), span.last) for span in port_spans(named) if span.last > 0]
     return [
         Part(tuple(span.ports() for span in joined(alike)), walked)
@@ -124,6 +127,8 @@ def _ports_named(resource: Resource) -> Iterator[str]:
         case LoadBalancer():
             yield from (str(rule.port) for rule in resource.rules if rule.port)
             yield from (f"{rule.ports[0]}-{rule.ports[1]}" for rule in resource.nat_rules)
+        case RedisCache():
+            yield from map(str, resource.closed_ports)
         case Guest():
             yield from (str(listener.port) for _, listener in resource.listeners or ())
             yield from _filtered_ports(resource)
