@@ -9,7 +9,7 @@ https://learn.microsoft.com/azure/virtual-network/service-tags-overview
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -59,6 +59,13 @@ class ServiceTags:
             if known.casefold() == name:
                 return _within(prefixes, address)
         return False if self.members_known and "/applicationsecuritygroups/" in name else None
+
+    def settled(self, near: str, far: str) -> tuple[ServiceTags, ...]:
+        """Return the tags as they are if VirtualNetwork does not hold `far`, and if it does; none if `near` is open."""
+        if not _within(self.virtual_network, parse_address(near)):
+            return ()
+        held = (self.virtual_network, (*self.virtual_network, far))
+        return tuple(replace(self, virtual_network=each, may_hold_more=False) for each in held)
 
 
 def covers_address(prefixes: Iterable[str], address: str, tags: ServiceTags) -> bool | None:

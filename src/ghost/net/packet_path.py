@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ghost.net.address_matching import HOST_ADDRESS, METADATA_ADDRESS, is_address, parse_address
+from ghost.net.address_sets import public_spans
 from ghost.net.balancing import (
     Balanced,
     Entrance,
@@ -29,12 +30,13 @@ from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
 from ghost.net.machine_hops import forwarding, guest, machine
+from ghost.net.named_addresses import addresses_named
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
-from ghost.net.resources import Interface, VirtualNetwork, key, name_of
+from ghost.net.resources import EffectiveGroups, Interface, VirtualNetwork, key, name_of
 from ghost.net.route_hops import Exit, crossing, routed
 from ghost.net.security import Flow
-from ghost.net.services import PublicService, admits, agreed, possible_addresses, service_with_id
+from ghost.net.services import PublicService, admits, agreed, service_with_id
 
 MAX_APPLIANCES: Final = 8
 """Appliances on one way; more are a loop."""
@@ -129,8 +131,9 @@ def _walk_to_service(network: Network, flow: Flow, source: str | None, service: 
         return Walk(flow, tuple(admits(network, found, arrived, flow.destination_port)))
     if is_address(flow.destination_address):
         return walk(replace(network, toward=PublicService(found, None)), flow, source=source)
-    network = replace(network, toward=PublicService(found, flow.destination_address))
-    flows = (replace(flow, destination_address=address) for address in possible_addresses(network))
+    network = replace(network.without(EffectiveGroups), toward=PublicService(found, flow.destination_address))
+    spans = public_spans(addresses_named(network))
+    flows = (replace(flow, destination_address=span.address) for span in spans)
     return agreed(flow, found.tag or "AzureCloud", [walk(network, each, source=source) for each in flows])
 
 

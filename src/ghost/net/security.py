@@ -180,7 +180,23 @@ def evaluate_gates(
 def evaluate_group(
     group: SecurityGroup, flow: Flow, direction: Direction, tags: ServiceTags | None = None
 ) -> GateVerdict:
+    """Return the decision of one group: certain too where it is the same whether VirtualNetwork or Internet holds
+    the other end.
+    """
     known_tags = tags or ServiceTags()
+    verdict = _evaluated(group, flow, direction, known_tags)
+    if verdict.certain or not known_tags.may_hold_more:
+        return verdict
+    near, far = flow.source_address, flow.destination_address
+    if direction == "Inbound":
+        near, far = far, near
+    ways = [_evaluated(group, flow, direction, each) for each in known_tags.settled(near, far)]
+    if ways and all(way.certain and way.allowed == ways[0].allowed for way in ways):
+        return ways[0]
+    return verdict
+
+
+def _evaluated(group: SecurityGroup, flow: Flow, direction: Direction, known_tags: ServiceTags) -> GateVerdict:
     undecided: list[SecurityRule] = []
     for rule in group.in_order[direction]:
         match rule.matches(flow, known_tags):

@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from ghost.net.address_sets import Span, address_spans, joined, port_spans, public_spans
-from ghost.net.admin_rules import AdminRules
 from ghost.net.balancing import LoadBalancer, PublicAddress
-from ghost.net.firewall import AzureFirewall, IpGroup, RuleCollection, RuleCollectionGroup
 from ghost.net.gate_hops import PLATFORM_TAGS
 from ghost.net.gateways import Site
 from ghost.net.hops import Walk
+from ghost.net.named_addresses import addresses_named, collections_of, resources_of, security_rules_of
 from ghost.net.network import Network
-from ghost.net.resources import EffectiveGroups, EffectiveRoutes, Guest, Interface, Resource, RouteTable, RuleSet
-from ghost.net.security import Flow, SecurityRule
+from ghost.net.resources import Guest, Interface, Resource
+from ghost.net.security import Flow
 from ghost.net.services import RedisCache
 from ghost.net.walks import walk
 
@@ -47,7 +46,7 @@ def public_address_of(network: Network, address: str) -> str | None:
 
 def ports_to(network: Network, flow: Flow) -> list[Part]:
     """Return all ports of the flow's destination, by how a packet to them ends."""
-    named = [text for resource in _resources(network) for text in _ports_named(resource)]
+    named = [text for resource in resources_of(network) for text in _ports_named(resource)]
     named += [str(port) for _, port in PLATFORM_TAGS]
     spans = [Span(max(span.first, 1), span.last) for span in port_spans(named) if span.last > 0]
     return [
@@ -61,7 +60,7 @@ def sources_of(network: Network, flow: Flow, public: str | None = None) -> list[
 
     `public`: the public address by which the internet reaches the destination; None: it has none.
     """
-    named = [text for resource in _resources(network) for text in _addresses_named(resource)]
+    named = list(addresses_named(network))
     inside = {
         int(ip_address(interface.address))
         for interface in network.all(Interface).values()
@@ -98,28 +97,10 @@ def _end(walked: Walk) -> tuple[object, ...]:
     return walked.outcome, decisive.kind, decisive.resource, decisive.rule, decisive.direction, decisive.leg
 
 
-def _resources(network: Network) -> Iterator[Resource]:
-    for known in network.resources.values():
-        yield from known.values()
-
-
-def _addresses_named(resource: Resource) -> Iterator[str]:
-    for rule in _security_rules(resource):
-        yield from (*rule.source_prefixes, *rule.destination_prefixes)
-    for collection in _collections(resource):
-        for firewall_rule in collection.rules:
-            yield from (*firewall_rule.sources, *firewall_rule.destinations)
-    match resource:
-        case RouteTable() | EffectiveRoutes():
-            yield from (route.prefix for route in resource.routes)
-        case IpGroup():
-            yield from resource.addresses
-
-
 def _ports_named(resource: Resource) -> Iterator[str]:
-    for rule in _security_rules(resource):
+    for rule in security_rules_of(resource):
         yield from rule.destination_ports
-    for collection in _collections(resource):
+    for collection in collections_of(resource):
         for firewall_rule in collection.rules:
             yield from firewall_rule.destination_ports
             yield from (each.partition(":")[2] for each in firewall_rule.protocols if ":" in each)
@@ -140,19 +121,3 @@ def _filtered_ports(guest: Guest) -> Iterator[str]:
             for at, field in enumerate(match.fields):
                 if field.endswith("port"):
                     yield from (f"{element[at][0]}-{min(element[at][1], 65535)}" for element in match.elements)
-
-
-def _security_rules(resource: Resource) -> Iterator[SecurityRule]:
-    match resource:
-        case RuleSet():
-            yield from resource.rules
-        case EffectiveGroups():
-            yield from (rule for group in resource.groups for rule in group.rules)
-        case AdminRules():
-            yield from (rule.matches for rule in resource.rules)
-
-
-def _collections(resource: Resource) -> Iterator[RuleCollection]:
-    match resource:
-        case AzureFirewall() | RuleCollectionGroup():
-            yield from resource.collections

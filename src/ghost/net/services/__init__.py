@@ -28,7 +28,7 @@ from ghost.net.services.service_resources import (
     StorageAccount,
     SubnetRule,
 )
-from ghost.net.services.unknown_address import agreed, possible_addresses
+from ghost.net.services.unknown_address import agreed
 
 __all__ = [
     "SERVICE_TYPES",
@@ -52,7 +52,6 @@ __all__ = [
     "agreed",
     "direct_route",
     "endpoint_hop",
-    "possible_addresses",
     "service_named",
     "service_with_id",
 ]

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ghost.net.address_matching import parse_network
-from ghost.net.address_sets import public_spans
 from ghost.net.hops import Hop, Walk
-from ghost.net.network import Network
-from ghost.net.resources import EffectiveRoutes, RouteTable, RuleSet
 from ghost.net.security import Flow
-
-
-def possible_addresses(network: Network) -> list[str]:
-    """Return one address of each part of the internet that no rule or route tells apart."""
-    prefixes = {
-        prefix for group in network.all(RuleSet).values() for r in group.rules for prefix in r.destination_prefixes
-    }
-    prefixes |= {route.prefix for table in network.all(RouteTable).values() for route in table.routes}
-    prefixes |= {route.prefix for computed in network.all(EffectiveRoutes).values() for route in computed.routes}
-    cuts = [prefix for prefix in prefixes if parse_network(prefix) is not None and ":" not in prefix]
-    return [span.address for span in public_spans(cuts)]
 
 
 def agreed(flow: Flow, tag: str, walks: Sequence[Walk]) -> Walk:
