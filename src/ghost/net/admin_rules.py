@@ -55,6 +55,7 @@ class Decision:
 
     hop: Hop | None = None
     skips_groups: bool = False
+    may_skip_groups: bool = False
 
 
 def decide(
@@ -66,9 +67,8 @@ def decide(
     try:
         known = network.one(AdminRules, home.id) if network.whole(NetworkManager) else None
     except Unread as unread:
-        return Decision(
-            Hop("admin_rule", home.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
-        )
+        hop = Hop("admin_rule", home.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
+        return Decision(hop, may_skip_groups=True)
     if known is None:
         return Decision()
     matching, unclear = [], []
@@ -91,11 +91,11 @@ def _decided(matching: list[AdminRule], unclear: list[AdminRule], hop: Hop) -> D
     ahead = [rule for rule in unclear if first is None or rule.matches.priority <= first.matches.priority]
     if any(rule.effect != effect for rule in ahead):
         reason = f"{_names(ahead)} may match: the prefixes of a tag are not known"
-        return Decision(replace(hop, verdict="unknown", reason=reason))
+        return _unclear(hop, reason, [*ahead, *matching[:1]])
     rivals = [rule for rule in matching[1:] if first and _may_precede(rule, first) and rule.effect != effect]
     if rivals and first is not None:
         reason = f"{_names([first, *rivals])} differ, and which of them comes first is not told"
-        return Decision(replace(hop, verdict="unknown", reason=reason))
+        return _unclear(hop, reason, [first, *rivals])
     if first is None:
         return Decision()
     reason = f"{first.effect} by the security admin rule {first.matches}, before any group, {hop.direction}".lower()
@@ -103,6 +103,11 @@ def _decided(matching: list[AdminRule], unclear: list[AdminRule], hop: Hop) -> D
     if effect == "Deny":
         return Decision(replace(hop, verdict="drop", fault="admin_rule"))
     return Decision(hop, skips_groups=effect == "AlwaysAllow")
+
+
+def _unclear(hop: Hop, reason: str, rules: Iterable[AdminRule]) -> Decision:
+    always = any(rule.effect == "AlwaysAllow" for rule in rules)
+    return Decision(replace(hop, verdict="unknown", reason=reason), may_skip_groups=always)
 
 
 def _may_precede(rule: AdminRule, first: AdminRule) -> bool:

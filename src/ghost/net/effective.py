@@ -112,6 +112,7 @@ def _routes_of(network: Network, interface: Interface) -> InterfaceRoutes:
         *((prefix, "VnetLocal") for prefix in home.prefixes),
         *((prefix, "VNetPeering") for prefix in peers),
         ("0.0.0.0/0", "Internet"),
+        *([("::/0", "Internet")] if any(":" in prefix for prefix in home.prefixes) else []),
         *((prefix, "None") for prefix in _unused(home, peers, user)),
     ]
     routes = (*user, *(Route(prefix, hop) for prefix, hop in system if prefix not in replaced))

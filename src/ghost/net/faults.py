@@ -21,11 +21,12 @@ from ghost.net.changes import (
 )
 from ghost.net.hops import Hop, Mend, Outcome, Walk
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, RouteTable, VirtualNetwork, key
+from ghost.net.resources import EffectiveGroups, Interface, RouteTable, RuleSet, VirtualNetwork, key
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Flow, SecurityRule
 from ghost.net.walks import walk
 
 MAX_FAULTS: Final = 10
+MIN_PRIORITY, MAX_PRIORITY = 100, 4096
 DERIVED: Final = {"balancer_no_healthy_member"}
 """Faults that follow from those before them in a walk."""
 
@@ -86,7 +87,9 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
         case "security_rule":
             if hop.rule is not None and not hop.is_default_rule:
                 yield RemoveRule(hop.resource, hop.rule)
-            yield AddRule(hop.resource, _allowing(hop, flow))
+            priority = _free_priority(network, hop)
+            if priority is not None:
+                yield AddRule(hop.resource, _allowing(hop, flow, priority))
         case "admin_rule":
             yield RemoveAdminRule(hop.resource)
         case "route_none" | "route_missing":
@@ -113,13 +116,24 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
             yield StartMachine(hop.resource)
 
 
-def _allowing(hop: Hop, flow: Flow) -> SecurityRule:
-    """Return a rule that lets exactly this flow pass, before the one that denies it; one that is translated to any of
-    the group's machines, since it may be for each member of a pool.
+def _free_priority(network: Network, hop: Hop) -> int | None:
+    """Return the last priority before the rule that denies that Azure takes and no rule of the direction has."""
+    known = network.get(RuleSet, hop.resource)
+    groups = [known.rules] if known is not None else [
+        group.rules for computed in network.all(EffectiveGroups).values() for group in computed.groups
+        if key(group.name) == key(hop.resource)
+    ]  # fmt: skip
+    taken = {rule.priority for rules in groups for rule in rules if rule.direction == hop.direction}
+    before = min(hop.priority or FIRST_DEFAULT_PRIORITY, MAX_PRIORITY + 1)
+    return next((each for each in range(before - 1, MIN_PRIORITY - 1, -1) if each not in taken), None)
+
+
+def _allowing(hop: Hop, flow: Flow, priority: int) -> SecurityRule:
+    """Return a rule that lets exactly this flow pass; one that is translated to any of the group's machines, since it
+    may be for each member of a pool.
     """
     to = flow.destination_address if hop.flow in (None, flow) else "*"
     flow = hop.flow or flow
-    priority = min(hop.priority or FIRST_DEFAULT_PRIORITY, 4097) - 1
     port = "*" if flow.destination_port is None else str(flow.destination_port)
     return SecurityRule(
         "allow-flow",

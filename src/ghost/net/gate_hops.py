@@ -65,6 +65,7 @@ def gates(
         yield Hop("security_group", interface.id, "unknown", unread.reason, direction=direction, missing=unread.missing)
         return
     groups, tags = effective.groups, effective.tags
+    may_skip = False
     if platform_tag is None:
         home, _ = network.subnet_of(interface)
         decision = decide(network, interface, home, flow, direction, tags)
@@ -72,6 +73,7 @@ def gates(
             yield decision.hop
         if decision.skips_groups:
             return
+        may_skip = decision.may_skip_groups
     if any_source_port:
         groups = tuple(replace(g, rules=tuple(replace(r, source_ports=("*",)) for r in g.rules)) for g in groups)
     if platform_tag is not None:
@@ -96,4 +98,7 @@ def gates(
             ask = not effective.computed and missing not in network.failed
             reason = f"{unclear} of {name_of(gate.group.name)} may match too: the prefixes of a tag are not known"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None, missing=missing if ask else None)
+        elif hop.stops and may_skip:
+            reason = f"{hop.reason}, unless a security admin rule always allows it"
+            hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop

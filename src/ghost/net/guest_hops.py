@@ -34,8 +34,11 @@ def guest_of(network: Network, interface: Interface) -> Guest | None:
     return network.get(Guest, interface.machine)
 
 
-def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State) -> Iterator[GuestDecision]:
+def guest_decisions(
+    guest: Guest, flow: Flow, hooks: Sequence[Hook], state: State, *, loopback: bool = False
+) -> Iterator[GuestDecision]:
     """Yield what the filter decides on `hooks`, and for a new packet that comes in, whether something listens."""
+    device = "lo" if loopback else None
     packet = Packet(
         flow.protocol.casefold(),
         ip_address(flow.source_address),
@@ -43,11 +46,11 @@ def guest_decisions(guest: Guest, flow: Flow, hooks: Sequence[Hook], state: Stat
         flow.source_port,
         flow.destination_port,
         icmp_type=ECHO_REQUEST if flow.protocol.casefold() == "icmp" and state == "NEW" else None,
-        in_interface="" if "output" in hooks else None,
-        out_interface="" if "input" in hooks else None,
+        in_interface="" if "output" in hooks else device,
+        out_interface="" if "input" in hooks else device,
     )
     port = flow.destination_port
-    if guest.routes is not None and "input" not in hooks:
+    if guest.routes is not None and "input" not in hooks and not loopback:
         routed = _routed(guest, guest.routes, flow, made_here="output" in hooks)
         yield routed
         if routed.verdict in ("drop", "reject"):

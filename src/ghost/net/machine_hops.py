@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ghost.net.balancing.resources import ScaleSetMachines
 from ghost.net.guest import Hook, State
-from ghost.net.guest_hops import FORWARD, guest_decisions, guest_of
+from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
 from ghost.net.hops import Hop
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Machine, name_of
+from ghost.net.resources import Interface, Machine, key, name_of
 from ghost.net.security import Flow
 
 
@@ -33,12 +33,35 @@ def forwarding(network: Network, appliance: Interface, flow: Flow, state: State)
         yield from guest(network, appliance, flow, FORWARD, state)
 
 
+def is_itself(network: Network, here: Interface, address: str) -> bool:
+    """Return whether an address is of the same machine, which then sends the packet to itself."""
+    others = network.interfaces_with(address) if here.machine is not None else []
+    return here.has(address) or any(key(other.machine or "") == key(here.machine or "") for other in others)
+
+
+def to_itself(network: Network, here: Interface, flow: Flow) -> Iterator[Hop]:
+    """Yield what a machine's packet to itself meets: nothing of Azure's, since it does not leave the guest."""
+    yield from machine(network, here)
+    yield Hop("guest", here.machine or here.id, "pass", f"{flow.destination_address} is its own: nothing leaves it")
+    yield from guest(network, here, flow, OUTPUT, loopback=True)
+    yield from guest(network, here, flow, INPUT, loopback=True)
+    for hooks in (OUTPUT, INPUT):
+        for hop in guest(network, here, flow.reversed(), hooks, "ESTABLISHED", loopback=True):
+            yield replace(hop, leg="return")
+
+
 def guest(
-    network: Network, interface: Interface, flow: Flow, hooks: Sequence[Hook], state: State = "NEW"
+    network: Network,
+    interface: Interface,
+    flow: Flow,
+    hooks: Sequence[Hook],
+    state: State = "NEW",
+    *,
+    loopback: bool = False,
 ) -> Iterator[Hop]:
     """Yield what the guest decides, where it was read."""
     inside = guest_of(network, interface)
-    for decided in guest_decisions(inside, flow, hooks, state) if inside is not None else ():
+    for decided in guest_decisions(inside, flow, hooks, state, loopback=loopback) if inside is not None else ():
         yield Hop(
             "guest",
             interface.machine or interface.id,

@@ -120,9 +120,12 @@ class Network:
         """Return the interface that has `address` in one of `networks`. Raises `Unread`."""
         networks = list(networks)
         places = [network.subnet_ids for network in networks]
-        for interface in self.interfaces_with(address):
-            if any(key(interface.subnet) in ids for ids in places):
-                return interface
+        there = [each for each in self.interfaces_with(address) if any(key(each.subnet) in ids for ids in places)]
+        if len(there) > 1:
+            names = ", ".join(sorted(each.name for each in there))
+            raise Unread(None, f"{address} is the address of {names}, in networks that overlap")
+        if there:
+            return there[0]
         if Interface not in self.complete:
             self.need(Missing(Interface), f"no interface that was read has {address}")
         for elsewhere in self._other_subscriptions(networks):

@@ -29,7 +29,7 @@ from ghost.net.gateways import Gateway, gateway_in, out_by_gateway, through_gate
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
-from ghost.net.machine_hops import forwarding, guest, machine
+from ghost.net.machine_hops import forwarding, guest, is_itself, machine, to_itself
 from ghost.net.named_addresses import addresses_named
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
@@ -85,7 +85,12 @@ def walk(network: Network, flow: Flow, *, source: str | None = None, service: st
 
 
 def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str, str]) -> Walk:
+    if parse_address(flow.source_address).version != parse_address(flow.destination_address).version:
+        reason = f"no packet has both {flow.source_address} and {flow.destination_address}: one is IPv4, one IPv6"
+        return Walk(flow, (Hop("interface", "", "unknown", reason),))
     here = sender(network, flow, source)
+    if isinstance(here, Interface) and is_itself(network, here, flow.destination_address):
+        return Walk(flow, tuple(to_itself(network, here, flow)))
     forward = back = _Way(flow, members=members)
     if isinstance(here, Hop):
         if _is_public(flow.source_address) and _is_public(flow.destination_address):
@@ -145,7 +150,8 @@ def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:
             hop = replace(hop, verdict="unknown", reason=reason, fault=None)
         yield hop
         if hop.kind == "appliance":
-            inside = guest_of(network, network.one(Interface, hop.resource))
+            appliance = network.get(Interface, hop.resource)
+            inside = guest_of(network, appliance) if appliance is not None else None
             if inside is None or inside.packet_filter is None:
                 way.may_translate = name_of(hop.resource)
 
@@ -311,17 +317,17 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     target = _target(way, balanced)
     if target is None:
         return
-    if (firewall := network.get(AzureFirewall, target.interface.id)) is not None:
-        yield from _into_firewall(network, firewall, way)
-        return
-    if way.origin is not None:
-        addresses = way.origin.addresses or ()
+    if way.origin is not None or not _is_public(flow.source_address):
+        addresses = (way.origin.addresses or ()) if way.origin is not None else ()
         if len(addresses) != 1:
-            yield Hop(
-                "public_address", where, "unknown", f"as which address it comes to {target.interface.name} is open"
-            )
+            reason = f"as which address it comes to {target.interface.name} is open"
+            yield Hop("public_address", where, "unknown", reason)
             return
         target = replace(target, flow=replace(target.flow, source_address=addresses[0]))
+    if (firewall := network.get(AzureFirewall, target.interface.id)) is not None:
+        way.flow = target.flow
+        yield from _into_firewall(network, firewall, way)
+        return
     way.interface, way.flow = target.interface, target.flow
     if closed := closed_by_default(network, target):
         yield closed

@@ -15,6 +15,7 @@ from ghost.net.hops import Hop, Walk
 from ghost.net.names.records import dns_name
 from ghost.net.names.resolution import Resolution, resolve
 from ghost.net.network import Network, Unread
+from ghost.net.resources import Interface
 from ghost.net.security import Flow
 from ghost.net.services import service_named
 
@@ -39,8 +40,17 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
         if past is not None and any(walk(m.applied(network), flow, source=here.id).blocker is None for m in past.mends):
             return Walk(flow, (*resolution.hops[:-1], past, *public.hops))
         return Walk(flow, (*resolution.hops, *public.hops))
-    flows = [replace(flow, destination_address=address) for address in resolution.addresses]
+    flows = [
+        replace(flow, source_address=_own_address(here, flow.source_address, address), destination_address=address)
+        for address in resolution.addresses
+    ]
     return _together(flow, resolution, [packet_path.walk(network, each, source=here.id) for each in flows])
+
+
+def _own_address(here: Interface, asked: str, destination: str) -> str:
+    """Return the address that an interface sends from: the one that was asked for, if it is of the same family."""
+    of_family = (c.address for c in here.configurations if (":" in c.address) == (":" in destination))
+    return asked if (":" in asked) == (":" in destination) else next(of_family, asked)
 
 
 def _to_public_name(network: Network, flow: Flow, name: str, source: str | None) -> Walk:

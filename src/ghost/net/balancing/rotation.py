@@ -108,6 +108,8 @@ def balance(network: Network, entrance: Entrance, flow: Flow, sender: Interface 
         and (doubt := _floating(network, front_end.address or flow.destination_address, taking))
     ):
         hops.append(replace(hop, reason=doubt))
+    if unfound:
+        return Balanced(tuple(hops))
     targets = [_target(entrance, rule, flow, each.backend, addressed) for each in taking]
     if addressed and sender is not None:
         targets, hairpin = _without_itself(hop, rule.floating_ip or front_end.is_public, targets, sender)

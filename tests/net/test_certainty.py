@@ -1,0 +1,73 @@
+"""What is not certain neither blocks nor passes, and what is mended can be done."""
+
+from __future__ import annotations
+
+import pytest
+
+from ghost.net import explain, walk
+from tests.net.description import described
+from tests.net.small_network import flow
+
+TWO = [
+    "vnet v 10.0.0.0/16,fd00:1::/48", "nsg g", "table t", "subnet v/a 10.0.0.0/24 nsg=g",
+    "subnet v/b 10.0.1.0/24 table=t",
+    "vm a 10.0.0.4 v/a", "vm b 10.0.1.4 v/b", "vm c fd00:1::4 v/b",
+]  # fmt: skip
+CLOSED = [*TWO, "rule g closed 100 Inbound Deny * * *:*"]
+OPEN_TO_B = [*TWO, "public pa 20.1.1.1 vm=a", "public pb 20.1.1.2 vm=b", "rule g b 100 Inbound Allow Tcp 20.1.1.2 *:80"]
+IN_FIREWALL = [
+    *TWO, "subnet v/AzureFirewallSubnet 10.0.9.0/26", "firewall fw 10.0.9.4 v public=pf", "public pb 20.1.1.2 vm=b",
+    "public pf 20.1.1.3 of=/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/azureFirewalls/fw/a/one",
+    "fwrule fw 100/100 nat Dnat in TCP 20.1.1.2 20.1.1.3 80 to=10.0.0.4:80",
+]  # fmt: skip
+POOL = ["lb lb", "front lb/front address=10.0.0.100 subnet=v/a", "balance lb/rule front Tcp 80 80 pool"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked", "outcome", "why"),
+    [
+        (CLOSED, "Tcp 10.0.0.4 10.0.0.4:80", "passes", "a packet to oneself meets no group"),
+        ([*CLOSED, "also a2 a 10.0.1.9 v/b"], "Tcp 10.0.1.9 10.0.0.4:80", "passes", "two interfaces, one machine"),
+        ([*CLOSED, "listens a 10.0.0.4:22"], "Tcp 10.0.0.4 10.0.0.4:80", "blocked", "nothing listens"),
+        (OPEN_TO_B, "Tcp 10.0.1.4 20.1.1.1:80", "passes", "it comes by the public address of b"),
+        (OPEN_TO_B, "Tcp 192.168.0.9 20.1.1.1:80", "unknown", "a private address is translated on its way"),
+        (IN_FIREWALL, "Tcp 10.0.1.4 20.1.1.3:80", "passes", "a firewall sees the public address too"),
+        ([*CLOSED, "manager m"], "Tcp 10.0.1.4 10.0.0.4:80", "unknown", "it may be allowed"),
+        ([*CLOSED, "admin v m/c AlwaysAllow x 1 Inbound * Storage *:*"], "Tcp 10.0.1.4 10.0.0.4:80", "unknown", "tag"),
+        ([*CLOSED, "admin v m/c Deny x 1 Inbound * Storage *:*"], "Tcp 10.0.1.4 10.0.0.4:80", "blocked", "denied"),
+        ([*CLOSED, *POOL, "pool lb/pool members=a addresses=10.0.0.77 vnet=v"], "Tcp 10.0.1.4 10.0.0.100:80", "unknown",
+         "the other member may take it"),
+        (TWO, "Tcp fd00:1::4 2606:4700::1111:443", "unknown", "IPv6 has a way out of its own"),
+        (TWO, "Tcp fd00:1::4 10.0.0.4:80", "unknown", "no packet is of both families"),
+        ([*TWO, "subnet v/AzureFirewallSubnet 10.0.9.0/26 table=t", "firewall fw 10.0.9.4 v",
+          "fwrule fw 100/100 network Allow all Any * * *", "route t loop 10.0.0.0/24 VirtualAppliance 10.0.9.4"],
+         "Tcp 10.0.1.4 10.0.0.4:80", "blocked", "a loop through a firewall"),
+    ],
+)  # fmt: skip
+def test_an_outcome_is_certain_or_unknown(lines, asked, outcome, why):
+    protocol, source, to = asked.split()
+    address, _, port = to.rpartition(":")
+    packet = flow(f"{protocol} 10.0.0.4 10.0.0.4:{port}")
+    packet = type(packet)(protocol, source, None, address, int(port))
+    assert walk(described(lines), packet).outcome == outcome, why
+
+
+@pytest.mark.parametrize(
+    ("rules", "mend"),
+    [
+        (["x 103 Inbound Deny * * *:*", "y 104 Inbound Deny * * *:*", "z 102 Inbound Allow Udp * *:*"], "priority 101"),
+        (["x 100 Inbound Deny * * *:*", "y 101 Inbound Deny * * *:*"], None),
+        (["x 4096 Inbound Allow Udp * *:*", "y 4095 Inbound Deny Tcp * *:*"], "without rule y"),
+    ],
+)
+def test_a_rule_that_would_mend_has_a_priority_that_is_free(rules, mend):
+    (fault,) = explain(described([*TWO, *(f"rule g {rule}" for rule in rules)]), flow("Tcp 10.0.1.4 10.0.0.4:80"))
+    assert (mend in str(fault.mend)) if mend else fault.mend is None
+
+
+def test_an_address_of_two_interfaces_near_is_nobodys():
+    spokes = ["vnet hub 10.0.0.0/16", "subnet hub/s 10.0.0.0/24", "vm h 10.0.0.4 hub/s"]
+    for name in ("one", "two"):
+        spokes += [f"vnet {name} 10.1.0.0/16", f"subnet {name}/s 10.1.0.0/24", f"vm {name} 10.1.0.4 {name}/s",
+                   f"peering hub {name}", f"peering {name} hub"]  # fmt: skip
+    assert "networks that overlap" in walk(described(spokes), flow("Tcp 10.0.0.4 10.1.0.4:80")).hops[-1].reason
