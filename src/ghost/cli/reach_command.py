@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,6 +27,7 @@ from ghost.net import (
     Flow,
     Hop,
     Interface,
+    Mend,
     Network,
     Part,
     Read,
@@ -94,12 +95,14 @@ def reach(question: Question, workspace_option: Path | None) -> int:
         if not flows:
             raise UsageError(f"nothing else than {question.destination} was read that could send to it")
     network = collect(flows, reader.execute, network)
+    changes: list[Mend] = []
     for text in question.assume:
         try:
-            network = proposed(text, network).applied(network)
+            changes.append(proposed(text, _with(network, changes)))
         except ValueError as wrong:
             raise UsageError(str(wrong)) from None
-        network = collect(flows, reader.execute, network)
+        network = collect(flows, reader.execute, network, lambda known: _with(known, changes))
+    network = _with(network, changes)
     if question.from_all:
         _tell_parts(network, sources_of(network, flows[0], public), "sources", question, destination)
         return 0
@@ -113,6 +116,12 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     else:
         _show(network, walked, destination, faults)
     return STATUS[walked.outcome]
+
+
+def _with(network: Network, changes: Iterable[Mend]) -> Network:
+    for change in changes:
+        network = change.applied(network)
+    return network
 
 
 def _protocol(question: Question) -> str:

@@ -35,7 +35,7 @@ class RemoveRule:
         return f"without rule {self.rule} of {name_of(self.group)}"
 
     def applied(self, network: Network) -> Network:
-        return _with_rules(network, self.group, lambda rules: [r for r in rules if r.name != self.rule])
+        return _with_rules(network, self.group, lambda rules: _unnamed(rules, self.rule))
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class AddRule:
         return f"with a rule in {name_of(self.group)}: {self.rule}"
 
     def applied(self, network: Network) -> Network:
-        return _with_rules(network, self.group, lambda rules: [*rules, self.rule])
+        """A rule of that name is replaced, as by Azure."""
+        return _with_rules(network, self.group, lambda rules: [*_unnamed(rules, self.rule.name), self.rule])
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,13 @@ class AddRoute:
         return f"with a route in {name_of(self.table)}: {self.route}"
 
     def applied(self, network: Network) -> Network:
-        """What Azure computed for interfaces is dropped where the table may be theirs: it is derived anew."""
-        table = network.one(RouteTable, self.table)
-        kept = tuple(route for route in table.routes if route.prefix != self.route.prefix)
-        changed = network.with_resources(RouteTable, [replace(table, routes=(*kept, self.route))])
-        return changed.without(EffectiveRoutes)
+        """A user-defined route for that prefix is replaced; one for 0.0.0.0/0 also ends the drop of private space."""
+        return _with_routes(network, self.table, lambda routes: [*filter(self._is_kept, routes), self.route])
+
+    def _is_kept(self, other: Route) -> bool:
+        if other.source.casefold() == "user":
+            return other.prefix != self.route.prefix
+        return self.route.prefix != "0.0.0.0/0" or other.next_hop_type.casefold() != "none"
 
 
 @dataclass(frozen=True)
@@ -93,15 +96,8 @@ class RemoveRoute:
         return f"without route {self.route} of {name_of(self.table)}"
 
     def applied(self, network: Network) -> Network:
-        table = network.one(RouteTable, self.table)
-        removed = [route for route in table.routes if route.name == self.route]
-        kept = tuple(route for route in table.routes if route.name != self.route)
-        effective = [
-            replace(computed, routes=tuple(_without(computed.routes, removed)))
-            for computed in network.all(EffectiveRoutes).values()
-        ]
-        changed = network.with_resources(RouteTable, [replace(table, routes=kept)])
-        return changed.with_resources(EffectiveRoutes, effective)
+        removed = [route for route in network.one(RouteTable, self.table).routes if route.name == self.route]
+        return _with_routes(network, self.table, lambda routes: _without(routes, removed))
 
 
 @dataclass(frozen=True)
@@ -187,6 +183,22 @@ def _with_rules(
     if known is not None:
         network = network.with_resources(RuleSet, [replace(known, rules=tuple(change(known.rules)))])
     return network.with_resources(EffectiveGroups, effective)
+
+
+def _unnamed(rules: Iterable[SecurityRule], name: str) -> list[SecurityRule]:
+    return [rule for rule in rules if rule.name != name]
+
+
+def _with_routes(network: Network, table_id: str, change: Callable[[Iterable[Route]], Iterable[Route]]) -> Network:
+    """Change a table, and what Azure computed for the interfaces that it leads."""
+    table = network.one(RouteTable, table_id)
+    effective = [
+        replace(computed, routes=tuple(change(computed.routes)))
+        for computed in network.all(EffectiveRoutes).values()
+        if key(network.subnet_of(network.one(Interface, computed.id))[1].route_table or "") == key(table.id)
+    ]
+    changed = network.with_resources(RouteTable, [replace(table, routes=tuple(change(table.routes)))])
+    return changed.with_resources(EffectiveRoutes, effective)
 
 
 def _without(routes: Iterable[Route], removed: list[Route]) -> Iterable[Route]:

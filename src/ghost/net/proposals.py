@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Final, get_args
 
-from ghost.net.address_matching import parse_network, parse_ports
+from ghost.net.address_matching import is_address, parse_network, parse_ports
 from ghost.net.balancing import LoadBalancer
 from ghost.net.balancing.changes import AddBalancingRule, AddNatGateway, MakePrivate
 from ghost.net.changes import (
@@ -42,9 +42,11 @@ from ghost.net.names.records import PrivateEndpoint, ZoneLinks, ZoneRecords, is_
 from ghost.net.network import Network
 from ghost.net.resources import Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, name_of
 from ghost.net.routes import Route
-from ghost.net.security import Access, Direction, SecurityRule
+from ghost.net.security import FIRST_DEFAULT_PRIORITY, Access, Direction, SecurityRule
 
 FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
+PROTOCOLS: Final = ("Tcp", "Udp", "Icmp", "Esp", "Ah", "*")
+HOP_TYPES: Final = ("VirtualAppliance", "VnetLocal", "Internet", "VirtualNetworkGateway", "None")
 
 
 def proposed(text: str, network: Network) -> Mend:
@@ -62,30 +64,42 @@ def _rule(network: Network, words: list[str]) -> Mend:
         raise ValueError(f"{priority!r} is no priority: 100 to 4096")
     for port in ports.split(","):
         parse_ports(port)
+    for prefix in (*source.split(","), *destination.split(",")):
+        if prefix != "*" and parse_network(prefix) is None and not prefix[:1].isalpha():
+            raise ValueError(f"{prefix!r} is no prefix, tag or *")
     rule = SecurityRule(
         name,
         int(priority),
         _one_of(direction, get_args(Direction)),  # type: ignore[arg-type]
         _one_of(access, get_args(Access)),  # type: ignore[arg-type]
-        protocol,
+        _one_of(protocol, PROTOCOLS),
         source_prefixes=tuple(source.split(",")),
         destination_prefixes=tuple(destination.split(",")),
         destination_ports=tuple(ports.split(",")),
     )
-    return AddRule(_id(network, RuleSet, group), rule)
+    known = network.one(RuleSet, _id(network, RuleSet, group))
+    for other in known.rules:
+        if (other.priority, other.direction) == (rule.priority, rule.direction) and other.name != name:
+            raise ValueError(f"{other.name} of {name_of(known.id)} has priority {priority} {rule.direction} already")
+    return AddRule(known.id, rule)
 
 
 def _route(network: Network, words: list[str]) -> Mend:
     table, name, prefix, hop_type, *next_hop = words
     if parse_network(prefix) is None:
         raise ValueError(f"{prefix!r} is no prefix")
+    hop_type = _one_of(hop_type, HOP_TYPES)
+    if (hop_type == "VirtualAppliance") != bool(next_hop and is_address(next_hop[0])):
+        raise ValueError("VirtualAppliance, and only that, needs the address of the NEXT-HOP")
     made = Route(prefix, hop_type, next_hop[0] if next_hop else None, "User", name=name)
     return AddRoute(_id(network, RouteTable, table), made)
 
 
 def _no_rule(network: Network, words: list[str]) -> Mend:
     group = network.one(RuleSet, _id(network, RuleSet, words[0]))
-    return RemoveRule(group.id, _one_of(words[1], [rule.name for rule in group.rules]))
+    return RemoveRule(
+        group.id, _one_of(words[1], [rule.name for rule in group.rules if rule.priority < FIRST_DEFAULT_PRIORITY])
+    )
 
 
 def _no_route(network: Network, words: list[str]) -> Mend:
@@ -94,11 +108,18 @@ def _no_route(network: Network, words: list[str]) -> Mend:
 
 
 def _peering(network: Network, words: list[str]) -> Mend:
-    return ConnectPeering((_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1])))
+    return ConnectPeering(_peers(network, words))
 
 
 def _forwarded(network: Network, words: list[str]) -> Mend:
-    return AllowForwarded(_id(network, VirtualNetwork, words[0]), _id(network, VirtualNetwork, words[1]))
+    return AllowForwarded(*_peers(network, words))
+
+
+def _peers(network: Network, words: list[str]) -> tuple[str, str]:
+    home, remote = (network.one(VirtualNetwork, _id(network, VirtualNetwork, word)) for word in words)
+    if key(remote.id) not in map(key, (peering.remote for peering in home.peerings)):
+        raise ValueError(f"{home.name} has no peering with {remote.name}")
+    return home.id, remote.id
 
 
 def _link(network: Network, words: list[str]) -> Mend:

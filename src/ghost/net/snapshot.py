@@ -83,11 +83,19 @@ def look_up(
     return network, None
 
 
-def collect(flows: Iterable[Flow], execute: Callable[[Read], Answer], network: Network | None = None) -> Network:
-    """Return a network that holds what the flows' walks need, as far as `execute` tells it."""
+def collect(
+    flows: Iterable[Flow],
+    execute: Callable[[Read], Answer],
+    network: Network | None = None,
+    changed: Callable[[Network], Network] = lambda network: network,
+) -> Network:
+    """Return a network that holds what the flows' walks need, as far as `execute` tells it.
+
+    `changed`: the walks are those of the network that it gives; what is returned is as it was read.
+    """
     flows, network = list(flows), network or Network()
     for _ in range(MAX_ROUNDS):
-        reads = needed(network, flows)
+        reads = needed(changed(network), flows)
         if not reads:
             break
         for read in reads:
