@@ -13,6 +13,10 @@
     link ZONE NETWORK
     record ZONE NAME ADDRESSES
     approve ENDPOINT
+    service-rule SERVICE NETWORK SUBNET
+    service-address SERVICE ADDRESSES
+    service-endpoint NETWORK SUBNET NAME
+    public-access SERVICE
 
 Resources are named by name or id.
 """
@@ -22,7 +26,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
-from typing import Final, get_args
+from typing import Final, TypeVar, get_args
 
 from ghost.net.address_matching import is_address, parse_network, parse_ports
 from ghost.net.balancing import LoadBalancer
@@ -39,11 +43,21 @@ from ghost.net.changes import (
 from ghost.net.hops import Mend
 from ghost.net.names.changes import ApproveEndpoint, LinkZone, SetRecord
 from ghost.net.names.records import PrivateEndpoint, ZoneLinks, ZoneRecords, is_within, relative_to
-from ghost.net.network import Network
+from ghost.net.network import Network, Unread
 from ghost.net.resources import Machine, Resource, RouteTable, RuleSet, VirtualNetwork, key, name_of
 from ghost.net.routes import Route
 from ghost.net.security import FIRST_DEFAULT_PRIORITY, Access, Direction, SecurityRule
+from ghost.net.services import (
+    SERVICE_TYPES,
+    AddAddressRule,
+    AddressRange,
+    AddSubnetRule,
+    EnablePublicAccess,
+    EnableServiceEndpoint,
+    Service,
+)
 
+Named = TypeVar("Named", bound=Resource)
 FORMS: Final = [line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    ")]
 PROTOCOLS: Final = ("Tcp", "Udp", "Icmp", "Esp", "Ah", "*")
 HOP_TYPES: Final = ("VirtualAppliance", "VnetLocal", "Internet", "VirtualNetworkGateway", "None")
@@ -55,7 +69,12 @@ def proposed(text: str, network: Network) -> Mend:
     parse = _PARSERS.get((words[0], len(words) - 1)) if words else None
     if parse is None:
         raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
-    return parse(network, words[1:])
+    change = parse(network, words[1:])
+    try:
+        change.applied(network)
+    except Unread as unread:
+        raise ValueError(f"{text!r} changes what was not read: {unread.reason}") from None
+    return change
 
 
 def _rule(network: Network, words: list[str]) -> Mend:
@@ -157,6 +176,30 @@ def _subnet(network: Network, words: list[str]) -> str:
     return next(subnet.id for subnet in home.subnets if subnet.name == name)
 
 
+def _service_rule(network: Network, words: list[str]) -> Mend:
+    service = _service(network, words[0])
+    if not service.service_endpoints:
+        raise ValueError(f"a {service.kind} has no rules for subnets")
+    return AddSubnetRule(service.id, _subnet(network, words[1:]))
+
+
+def _service_address(network: Network, words: list[str]) -> Mend:
+    return AddAddressRule(_service(network, words[0]).id, AddressRange.of(words[1]))
+
+
+def _service_endpoint(network: Network, words: list[str]) -> Mend:
+    names = [name for of in SERVICE_TYPES for name in of.service_endpoints]
+    return EnableServiceEndpoint(_subnet(network, words[:2]), _one_of(words[2], names))
+
+
+def _public_access(network: Network, words: list[str]) -> Mend:
+    return EnablePublicAccess(_service(network, words[0]).id)
+
+
+def _service(network: Network, named: str) -> Service:
+    return _among([each for of in SERVICE_TYPES for each in network.all(of).values()], "service", named)
+
+
 _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Mend]]] = {
     ("rule", 9): _rule,
     ("no-rule", 2): _no_rule,
@@ -172,16 +215,23 @@ _PARSERS: Final[Mapping[tuple[str, int], Callable[[Network, list[str]], Mend]]] 
     ("link", 2): _link,
     ("record", 3): _record,
     ("approve", 1): _approve,
+    ("service-rule", 3): _service_rule,
+    ("service-address", 2): _service_address,
+    ("service-endpoint", 3): _service_endpoint,
+    ("public-access", 1): _public_access,
 }
 
 
 def _id(network: Network, of: type[Resource], named: str) -> str:
-    known: list[str] = [resource.id for resource in network.all(of).values()]
-    found = [each for each in known if key(named) in (key(each), name_of(each).casefold())]
+    return _among(list(network.all(of).values()), of.kind, named).id
+
+
+def _among(known: list[Named], kind: str, named: str) -> Named:
+    found = [each for each in known if key(named) in (key(each.id), each.name.casefold())]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(sorted(map(name_of, known))) or "none"
-    which = f"{'several' if found else 'no'} {of.kind}s"
+    names = ", ".join(sorted(each.name for each in known)) or "none"
+    which = f"{'several' if found else 'no'} {kind}s"
     raise ValueError(f"{which} on the way are named {named!r}; there are: {names}")
 
 
