@@ -26,7 +26,7 @@ from ghost.net.resources import (
 )
 from ghost.net.routes import PREFERRED_TO_BGP, Route, select_route
 from ghost.net.security import SecurityGroup
-from ghost.net.services.endpoints import with_tags, without_other_services
+from ghost.net.services.direct_routes import with_tags, without_other_services
 
 UNUSED_PREFIXES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")
 """Private space outside the network, for which every interface has a route that drops."""

@@ -4,15 +4,15 @@
 there (keys, roles, logins) is not part of it.
 """
 
-from ghost.net.services.admission import admits
-from ghost.net.services.endpoints import direct_route, endpoint_hop
-from ghost.net.services.host_names import service_named, service_with_id
+from ghost.net.services.direct_routes import direct_route, endpoint_hop
+from ghost.net.services.service_admission import admits
 from ghost.net.services.service_changes import (
     AddAddressRule,
     AddSubnetRule,
     EnablePublicAccess,
     EnableServiceEndpoint,
 )
+from ghost.net.services.service_host_names import service_named, service_with_id
 from ghost.net.services.service_resources import (
     SERVICE_TYPES,
     AddressRange,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ghost.net.network import Network
 from ghost.net.resources import EffectiveRoutes, Subnet, VirtualNetwork, key, name_of
-from ghost.net.services.host_names import service_with_id
+from ghost.net.services.service_host_names import service_with_id
 from ghost.net.services.service_resources import (
     AddressRange,
     KeyVault,
