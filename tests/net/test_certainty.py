@@ -31,6 +31,8 @@ POOL = ["lb lb", "front lb/front address=10.0.0.100 subnet=v/a", "balance lb/rul
         ([*CLOSED, "listens a 10.0.0.4:22"], "Tcp 10.0.0.4 10.0.0.4:80", "blocked", "nothing listens"),
         (OPEN_TO_B, "Tcp 10.0.1.4 20.1.1.1:80", "passes", "it comes by the public address of b"),
         (OPEN_TO_B, "Tcp 192.168.0.9 20.1.1.1:80", "unknown", "a private address is translated on its way"),
+        ([*CLOSED, *POOL, "vnet w 10.1.0.0/16", "subnet w/a 10.1.0.0/24", "vm x 10.1.0.4 w/a",
+          "pool lb/pool members=x"], "Tcp 10.0.1.4 10.0.0.100:80", "blocked", "a member in a network without peering"),
         (IN_FIREWALL, "Tcp 10.0.1.4 20.1.1.3:80", "passes", "a firewall sees the public address too"),
         ([*CLOSED, "manager m"], "Tcp 10.0.1.4 10.0.0.4:80", "unknown", "it may be allowed"),
         ([*CLOSED, "admin v m/c AlwaysAllow x 1 Inbound * Storage *:*"], "Tcp 10.0.1.4 10.0.0.4:80", "unknown", "tag"),
@@ -38,6 +40,9 @@ POOL = ["lb lb", "front lb/front address=10.0.0.100 subnet=v/a", "balance lb/rul
         ([*CLOSED, *POOL, "pool lb/pool members=a addresses=10.0.0.77 vnet=v"], "Tcp 10.0.1.4 10.0.0.100:80", "unknown",
          "the other member may take it"),
         (TWO, "Tcp fd00:1::4 2606:4700::1111:443", "unknown", "IPv6 has a way out of its own"),
+        ([*TWO, "route t r 20.0.0.0/8 VirtualAppliance 10.0.9.9", "nat n v/b public=p", "public p 20.9.9.9 nat=n",
+          "storage acc eastus default=Deny", "region v westus"], "Tcp 10.0.1.4 acc.blob.core.windows.net:443",
+         "unknown", "by an appliance it may come with an address that is let in"),
         (TWO, "Tcp fd00:1::4 10.0.0.4:80", "unknown", "no packet is of both families"),
         ([*TWO, "subnet v/AzureFirewallSubnet 10.0.9.0/26 table=t", "firewall fw 10.0.9.4 v",
           "fwrule fw 100/100 network Allow all Any * * *", "route t loop 10.0.0.0/24 VirtualAppliance 10.0.9.4"],
@@ -63,6 +68,14 @@ def test_an_outcome_is_certain_or_unknown(lines, asked, outcome, why):
 def test_a_rule_that_would_mend_has_a_priority_that_is_free(rules, mend):
     (fault,) = explain(described([*TWO, *(f"rule g {rule}" for rule in rules)]), flow("Tcp 10.0.1.4 10.0.0.4:80"))
     assert (mend in str(fault.mend)) if mend else fault.mend is None
+
+
+def test_what_a_firewall_drops_by_a_route_is_mended():
+    lines = [*TWO, "subnet v/AzureFirewallSubnet 10.0.9.0/26 table=f", "table f", "route f r 0.0.0.0/0 None",
+             "firewall fw 10.0.9.4 v", "fwrule fw 100/100 network Allow all Any * * *",
+             "route t r 0.0.0.0/0 VirtualAppliance 10.0.9.4"]  # fmt: skip
+    (fault,) = explain(described(lines), flow("Tcp 10.0.1.4 8.8.8.8:80"))
+    assert (fault.kind, str(fault.mend)) == ("route_none", "without route r of f")
 
 
 def test_an_address_of_two_interfaces_near_is_nobodys():

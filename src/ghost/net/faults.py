@@ -19,6 +19,7 @@ from ghost.net.changes import (
     RemoveRule,
     StartMachine,
 )
+from ghost.net.firewall import AzureFirewall
 from ghost.net.hops import Hop, Mend, Outcome, Walk
 from ghost.net.network import Network, Unread
 from ghost.net.resources import EffectiveGroups, Interface, RouteTable, RuleSet, VirtualNetwork, key
@@ -93,8 +94,9 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
         case "admin_rule":
             yield RemoveAdminRule(hop.resource)
         case "route_none" | "route_missing":
-            interface = network.one(Interface, hop.resource)
-            table = network.subnet_of(interface)[1].route_table
+            found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
+            interface = found.interface if isinstance(found, AzureFirewall) else found
+            table = network.subnet_of(interface)[1].route_table if interface is not None else None
             for route in network.one(RouteTable, table).routes if table else ():
                 if hop.rule == str(route) and route.name:
                     yield RemoveRoute(table or "", route.name)

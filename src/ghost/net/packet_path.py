@@ -182,7 +182,8 @@ def _arrival(network: Network, way: _Way) -> Iterator[Hop]:
     """Yield what a packet from outside meets at its destination, whichever way it came."""
     flow = way.flow
     if _is_public(flow.destination_address):
-        yield from _at_public_address(network, way, None)
+        if _is_public(flow.source_address):
+            yield from _at_public_address(network, way, None)
         return
     there = network.interfaces_with(flow.destination_address)
     outside = Interface in network.complete and not network.interfaces_with(flow.source_address)
@@ -317,8 +318,8 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     target = _target(way, balanced)
     if target is None:
         return
-    if way.origin is not None or not _is_public(flow.source_address):
-        addresses = (way.origin.addresses or ()) if way.origin is not None else ()
+    if way.origin is not None:
+        addresses = way.origin.addresses or ()
         if len(addresses) != 1:
             reason = f"as which address it comes to {target.interface.name} is open"
             yield Hop("public_address", where, "unknown", reason)

@@ -140,8 +140,11 @@ def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualN
 
 def crossing(network: Network, here: Interface, there: Interface, flow: Flow) -> Iterator[Hop]:
     """Yield the peering between two interfaces of different networks: what its far side lets in."""
-    home, _ = network.subnet_of(here)
-    away, _ = network.subnet_of(there)
+    try:
+        home, away = network.subnet_of(here)[0], network.subnet_of(there)[0]
+    except Unread as unread:
+        yield Hop("peering", there.id, "unknown", unread.reason, missing=unread.missing)
+        return
     if key(home.id) == key(away.id):
         return
     far = _peering(away, home)

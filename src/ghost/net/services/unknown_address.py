@@ -19,14 +19,18 @@ def agreed(flow: Flow, tag: str, walks: Sequence[Walk]) -> Walk:
 
 
 def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
-    place = 0
-    while ways := [way for way in ways if len(way) > place]:
+    place, is_open = 0, False
+    while going := [way for way in ways if len(way) > place]:
+        is_open |= any(len(way) == place and not any(hop.stops for hop in way) for way in ways)
+        ways = going
         hops = list(dict.fromkeys(way[place] for way in ways))
         first = hops[0]
         if len({(hop.kind, hop.resource.casefold(), hop.leg, hop.direction) for hop in hops}) > 1:
             yield _depends(first, f"where packets go depends on the public address of {host}")
             return
-        if len({hop.verdict for hop in hops}) == 1:
+        if is_open and first.stops:
+            yield _depends(first, f"{first.reason}, unless {host} has an address to which the way is not known")
+        elif len({hop.verdict for hop in hops}) == 1:
             rules = " or ".join(dict.fromkeys(hop.rule or "none" for hop in hops))
             yield (
                 first if len(hops) == 1 else replace(first, rule=rules, reason=f"{rules}, whichever address {host} has")
