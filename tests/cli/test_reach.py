@@ -18,6 +18,8 @@ def test_the_first_blocker_and_what_mends_it_are_told(tmp_path):
     )
     assert "without rule close-legacy-ports of cache-nsg: it passes" in result.stdout
     session = result.stdout.rsplit("ghost audit show ", 1)[1].strip()
+    listed = ghost("sessions", cwd=tmp_path, in_process=True).stdout
+    assert f"{session}    9 reads  web-vm-01 → 10.20.2.5 tcp/6379" in listed
     assert ghost("audit", "verify", session, cwd=tmp_path, in_process=True).returncode == 0
 
 
@@ -25,7 +27,9 @@ def test_a_proposed_change_is_walked(tmp_path):
     mended = ("--assume", "no-rule cache-nsg close-legacy-ports")
     opened = ("--assume", "rule cache-nsg x 100 Inbound Allow Tcp 10.20.1.4 10.20.2.5 6379")
     for change in (mended, opened):
-        assert ghost(*BLOCKED, *change, cwd=tmp_path, in_process=True, **FAST).returncode == 0
+        result = ghost(*BLOCKED, *change, cwd=tmp_path, in_process=True, **FAST)
+        assert result.returncode == 0
+        assert result.stdout.splitlines()[1].startswith("assumed: with")
     routed = ghost(
         *BLOCKED, *opened, "--assume", "route prod-routes hole 10.20.2.0/24 None", cwd=tmp_path, in_process=True, **FAST
     )
@@ -50,7 +54,9 @@ def test_where_configuration_lets_it_pass_it_says_what_it_does_not_show(tmp_path
 def test_all_tells_who_reaches_a_destination(tmp_path):
     asked = ("reach", "any", "redis-cache-01", "6379", "--lab", "blocked-port", "--all")
     result = ghost(*asked, cwd=tmp_path, in_process=True, **FAST)
-    rows = [line for line in result.stdout.splitlines()[1:] if not line.startswith(" ")]
+    title, _, *rows, records = result.stdout.splitlines()
+    assert "(SIMULATED)" in title
+    assert records.startswith("Records: ghost audit show reach_")
     assert [row.split()[0] for row in rows] == ["jobs-vm-01", "web-vm-01"]
     assert ["BLOCKED" in row for row in rows] == [False, True]
     told = json.loads(ghost(*asked, "--json", cwd=tmp_path, in_process=True, **FAST).stdout)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ghost import __version__
 from ghost.agent import Check, Evidence, SessionPaths, Workspace, load_session, tag_of
-from ghost.cli.session_records import Recorded, open_workspace, recorded
+from ghost.cli.session_records import NEEDS, REACH, Recorded, open_workspace, recorded
 from ghost.config import Settings
 from ghost.errors import RecordError, UsageError
 from ghost.records import is_locked, read_json, valid_session_id
@@ -37,8 +37,9 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         if session_id not in listed
     ]
     commands = list(_single_commands(workspace.audit_dir))
+    walks = list(_walks(workspace.audit_dir))
     if as_json:
-        print(json.dumps([*rows, *commands], indent=2))
+        print(json.dumps([*rows, *commands, *walks], indent=2, ensure_ascii=False))
         return
     if not rows:
         print(f"No sessions in {workspace.root}. Start one: ghost investigate --lab blocked-port")
@@ -47,22 +48,43 @@ def list_sessions(workspace_option: Path | None, *, as_json: bool) -> None:
         print(visible(f"{row['session_id']}  {row.get('turns', 0):>3} turns  {row['state']}{report}"))
     if commands:
         print(f"Single commands of ghost shell run{_count_text(len(commands))}:")
-    for row in commands[-LATEST_COMMANDS:]:
+    for row in commands[-LATEST:]:
         print(visible(f"{row['session_id']}  {row['state']}  $ {row['command']}"))
+    if walks:
+        print(f"Walks of ghost reach{_count_text(len(walks))}:")
+    for row in walks[-LATEST:]:
+        print(visible(f"{row['session_id']}  {row['reads']:>3} reads  {row['question']}"))
 
 
-LATEST_COMMANDS = 20
+LATEST = 20
 
 
 def _count_text(count: int) -> str:
-    return f", the latest {LATEST_COMMANDS} of {count} (all: --json)" if count > LATEST_COMMANDS else ""
+    return f", the latest {LATEST} of {count} (all: --json)" if count > LATEST else ""
+
+
+def _walks(audit_dir: Path) -> Iterator[dict[str, Any]]:
+    """Sessions of `ghost reach`, oldest first."""
+    for session_id in _ids(audit_dir, REACH):
+        audit = SessionPaths(audit_dir, session_id).shell_audit
+        records = list(Evidence(audit).values()) if audit.is_file() else []
+        first = records[0] if records else {}
+        yield {
+            "session_id": session_id,
+            "created_at": first.get("timestamp"),
+            "reads": len(records),
+            "question": str(first.get("reasoning", "")).partition(NEEDS)[0],
+        }
+
+
+def _ids(audit_dir: Path, beginning: str) -> list[str]:
+    names = [path.name for path in audit_dir.glob(f"shell_audit_{beginning}*")]
+    return sorted(filter(valid_session_id, {name.removeprefix("shell_audit_").partition(".")[0] for name in names}))
 
 
 def _single_commands(audit_dir: Path) -> Iterator[dict[str, Any]]:
     """Recorded and running commands of `ghost shell run`, oldest first."""
-    names = [path.name for path in audit_dir.glob("shell_audit_shell_*")]
-    ids = {name.removeprefix("shell_audit_").partition(".")[0] for name in names}
-    for session_id in sorted(filter(valid_session_id, ids)):
+    for session_id in _ids(audit_dir, "shell_"):
         paths = SessionPaths(audit_dir, session_id)
         records = list(Evidence(paths.shell_audit).values()) if paths.shell_audit.is_file() else []
         if not records:

@@ -11,9 +11,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ghost.cli.session_records import NEEDS, REACH
 from ghost.cli.shell_options import lab_programs
 from ghost.cli.terminal import to_stderr, to_stdout
 from ghost.config import Settings
@@ -32,6 +34,7 @@ from ghost.net import (
     Part,
     Read,
     Walk,
+    check_form,
     collect,
     dns_name,
     explain,
@@ -51,11 +54,14 @@ from ghost.text import visible
 
 STATUS: Final = {"passes": 0, "unknown": 3, "blocked": 4}
 NOT_SHOWN: Final = (
-    "Configuration does not show whether a guest's firewall lets it in and something listens there, nor loss and delay "
-    "on the wire: see ghost investigate."
+    "Configuration does not show whether the guest's own firewall lets it in, whether anything listens there, nor loss "
+    "and delay on the wire: see ghost investigate."
 )
+ONE_WAY: Final = "as far as Azure's configuration tells: what is there, and its answer, were not walked"
 MAX_SHOWN: Final = 8
 """Of sources or ranges of ports in a row."""
+PIPE_WIDTH: Final = 1000
+"""Rows are folded on a terminal only: in a pipe, each is one line."""
 PROTOCOLS: Final = {"tcp": "Tcp", "udp": "Udp", "icmp": "Icmp"}
 
 
@@ -77,6 +83,11 @@ def reach(question: Question, workspace_option: Path | None) -> int:
     Without a port, of all ports; with `from_all` of all sources, and 0.
     """
     protocol = _protocol(question)
+    for text in question.assume:
+        try:
+            check_form(text)
+        except ValueError as wrong:
+            raise UsageError(str(wrong)) from None
     settings = Settings(workspace=workspace_option) if workspace_option else Settings()
     settings = replace(settings, workspace=settings.workspace.absolute())
     if settings.private:
@@ -103,18 +114,16 @@ def reach(question: Question, workspace_option: Path | None) -> int:
             raise UsageError(str(wrong)) from None
         network = collect(flows, reader.execute, network, lambda known: _with(known, changes))
     network = _with(network, changes)
+    told = _Told(network, destination, reader.asked_of, reader.session_id, [str(change) for change in changes])
     if question.from_all:
-        _tell_parts(network, sources_of(network, flows[0], public), "sources", question, destination)
+        told.parts(sources_of(network, flows[0], public), "sources", question)
         return 0
     if question.port is None and flows[0].has_ports:
         parts = ports_to(network, flows[0])
-        _tell_parts(network, parts, "ports", question, destination)
+        told.parts(parts, "ports", question)
         return max(STATUS[part.walk.outcome] for part in parts)
     walked, faults = walk(network, flows[0]), explain(network, flows[0])
-    if question.as_json:
-        print(json.dumps([_as_dict(walked, destination, faults)], ensure_ascii=False, indent=2))
-    else:
-        _show(network, walked, destination, faults)
+    told.walk(walked, faults, question)
     return STATUS[walked.outcome]
 
 
@@ -141,10 +150,13 @@ class _Reader:
     def __init__(self, settings: Settings, question: Question) -> None:
         self._status = to_stderr()
         moment = new_session_id(SystemClock().now()).removeprefix("ghost_")
-        session_id = f"reach_{moment}_{secrets.token_hex(3)}"
-        lab = _lab(settings, question.lab, session_id)
+        self.session_id = f"{REACH}{moment}_{secrets.token_hex(3)}"
+        lab = _lab(settings, question.lab, self.session_id)
+        self.asked_of = f"lab {lab.briefing.name} (SIMULATED)" if lab else "Azure"
+        port = "" if question.port is None else f"/{question.port}"
+        self._question = f"{question.source} → {question.destination} {question.protocol.casefold()}{port}"
         self._shell = SafeExecShell(
-            session_id,
+            self.session_id,
             audit_dir=settings.audit_dir,
             timeout_seconds=settings.command_timeout_seconds,
             anonymization_enabled=False,
@@ -156,7 +168,7 @@ class _Reader:
         command = shlex.join(read.argv)
         if self._status.is_terminal:
             self._status.print(Text(f"reading: {visible(command)[:100]}", style="dim"))
-        response = self._shell.execute({"command": command, "reasoning": f"The way of a packet needs: {read.missing}."})
+        response = self._shell.execute({"command": command, "reasoning": f"{self._question}{NEEDS}{read.missing}."})
         if response["status"] != "completed" or response["exit_code"] != 0:
             said = str(response["stderr"]).strip().splitlines()
             why = said[-1] if said else str(response["message"] or response["error"] or response["status"])
@@ -179,14 +191,17 @@ def _address(network: Network, named: str) -> str:
         return str(ip_address(named))
     except ValueError:
         pass
-    names = {
-        address_name.casefold(): interface
-        for interface in network.all(Interface).values()
-        for address_name in (interface.name, name_of(interface.machine or interface.id))
-    }
-    if named.casefold() in names:
-        return names[named.casefold()].address
-    raise UsageError(f"no machine or interface is named {named!r}; there are: {', '.join(sorted(names)) or 'none'}")
+    names: dict[str, dict[str, str]] = {}
+    for interface in network.all(Interface).values():
+        for name in (interface.name, name_of(interface.machine or interface.id)):
+            names.setdefault(name.casefold(), {})[interface.address] = interface.name
+    found = names.get(named.casefold(), {})
+    if len(found) > 1:
+        each = ", ".join(f"{address} ({name})" for address, name in found.items())
+        raise UsageError(f"{named!r} has several addresses: give one of {each}")
+    if not found:
+        raise UsageError(f"no machine or interface is named {named!r}; there are: {', '.join(sorted(names)) or 'none'}")
+    return next(iter(found))
 
 
 def _address_or_name(network: Network, named: str) -> str:
@@ -208,62 +223,96 @@ def _others(network: Network, destination: str) -> list[str]:
 _VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}
 
 
-def _show(network: Network, walked: Walk, asked: str, faults: list[Fault]) -> None:
-    out = to_stdout()
-    out.print(Text(_named(network, walked.flow, asked), style="bold"))
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(5):
-        table.add_column(overflow="fold")
-    for hop in walked.hops:
-        verdict, style = _VERDICT.get(hop.verdict, (hop.verdict.upper(), "bold red"))
-        table.add_row(
-            "→" if hop.leg == "forward" else "←",
-            hop.kind.replace("_", " "),
-            Text(verdict, style=style),
-            visible(hop.reason),
-            Text(" ".join(dict.fromkeys(reference.rpartition("_")[2] for reference in hop.references)), style="dim"),
-        )
-    out.print(table)
-    out.print(Text(_summary(walked), style="bold"))
-    for fault in faults:
-        if fault.mend is not None:
-            out.print(f"  {visible(str(fault.mend))}: {_then(fault)}", markup=False)
-    if walked.outcome == "passes":
-        out.print(NOT_SHOWN, markup=False)
-    records = next((reference for hop in walked.hops for reference in hop.references), "").rpartition("_")[0]
-    if records:
-        out.print(Text(f"Records: ghost audit show {records}", style="dim"))
+@dataclass(frozen=True)
+class _Told:
+    """How an answer is printed: as tables for people, as JSON for machines."""
+
+    network: Network
+    destination: str
+    """As it was asked for: an address or a DNS name."""
+    asked_of: str
+    session_id: str
+    assumed: list[str]
+
+    def walk(self, walked: Walk, faults: list[Fault], question: Question) -> None:
+        if question.as_json:
+            _print_json([self._as_dict(walked, faults)])
+            return
+        out = self._begin(_named(self.network, walked.flow, self.destination))
+        table = _table("", "hop", "verdict", "why", "record")
+        for hop in walked.hops:
+            verdict, style = _VERDICT.get(hop.verdict, (hop.verdict.upper(), "bold red"))
+            table.add_row(
+                "→" if hop.leg == "forward" else "←",
+                hop.kind.replace("_", " "),
+                Text(verdict, style=style),
+                visible(hop.reason),
+                Text(" ".join(dict.fromkeys(reference.rpartition("_")[2] for reference in hop.references)), "dim"),
+            )
+        out.print(table)
+        out.print(_summary(walked))
+        for number, fault in enumerate(fault for fault in faults if fault.mend is not None):
+            out.print(f"  {'and ' if number else ''}{visible(str(fault.mend))}: {_then(fault)}", markup=False)
+        if walked.outcome == "passes":
+            out.print(NOT_SHOWN, markup=False)
+        if walked.blocker is not None:
+            out.print(Text(f"Azure's rule: {walked.blocker.page}", style="dim"))
+        self._end(out)
+
+    def parts(self, parts: list[Part], of: str, question: Question) -> None:
+        """Print what ends alike: sources, or ports."""
+        if question.as_json:
+            _print_json([{of: part.of, **self._as_dict(part.walk, [])} for part in parts])
+            return
+        out = self._begin(f"{_asked(self.network, question, self.destination)}: {of}")
+        table = _table(of, "outcome")
+        for part in sorted(parts, key=lambda part: STATUS[part.walk.outcome]):
+            members = [visible(_name(self.network, each.removesuffix("/32"))) for each in part.of]
+            more = f" and {len(members) - MAX_SHOWN} more" if len(members) > MAX_SHOWN else ""
+            table.add_row(", ".join(members[:MAX_SHOWN]) + more, _summary(part.walk))
+        out.print(table)
+        self._end(out)
+
+    def _begin(self, title: str) -> Console:
+        out = to_stdout()
+        if not out.is_terminal:
+            out.width = PIPE_WIDTH
+        out.print(Text(f"{title}   {visible(self.asked_of)}", style="bold"))
+        for change in self.assumed:
+            out.print(Text(f"assumed: {visible(change)}", style="bold magenta"))
+        return out
+
+    def _end(self, out: Console) -> None:
+        out.print(Text(f"Records: ghost audit show {self.session_id}", style="dim"))
+
+    def _as_dict(self, walked: Walk, faults: list[Fault]) -> dict[str, Any]:
+        about = {"network": self.asked_of, "session_id": self.session_id, "assumed": self.assumed}
+        return {**about, **_as_dict(walked, self.destination, faults)}
 
 
-def _summary(walked: Walk) -> str:
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table
+
+
+def _print_json(told: list[dict[str, Any]]) -> None:
+    print(json.dumps(told, ensure_ascii=False, indent=2))
+
+
+def _summary(walked: Walk) -> Text:
     if walked.blocker is not None:
-        return f"BLOCKED: {visible(walked.blocker.reason)}  ({walked.blocker.page})"
+        return Text(f"BLOCKED: {visible(walked.blocker.reason)}", "bold red")
     if walked.outcome == "passes":
-        return "PASSES, there and back."
+        both_ways = any(hop.leg == "return" for hop in walked.hops)
+        return Text(f"PASSES, {'there and back' if both_ways else ONE_WAY}.", "bold green")
     unknown = next(hop for hop in walked.hops if hop.verdict == "unknown")
-    return f"UNKNOWN: {visible(unknown.reason)}"
+    return Text(f"UNKNOWN: {visible(unknown.reason)}", "bold yellow")
 
 
 def _then(fault: Fault) -> str:
     return {"passes": "it passes", "blocked": "the next fault blocks it", "unknown": "not known beyond"}[fault.outcome]
-
-
-def _tell_parts(network: Network, parts: list[Part], of: str, question: Question, destination: str) -> None:
-    """Print what ends alike: sources, or ports."""
-    if question.as_json:
-        told = [{of: part.of, **_as_dict(part.walk, destination, [])} for part in parts]
-        print(json.dumps(told, ensure_ascii=False, indent=2))
-        return
-    out = to_stdout()
-    out.print(Text(f"{_asked(network, question, destination)}: {of}", style="bold"))
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(2):
-        table.add_column(overflow="fold")
-    for part in sorted(parts, key=lambda part: STATUS[part.walk.outcome]):
-        members = [visible(_name(network, each.removesuffix("/32"))) for each in part.of]
-        more = f" and {len(members) - MAX_SHOWN} more" if len(members) > MAX_SHOWN else ""
-        table.add_row(", ".join(members[:MAX_SHOWN]) + more, _summary(part.walk))
-    out.print(table)
 
 
 def _asked(network: Network, question: Question, destination: str) -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ghost.agent import Check, Session, SessionPaths, Workspace, load_session, verify_commands, verify_session
 from ghost.config import Settings
 from ghost.errors import SessionError
 from ghost.records import valid_session_id
+
+REACH: Final = "reach_"
+"""The beginning of the ids of sessions of `ghost reach`."""
+NEEDS: Final = " needs: "
+"""Between a walk's question and what is read for it, in the reasoning of its reads."""
 
 
 def open_workspace(given: Path | None, settings: Settings) -> Workspace:

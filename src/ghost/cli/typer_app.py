@@ -139,28 +139,40 @@ def investigate(
 
 
 @app.command(
-    epilog="Examples: ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port; "
-    'ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port --assume "no-rule cache-nsg close-legacy-ports"; '
-    "ghost reach web-vm-01 redis-cache-01 --lab blocked-port; "
-    "ghost reach any redis-cache-01 6379 --all --lab blocked-port"
+    epilog="""\b
+Examples:
+  ghost reach web-vm-01 10.20.2.5 6379 --lab blocked-port
+  ghost reach web-vm-01 redis-cache-01 --lab blocked-port              (every port)
+  ghost reach any redis-cache-01 6379 --all --lab blocked-port         (every source)
+  ghost reach web-vm-01 redis-cache-01 6379 --lab blocked-port \\
+    --assume "no-rule cache-nsg close-legacy-ports" \\
+    --assume "route prod-routes to-cache 10.20.2.0/24 VirtualAppliance 10.20.3.10"
+"""
 )
 def reach(
-    source: Annotated[str, typer.Argument(help="A machine, an interface or a private address.")],
+    source: Annotated[str, typer.Argument(help="A machine, an interface or a private address; with --all: any.")],
     destination: Annotated[str, typer.Argument(help="The same, or a DNS name.")],
-    port: Annotated[int | None, typer.Argument(min=1, max=65535, help="Destination port; without: every port.")] = None,
+    port: Annotated[
+        int | None, typer.Argument(min=1, max=65535, help="Destination port; every port if omitted.")
+    ] = None,
     protocol: Annotated[str, typer.Option("--protocol", help="tcp, udp or icmp.")] = "tcp",
     lab: Annotated[str | None, typer.Option("--lab", help="A simulated network (see: ghost lab list).")] = None,
     assume: Annotated[
         list[str] | None,
-        typer.Option("--assume", metavar="CHANGE", help="Walk as if this were changed; a wrong one lists the forms."),
+        typer.Option(
+            "--assume",
+            metavar="CHANGE",
+            help="Walk as if this were changed; may be repeated; `--assume help` lists the forms.",
+        ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="From everywhere: interfaces, sites, internet.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Every source: interfaces, sites, the internet.")] = False,
     workspace: WorkspaceOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Show the way of a packet by configuration, and its first blocker.
+    """Show whether configuration lets a packet pass there and back, and what blocks it first.
 
-    Reads with SAFE commands only. Exit status 0 passes, 3 unknown, 4 blocked.
+    Changes nothing and needs no approval: reads your tenant, through your az login, with SAFE commands.
+    Exit status: 0 passes, 3 unknown, 4 blocked, 2 usage error, 1 failed; with --all 0 for any outcome.
     """
     from ghost.cli.reach_command import Question
     from ghost.cli.reach_command import reach as reached

@@ -17,7 +17,7 @@ from ghost.net.faults import Fault, explain
 from ghost.net.hops import Hop, Mend, Walk
 from ghost.net.names import dns_name
 from ghost.net.network import Missing, Network
-from ghost.net.proposals import proposed
+from ghost.net.proposals import check_form, proposed
 from ghost.net.resources import Interface, name_of
 from ghost.net.routes import Route, select_route
 from ghost.net.security import (
@@ -59,6 +59,7 @@ __all__ = [
     "Verdict",
     "Walk",
     "absorb",
+    "check_form",
     "collect",
     "default_rules",
     "dns_name",

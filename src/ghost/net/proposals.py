@@ -64,17 +64,22 @@ HOP_TYPES: Final = ("VirtualAppliance", "VnetLocal", "Internet", "VirtualNetwork
 
 
 def proposed(text: str, network: Network) -> Mend:
-    """Return the change that `text` describes. Raises `ValueError` with what is wrong, and the forms there are."""
-    words = shlex.split(text)
-    parse = _PARSERS.get((words[0], len(words) - 1)) if words else None
-    if parse is None:
-        raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
-    change = parse(network, words[1:])
+    """Return the change that `text` describes. Raises `ValueError` with what is wrong."""
+    words = check_form(text)
+    change = _PARSERS[words[0], len(words) - 1](network, words[1:])
     try:
         change.applied(network)
     except Unread as unread:
         raise ValueError(f"{text!r} changes what was not read: {unread.reason}") from None
     return change
+
+
+def check_form(text: str) -> list[str]:
+    """Return the words of a change. Raises `ValueError` with the forms there are."""
+    words = shlex.split(text)
+    if not words or (words[0], len(words) - 1) not in _PARSERS:
+        raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
+    return words
 
 
 def _rule(network: Network, words: list[str]) -> Mend:

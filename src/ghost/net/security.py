@@ -10,7 +10,7 @@ https://learn.microsoft.com/azure/virtual-network/network-security-group-how-it-
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -88,9 +88,19 @@ class SecurityRule:
     def __str__(self) -> str:
         return (
             f"{self.name} (priority {self.priority}, {self.access} {self.protocol} "
-            f"{','.join(self.source_prefixes)} -> {','.join(self.destination_prefixes)}:"
-            f"{','.join(self.destination_ports)})"
+            f"{_few(self.source_prefixes)} -> {_few(self.destination_prefixes)}:"
+            f"{_few([_port(text) for text in self.destination_ports])})"
         )
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Azure replaces a tag by up to hundreds of prefixes."""
+    return ",".join(texts) if len(texts) <= 5 else f"{','.join(texts[:3])} and {len(texts) - 3} more"
+
+
+def _port(text: str) -> str:
+    low, _, high = text.partition("-")
+    return "*" if text == "0-65535" else low if low == high else text
 
 
 @dataclass(frozen=True)
