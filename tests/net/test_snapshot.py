@@ -111,3 +111,14 @@ def test_no_answer_breaks_a_reader(answer):
         missing = Missing(kind, "" if how.every else nic_id("a"))
         network = absorb(Network(), Read(("az", "x"), missing), Answer(json.dumps(answer), "r"))
         assert needed(network, [flow("Tcp 10.0.0.4 10.0.1.4:80")]) is not None
+
+
+def test_a_read_that_a_change_makes_useless_is_not_repeated():
+    asked: list[Read] = []
+
+    def execute(read: Read) -> Answer:
+        asked.append(read)
+        return Answer("[]")
+
+    collect([flow("Tcp 10.0.0.4 10.0.1.4:443")], execute, changed=lambda _: Network())
+    assert len(asked) == len({read.missing for read in asked}) > 0

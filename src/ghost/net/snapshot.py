@@ -91,15 +91,18 @@ def collect(
 ) -> Network:
     """Return a network that holds what the flows' walks need, as far as `execute` tells it.
 
-    `changed`: the walks are those of the network that it gives; what is returned is as it was read.
+    `changed`: the walks are those of the network that it gives; what is returned is as it was read. A change can make
+    a read say nothing: none is repeated.
     """
     flows, network = list(flows), network or Network()
+    done: set[Missing] = set()
     for _ in range(MAX_ROUNDS):
-        reads = needed(changed(network), flows)
+        reads = [read for read in needed(changed(network), flows) if read.missing not in done]
         if not reads:
             break
         for read in reads:
             network = absorb(network, read, execute(read))
+        done.update(read.missing for read in reads)
     return network
 
 
