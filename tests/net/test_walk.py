@@ -239,7 +239,9 @@ def test_through_an_appliance_the_far_spoke_must_let_forwarded_traffic_in():
 def test_a_loop_of_routes_ends():
     made = one_vnet(table("r", "x 10.0.1.0/24 VirtualAppliance 10.0.0.9"), web_table="r")
     made = made.with_resources(Interface, [nic("nva", "10.0.0.9", "home/web")])  # its own subnet has the route too
-    assert [fault.kind for fault in explain(made, WEB_TO_DB)] == ["ip_forwarding_off", "routing_loop"]
+    assert [(fault.kind, fault.outcome) for fault in explain(made, WEB_TO_DB)] == [("ip_forwarding_off", "unknown")]
+    read = with_guest(made, "nva", DROPS.format("-A FORWARD -j ACCEPT\n"), forwards=True)  # it translates nothing
+    assert [fault.kind for fault in explain(read, WEB_TO_DB)] == ["ip_forwarding_off", "routing_loop"]
 
 
 def test_an_answer_past_the_appliance_is_not_called_a_fault():

@@ -33,6 +33,16 @@ def forwarding(network: Network, appliance: Interface, flow: Flow, state: State)
         yield from guest(network, appliance, flow, FORWARD, state)
 
 
+def interfaces_of_machine(network: Network, interface: Interface) -> int:
+    """Return how many interfaces the machine of an interface has."""
+    place = ("interfaces of machine", key(interface.machine or interface.id))
+    if place not in network.derived:
+        known = network.all(Interface).values()
+        network.derived[place] = sum(key(each.machine or each.id) == place[1] for each in known)
+    number: int = network.derived[place]
+    return number
+
+
 def is_itself(network: Network, here: Interface, address: str) -> bool:
     """Return whether an address is of the same machine, which then sends the packet to itself."""
     others = network.interfaces_with(address) if here.machine is not None else []

@@ -29,7 +29,7 @@ from ghost.net.gateways import Gateway, gateway_in, out_by_gateway, through_gate
 from ghost.net.guest import State
 from ghost.net.guest_hops import INPUT, OUTPUT, guest_of
 from ghost.net.hops import Hop, Walk
-from ghost.net.machine_hops import forwarding, guest, is_itself, machine, to_itself
+from ghost.net.machine_hops import forwarding, guest, interfaces_of_machine, is_itself, machine, to_itself
 from ghost.net.named_addresses import addresses_named
 from ghost.net.names.private_links import answer, answers_itself, arrival, inbound
 from ghost.net.network import Missing, Network, Unread
@@ -68,7 +68,7 @@ class _Way:
 _BY_ADDRESS: Final = {
     "security_rule", "peering_forwarded", "route_none", "route_missing", "balancer_no_rule", "balancer_pool_empty",
     "balancer_no_healthy_member", "balancer_hairpin", "public_address_unattached", "public_without_group",
-    "nat_inbound",
+    "nat_inbound", "routing_loop",
 }  # fmt: skip
 """Faults that another source or destination address would not meet."""
 
@@ -241,6 +241,12 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         way.appliances = (*way.appliances, key(there.id))
         if firewall is None:
             yield from forwarding(network, there, way.flow, state)
+            if (number := interfaces_of_machine(network, there)) > 1:
+                reason = (
+                    f"by which of its {number} interfaces {name_of(there.machine or '')} sends on is not told by Azure"
+                )
+                yield Hop("appliance", there.id, "unknown", reason)
+                return
         else:
             hop = _at_firewall(network, firewall, way, is_answer=is_answer)
             yield hop
@@ -284,6 +290,9 @@ def _departure(network: Network, here: Interface, way: _Way, leaves_by: Exit, *,
     """Yield what a packet meets that leaves the virtual networks: at a public address, it may come back to one."""
     if leaves_by == "gateway":
         hop, way.interface = out_by_gateway(network, here, way.flow.destination_address)
+        if is_answer and _is_public(way.flow.destination_address):
+            reason = f"the answer leaves by a gateway, not as the packet came: {hop.reason}"
+            hop = replace(hop, verdict="unknown" if hop.verdict == "pass" else hop.verdict, reason=reason)
         yield hop
         return
     to_public = leaves_by == "internet" and _is_public(way.flow.destination_address)
