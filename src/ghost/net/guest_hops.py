@@ -18,7 +18,8 @@ from ghost.net.resources import Guest, Interface
 from ghost.net.security import Flow
 
 __all__ = ["FORWARD", "INPUT", "OUTPUT", "GuestDecision", "guest_decisions", "guest_of"]
-ECHO_REQUEST = 8
+ECHO_REQUEST = (8, 128)
+"""Of ICMP, and for IPv6."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,15 @@ def guest_decisions(
 ) -> Iterator[GuestDecision]:
     """Yield what the filter decides on `hooks`, and for a new packet that comes in, whether something listens."""
     device = "lo" if loopback else None
+    six = ":" in flow.destination_address
+    is_echo = flow.protocol.casefold() == "icmp"
     packet = Packet(
-        flow.protocol.casefold(),
+        "icmpv6" if six and is_echo else flow.protocol.casefold(),
         ip_address(flow.source_address),
         ip_address(flow.destination_address),
         flow.source_port,
         flow.destination_port,
-        icmp_type=ECHO_REQUEST if flow.protocol.casefold() == "icmp" and state == "NEW" else None,
+        icmp_type=ECHO_REQUEST[six] if is_echo and state == "NEW" else None,
         in_interface="" if "output" in hooks else device,
         out_interface="" if "input" in hooks else device,
     )

@@ -41,6 +41,8 @@ CONNTRACK_PRIORITY = -200
 """Before it, in prerouting and output, a packet has no connection: `ct state` is invalid there."""
 NAT_PRIORITY: dict[Hook, int] = {"prerouting": -100, "output": -100, "input": 100, "postrouting": 100}
 """Where the kernel asks the nat chains of a hook, whatever their own priority, which orders them among themselves."""
+LOOPBACK = (name_interval("lo")[0],) * 2
+"""What a packet with an unknown interface does not match: one that comes from elsewhere, or goes there."""
 ICMPX = {
     "port-unreachable": ("port-unreachable", "port-unreachable"),
     "admin-prohibited": ("admin-prohibited", "admin-prohibited"),
@@ -272,8 +274,8 @@ class _Traversal:
         answer: bool | None = False
         for element in match.elements:
             fits = [
-                None if value is None else low <= value & match.mask <= high
-                for value, (low, high) in zip(values, element, strict=True)
+                interval != LOOPBACK and None if value is None else interval[0] <= value & match.mask <= interval[1]
+                for value, interval in zip(values, element, strict=True)
             ]
             if False not in fits:
                 answer = None if None in fits else True

@@ -66,7 +66,7 @@ class Packet:
     destination_port: int | None = None
     icmp_type: int | None = None
     in_interface: str | None = ""
-    """Empty: none, the packet is made here."""
+    """Empty: none, the packet is made here. None: not known which, but not the loopback."""
     out_interface: str | None = ""
     """Empty: none, the packet is for this host."""
 
