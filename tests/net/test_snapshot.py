@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ghost.net import azure_resources
-from ghost.net.admin_rules import AdminRules
+from ghost.net.admin_rules import AdminRules, NetworkManager
 from ghost.net.az_reads import AZ_READS, argv_of
+from ghost.net.firewall import AzureFirewall, FirewallPolicy, IpGroup, RuleCollectionGroup
 from ghost.net.network import Missing, Network
 from ghost.net.packet_path import walk
 from ghost.net.snapshot import Answer, Read, absorb, collect, needed
 from ghost.shell import SAFE, classify
-from tests.net.small_network import flow, nic_id, nsg_id
+from tests.net.small_network import PROVIDER, flow, nic_id, nsg_id
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "azure-recorded"
 recorded = pytest.mark.skipif(not RECORDED.is_dir(), reason="needs the recorded answers of Azure")
@@ -70,7 +71,16 @@ def test_a_peering_is_read_from_each_version_of_the_api(name):
 
 
 def test_each_read_runs_unasked_and_one_that_fails_is_remembered():
-    singles = [Missing(kind, nsg_id("n")) for kind, how in AZ_READS.items() if how.one]
+    typed = {
+        AzureFirewall: f"{PROVIDER}/azureFirewalls/f",
+        FirewallPolicy: f"{PROVIDER}/firewallPolicies/p",
+        RuleCollectionGroup: f"{PROVIDER}/firewallPolicies/p/ruleCollectionGroups/g",
+        IpGroup: f"{PROVIDER}/ipGroups/i",
+        NetworkManager: f"{PROVIDER}/networkManagers/m",
+    }
+    by_id = {kind for kind, how in AZ_READS.items() if how.name == "--ids"}
+    assert by_id == set(typed), "what is read by its id is classified by its type"
+    singles = [Missing(kind, typed.get(kind, nsg_id("n"))) for kind, how in AZ_READS.items() if how.one]
     for missing in (*singles, *(Missing(kind) for kind, how in AZ_READS.items() if how.every)):
         assert classify(shlex.join(argv_of(missing)))[0] == SAFE, missing
         failed = absorb(Network(), Read(argv_of(missing), missing), Answer("", failure="AuthorizationFailed"))
