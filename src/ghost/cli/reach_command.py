@@ -171,7 +171,8 @@ class _Reader:
         response = self._shell.execute({"command": command, "reasoning": f"{self._question}{NEEDS}{read.missing}."})
         if response["status"] != "completed" or response["exit_code"] != 0:
             said = str(response["stderr"]).strip().splitlines()
-            why = said[-1] if said else str(response["message"] or response["error"] or response["status"])
+            coded = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+            why = next(iter(coded or said[-1:]), str(response["message"] or response["error"] or response["status"]))
             return Answer("", str(response["audit_id"]), visible(why)[:300])
         try:
             return Answer(whole_output(response), str(response["audit_id"]))
