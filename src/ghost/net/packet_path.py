@@ -68,7 +68,7 @@ class _Way:
 _BY_ADDRESS: Final = {
     "security_rule", "peering_forwarded", "route_none", "route_missing", "balancer_no_rule", "balancer_pool_empty",
     "balancer_no_healthy_member", "balancer_hairpin", "public_address_unattached", "public_without_group",
-    "nat_inbound", "routing_loop",
+    "nat_inbound", "routing_loop", "service_firewall", "service_endpoint_missing",
 }  # fmt: skip
 """Faults that another source or destination address would not meet."""
 
@@ -131,7 +131,7 @@ def _walk_to_service(network: Network, flow: Flow, source: str | None, service: 
         found = service_with_id(network, service)
     except Unread as unread:
         return Walk(flow, (Hop("service", service, "unknown", unread.reason, missing=unread.missing),))
-    if _is_public(flow.source_address):
+    if comes_from_outside(network, flow.source_address):
         arrived = Origin(addresses=(flow.source_address,))
         return Walk(flow, tuple(admits(network, found, arrived, flow.destination_port)))
     if is_address(flow.destination_address):
@@ -140,6 +140,11 @@ def _walk_to_service(network: Network, flow: Flow, source: str | None, service: 
     spans = public_spans(addresses_named(network))
     flows = (replace(flow, destination_address=span.address) for span in spans)
     return agreed(flow, found.tag or "AzureCloud", [walk(network, each, source=source) for each in flows])
+
+
+def comes_from_outside(network: Network, address: str) -> bool:
+    """Return whether an address is the internet's: networks may use public ones of their own."""
+    return _is_public(address) and Interface in network.complete and not network.interfaces_with(address)
 
 
 def _doubted(network: Network, hops: Iterable[Hop], way: _Way) -> Iterator[Hop]:

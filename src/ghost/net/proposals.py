@@ -189,7 +189,7 @@ def _service_rule(network: Network, words: list[str]) -> Mend:
 
 
 def _service_address(network: Network, words: list[str]) -> Mend:
-    return AddAddressRule(_service(network, words[0]).id, AddressRange.of(words[1]))
+    return AddAddressRule(_service(network, words[0]).id, tuple(map(AddressRange.of, words[1].split(","))))
 
 
 def _service_endpoint(network: Network, words: list[str]) -> Mend:

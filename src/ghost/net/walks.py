@@ -7,7 +7,6 @@ a private endpoint open with its zone linked, the missing link is the fault.
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_address
 
 from ghost.net import packet_path
 from ghost.net.address_matching import is_address
@@ -28,7 +27,7 @@ def walk(network: Network, flow: Flow, *, source: str | None = None) -> Walk:
     if is_address(flow.destination_address):
         return packet_path.walk(network, flow, source=source)
     name = dns_name(flow.destination_address)
-    if ip_address(flow.source_address).is_global:
+    if packet_path.comes_from_outside(network, flow.source_address):
         return _to_public_name(network, flow, name, source)
     here = packet_path.sender(network, flow, source)
     if isinstance(here, Hop):

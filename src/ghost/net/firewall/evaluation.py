@@ -26,6 +26,7 @@ from ghost.net.firewall.resources import (
 )
 from ghost.net.network import Network
 from ghost.net.security import Flow
+from ghost.net.services import without_tags
 
 MAX_POLICIES: Final = 5
 """Of a chain of base policies; Azure allows one level."""
@@ -137,16 +138,29 @@ def _matches(network: Network, rule: FirewallRule, flow: Flow, kind: RuleKind, r
     known: list[bool | None] = [_protocol_matches(rule, flow, kind)]
     known.append(_among(network, rule.sources, rule.source_groups, flow.source_address, references))
     if kind == "application":
-        by_name = True if "*" in rule.host_names else None
+        by_name = _names(network, rule.host_names)
         return False if False in known else by_name
     known.append(covers_port(rule.destination_ports, flow.destination_port, has_ports=flow.has_ports))
     if not flow.has_ports:
         known[-1] = True
-    addresses = _among(network, rule.destinations, rule.destination_groups, flow.destination_address, references)
-    known.append(None if addresses is False and rule.host_names else addresses)
+    destinations = without_tags(network.toward, rule.destinations)
+    addresses = _among(network, destinations, rule.destination_groups, flow.destination_address, references)
+    by_name = _names(network, rule.host_names) or None  # one address may have several names
+    known.append(by_name if addresses is False and rule.host_names else addresses)
     if False in known:
         return False
     return None if None in known else True
+
+
+def _names(network: Network, names: tuple[str, ...]) -> bool | None:
+    """Return whether host names, tags or categories hold the destination; None if that is not known."""
+    host = network.toward.host.casefold() if network.toward is not None and network.toward.host else None
+    if "*" in names:
+        return True
+    hosts = [name.casefold() for name in names if "." in name and "/" not in name]
+    if host is not None and any(host == n or (n.startswith("*") and host.endswith(n[1:])) for n in hosts):
+        return True
+    return False if host is not None and len(hosts) == len(names) else None
 
 
 def _protocol_matches(rule: FirewallRule, flow: Flow, kind: RuleKind) -> bool:

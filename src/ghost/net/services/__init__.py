@@ -4,7 +4,7 @@
 there (keys, roles, logins) is not part of it.
 """
 
-from ghost.net.services.direct_routes import direct_route, endpoint_hop
+from ghost.net.services.direct_routes import direct_route, endpoint_hop, without_tags
 from ghost.net.services.service_admission import admits
 from ghost.net.services.service_changes import (
     AddAddressRule,
@@ -54,4 +54,5 @@ __all__ = [
     "endpoint_hop",
     "service_named",
     "service_with_id",
+    "without_tags",
 ]

@@ -102,6 +102,19 @@ def with_tags(tags: ServiceTags, toward: PublicService, rules: Iterable[Security
     return replace(tags, others={**tags.others, **held})
 
 
+def without_tags(toward: PublicService | None, prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return destinations without the tags that do not hold the service's address; `*` for one that does."""
+    if toward is None:
+        return prefixes
+    held = {prefix: None if is_prefix(prefix) else in_tag(toward, prefix) for prefix in prefixes}
+    return tuple("*" if holds else prefix for prefix, holds in held.items() if holds is not False)
+
+
+def is_prefix(text: str) -> bool:
+    """Return whether a destination is `*`, an address, a prefix or a range, and no tag."""
+    return text == "*" or text[:1].isdigit() or ":" in text
+
+
 def without_other_services(
     routes: Iterable[Route], tags: Iterable[str], toward: PublicService
 ) -> tuple[tuple[Route, ...], tuple[str, ...]]:

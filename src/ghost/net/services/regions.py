@@ -37,6 +37,6 @@ REGIONS: Final = frozenset({*PAIR, *_UNPAIRED.split()})
 
 def paired(one: str, other: str) -> bool | None:
     """Return whether `other` is the same region or the pair of `one`; None if that is not known."""
-    if other in (one, PAIR.get(one)):
+    if one and other in (one, PAIR.get(one)):
         return True
     return False if {one, other} <= REGIONS and PAIR.get(other) != one else None

@@ -141,7 +141,10 @@ def _by_public_address(network: Network, hop: Hop, service: Service, rules: Fire
 def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules, origin: Origin) -> Hop:
     """Return the drop of a packet with a public address that no rule holds, with what mends it."""
     subnet, addresses = origin.left_from, origin.addresses or ()
-    for_addresses: tuple[Mend, ...] = tuple(AddAddressRule(service.id, AddressRange.of(each)) for each in addresses[:1])
+    for_addresses: tuple[Mend, ...] = ()
+    ineffective = isinstance(service, StorageAccount) and subnet and _may_share_region(network, service, subnet)
+    if addresses and not ineffective:
+        for_addresses = (AddAddressRule(service.id, tuple(map(AddressRange.of, addresses))),)
     named = f" ({', '.join(addresses)})" if addresses else ""
     if subnet is not None and rules.of_subnet(subnet) is not None:
         endpoint = _endpoint_for(network, service, subnet)
@@ -152,7 +155,7 @@ def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules,
     reason = f"no rule of {service.name} lets the packet in, which comes by a public address{named}{of_database}"
     mends = for_addresses
     if subnet is not None and service.service_endpoints:
-        mends = (AddSubnetRule(service.id, subnet),)
+        mends = (*mends, AddSubnetRule(service.id, subnet))
     return _drop(hop, reason, None, "service_firewall", mends)
 
 

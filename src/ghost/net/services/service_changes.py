@@ -60,23 +60,23 @@ class AddSubnetRule:
 @dataclass(frozen=True)
 class AddAddressRule:
     service: str
-    addresses: AddressRange
+    addresses: tuple[AddressRange, ...]
 
     def __str__(self) -> str:
-        return f"with {self.addresses} let in by {name_of(self.service)}"
+        return f"with {', '.join(map(str, self.addresses))} let in by {name_of(self.service)}"
 
     def applied(self, network: Network) -> Network:
         service = service_with_id(network, self.service)
         match service:
             case StorageAccount() | KeyVault():
-                rules = replace(service.rules, ranges=(*service.rules.ranges, self.addresses))
+                rules = replace(service.rules, ranges=(*service.rules.ranges, *self.addresses))
                 return _with(network, replace(service, rules=rules))
             case SqlServer():
                 known = network.one(SqlAddressRules, service.id)
-                changed = replace(known, ranges=(*known.ranges, self.addresses))
+                changed = replace(known, ranges=(*known.ranges, *self.addresses))
                 return network.with_resources(SqlAddressRules, [changed])
         cache = network.one(RedisAddressRules, service.id)
-        return network.with_resources(RedisAddressRules, [replace(cache, ranges=(*cache.ranges, self.addresses))])
+        return network.with_resources(RedisAddressRules, [replace(cache, ranges=(*cache.ranges, *self.addresses))])
 
 
 @dataclass(frozen=True)

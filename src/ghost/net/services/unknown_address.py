@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,9 @@ def agreed(flow: Flow, tag: str, walks: Sequence[Walk]) -> Walk:
     A hop is certain where all decide alike. Where the ways part, the walk ends. `tag`: the service tag that security
     rules can name in place of the address.
     """
-    return Walk(flow, tuple(_agreed(flow.destination_address, [_named(walked, flow, tag) for walked in walks])))
+    hops = tuple(_agreed(flow.destination_address, [_named(walked, flow, tag) for walked in walks]))
+    others = zip(*(walked.others for walked in walks), strict=False)
+    return Walk(flow, hops, tuple(agreed(flow, tag, ways) for ways in others))
 
 
 def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
@@ -23,7 +26,7 @@ def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
     while going := [way for way in ways if len(way) > place]:
         is_open |= any(len(way) == place and not any(hop.stops for hop in way) for way in ways)
         ways = going
-        hops = list(dict.fromkeys(way[place] for way in ways))
+        hops = [hop for hop, _ in Counter(way[place] for way in ways).most_common()]
         first = hops[0]
         if len({(hop.kind, hop.resource.casefold(), hop.leg, hop.direction) for hop in hops}) > 1:
             yield _depends(first, f"where packets go depends on the public address of {host}")
@@ -31,10 +34,10 @@ def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
         if is_open and first.stops:
             yield _depends(first, f"{first.reason}, unless {host} has an address to which the way is not known")
         elif len({hop.verdict for hop in hops}) == 1:
-            rules = " or ".join(dict.fromkeys(hop.rule or "none" for hop in hops))
-            yield (
-                first if len(hops) == 1 else replace(first, rule=rules, reason=f"{rules}, whichever address {host} has")
-            )
+            rules = {hop.rule: None for hop in hops}
+            either = " or ".join(rule or "none" for rule in rules)
+            told = replace(first, rule=either, reason=f"{either}, whichever address {host} has")
+            yield first if len(rules) == 1 else told
         else:
             decisive = " or ".join(dict.fromkeys(f"{hop.verdict} by {hop.rule or first.kind}" for hop in hops))
             yield _depends(first, f"{decisive}: that depends on the public address of {host}")
