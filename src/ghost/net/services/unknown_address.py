@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from ghost.net.hops import Hop, Walk
 from ghost.net.security import Flow
+
+SHOWN: Final = 3
+"""Rules of which one decides, depending on the address, that are named."""
 
 
 def agreed(flow: Flow, tag: str, walks: Sequence[Walk]) -> Walk:
@@ -35,14 +39,18 @@ def _agreed(host: str, ways: list[tuple[Hop, ...]]) -> Iterator[Hop]:
             yield _depends(first, f"{first.reason}, unless {host} has an address to which the way is not known")
         elif len({hop.verdict for hop in hops}) == 1:
             rules = {hop.rule: None for hop in hops}
-            either = " or ".join(rule or "none" for rule in rules)
+            either = _either([rule or "none" for rule in rules])
             told = replace(first, rule=either, reason=f"{either}, whichever address {host} has")
             yield first if len(rules) == 1 else told
         else:
-            decisive = " or ".join(dict.fromkeys(f"{hop.verdict} by {hop.rule or first.kind}" for hop in hops))
+            decisive = _either(list(dict.fromkeys(f"{hop.verdict} by {hop.rule or first.kind}" for hop in hops)))
             yield _depends(first, f"{decisive}: that depends on the public address of {host}")
             ways = [way for way in ways if not way[place].stops]
         place += 1
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join([*names[:SHOWN], *([f"{len(names) - SHOWN} others"] if len(names) > SHOWN else [])])
 
 
 def _depends(hop: Hop, reason: str) -> Hop:
