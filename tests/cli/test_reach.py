@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
+from ghost.cli import reach_command
+from ghost.net import Answer, Missing
+from ghost.net.az_reads import is_readable
+from ghost.net.resources import RuleSet
 from tests.cli.test_commands import ghost
 
 FAST = {"GHOST_LAB_SPEED": "1000", "COLUMNS": "200"}
@@ -110,3 +115,24 @@ def test_a_name_is_resolved_before_the_walk(tmp_path):
     assert walked["hops"][0]["kind"] == "name"
     wrong = ghost("reach", "web-vm-01", "a..b", "443", "--lab", "blocked-port", cwd=tmp_path, in_process=True, **FAST)
     assert (wrong.returncode, "no DNS name" in wrong.stderr) == (2, True)
+
+
+def test_names_of_azure_are_shown_as_text_and_never_taken_for_options(tmp_path, monkeypatch, capsys):
+    place = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network"
+    subnet = {"id": f"{place}/virtualNetworks/v/subnets/s"}
+    nics = [
+        {"id": f"{place}/networkInterfaces/{name}", "ipConfigurations": [{"privateIPAddress": to, "subnet": subnet}]}
+        for name, to in (("[/]\x1b[2J", "10.0.0.4"), ("[red]", "10.0.0.5"), ("six", "fd00::4"))
+    ]
+    answers = iter([Answer(json.dumps(nics), "r_1")])
+    reader = SimpleNamespace(
+        execute=lambda read: next(answers, Answer("", failure="[/] \u202e no right")), asked_of="[/]", session_id="r"
+    )
+    monkeypatch.setattr(reach_command, "_Reader", lambda *_: reader)
+    asked = reach_command.Question("any", "10.0.0.4", 80, "tcp", None, (), True, False)
+    assert reach_command.reach(asked, tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "[red] (10.0.0.5)" in shown
+    assert "fd00" not in shown  # no packet is of both families
+    assert not {"\x1b", "\u202e"} & set(shown)
+    assert not any(is_readable(Missing(RuleSet, f"{place}/networkSecurityGroups/{name}")) for name in ("-h", "a\x1b"))

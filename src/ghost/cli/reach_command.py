@@ -7,6 +7,7 @@ import secrets
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -58,6 +59,8 @@ NOT_SHOWN: Final = (
     "and delay on the wire: see ghost investigate."
 )
 ONE_WAY: Final = "as far as Azure's configuration tells: what is there, and its answer, were not walked"
+MAX_NAMES, MAX_NAME = 12, 80
+"""Of names that are offered, and of the characters of one."""
 MAX_SHOWN: Final = 8
 """Of sources or ranges of ports in a row."""
 PIPE_WIDTH: Final = 1000
@@ -201,7 +204,10 @@ def _address(network: Network, named: str) -> str:
         each = ", ".join(f"{address} ({name})" for address, name in found.items())
         raise UsageError(f"{named!r} has several addresses: give one of {each}")
     if not found:
-        raise UsageError(f"no machine or interface is named {named!r}; there are: {', '.join(sorted(names)) or 'none'}")
+        known = get_close_matches(named.casefold(), names, MAX_NAMES) or sorted(names)
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        there = ", ".join(each[:MAX_NAME] for each in known[:MAX_NAMES]) or "none"
+        raise UsageError(f"no machine or interface is named {named[:MAX_NAME]!r}; there are: {there}{more}")
     return next(iter(found))
 
 
@@ -218,7 +224,9 @@ def _address_or_name(network: Network, named: str) -> str:
 
 
 def _others(network: Network, destination: str) -> list[str]:
-    return sorted({i.address for i in network.all(Interface).values() if not i.has(destination)}, key=ip_address)
+    version = ip_address(destination).version if is_address(destination) else 4
+    addresses = {ip_address(i.address) for i in network.all(Interface).values() if not i.has(destination)}
+    return [str(each) for each in sorted(addresses, key=lambda a: (a.version, a)) if each.version == version]
 
 
 _VERDICT = {"pass": ("pass", "green"), "rewrite": ("rewrite", "cyan"), "unknown": ("unknown", "yellow")}
@@ -247,7 +255,7 @@ class _Told:
                 "→" if hop.leg == "forward" else "←",
                 hop.kind.replace("_", " "),
                 Text(verdict, style=style),
-                visible(hop.reason),
+                Text(visible(hop.reason)),
                 Text(" ".join(dict.fromkeys(reference.rpartition("_")[2] for reference in hop.references)), "dim"),
             )
         out.print(table)
@@ -270,7 +278,7 @@ class _Told:
         for part in sorted(parts, key=lambda part: STATUS[part.walk.outcome]):
             members = [visible(_name(self.network, each.removesuffix("/32"))) for each in part.of]
             more = f" and {len(members) - MAX_SHOWN} more" if len(members) > MAX_SHOWN else ""
-            table.add_row(", ".join(members[:MAX_SHOWN]) + more, _summary(part.walk))
+            table.add_row(Text(", ".join(members[:MAX_SHOWN]) + more), _summary(part.walk))
         out.print(table)
         self._end(out)
 
