@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ghost.net.address_matching import parse_address
 from ghost.net.balancing.resources import ScaleSetMachines
 from ghost.net.guest import Hook, State
 from ghost.net.guest_hops import FORWARD, INPUT, OUTPUT, guest_decisions, guest_of
@@ -46,7 +47,11 @@ def interfaces_of_machine(network: Network, interface: Interface) -> int:
 def is_itself(network: Network, here: Interface, address: str) -> bool:
     """Return whether an address is of the same machine, which then sends the packet to itself."""
     others = network.interfaces_with(address) if here.machine is not None else []
-    return here.has(address) or any(key(other.machine or "") == key(here.machine or "") for other in others)
+    return (
+        here.has(address)
+        or parse_address(address).is_loopback
+        or any(key(other.machine or "") == key(here.machine or "") for other in others)
+    )
 
 
 def to_itself(network: Network, here: Interface, flow: Flow) -> Iterator[Hop]:

@@ -85,8 +85,7 @@ def walk(network: Network, flow: Flow, *, source: str | None = None, service: st
 
 
 def _walk(network: Network, flow: Flow, source: str | None, members: Mapping[str, str]) -> Walk:
-    if parse_address(flow.source_address).version != parse_address(flow.destination_address).version:
-        reason = f"no packet has both {flow.source_address} and {flow.destination_address}: one is IPv4, one IPv6"
+    if reason := _no_packet(flow):
         return Walk(flow, (Hop("interface", "", "unknown", reason),))
     here = sender(network, flow, source)
     if isinstance(here, Interface) and is_itself(network, here, flow.destination_address):
@@ -349,6 +348,15 @@ def _at_public_address(network: Network, way: _Way, sender: Interface | None) ->
     yield from inbound(network, target.interface, target.flow)
     yield from machine(network, target.interface)
     yield from guest(network, target.interface, target.flow, INPUT)
+
+
+def _no_packet(flow: Flow) -> str | None:
+    """Return why no packet of a virtual network has these addresses, if so."""
+    addresses = [parse_address(text) for text in (flow.source_address, flow.destination_address)]
+    if addresses[0].version != addresses[1].version:
+        return f"no packet has both {flow.source_address} and {flow.destination_address}: one is IPv4, one IPv6"
+    several = next((each for each in addresses if each.is_multicast or each.is_reserved or each.is_unspecified), None)
+    return f"{several} is no machine's: virtual networks carry no multicast or broadcast" if several else None
 
 
 def _is_public(address: str) -> bool:

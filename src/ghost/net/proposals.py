@@ -76,7 +76,10 @@ def proposed(text: str, network: Network) -> Mend:
 
 def check_form(text: str) -> list[str]:
     """Return the words of a change. Raises `ValueError` with the forms there are."""
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as unclosed:
+        raise ValueError(f"{text!r} is no change: {unclosed}; close each quote") from None
     if not words or (words[0], len(words) - 1) not in _PARSERS:
         raise ValueError(f"{text!r} is no change; give one of: {'; '.join(FORMS)}")
     return words
