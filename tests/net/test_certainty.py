@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ghost.net import explain, walk
+from ghost.net.resources import Interface, VirtualNetwork
 from tests.net.description import described
-from tests.net.small_network import flow
+from tests.net.small_network import flow, nic_id
 
 TWO = [
     "vnet v 10.0.0.0/16,fd00:1::/48", "nsg g", "table t", "subnet v/a 10.0.0.0/24 nsg=g",
@@ -40,7 +43,7 @@ POOL = ["lb lb", "front lb/front address=10.0.0.100 subnet=v/a", "balance lb/rul
         ([*CLOSED, *POOL, "pool lb/pool members=a addresses=10.0.0.77 vnet=v"], "Tcp 10.0.1.4 10.0.0.100:80", "unknown",
          "the other member may take it"),
         (TWO, "Tcp fd00:1::4 2606:4700::1111:443", "unknown", "IPv6 has a way out of its own"),
-        ([*TWO, "route t r 20.0.0.0/8 VirtualAppliance 10.0.9.9", "nat n v/b public=p", "public p 20.9.9.9 nat=n",
+        ([*TWO, "route t r 20.0.0.0/8 VirtualAppliance 10.99.9.9", "nat n v/b public=p", "public p 20.9.9.9 nat=n",
           "storage acc eastus default=Deny", "region v westus"], "Tcp 10.0.1.4 acc.blob.core.windows.net:443",
          "unknown", "by an appliance it may come with an address that is let in"),
         ([*TWO, "nsg h", "rule h all 100 Inbound Allow * * *:*", "subnet v/b 10.0.1.0/24 nsg=h",
@@ -94,3 +97,30 @@ def test_an_address_of_two_interfaces_near_is_nobodys():
         spokes += [f"vnet {name} 10.1.0.0/16", f"subnet {name}/s 10.1.0.0/24", f"vm {name} 10.1.0.4 {name}/s",
                    f"peering hub {name}", f"peering {name} hub"]  # fmt: skip
     assert "networks that overlap" in walk(described(spokes), flow("Tcp 10.0.0.4 10.1.0.4:80")).hops[-1].reason
+
+
+def test_an_address_that_nothing_has_is_a_drop_only_where_all_of_its_subnet_was_read():
+    lines = ["vnet v 10.0.0.0/16", "subnet v/a 10.0.0.0/24", "vm a 10.0.0.4 v/a", "vm b 10.0.0.5 v/a"]
+    made = described(lines)
+    (home,) = made.all(VirtualNetwork).values()
+    (place,) = home.subnets
+    inside = tuple(f"{nic_id(name)}/ipConfigurations/one" for name in ("a", "b"))
+
+    def outcome(**known: object) -> tuple[str, str | None]:
+        changed = replace(home, subnets=(replace(place, **known),))
+        walked = walk(made.with_resources(VirtualNetwork, [changed]), flow("Tcp 10.0.0.4 10.0.0.99:80"))
+        return walked.outcome, walked.blocker.fault if walked.blocker else None
+
+    assert outcome(occupants=inside) == ("blocked", "address_unused")
+    assert outcome() == ("unknown", None)  # what is in the subnet was not told
+    assert outcome(occupants=(*inside, f"{nic_id('c')}/ipConfigurations/one")) == ("unknown", None)
+    assert outcome(occupants=inside, is_shared=True) == ("unknown", None)
+
+
+def test_mail_and_interfaces_of_nobody_are_not_called_passing():
+    made = described(["vnet v 10.0.0.0/16", "subnet v/a 10.0.0.0/24", "vm a 10.0.0.4 v/a", "vm b 10.0.0.5 v/a",
+                      "public p 20.1.1.1 vm=a"])  # fmt: skip
+    assert walk(made, flow("Tcp 10.0.0.4 40.0.0.1:443")).outcome == "passes"
+    assert walk(made, flow("Tcp 10.0.0.4 40.0.0.1:25")).outcome == "unknown"
+    alone = made.with_resources(Interface, [replace(made.one(Interface, nic_id("b")), machine=None)])
+    assert walk(alone, flow("Tcp 10.0.0.4 10.0.0.5:443")).outcome == "unknown"

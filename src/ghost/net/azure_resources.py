@@ -12,7 +12,7 @@ Raise `ValueError` if the JSON does not have that shape.
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Final
 
 from ghost.net.address_matching import HOST_ADDRESS
 from ghost.net.azure_json import group_from_arm
@@ -40,6 +40,12 @@ from ghost.net.resources import (
     VirtualNetwork,
 )
 from ghost.net.routes import Route
+
+SHARED: Final = (
+    "delegations", "serviceassociationlinks", "resourcenavigationlinks", "ipconfigurationprofiles",
+    "applicationgatewayipconfigurations",
+)  # fmt: skip
+"""What a subnet names of services that have addresses in it."""
 
 
 def interfaces(answer: Any, reference: str = "") -> list[Interface]:
@@ -139,6 +145,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
         route_table=id_of(fields, "routetable"),
         nat_gateway=id_of(fields, "natgateway"),
         occupants=tuple(text_of(each, "id") for each in objects_of(fields, "ipconfigurations")),
+        is_shared=any(items_of(fields, name) for name in SHARED),
         service_endpoints=tuple(text_of(endpoint, "service") for endpoint in objects_of(fields, "serviceendpoints")),
         endpoint_policies=tuple(text_of(policy, "id") for policy in objects_of(fields, "serviceendpointpolicies")),
         private_endpoint_policies=str(fields.get("privateendpointnetworkpolicies") or "Disabled"),
@@ -147,7 +154,7 @@ def _subnet(fields: Fields, reference: str) -> Subnet:
 
 
 def _peering(fields: Fields) -> Peering:
-    space = next((n for n in ("remotevirtualnetworkaddressspace", "remoteaddressspace") if fields.get(n)), None)
+    space = next((n for n in ("remoteaddressspace", "remotevirtualnetworkaddressspace") if fields.get(n)), None)
     return Peering(
         name=text_of(fields, "name"),
         remote=text_of(object_of(fields, "remotevirtualnetwork"), "id"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Final
 
 from ghost.net.balancing import translated
 from ghost.net.hops import Hop
@@ -12,6 +13,8 @@ from ghost.net.resources import Interface
 from ghost.net.route_hops import Exit
 from ghost.net.security import Flow
 from ghost.net.services import endpoint_hop
+
+SMTP: Final = 25
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tup
     """Return the hops of a way out, and as whom the packet leaves; None if it does not."""
     if leaves_by == "internet" and ip_address(flow.destination_address).is_global:
         out = translated(network, here, flow)
-        return [out.hop], None if out.hop.stops else Origin(addresses=out.addresses, left_from=here.subnet)
+        hops = [out.hop, *_mail(here, flow)]
+        return hops, None if out.hop.stops else Origin(addresses=out.addresses, left_from=here.subnet)
     if network.toward is not None and leaves_by == "service":
         return [endpoint_hop(network, here)], Origin(subnet=here.subnet)
     reason = f"{flow.destination_address} is beyond the {leaves_by}: what is there, Azure does not tell"
@@ -39,3 +43,14 @@ def leave(network: Network, here: Interface, flow: Flow, leaves_by: Exit) -> tup
         subnet=here.subnet if leaves_by == "service" else None,
         left_from=here.subnet if leaves_by == "internet" else None,
     )
+
+
+def _mail(here: Interface, flow: Flow) -> list[Hop]:
+    """Return what is not known of mail: for most subscriptions Azure blocks it, for some it does not.
+
+    https://learn.microsoft.com/azure/virtual-network/troubleshoot-outbound-smtp-connectivity
+    """
+    if flow.protocol.casefold() != "tcp" or flow.destination_port != SMTP:
+        return []
+    reason = "Azure blocks TCP port 25 to the internet for most subscriptions: whether for this one, it does not tell"
+    return [Hop("internet", here.id, "unknown", reason)]

@@ -93,7 +93,7 @@ def _changes(network: Network, hop: Hop, flow: Flow) -> Iterator[Mend]:
                 yield AddRule(hop.resource, _allowing(hop, flow, priority))
         case "admin_rule":
             yield RemoveAdminRule(hop.resource)
-        case "route_none" | "route_missing":
+        case "route_none" | "route_missing" | "address_unused":
             found = network.get(Interface, hop.resource) or network.get(AzureFirewall, hop.resource)
             interface = found.interface if isinstance(found, AzureFirewall) else found
             table = network.subnet_of(interface)[1].route_table if interface is not None else None

@@ -96,7 +96,9 @@ def gates(
             unclear = ", ".join(rule.name for rule in gate.undecided)
             missing = missing_groups(interface)
             ask = not effective.computed and missing not in network.failed
-            reason = f"{unclear} of {name_of(gate.group.name)} may match too: the prefixes of a tag are not known"
+            by_port = flow.source_port is None and any(rule.source_ports != ("*",) for rule in gate.undecided)
+            what = "the source port is" if by_port else "the prefixes of a tag are"
+            reason = f"{unclear} of {name_of(gate.group.name)} may match too: {what} not known"
             hop = replace(hop, verdict="unknown", reason=reason, fault=None, missing=missing if ask else None)
         elif hop.stops and may_skip:
             reason = f"{hop.reason}, unless a security admin rule always allows it"

@@ -217,7 +217,7 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         except Unread as unread:
             yield Hop("route", here.id, "unknown", unread.reason, missing=unread.missing)
             return
-        yield _doubting_tunnels(chosen.hop, here, way)
+        yield _doubted_route(chosen.hop, here, way, is_answer=is_answer)
         if chosen.leaves_by is not None:
             yield from _departure(network, here, way, chosen.leaves_by, is_answer=is_answer)
             return
@@ -259,12 +259,19 @@ def _leg(network: Network, here: Interface, way: _Way, *, is_answer: bool = Fals
         here = there
 
 
-def _doubting_tunnels(hop: Hop, here: Interface, way: _Way) -> Hop:
-    """Return the hop of a route; behind an appliance, which may carry a packet on itself, no drop is certain."""
-    if not way.appliances or not here.is_read or not hop.stops:
+def _doubted_route(hop: Hop, here: Interface, way: _Way, *, is_answer: bool) -> Hop:
+    """Return the hop of a route, unknown where its drop is not certain.
+
+    An appliance may carry a packet on itself; and an answer goes to who sent, so that somebody has the address.
+    """
+    if not hop.stops:
         return hop
-    reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
-    return replace(hop, verdict="unknown", reason=reason, fault=None)
+    reason = ""
+    if way.appliances and here.is_read:
+        reason = f"{hop.reason}, unless {here.name} carries it on itself, as in a tunnel"
+    elif is_answer and hop.fault == "address_unused":
+        reason = f"{hop.reason} in what was read"
+    return replace(hop, verdict="unknown", reason=reason, fault=None) if reason else hop
 
 
 def _member(network: Network, entrance: Entrance, here: Interface, way: _Way) -> Generator[Hop, None, Interface | None]:

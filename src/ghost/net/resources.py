@@ -74,6 +74,8 @@ class Subnet(Resource):
     """`Microsoft.Storage`, ..."""
     occupants: tuple[str, ...] = ()
     """Ids of the ip configurations in it: of interfaces, front ends, gateways, firewalls."""
+    is_shared: bool = False
+    """Whether a service of Azure has addresses in it that `occupants` does not tell."""
     endpoint_policies: tuple[str, ...] = ()
     """Ids of the policies that say to which storage accounts its service endpoints lead."""
     private_endpoint_policies: str = "Disabled"

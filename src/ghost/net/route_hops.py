@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final, Literal
 
+from ghost.net.address_matching import parse_address, parse_network
 from ghost.net.balancing import Entrance, front_end_at, interface_at
 from ghost.net.changes import UseRemoteGateway
 from ghost.net.effective import missing_routes, routes_of
@@ -15,13 +16,25 @@ from ghost.net.gateways import Gateway, unused_gateway
 from ghost.net.hops import Hop
 from ghost.net.names.private_links import endpoint_route
 from ghost.net.network import Network, Unread
-from ghost.net.resources import Interface, Peering, VirtualNetwork, key, name_of, prefixes_around, within
+from ghost.net.resources import (
+    Interface,
+    Peering,
+    Subnet,
+    VirtualNetwork,
+    key,
+    name_of,
+    owner_in,
+    prefixes_around,
+    within,
+)
 from ghost.net.routes import Route
 from ghost.net.security import Flow
 from ghost.net.services import direct_route
 
 Exit = Literal["internet", "service", "gateway"]
 """Where a packet leaves the virtual networks: for the service, by a service endpoint."""
+RESERVED: Final = 4
+"""Addresses at the start of each subnet that Azure keeps."""
 EXITS: Final[Mapping[str, Exit]] = {
     "internet": "internet",
     "virtualnetworkserviceendpoint": "service",
@@ -133,9 +146,34 @@ def _delivered(network: Network, hop: Hop, address: str, networks: list[VirtualN
     if networks and (entrance := front_end_at(network, address, networks)):
         return Routed(hop, entrance=entrance)
     where = " and ".join(n.name for n in networks) or "the network and those connected to it"
+    if networks and all(_is_free(network, home, address) for home in networks):
+        reason = f"{hop.reason}, but nothing in {where} has {address}"
+        return Routed(replace(hop, verdict="drop", reason=reason, fault="address_unused"))
     return Routed(
         replace(hop, verdict="unknown", reason=f"{hop.reason}: no interface in {where} has {address or 'it'}")
     )
+
+
+def _is_free(network: Network, home: VirtualNetwork, address: str) -> bool:
+    """Return whether surely nothing has an address of a network: all in its subnet was read, and has another."""
+    number = parse_address(address)
+    for subnet in home.subnets:
+        for prefix in map(parse_network, subnet.prefixes):
+            if prefix is not None and number in prefix:
+                reserved = int(number) - int(prefix.network_address) < RESERVED or number == prefix[-1]
+                if reserved or subnet.is_shared or not _is_told(network, subnet):
+                    return False
+    return number.version == 4
+
+
+def _is_told(network: Network, subnet: Subnet) -> bool:
+    """Return whether the occupants of a subnet are all that is in it, and the address of each was read."""
+    inside = {of for of, interface in network.all(Interface).items() if key(interface.subnet) == key(subnet.id)}
+    owners = set()
+    for occupant in subnet.occupants:
+        if not any(owner_in(occupant, kind) for kind in ("loadBalancers", "azureFirewalls")):
+            owners.add(key(owner_in(occupant, "networkInterfaces") or occupant))
+    return owners == inside
 
 
 def crossing(network: Network, here: Interface, there: Interface, flow: Flow) -> Iterator[Hop]:

@@ -24,6 +24,11 @@ FORWARDED_AS: Final = {
     "sqlondemand.azuresynapse.net": "sql.azuresynapse.net",
 }
 """Suffixes of services whose private zone is not called like them; see `private-endpoint-dns`."""
+SUBRESOURCES: Final = {
+    "blob": "blob", "file": "file", "queue": "queue", "table": "table", "dfs": "dfs", "database": "sqlserver",
+    "vaultcore": "vault", "redis": "rediscache",
+}  # fmt: skip
+"""The subresource of an endpoint, by the first word of its names' suffix; see `private-endpoint-dns`."""
 
 
 def canonical(name: str) -> str:
@@ -50,12 +55,25 @@ def endpoints_of_name(network: Network, name: str) -> list[tuple[PrivateEndpoint
     """Return the private endpoints that a name should lead to, with its addresses. Raises `Unread`."""
     wanted, found = canonical(name), []
     for _, endpoint in sorted(network.whole(PrivateEndpoint).items()):
-        interfaces = filter(None, (network.get(Interface, each) for each in endpoint.interfaces))
+        interfaces = list(filter(None, (network.get(Interface, each) for each in endpoint.interfaces)))
         told = [(each, (c.address,)) for interface in interfaces for c in interface.configurations for each in c.names]
         addresses = [a for each, of in (*told, *endpoint.names) if canonical(each) == wanted for a in of]
+        if not addresses and _serves(endpoint, wanted):
+            addresses = [each.address for each in interfaces]
         if addresses:
             found.append((endpoint, tuple(dict.fromkeys(addresses))))
     return found
+
+
+def _serves(endpoint: PrivateEndpoint, wanted: str) -> bool:
+    """Return whether a name is that of the endpoint's own service and subresource.
+
+    Where a group of zones holds the names, Azure leaves the endpoint's list of them empty.
+    """
+    host, _, suffix = wanted.partition(".")
+    subresource = SUBRESOURCES.get(suffix.partition(".")[0])
+    groups = [group.casefold() for group in endpoint.groups]
+    return subresource in groups and host in (name_of(each).casefold() for each in endpoint.services)
 
 
 def endpoint_at(network: Network, interface: Interface) -> PrivateEndpoint | None:
@@ -108,6 +126,9 @@ def arrival(network: Network, there: Interface, flow: Flow) -> Iterator[Hop]:
     except Unread:
         return
     if endpoint is None:
+        if there.machine is None and there.is_read:
+            reason = f"{there.name} belongs to no machine and to no private endpoint that was read"
+            yield Hop("interface", there.id, "unknown", reason, references=(there.reference,))
         return
     service = next((name_of(each) for each in endpoint.services if each), "its service")
     status = next((s for s in endpoint.statuses if s.casefold() != "approved"), "Approved")

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ghost.net.hops import Hop, Mend
+from ghost.net.names.changes import ApproveEndpoint
+from ghost.net.names.records import PrivateEndpoint
 from ghost.net.network import Network, Unread
-from ghost.net.resources import VirtualNetwork, name_of
+from ghost.net.resources import VirtualNetwork, key, name_of
 from ghost.net.services.regions import paired
 from ghost.net.services.service_changes import (
     AddAddressRule,
@@ -53,10 +55,7 @@ def admits(network: Network, service: Service, origin: Origin | None, port: int 
         case "enabled":
             pass
         case "disabled":
-            reason = f"public access to {service.name} is disabled: {len(service.private_endpoints)} private endpoints"
-            mends = (EnablePublicAccess(service.id),)
-            fault = "service_public_access_disabled"
-            return [_drop(hop, f"{reason} lead to it", "publicNetworkAccess", fault, mends)]
+            return [_only_private(network, hop, service)]
         case _:
             reason = f"public access to {service.name} is {service.public_access}: who may come in is told elsewhere"
             return [replace(hop, verdict="unknown", reason=reason)]
@@ -114,6 +113,18 @@ def _by_service_endpoint(hop: Hop, service: Service, rules: FirewallRules, subne
     return _drop(hop, reason, None, "service_firewall", mends)
 
 
+def _only_private(network: Network, hop: Hop, service: Service) -> Hop:
+    """Return the drop of a packet to a service that only private endpoints reach; one that waits is to be approved."""
+    leading = [e for e in network.all(PrivateEndpoint).values() if key(service.id) in map(key, e.services)]
+    waiting = [endpoint for endpoint in leading if not endpoint.is_approved]
+    told = [f"{endpoint.name} to it is {', '.join(endpoint.statuses) or 'of no known state'}" for endpoint in waiting]
+    told += [f"{name_of(each)} leads to it" for each in service.private_endpoints]
+    reason = f"public access to {service.name} is disabled: {'; '.join(told) or 'no private endpoint leads to it'}"
+    approving: tuple[Mend, ...] = tuple(ApproveEndpoint(endpoint.id) for endpoint in waiting)
+    mends = (*approving, EnablePublicAccess(service.id))
+    return _drop(hop, reason, "publicNetworkAccess", "service_public_access_disabled", mends)
+
+
 def _by_public_address(network: Network, hop: Hop, service: Service, rules: FirewallRules, origin: Origin) -> Hop:
     subnet, addresses = origin.left_from, origin.addresses
     azure = _lets_azure_in(service, rules)
@@ -124,9 +135,12 @@ def _by_public_address(network: Network, hop: Hop, service: Service, rules: Fire
     held = [each for each in whose.values() if each is not None]
     everything = next((each for each in ranges if each.is_everything), None)
     if everything or (whose and len(held) == len(whose)):
-        if isinstance(service, StorageAccount) and subnet is not None and _may_share_region(network, service, subnet):
+        near = subnet is not None and isinstance(service, StorageAccount) and _in_region(network, service, subnet)
+        if near:
+            return _refused(network, hop, service, rules, origin)
+        if near is None:
             reason = f"rules of {service.name} for addresses have no effect on packets from its own region"
-            return replace(hop, verdict="unknown", reason=reason)
+            return replace(hop, verdict="unknown", reason=f"{reason}, and whether this is one is not known")
         found = everything or held[0]
         return replace(hop, reason=f"{service.name} lets {found} in", rule=str(found))
     if held or (addresses is None and ranges):
@@ -142,7 +156,7 @@ def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules,
     """Return the drop of a packet with a public address that no rule holds, with what mends it."""
     subnet, addresses = origin.left_from, origin.addresses or ()
     for_addresses: tuple[Mend, ...] = ()
-    ineffective = isinstance(service, StorageAccount) and subnet and _may_share_region(network, service, subnet)
+    ineffective = isinstance(service, StorageAccount) and subnet and _in_region(network, service, subnet) is not False
     if addresses and not ineffective:
         for_addresses = (AddAddressRule(service.id, tuple(map(AddressRange.of, addresses))),)
     named = f" ({', '.join(addresses)})" if addresses else ""
@@ -153,6 +167,8 @@ def _refused(network: Network, hop: Hop, service: Service, rules: FirewallRules,
         return _drop(hop, f"{reason}: the packet comes by a public address{named}", name_of(subnet), MISSING, mends)
     of_database = ", unless a rule of a single database does, which az does not tell" * isinstance(service, SqlServer)
     reason = f"no rule of {service.name} lets the packet in, which comes by a public address{named}{of_database}"
+    if ineffective and rules.ranges:
+        reason += ": rules for addresses have no effect in its own region"
     mends = for_addresses
     if subnet is not None and service.service_endpoints:
         mends = (*mends, AddSubnetRule(service.id, subnet))
@@ -179,9 +195,10 @@ def _region_of(network: Network, subnet: str) -> str:
     return folded_region(home.location) if home else ""
 
 
-def _may_share_region(network: Network, account: StorageAccount, subnet: str) -> bool:
+def _in_region(network: Network, account: StorageAccount, subnet: str) -> bool | None:
+    """Return whether a subnet is in the account's own region; None if that is not known."""
     here, there = _region_of(network, subnet), folded_region(account.location)
-    return not here or not there or here == there
+    return here == there if here and there else None
 
 
 def _endpoint_for(network: Network, service: Service, subnet: str) -> str | None:
